@@ -31,14 +31,19 @@ from ipfsmem.agents.projects import (
     unbind,
     undo_bind,
 )
+from ipfsmem.bundle.index_block import split_index_file
+from ipfsmem.bundle.keys import INDEX_FILE
 from ipfsmem.causal.cards import ProjectId
 from ipfsmem.config import expanded
+from ipfsmem.device.atomic_files import read_file, write_atomic
 from ipfsmem.device.project_folders import ProjectFolder, connected_folders, followed_programs, keep_folder
 from ipfsmem.errors import IpfsmemError, NotFoundError, StorageError, UsageError
 from ipfsmem.files.projects import Project, is_replaced, project_at
 from ipfsmem.memory import Memory
 
 PROGRAM = "claude-code"
+#: Bytes of a MEMORY.md.
+_MAX_INDEX = 16 * 1024 * 1024
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -247,7 +252,7 @@ def _make_parents(folder: Path) -> list[Path]:
 
 
 def let_go(memory: Memory, row: ProjectFolder) -> None:
-    """Detach what was adopted of a project, and forget that its folder is one. Every file stays. Raises StorageError when something
+    """Detach what was adopted of a project, and forget that its folder is one. Every file stays, without our lines in MEMORY.md. Raises StorageError when something
     would be lost; then it is still connected."""
     replaced = is_replaced(row)
     for path in row.adopted.values():
@@ -255,7 +260,23 @@ def let_go(memory: Memory, row: ProjectFolder) -> None:
             if replaced:
                 memory.folders.pause(path)
             memory.folders.detach(path, gone=not Path(path).is_dir())
+            if not replaced:
+                _take_block_out(Path(path) / INDEX_FILE)
     unbind(memory, row)
+
+
+def _take_block_out(index: Path) -> None:
+    """Take our lines out of a MEMORY.md that nothing keeps up to date any more."""
+    data = read_file(index, _MAX_INDEX)
+    text = split_index_file(data).text if data is not None else b""
+    if data is None or text == data:
+        return
+    mode = index.stat().st_mode & 0o777
+    if text:
+        write_atomic(index, text)
+        index.chmod(mode)
+    else:
+        index.unlink()
 
 
 def connected_project(memory: Memory, folder: str | Path) -> ProjectFolder:

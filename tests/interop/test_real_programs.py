@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.agents_lab import repository
 from tests.support.programs_lab import REAL_PROGRAMS, Machine, RealProgram, agents_programs
 from tests.support.stand_in_model import Call, Script, Seen, StandInModel, Step, found, steps
 
@@ -171,3 +172,91 @@ def test_claude_code_edits_its_index_while_folder_is_watched(machine: Machine, p
     assert index.count("(lint.md)") == 1 and "its own line" in index
     assert "Text of lint." in machine.ipfsmem("read", "lint", "--scope", "shop", "--body")
     assert "its own line" in (folder / "MEMORY.md").read_text("utf-8")
+
+
+@every_claude
+def test_claude_code_is_given_memories_again_after_compaction_only(
+    machine: Machine, program: RealProgram
+) -> None:
+    connected(machine, program)
+    machine.ipfsmem("write", "tone", "--name", "Tone", "--description", "how to give feedback", "--body", "Say what is wrong first.")  # fmt: skip
+    question = "How should feedback be given, which way?"
+
+    def given() -> tuple[int, int]:
+        """How often the index and the memory stand before the model."""
+        text = machine.model.requests[-1].text
+        return text.count("[Tone](tone.md)"), text.count("Say what is wrong first.")
+
+    machine.run(program, question, steps(final="<summary>We spoke.</summary>"))
+    assert given() == (1, 1)
+    machine.run(program, question, steps(final="<summary>We spoke.</summary>"), "--continue")
+    assert given() == (1, 1)
+    machine.run(program, "/compact", steps(final="<summary>We spoke.</summary>"), "--continue")
+    machine.run(program, question, steps(final="done"), "--continue")
+    assert given() == (1, 1)
+    assert machine.model.requests[-1].text.count(question) < 3  # what was said before is gone
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex"])
+def test_real_program_is_told_that_memory_is_locked_and_uses_it_unlocked(
+    machine: Machine, tmp_path: Path, name: str
+) -> None:
+    program = REAL_PROGRAMS[name]
+    (tmp_path / "stick").mkdir()
+    machine.ipfsmem("init", "-n", "sealed", "--mode", "encrypted-ipfs", "--new-wallet", str(tmp_path / "wallet.json"), "--provider", str(tmp_path / "stick"), "--create")  # fmt: skip
+    machine.ipfsmem("write", "tone", "-n", "sealed", "--name", "Tone", "--description", "how to give feedback", "--body", "Say what is wrong first.")  # fmt: skip
+    machine.has(program)
+    machine.ipfsmem("connect", program.name, "-n", "sealed")
+    machine.ipfsmem("lock", "-n", "sealed")
+    passphrase = machine.environment.pop("IPFSMEM_PASSPHRASE")
+
+    asks = steps(Call("recall", {"query": "how to give feedback"}))
+    machine.run(program, "How should feedback be given, which way?", asks)
+    assert "ipfsmem unlock" in machine.model.results[0]
+    assert "wrong first" not in machine.model.text
+
+    machine.environment["IPFSMEM_PASSPHRASE"] = passphrase
+    machine.ipfsmem("unlock", "-n", "sealed", "--for", "1h")
+    del machine.environment["IPFSMEM_PASSPHRASE"]
+    machine.run(program, "How should feedback be given, which way?", asks)
+    assert "Say what is wrong first." in machine.model.results[0]
+
+
+def test_claude_code_on_two_machines_appends_to_one_index(tmp_path: Path) -> None:
+    programs, program = agents_programs(), REAL_PROGRAMS["claude-code"]
+    wallet, stick = str(tmp_path / "wallet.json"), tmp_path / "stick"
+    stick.mkdir()
+    old = "- [Build](build.md) — how it is built"
+    with StandInModel() as model:
+        a, b = (Machine(tmp_path / name, model, programs) for name in "ab")
+        a.ipfsmem("init", "--new-wallet", wallet, "--provider", str(stick), "--create")
+        for one in (a, b):
+            repository(one.project)
+            one.has(program)
+        folder = a.claude_folder()
+        folder.mkdir(parents=True)
+        (folder / "build.md").write_text(
+            "---\nname: build\ndescription: how it is built\n---\n\nWith make.\n"
+        )
+        (folder / "MEMORY.md").write_text(f"{old}\n")
+        a.ipfsmem("connect", "claude-code", "--project", str(a.project), "--yes")
+        a.ipfsmem("sync")
+        b.ipfsmem("init", "--wallet", wallet, "--provider", str(stick))
+        b.ipfsmem("connect", "claude-code", "--project", str(b.project), "--yes")
+        b.ipfsmem("sync")
+        assert old in (b.claude_folder() / "MEMORY.md").read_text("utf-8")
+
+        for one, key in ((a, "lint"), (b, "docs")):
+            one.run(
+                program,
+                f"Remember how {key} is done.",
+                remembers_in_two_steps(one.claude_folder(), key, pause=0.1),
+            )
+            assert "has been updated" in model.results[-1]
+        for one in (a, b, a, b):
+            one.ipfsmem("sync")
+        for one in (a, b):
+            index = (one.claude_folder() / "MEMORY.md").read_text("utf-8")
+            assert all(index.count(f"({key}.md)") == 1 for key in ("build", "lint", "docs")), index
+            assert not list(one.claude_folder().glob("*.conflict-*"))
+            assert json.loads(one.ipfsmem("conflicts", "--json")) == []

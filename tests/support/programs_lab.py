@@ -38,7 +38,7 @@ class Machine:
             "HOME": str(folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "dumb", "NO_COLOR": "1",
             "TMPDIR": str(folder / "tmp"), "USER": "somebody", "SHELL": "/bin/sh", "CI": "1",
             "XDG_RUNTIME_DIR": str(folder / "run"),
-            "IPFSMEM_PASSPHRASE": "marble otter 99 window",
+            "IPFSMEM_PASSPHRASE": "marble otter 99 window", "IPFSMEM_WALLET_PASSPHRASE": "marble otter 99 window",
             "HTTP_PROXY": model.url, "HTTPS_PROXY": model.url, "http_proxy": model.url, "https_proxy": model.url,
             "NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost",
         }  # fmt: skip
@@ -67,13 +67,15 @@ class Machine:
         """Where Claude Code keeps what it remembers of the project."""
         return self.home / ".claude" / "projects" / project_name(str(self.project)) / "memory"
 
-    def run(self, program: RealProgram, prompt: str, script: Script, *, cwd: Path | None = None) -> str:
-        """Run a program once with a prompt, its model following the script; what it prints. It ends within `PATIENCE`."""
+    def run(
+        self, program: RealProgram, prompt: str, script: Script, *more: str, cwd: Path | None = None
+    ) -> str:
+        """Run a program once with a prompt, its model following the script; what it prints; `more`: words behind its own. It ends within `PATIENCE`."""
         self.model.begin(script)
-        command, more = program.command(self, prompt)
+        command, variables = program.command(self, prompt)
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd or self.project,
-            env={**self.environment, **more}, start_new_session=True,
+            [*command, *more], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd or self.project,
+            env={**self.environment, **variables}, start_new_session=True,
         )  # fmt: skip
         try:
             out, err = process.communicate(timeout=PATIENCE)

@@ -98,6 +98,8 @@ class StandInModel:
 
     def __init__(self) -> None:
         self.script: Script = steps()
+        #: Tokens that a program is told its requests have: many have it shorten the conversation.
+        self.tokens = 10
         self.requests: list[Seen] = []
         #: Method and path of everything that was asked for, requests to the model and others.
         self.paths: list[str] = []
@@ -289,7 +291,7 @@ class _Handler(BaseHTTPRequestHandler):
         seen = Seen(tuple(names), text, tuple(results), len(answers) - len(results))
         sentence, tool, arguments, call = self._step(seen)
         usage = {
-            "input_tokens": 10,
+            "input_tokens": self.model.tokens,
             "output_tokens": 5,
             "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": 0,
@@ -372,7 +374,7 @@ class _Handler(BaseHTTPRequestHandler):
                     "arguments": json.dumps(arguments), "status": "completed"}  # fmt: skip
             if tool_name in spaces:
                 item["namespace"], item["name"] = spaces[tool_name]
-        usage = {"input_tokens": 10, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 5,
+        usage = {"input_tokens": self.model.tokens, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 5,
                  "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 15}  # fmt: skip
         base = {
             "id": f"resp_{call}",
@@ -407,7 +409,7 @@ class _Handler(BaseHTTPRequestHandler):
             message["tool_calls"] = [{"index": 0, "id": call, "type": "function", "function": function}]
         base = {"id": f"x_{call}", "created": 1, "model": body.get("model")}
         finish = "tool_calls" if tool else "stop"
-        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        usage = {"prompt_tokens": self.model.tokens, "completion_tokens": 5, "total_tokens": 15}
         if not body.get("stream"):
             choice = {"index": 0, "message": message, "finish_reason": finish}
             self._json({**base, "object": "chat.completion", "choices": [choice], "usage": usage})
@@ -433,7 +435,7 @@ class _Handler(BaseHTTPRequestHandler):
         part = {"functionCall": {"name": tool, "args": arguments}} if tool else {"text": sentence}
         answer = {
             "candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}],
-            "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15},
+            "usageMetadata": {"promptTokenCount": self.model.tokens, "candidatesTokenCount": 5, "totalTokenCount": 15},
             "modelVersion": "stand-in", "responseId": call,
         }  # fmt: skip
         if stream:

@@ -427,3 +427,18 @@ def test_letting_go_takes_in_nothing_of_a_project_that_lies_there_now(
     let_go(memory, row)
     assert memory.scope(row.scope).read("foreign") is None
     assert moved.is_dir()
+
+
+def test_index_of_a_project_that_is_let_go_has_no_lines_of_ours(
+    memory: Memory, claude: Claude, tmp_path: Path
+) -> None:
+    root = repository(tmp_path / "api")
+    file = claude.remembers(root, "deploy", "Deploy with make ship.")
+    index = file.parent / "MEMORY.md"
+    before = index.read_bytes()
+    row = carry_out(memory, plan_project(memory, claude.home, root))
+    memory.scope(row.scope).write("style", "Two spaces.")
+    assert b"(style.md)" in index.read_bytes()
+    let_go(memory, row)
+    assert index.read_bytes() == before
+    assert (file.parent / "style.md").exists()
