@@ -26,7 +26,7 @@ from ipfsmem.dream.asking import TOOLS, Asking
 from ipfsmem.dream.chat import ChatModel, Reply
 from ipfsmem.dream.gates import Gates, closed
 from ipfsmem.dream.tidying import Progress
-from ipfsmem.errors import IncompleteError, IpfsmemError, NotFoundError
+from ipfsmem.errors import IncompleteError, IpfsmemError, NotFoundError, ProviderUnavailable
 from ipfsmem.memories.dreams import Dreams, Outcome, Undoing
 from ipfsmem.memories.sessions_here import AllSessions
 from ipfsmem.parts.open_memory import OpenMemory
@@ -35,6 +35,8 @@ from ipfsmem.parts.summaries import model_of_the_settings
 from ipfsmem.parts.usage import note_model_use
 
 _ABORTED: Final = "the dream was aborted before it changed anything"
+_ABORTED_HINT: Final = "Begin another one: ipfsmem dream run"
+_MODEL_HINT: Final = "No memory was changed. Check that the model runs, and its address: ipfsmem config show"
 #: Seconds between two looks whether somebody aborted it, while a model is waited for.
 _LOOK: Final = 0.25
 
@@ -134,8 +136,12 @@ class MemoryDreams(MemoryPart):
                 dreams = self._dreams()
                 gathered = dreams.gathered(_named(among))
                 asking = Asking(gathered.notes, self._replica.world.today().isoformat())
-                while asking.take(await self._unless_aborted(chosen.reply(asking.messages, TOOLS))):
-                    told("consolidate")
+                try:
+                    while asking.take(await self._unless_aborted(chosen.reply(asking.messages, TOOLS))):
+                        told("consolidate")
+                except ProviderUnavailable as error:
+                    error.hint = _MODEL_HINT  # its own speaks of a sync
+                    raise
                 return dreams.keep(
                     asking.proposal(),
                     gathered,
@@ -271,7 +277,7 @@ class MemoryDreams(MemoryPart):
             while not task.done():
                 await asyncio.wait({task}, timeout=_LOOK)
                 if folder is not None and is_to_abort(folder):
-                    raise IncompleteError(_ABORTED)
+                    raise IncompleteError(_ABORTED, hint=_ABORTED_HINT)
             return task.result()
         finally:
             if not task.done():
@@ -288,7 +294,7 @@ class MemoryDreams(MemoryPart):
 
         def told(phase: str) -> None:
             if is_to_abort(folder):
-                raise IncompleteError(_ABORTED)
+                raise IncompleteError(_ABORTED, hint=_ABORTED_HINT)
             note_dreaming(folder, phase=phase)
             progress(phase)
 

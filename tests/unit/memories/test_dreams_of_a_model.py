@@ -164,6 +164,19 @@ def test_a_dream_that_changes_nothing_leaves_its_tokens_and_cost(
     )  # fmt: skip
 
 
+def test_an_unreachable_model_has_a_hint_about_the_model(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "settings.toml"
+    with serve(ChatServer(in_turn()).app) as address:
+        gone = address
+    file.write_text(f'[model]\nmodel = "dreamer"\nbase_url = "{gone}/v1"\n')
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+    with pytest.raises(ProviderUnavailable) as error:
+        asyncio.run(memory.dreams.ask())
+    assert "Check that the model runs" in error.value.hint and "sync" not in error.value.hint
+
+
 def test_a_dream_that_fails_half_way_leaves_its_tokens(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -235,9 +248,10 @@ def test_a_dream_whose_model_takes_its_time_is_aborted_while_it_waits(
     folder = memory.replica.folder
     somebody = threading.Thread(target=abort)
     somebody.start()
-    with pytest.raises(IncompleteError, match="aborted before it changed anything"):
+    with pytest.raises(IncompleteError, match="aborted before it changed anything") as error:
         ask(memory, ChatServer(slowly), monkeypatch, tmp_path)
     somebody.join()
+    assert "ipfsmem dream run" in error.value.hint and "--partial" not in error.value.hint
     assert ended == ["IncompleteError"], "while the model was still asked"
     status = memory.dreams.status()
     assert status.failure == "IncompleteError" and not status.under_way and memory.dreams.proposed() is None
