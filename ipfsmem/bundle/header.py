@@ -60,7 +60,7 @@ _QUOTED_NAME = re.compile(r'("(?:[^"\\]|\\.)*")[ \t]*:', re.DOTALL)
 _NOT_FLAT = frozenset(_SPECIAL + " \t") - {'"', "#"}
 _ITEM = re.compile(r"""[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:,|\Z)|([^,]*)(?:,|\Z)""", re.DOTALL)
 # Forms that YAML libraries read differently: a tab in an indentation, a `?` that may be a key of its own, escapes of surrogates, a name
-# without a space behind its colon in a flow collection,# and a block of text that begins in a line of its own.
+# without a space behind its colon in a flow collection, and a block of text that begins in a line of its own.
 _DISPUTED = re.compile(
     r"(?:^|\n)[ -]*\t|(?:^|[\n\[{,:-])[ \t]*\?(?=[ \n]|\Z)|\\u[dD][89a-fA-F]|\\U|:[,\]}]"
     r"|:[ \t]*(?:[ \t]#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*[|>]"
@@ -371,8 +371,8 @@ def _tree(events: Iterable[Any], scalar: Callable[[Any], Any]) -> Any:
         if kind in ("MappingEndEvent", "SequenceEndEvent"):
             stack.pop()
             continue
-        if kind == "DocumentStartEvent" and (event.version or event.tags):
-            raise FormatError("header has a YAML directive")
+        if kind == "DocumentStartEvent" and (event.version or event.tags or result is not None):
+            raise FormatError("header has a YAML directive, or a second document")
         if kind not in ("ScalarEvent", "MappingStartEvent", "SequenceStartEvent", "AliasEvent"):
             continue
         if kind == "AliasEvent" or event.anchor is not None:

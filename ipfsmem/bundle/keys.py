@@ -106,15 +106,22 @@ def split_conflict_name(name: str) -> ConflictName | None:
 def key_of_foreign_name(name: str) -> ForeignName:
     """The key for a file name found outside.
 
-    The outcome depends on the name alone, never on what other names were met before it (format section 1.1).
-    Raises FormatError when the name is not Unicode text.
+    The outcome depends on the name alone, never on what other names were met before it (format section 1.1). One name in the
+    normal forms of different disks is one name. Raises FormatError when the name is not Unicode text.
     """
+    name = unicodedata.normalize("NFC", name)
     if name.endswith(".md") and is_key(name[:-3]):
         return ForeignName(name[:-3], None)
     try:
         digest = hashlib.sha256(name.encode()).hexdigest()
     except UnicodeEncodeError:
         raise FormatError(f"a file name is not Unicode text: {_shown(name)}") from None
+    return ForeignName(f"{_stem(name, _CUT) or 'x'}-{digest[:8]}", name)
+
+
+def key_of_spelling(name: str) -> ForeignName:
+    """The key that a file name had before its normal form was the same everywhere: memories that are under it stay there."""
+    digest = hashlib.sha256(name.encode()).hexdigest()
     return ForeignName(f"{_stem(name, _CUT) or 'x'}-{digest[:8]}", name)
 
 

@@ -7,7 +7,13 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from ipfsmem.bundle.keys import INDEX_FILE, RESERVED, key_of_foreign_name, split_conflict_name
+from ipfsmem.bundle.keys import (
+    INDEX_FILE,
+    RESERVED,
+    key_of_foreign_name,
+    key_of_spelling,
+    split_conflict_name,
+)
 from ipfsmem.bundle.memory_file import MAX_FILE, parse_fields
 from ipfsmem.bundle.sync_conflicts import base_of_conflict
 from ipfsmem.device.tables.renders import fold
@@ -40,6 +46,8 @@ def name_of(file: str, row_key: str | None = None) -> tuple[str, str | None]:
     copy = split_conflict_name(file)
     if copy is not None:
         return copy.key, None
+    if row_key is not None and (spelled := key_of_spelling(file)).key == row_key:
+        return spelled
     own = key_of_foreign_name(file)
     base = base_of_conflict(file)
     # Files that were known before their names were understood stay the memories that they are.
@@ -62,7 +70,7 @@ def rendered_name(key: str, text: bytes) -> str:
         return f"{key}.md"
     try:
         origin = parse_fields(text).origin_name
-        found = key_of_foreign_name(origin)
+        found = key_of_foreign_name(origin) if key_of_spelling(origin).key != key else key_of_spelling(origin)
     except FormatError:
         return f"{key}.md"
     return origin if found == (key, origin) and _is_file_name(origin) else f"{key}.md"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import unicodedata
 from hashlib import sha256
 from pathlib import Path
 
@@ -231,3 +232,13 @@ def test_field_of_a_header_that_is_only_kept_is_refused(cli: Cli) -> None:
     refused = cli("write", "rule", "--description", "in one line")
     assert refused.code != 0 and "kept as it is" in refused.err and "whole file" in refused.err
     assert cli.ok("read", "rule").out_bytes.endswith(text)
+
+
+def test_import_of_one_name_in_nfc_and_nfd_makes_one_memory(cli: Cli, tmp_path: Path) -> None:
+    for form in ("NFC", "NFD"):
+        (tmp_path / form).mkdir()
+        (tmp_path / form / unicodedata.normalize(form, "Café résumé.md")).write_text("espresso machine\n")  # type: ignore[arg-type]
+        cli.ok("import", str(tmp_path / form))
+    (one,) = cli.ok("list", "--json").json
+    assert one["key"].startswith("caf_r_sum")
+    assert not cli.ok("conflicts", "--json").json

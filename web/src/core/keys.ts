@@ -30,8 +30,10 @@ export function splitConflictName(name: string): { key: string; hash: string } |
 }
 
 /** The key of a file name from outside, and that name where it is not `<key>.md`. It depends on the name alone. */
-export function keyOfForeignName(name: string): { key: string; origin: string | null } {
-  need(name.isWellFormed(), 'format', 'a name that is not Unicode text')
+export function keyOfForeignName(found: string): { key: string; origin: string | null } {
+  need(found.isWellFormed(), 'format', 'a name that is not Unicode text')
+  // One name in the normal forms of different disks is one name.
+  const name = found.normalize('NFC')
   const withoutEnd = name.endsWith('.md') ? name.slice(0, -3) : name
   if (name.endsWith('.md') && isKey(withoutEnd)) return { key: withoutEnd, origin: null }
   const plain = withoutEnd.normalize('NFKC').toLowerCase()
