@@ -339,7 +339,8 @@ async def _open_named(search: Search, leads: dict[str, CID], *, anchor: bool) ->
                 raise error
             search.put_off(root, error)
             continue
-        if isinstance(error, FormatError | OpenError) and root not in search.in_part:
+        named = sources[root] != _GIVEN  # what a person gave is reported as not used
+        if named and isinstance(error, FormatError | OpenError) and root not in search.in_part:
             search.unusable.add(root)
         _refuse(search, root, sources[root], error)
     search.unread |= search.in_part.intersection(leads.values())
