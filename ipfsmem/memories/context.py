@@ -417,11 +417,12 @@ def _by_worth(parts: Sequence[Memories]) -> list[_Listed]:
     hidden = hidden_texts(replica)
     today = replica.world.today()
     uses = None if parts[0].uses is None else parts[0].uses()
+    fading = parts[0].fading  # read once: it asks the settings file
 
     def place(merits: Merits, scope: str, key: str) -> float:
         use = None if uses is None else uses.of((scope, key))
         used, times = (0, 0) if use is None else (use.day, use.times)
-        return merits.place(today, used=used, uses=times, fading=parts[0].fading)
+        return merits.place(today, used=used, uses=times, fading=fading)
 
     index = index_at_hand(parts)
     if index is not None:

@@ -52,6 +52,7 @@ def facts_of_scopes(parts: Sequence[Memories]) -> list[FactLine]:
     """The own facts of some scopes that hold today and are in sight here, the first scope before the next (inside `reading`)."""
     today, uses = parts[0].replica.world.today(), None if parts[0].uses is None else parts[0].uses()
     found = []
+    fading = {part.scope: part.fading for part in parts}  # each asks the settings file
     for part, key, hlc, data in _candidates(parts):
         file = _file(data)
         if (
@@ -66,7 +67,7 @@ def facts_of_scopes(parts: Sequence[Memories]) -> list[FactLine]:
             continue
         use = None if uses is None else uses.of((part.scope, key))
         used, times = (0, 0) if use is None else (use.day, use.times)
-        worth = merits.worth(today, used=used, uses=times, fading=part.fading)
+        worth = merits.worth(today, used=used, uses=times, fading=fading[part.scope])
         category = category_of(category)
         line = f"- [{category}] {text}\n"
         found.append(FactLine(part.scope, key, line, category == RESTRICTION, worth, hlc))

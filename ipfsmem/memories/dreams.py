@@ -166,6 +166,7 @@ class Dreams:
         """What a dream looks at: the own memories that nothing is open about. `among`: the scopes of which it may know which keys
         there are, for who sees no others; None: all of them."""
         memories, today = self._memories, self._replica.world.today()
+        fading = memories.fading  # it asks the settings file
         notes: list[Note] = []
         seen: dict[str, tuple[str, ...]] = {}
         with self._replica.reading(), no_collection():
@@ -183,7 +184,7 @@ class Dreams:
                     if is_part(view.key, file):
                         continue
                     merits = merits_of(file, hlc_ms(entry[view.dot].h))
-                    value, expired = merits.worth(today, fading=memories.fading), merits.expired(today)
+                    value, expired = merits.worth(today, fading=fading), merits.expired(today)
                     notes.append(Note(key=view.key, file=file, worth=value, expired=expired))
                     seen[view.key] = view.dots
             if any(note.expired for note in notes):
