@@ -58,14 +58,18 @@ def test_a_folder_with_links_pipes_binaries_and_long_texts(memory: Memory, tmp_p
         assert "not for the memory" not in str(scope.list())
 
 
-def test_names_that_differ_by_case_or_form_alone_stay_apart(memory: Memory, tmp_path: Path) -> None:
+def test_names_that_differ_by_case_stay_apart_and_by_form_are_one(memory: Memory, tmp_path: Path) -> None:
     path = tmp_path / "notes.zip"
     names = ("Role.md", "role.md", "ROLE.md", "caf\u00e9.md", "cafe\u0301.md", "a b.md", "a_b.md", "con.md", "memory.md", "../../up.md", "/abs.md", "c:\\x.md", "x/../y.md", "\u202emd.md")  # fmt: skip
     with zipfile.ZipFile(path, "w") as archive:
         for name in names:
             archive.writestr(name, f"{name!a}\n")
     taken = twice(memory, "okf", path)
-    assert taken.own == len(names) - 2 == len({one.key for one in memory.list()})
+    keys = {one.key for one in memory.list()}
+    assert taken.own == len(names) - 2 == len(keys) + 1
+    # The second text of the name in both forms is not lost.
+    (conflict,) = memory.conflicts()
+    assert conflict.key.startswith("caf") and len(conflict.copies) == 1
     assert len(taken.problems) == 2 and all("leads out of the zip" in problem for problem in taken.problems)
     assert not (tmp_path.parent / "up.md").exists() and not (tmp_path / "up.md").exists()
 
