@@ -80,3 +80,19 @@ def test_initrunners_own_calls_are_answered_over_mcp(home: Path) -> None:
 def test_another_programs_tools_stand_alone(cli: Cli) -> None:
     refused = cli("mcp", "--as", "initrunner", "--tool", "graph")
     assert refused.code == 2 and "--as initrunner" in refused.err
+
+
+def test_librefangs_infrawares_and_aghs_calls_are_answered_over_mcp(home: Path) -> None:
+    _, _, *results = asked(
+        home,
+        "librefang",
+        ("memory_store", {"key": "user:preference:theme", "value": "dark"}),
+        ("memory_recall", {"key": "user:preference:theme"}),
+    )
+    assert [text(one) for one in results] == ["Stored value under key 'user:preference:theme'.", '"dark"']
+    _, _, saved = asked(home, "infraware", ("save_memory", {"fact": "- Likes tea", "category": "preference"}))
+    assert json.loads(text(saved)) == {"saved": True, "message": "Remembered: Likes tea"}
+    style = {"filename": "style.md", "type": "user", "description": "how", "content": "Findings first."}
+    _, _, wrote, listed = asked(home, "agh", ("memory_write", style), ("memory_list", {"scope": "global"}))
+    assert text(wrote) == "Wrote style.md (global)"
+    assert text(listed).startswith("- [Style](style.md) - how\n")
