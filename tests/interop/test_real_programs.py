@@ -30,6 +30,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
         made = Machine(tmp_path, model, programs)
         made.ipfsmem("init", "--mode", "local")
         yield made
+        made.close()
 
 
 def connected(machine: Machine, program: RealProgram) -> dict[str, bytes]:
@@ -260,3 +261,4 @@ def test_claude_code_on_two_machines_appends_to_one_index(tmp_path: Path) -> Non
             assert all(index.count(f"({key}.md)") == 1 for key in ("build", "lint", "docs")), index
             assert not list(one.claude_folder().glob("*.conflict-*"))
             assert json.loads(one.ipfsmem("conflicts", "--json")) == []
+            one.close()

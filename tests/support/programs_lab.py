@@ -67,6 +67,14 @@ class Machine:
         """Where Claude Code keeps what it remembers of the project."""
         return self.home / ".claude" / "projects" / project_name(str(self.project)) / "memory"
 
+    def close(self) -> None:
+        """End what programs left running here: a daemon of Cline, a sync of ours."""
+        own = b"HOME=" + os.fsencode(self.home) + b"\0"
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if own in (entry / "environ").read_bytes():
+                    os.kill(int(entry.name), signal.SIGKILL)
+
     def run(
         self, program: RealProgram, prompt: str, script: Script, *more: str, cwd: Path | None = None
     ) -> str:
