@@ -59,6 +59,32 @@ def write_card(card: Card) -> bytes:
     return data
 
 
+def fits_one_card(card: Card) -> bool:
+    """Whether a card has room for its ids."""
+    try:
+        write_card(card)
+    except LimitError:
+        return False
+    return True
+
+
+def cards_that_stay(card: Card, siblings_: Mapping[str, Card]) -> tuple[Card, frozenset[str]]:
+    """What is to be written so that a scope says `card`, and which of its siblings (by dot) stay beside it.
+
+    None stays where one card has room for all ids. Else those stay, the first ones first, whose ids `card` has, until what is left
+    finds room: the ids of a scope are those of all its siblings.
+    """
+    staying: list[str] = []
+    left = set(card.ids)
+    for dot, sibling in siblings_.items():
+        if fits_one_card(msgspec.structs.replace(card, ids=tuple(left))):
+            break
+        if left.intersection(sibling.ids) and set(sibling.ids) <= set(card.ids):
+            staying.append(dot)
+            left -= set(sibling.ids)
+    return msgspec.structs.replace(card, ids=tuple(sorted(left))), frozenset(staying)
+
+
 def parse_card(data: bytes) -> Card:
     """A card from its bytes. Raises FormatError, LimitError."""
     if len(data) > MAX_CARD:

@@ -6,14 +6,23 @@ have on scopes are in `memories.scopes`.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ipfsmem.causal.cards import MAX_SCOPES, Card, is_forgotten, view_card, write_card
+from ipfsmem.causal.cards import (
+    MAX_SCOPES,
+    Card,
+    cards_that_stay,
+    is_forgotten,
+    parse_card,
+    view_card,
+    write_card,
+)
 from ipfsmem.causal.entries import card_entry, card_name, scope_of
 from ipfsmem.causal.value import Entry
 from ipfsmem.device.state import Store
-from ipfsmem.errors import LimitError, NotFoundError
+from ipfsmem.errors import FormatError, LimitError, NotFoundError
 
 if TYPE_CHECKING:
     from ipfsmem.device.replica import Replica
@@ -28,8 +37,30 @@ def scope_forgotten(store: Store, scope: str) -> bool:
 def read_card(store: Store, scope: str, entry: Entry) -> Card | None:
     """The card of a scope, given its siblings; None when it is forgotten, or no sibling can be read."""
     name = card_entry(scope)
-    bodies = {value.body: value for value in entry.values() if value.body is not None}
-    return view_card(entry, lambda body: store.body(name, bodies[body]))
+
+    def fetch(body: str) -> bytes | None:
+        # Of siblings with one body each may be stored somewhere else.
+        found = (store.body(name, value) for value in entry.values() if value.body == body)
+        return next((data for data in found if data is not None), None)
+
+    return view_card(entry, fetch)
+
+
+def put_card(change: Writing, token: str, card: Card) -> None:
+    """Write what a scope says now. It replaces all siblings, but for those that hold ids for which the new card has no room.
+
+    Raises FormatError for a card that breaks a rule, LimitError where there is no room for its ids at all.
+    """
+    name = card_entry(token)
+    entry = change.entry(name)
+    found: dict[str, Card] = {}
+    for dot, value in sorted(entry.items()):
+        data = change.body(name, value) if value.body is not None else None
+        if data is not None:
+            with contextlib.suppress(FormatError, LimitError):
+                found[dot] = parse_card(data)
+    new, staying = cards_that_stay(card, found)
+    change.put(name, write_card(new), tuple(dot for dot in entry if dot not in staying))
 
 
 def known_scopes(store: Store) -> dict[str, Entry]:

@@ -18,14 +18,14 @@ from typing import Final, Literal
 import msgspec
 
 from ipfsmem.bundle.blob import Blob, is_blob, read_blob
-from ipfsmem.causal.cards import Card, write_card
+from ipfsmem.causal.cards import Card
 from ipfsmem.causal.entries import card_entry
 from ipfsmem.causal.value import FOREIGN, FORGOTTEN
 from ipfsmem.device.atomic_files import read_file, storage_errors
 from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.last_change import note_irrevocable
-from ipfsmem.device.scopes import read_card
+from ipfsmem.device.scopes import put_card, read_card
 from ipfsmem.device.state import Store
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import FormatError, IncompleteError, IpfsmemError, LimitError, NotFoundError, UsageError
@@ -287,7 +287,7 @@ def _take_card(
     if card == ours:
         return
     try:
-        change.put(name, write_card(card), tuple(entry))
+        put_card(change, scope, card)
     except FormatError as error:
         problems.append(f"what is said of the scope {scope} was left out: {error}")
 

@@ -30,7 +30,7 @@ from ipfsmem.causal.view import siblings
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.scopes import check_room, known_scopes, read_card
+from ipfsmem.device.scopes import check_room, known_scopes, put_card, read_card
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.memories import Memories
@@ -309,8 +309,7 @@ def _put(change: Writing, token: str, card: Card) -> None:
             "in mode ipfs everything is published, so a card says nothing of repositories: which folder belongs to a scope is kept "
             "on this device only"
         )
-    name = card_entry(token)
-    change.put(name, write_card(card), tuple(change.entry(name)))
+    put_card(change, token, card)
 
 
 def _forgotten(token: str) -> NotFoundError:

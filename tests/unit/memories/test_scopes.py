@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.causal.cards import Card, write_card
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.writing import writing
 from ipfsmem.errors import KeyNameError
@@ -97,3 +98,25 @@ def test_what_is_said_of_the_whole_memory_counts_all_scopes(memory: Memory) -> N
     assert status.events == 3  # one in each scope that is left, and the forget
     (finding,) = [found for found in memory.maintenance.check() if found.code == "conflicts"]
     assert "work/tone" in finding.text
+
+
+def test_a_title_of_a_card_whose_siblings_hold_too_many_ids_changes_and_no_id_is_lost(
+    memory: Memory,
+) -> None:
+    scopes = Scopes(memory.replica)
+    of = [("id", f"{n:032x}") for n in range(100)]
+    scopes.make("api", title="one", ids=of[:50])
+    with writing(memory.replica) as change:
+        # As another device's card of the same scope stands there after a join.
+        change.keep_beside("c/api", write_card(Card(title="two", ids=tuple(of[50:]))))
+    scopes.change("api", title="three")
+    for title, ids in (("three", of), ("four", of)):
+        card = scopes.cards()["api"]
+        assert (card.title, sorted(card.ids)) == (title, ids)
+        scopes.change("api", title="four")
+    scopes.change("api", add=[("id", "f" * 32)], drop=of[:1])
+    assert sorted(scopes.cards()["api"].ids) == [*of[1:], ("id", "f" * 32)]
+    scopes.change("api", drop=of[40:])
+    assert sorted(scopes.cards()["api"].ids) == [*of[1:40], ("id", "f" * 32)]
+    with memory.replica.reading():
+        assert len(memory.replica.store.entry("c/api")) == 1
