@@ -92,7 +92,7 @@ class VerifiedRoot(msgspec.Struct, frozen=True):
     head: Head | None
     #: What this root shows.
     shown: UnlockedKeyring
-    #: The keys that its commit is sealed under and that the joined ring does not carry: to read this root.
+    #: The keys that its own ring names, or that its commit is sealed under, and that the joined ring does not carry: to read with.
     spare: tuple[EpochKey, ...] = ()
 
 
@@ -112,6 +112,8 @@ def open_root(
     if files.head is None:
         return VerifiedRoot(joined, None, shown)
     others: list[EpochKey] = []
+    # What its maker sealed before others' word ended these keys lies under them still.
+    own = set() if files.plain else {*shown.unbounded_ring.keys} - {*joined.keys}
     if files.plain:
         commit = open_plain_commit(files.head)
     else:
@@ -120,12 +122,12 @@ def open_root(
         except OpenError:
             # It may be sealed under a key that the joined ring does not name any more.
             slots = parse_keyring(files.keyring, vault).slot_keys(box_secrets)
-            others = [*joined.spare, *slots]
+            others = [*joined.spare, *own, *slots]
             commit = open_commit(files.head, _sealers(others, vault))
-    needed = tuple({key for key in others if key.id == commit.commit.ek})
+    needed = {key for key in others if key.id == commit.commit.ek}
     counters = check_commit(commit, joined, vault, files.keyring, needed, held=held)
     head = Head(files.root, commit, files.state, counters.signed, counters.lacking)
-    return VerifiedRoot(joined, head, shown, needed)
+    return VerifiedRoot(joined, head, shown, tuple(needed | own))
 
 
 def _sealers(keys: Iterable[EpochKey], vault: bytes) -> list[Sealer]:
@@ -151,14 +153,28 @@ def check_commit(
         raise FormatError(f"the commit is of vault {commit.vault}, not of {vault.hex()}")
     if commit.ring != sha256(keyring).hexdigest():
         raise FormatError("the commit names another keyring.json than the one beside it")
-    view = ring.view
+    counters = _check_maker(signed, ring, held)
+    if not ring.plain and commit.ek not in ring.view.eks and all(key.id != commit.ek for key in spare):
+        raise OpenError(f"the commit is sealed under key {commit.ek}, which this device does not hold")
+    return counters
+
+
+def verify_again(head: Head, ring: Ring, *, held: bool = False) -> Head:
+    """The head as a ring that has grown since says it: its maker may be revoked by now, and other ids may have keys.
+
+    Raises MembershipError, SignatureError.
+    """
+    counters = _check_maker(head.commit, ring, held)
+    return Head(head.root, head.commit, head.state, counters.signed, counters.lacking)
+
+
+def _check_maker(signed: SignedCommit, ring: Ring, held: bool) -> VerifiedCounters:
+    commit, vault, view = signed.commit, ring.vault, ring.view
     if not view.may_write(commit.dev) and not (held and commit.dev in view.revoked):
         why = "was revoked" if commit.dev in view.revoked else "is not a member that may write"
         raise MembershipError(f"the commit is by device {commit.dev}, which {why}")
     if not any(signed.verify(key) for key in view.keys_of.get(commit.dev, ())):
         raise SignatureError(f"the commit is not signed by device {commit.dev}")
-    if not ring.plain and commit.ek not in view.eks and all(key.id != commit.ek for key in spare):
-        raise OpenError(f"the commit is sealed under key {commit.ek}, which this device does not hold")
     known = {device: seen for device, seen in commit.ctx.items() if device in view.keys_of}
     for device, seen in known.items():
         if not any(verify_seen(key, vault, device, seen) for key in view.keys_of[device]):

@@ -350,15 +350,21 @@ class Keyring:
         if isinstance(self._body, _KeyringBody):
             return self._shown(self._body, [])
         sealed = canonical.unb64(self._body, "the body of the key ring")
-        secrets = [box_secrets] if isinstance(box_secrets, bytes) else box_secrets
+        pairs = _pairs([box_secrets] if isinstance(box_secrets, bytes) else box_secrets)
+        known = list(known)
         tried: list[EpochKey] = []
-        for key in self._candidates(_pairs(secrets), list(known)):
+        for key in self._candidates(pairs, known):
             try:
                 payload = Sealer(key, self.vault).open(RING_BODY, b"", sealed)
             except OpenError:
                 tried.append(key)
                 continue
-            return self._shown(_read_body(payload), [key, *tried])
+            shown = self._shown(_read_body(payload), [key, *tried])
+            # A body that lacks a key which a slot gives is not honest; every reader has to learn the same of it.
+            have = {(ek.epoch, ek.id) for ek in (*known, *shown.keys)}
+            lacking = (epoch for epoch in self.epochs if (epoch.epoch, epoch.ek) not in have)
+            more = tuple(self._from_slots(lacking, pairs))
+            return UnlockedKeyring(shown.vault, shown.statements, (*shown.keys, *more), shown.plain)
         raise OpenError("no key of this device opens the key ring: it is not a member, or not yet")
 
     def _candidates(self, pairs: list[tuple[bytes, bytes]], known: list[EpochKey]) -> Iterator[EpochKey]:

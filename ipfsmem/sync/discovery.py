@@ -22,16 +22,18 @@ from ipfsmem.errors import (
     OpenError,
     ProviderError,
     SealError,
+    SignatureError,
 )
 from ipfsmem.provider.contract import Provider, Unreading
 from ipfsmem.published.root_reader import RootFiles, read_root
-from ipfsmem.published.root_verification import VerifiedRoot, open_root
+from ipfsmem.published.root_verification import VerifiedRoot, open_root, verify_again
 from ipfsmem.ring.authority import RANK_ROOT
 from ipfsmem.ring.drop_rules import MAX_HEIRS
 from ipfsmem.ring.keyring import WARN_FROM, Ring, parse_keyring
 from ipfsmem.ring.labels import label_and_id
 from ipfsmem.ring.operations import MAX_FAMILIES
 from ipfsmem.ring.statements import Revoke
+from ipfsmem.seal.objects import EpochKey
 from ipfsmem.sync.anchor_pins import MAX_HOPS, MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown_anchors
 from ipfsmem.sync.names import pin_name, target
 from ipfsmem.sync.pin_lists import Looks
@@ -43,6 +45,10 @@ from ipfsmem.sync.unjoined_heads import held_heads, not_whole
 #: Names of devices that admins let in which are asked in one sync: 64 families with 8 successors each. What roots let in is
 #: asked first and always; who fills a ring with devices hides nobody else's texts.
 MAX_NAMES = MAX_FAMILIES * (1 + MAX_HEIRS)
+#: Why a root is refused that is not refused any more when the ring has more keys and members.
+_BY_RING: Final = (MembershipError, OpenError, SignatureError)
+#: Keys without a name that are remembered in one sync, about: more than any honest vault has.
+_MOST_UNNAMED: Final = 65_536
 #: What reports call a root that a person wrote down, where others have the name that led there.
 _GIVEN: Final = "the version that was given"
 
@@ -64,6 +70,7 @@ async def discover(run: Run) -> Found:
     again = [root for root in (*search.held, *not_whole(run.replica)) if _is_news(search, root, False)]
     failed = await _open_roots(search, again, anchor=False)  # what cannot be read now stays held
     search.later.update(root for root, error in failed.items() if isinstance(error, ProviderError))
+    await _verify_by_whole_ring(search, asked)
     if run.root is not None:
         await learn_unknown_anchors(run)
     return search.found()
@@ -74,6 +81,7 @@ async def discover_older(run: Run, found: Found) -> Found:
     search = Search(run, found)
     if not search.lists_read:
         await _open_pins(search)
+    await _verify_by_whole_ring(search, None)
     return search.found()
 
 
@@ -99,6 +107,13 @@ class Search:
         self.anchored = so_far.anchored
         self.held = so_far.held
         self.known_elsewhere = so_far.known_elsewhere
+        #: Keys that rings brought and no statement named then: another ring may name them.
+        self.unnamed: set[EpochKey] = set()
+        #: With which ring each head was verified here, and each root refused that another ring may accept.
+        self.verified_with: dict[CID, Ring | None] = {}
+        self.refused_with: dict[CID, Ring | None] = {}
+        #: What was refused, by the name or list that showed it: told at the end, for a ring that comes later may accept it.
+        self.refusals: list[tuple[str, dict[CID, IpfsmemError]]] = []
 
     def found(self) -> Found:
         """What was found, for the next step."""
@@ -153,6 +168,37 @@ async def _follow_all(search: Search, todo: list[str], asked: set[str]) -> None:
         todo = _to_ask(search, asked)
 
 
+async def _verify_by_whole_ring(search: Search, asked: set[str] | None) -> None:
+    """Judge every root by all that the rings of all roots say, in whatever order they were read: a head whose maker another ring
+    revokes is refused, one whose maker another ring enrols is a head. Asks for the names that these lead to, unless `asked` is
+    None. Then tell what was refused."""
+    replica = search.run.replica
+    while True:
+        ring = replica.ring
+        named = [key for key in search.unnamed if ring is not None and key.id in ring.view.names]
+        if ring is not None and not set(named) <= {*ring.keys}:
+            with replica.transaction():
+                replica.set_ring(ring.add((), named))
+        again = [root for root, judged_by in search.refused_with.items() if judged_by is not ring]
+        for root, error in (await _open_roots(search, again, anchor=False)).items():
+            if isinstance(error, ProviderError):
+                search.put_off(root, error)
+        if asked is not None and replica.ring is not ring:
+            await _follow_all(search, _to_ask(search, asked), asked)
+        if replica.ring is ring:
+            break
+    for root, judged_by in search.verified_with.items():
+        if judged_by is ring or ring is None or root not in search.heads:
+            continue
+        try:
+            search.heads[root] = verify_again(search.heads[root], ring, held=root in search.held)
+        except (MembershipError, SignatureError) as error:
+            del search.heads[root]
+            search.refused.add(root)
+            _refuse(search, root, str(root), error)
+    _tell_of_refused(search)
+
+
 async def _open_pins(search: Search) -> None:
     """Open every root that pin lists show, newest first, many at a time: a device that was off for months has its newest head
     among old ones. A root that cannot be read now stops no other. Raises ProviderError when none at all can be read, and when no
@@ -174,6 +220,8 @@ async def _open_pins(search: Search) -> None:
                 "Let go of old ones: ipfsmem gc",
             )
         fresh = [root for root in roots[:MAX_PINS] if _is_news(search, root, False)]
+        if search.fresh:
+            search.listed.update(fresh)  # but for those to which names will lead, once the ring is known
         failed = await _open_listed(search, fresh)
         search.outages.note_listed(roots, failed)
         _tell_of_pins(search, provider, failed)
@@ -204,7 +252,7 @@ async def _listed(search: Search, provider: Provider) -> list[CID] | None:
 async def look_at_lists(search: Search) -> None:
     """Look at pin lists where names exist too: a name can lose what was published under it, when two devices move one anchor at
     once, or a provider and a device go back together. `pin_lists` says when, and at which roots."""
-    looks = Looks.of(search.run.replica, unlocked=search.run.root is not None, fresh=search.fresh)
+    looks = Looks.of(search.run.replica, unlocked=search.run.root is not None)
     for provider in search.run.providers:
         can = provider.capabilities
         # A name that leads nowhere, or back, may have lost what was published under it.
@@ -244,27 +292,22 @@ async def _open_listed(search: Search, roots: list[CID]) -> dict[CID, IpfsmemErr
 
 
 def _tell_of_pins(search: Search, provider: Provider, failed: dict[CID, IpfsmemError]) -> None:
-    """Say what could not be used, once for each sort of failure: whoever may pin there can list any number of roots."""
+    """Say what could not be read, once for each sort of failure: whoever may pin there can list any number of roots. What was
+    refused is told at the end."""
+    source = f"pin list of {provider.name}"
     sorts: dict[type[IpfsmemError], dict[CID, IpfsmemError]] = {}
     for root, error in failed.items():
         sorts.setdefault(type(error), {})[root] = error
     for sort, roots in sorts.items():
-        root, error = next(iter(roots.items()))
-        source = f"pin list of {provider.name}"
-        if issubclass(sort, ProviderError):
-            what = "a version" if len(roots) == 1 else f"{len(roots)} versions"
-            search.run.notices.say(
-                "channel-down",
-                f"{what} in the {source} could not be read, so newer texts may be missing: {error}; the next sync tries again",
-            )
-        elif len(roots) == 1:
-            _refuse(search, root, source, error)
-        else:
-            search.run.notices.say(
-                "head-refused",
-                f"{len(roots)} versions in the {source} were not used, one of them {root}: {reason(error)}",
-                f"{len(roots)} roots ({source}) were not used, one of them {root}: {error}{search.run.why(error)}",
-            )
+        if not issubclass(sort, ProviderError):
+            search.refusals.append((source, roots))
+            continue
+        what = "a version" if len(roots) == 1 else f"{len(roots)} versions"
+        error = next(iter(roots.values()))
+        search.run.notices.say(
+            "channel-down",
+            f"{what} in the {source} could not be read, so newer texts may be missing: {error}; the next sync tries again",
+        )
 
 
 def _to_ask(search: Search, asked: Set[str]) -> list[str]:
@@ -329,6 +372,7 @@ async def _open_named(search: Search, leads: dict[str, CID], *, anchor: bool) ->
     A root that cannot be read now stops the sync where it may be a root key's ring or this device's own past. Another member's is
     put off: that member may have made it unreadable, and whoever is to revoke the member has to sync first.
     """
+    search.listed.difference_update(leads.values())  # whichever showed them first
     own = _own_past(search)
     must = {root for name, root in leads.items() if name in own}
     sources = {root: name for name, root in reversed(leads.items())}
@@ -368,11 +412,29 @@ def _anchor_names(run: Run) -> set[str]:
 
 
 def _refuse(search: Search, root: CID, source: str, error: IpfsmemError) -> None:
-    search.run.notices.say(
-        "head-refused",
-        f"{_published_by(search, root, source)} was not used: {reason(error)}",
-        f"root {root} ({source}) was not used: {error}{search.run.why(error)}",
-    )
+    search.refusals.append((source, {root: error}))
+
+
+def _tell_of_refused(search: Search) -> None:
+    """Say which roots were not used, those of one list that failed alike together."""
+    told, search.refusals = search.refusals, []
+    for source, roots in told:
+        refused = {root: error for root, error in roots.items() if root not in search.heads}
+        if not refused:
+            continue
+        root, error = next(iter(refused.items()))
+        if len(refused) == 1:
+            search.run.notices.say(
+                "head-refused",
+                f"{_published_by(search, root, source)} was not used: {reason(error)}",
+                f"root {root} ({source}) was not used: {error}{search.run.why(error)}",
+            )
+        else:
+            search.run.notices.say(
+                "head-refused",
+                f"{len(refused)} versions in the {source} were not used, one of them {root}: {reason(error)}",
+                f"{len(refused)} roots ({source}) were not used, one of them {root}: {error}{search.run.why(error)}",
+            )
 
 
 def _published_by(search: Search, root: CID, source: str) -> str:
@@ -385,15 +447,23 @@ def _published_by(search: Search, root: CID, source: str) -> str:
 
 
 async def _open_roots(search: Search, roots: list[CID], *, anchor: bool) -> dict[CID, IpfsmemError]:
-    """Read roots side by side and verify one after another; which were not used, and why. Roots that no key opened are tried again
-    when another root brought keys: new recovery words have none for what was published before them."""
+    """Read roots side by side and verify one after another; which were not used, and why. Those that no key opened, or whose maker
+    is not known, are tried again when another root brought keys and members: new recovery words have no key for what was published
+    before them."""
     search.opened.update(roots)
-    before = search.run.replica.ring
+    ring = search.run.replica.ring
     failed = await _read_and_use(search, roots, anchor)
-    keyless = [root for root, error in failed.items() if isinstance(error, OpenError)]
-    if keyless and search.run.replica.ring is not before:
-        failed = {root: error for root, error in failed.items() if root not in keyless}
-        failed |= await _read_and_use(search, keyless, anchor)
+    while search.run.replica.ring is not ring:
+        ring = search.run.replica.ring
+        again = [root for root, error in failed.items() if isinstance(error, _BY_RING)]
+        failed = {root: error for root, error in failed.items() if root not in again}
+        failed |= await _read_and_use(search, again, anchor)
+    for root in roots:
+        search.refused_with.pop(root, None)
+    if not anchor:
+        search.refused_with.update(
+            (root, ring) for root, error in failed.items() if isinstance(error, _BY_RING)
+        )
     search.opened.difference_update(
         root for root, error in failed.items() if isinstance(error, ProviderError)
     )
@@ -446,6 +516,7 @@ def _use(search: Search, root: CID, files: RootFiles, anchor: bool) -> IpfsmemEr
         search.ring_roots.add(root)
     else:
         search.heads[root] = opened.head
+        search.verified_with[root] = search.run.replica.ring
     return None
 
 
@@ -460,6 +531,8 @@ def _keep_ring(search: Search, opened: VerifiedRoot) -> None:
             f"{after.used:.0%} of the room for this memory's list of members is taken. Before it is full, move to a new vault: "
             "ipfsmem init -n NEW (with a wallet also --key-number 2), then export and import",
         )
+    if len(search.unnamed) < _MOST_UNNAMED:
+        search.unnamed.update({*opened.shown.keys} - {*after.keys})
     remaining = {st.hash for st in after.statements}
     statements = (*opened.shown.statements, *(before.statements if before is not None else ()))
     lost = {st.hash: st.body for st in statements if isinstance(st.body, Revoke) and st.hash not in remaining}

@@ -20,9 +20,8 @@ from ipfsmem.sync.times import HOUR_MS, passed
 
 #: A list is looked at again so long after the last look: one request an hour, whatever is published.
 AGAIN_MS: Final = HOUR_MS
-#: Roots read at one look, newest first; on a device that has nothing yet only so many, the rest at later looks.
+#: Roots read at one look, newest first; the rest at later looks.
 AT_ONCE: Final = 128
-FRESH_AT_ONCE: Final = 8
 
 
 class _Look(msgspec.Struct):
@@ -37,21 +36,20 @@ class _Look(msgspec.Struct):
 class Looks:
     """The looks of this device at pin lists, by provider."""
 
-    def __init__(self, replica: Replica, looks: dict[str, _Look], *, unlocked: bool, fresh: bool) -> None:
+    def __init__(self, replica: Replica, looks: dict[str, _Look], *, unlocked: bool) -> None:
         self._replica = replica
         self._looks = looks
         self._unlocked = unlocked
-        self._most = FRESH_AT_ONCE if fresh else AT_ONCE
         self._changed = False
         #: What the list that is being looked at shows, by its text.
         self._listed: dict[str, CID] = {}
 
     @classmethod
-    def of(cls, replica: Replica, *, unlocked: bool, fresh: bool) -> Self:
-        """The looks of this device. `unlocked`: a root is at hand, so every list is due; `fresh`: it has no ring yet."""
+    def of(cls, replica: Replica, *, unlocked: bool) -> Self:
+        """The looks of this device. `unlocked`: a root is at hand, so every list is due."""
         stored = replica.db.get_meta(meta.LISTS)
         looks = read_json(stored, type=dict[str, _Look]) if stored else {}
-        return cls(replica, looks, unlocked=unlocked, fresh=fresh)
+        return cls(replica, looks, unlocked=unlocked)
 
     def is_due(self, provider: str) -> bool:
         """Whether this provider's list is to be looked at now. A look in the future is of a clock that was set back."""
@@ -64,7 +62,7 @@ class Looks:
         look = self._looks.get(provider) or _Look()
         seen = {*look.used, *(look.refused if look.ring == self._ring() else ()), *self._known()}
         self._listed = {str(root): root for root in roots}
-        return [root for text, root in self._listed.items() if text not in seen][: self._most]
+        return [root for text, root in self._listed.items() if text not in seen][:AT_ONCE]
 
     def note(self, provider: str, opened: Iterable[CID], failed: Mapping[CID, IpfsmemError]) -> None:
         """Note what came of the roots that `unseen` gave. Those that could not be read now are read again at the next look."""

@@ -23,6 +23,7 @@ from ipfsmem.errors import (
     OpenError,
     OtherKindError,
     ProviderError,
+    SealError,
     WrongWalletError,
 )
 from ipfsmem.mode import vault_mode
@@ -159,7 +160,10 @@ class _Search:
                 keyring = await self._read(leads)
                 if self._is_other(keyring):
                     return None
-                main = _main_anchor(self._root, keyring) or public_of_ipns_name(name)
+                try:
+                    main = _main_anchor(self._root, keyring) or public_of_ipns_name(name)
+                except FormatError as error:
+                    raise self._unreadable(error) from None
                 return _pinned(keyring, main)
             name = self._last = leads
             record = await self._names.read(leads)
@@ -170,15 +174,18 @@ class _Search:
     async def _read(self, root: CID) -> Keyring:
         try:
             files = await drive_async(read_root(Reader(), root), self._fetcher.get)
-        except (NotFoundError, FormatError) as error:
-            wrong = "; ".join(self._fetcher.refused.values())
-            # There is one: whoever makes an empty memory now would move the anchor away from it.
-            raise ProviderError(
-                f"{self._where} knows a memory of this wallet, but what it begins with cannot be read there: {error}"
-                + (f" ({wrong})" if wrong else ""),
-                hint="Ask another provider that holds this memory, or a device that has it, to sync first.",
-            ) from None
-        return parse_keyring(files.keyring)
+            return parse_keyring(files.keyring)
+        except (NotFoundError, FormatError, SealError) as error:
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: IpfsmemError) -> ProviderError:
+        """There is a memory: whoever makes an empty one now would move the anchor away from it."""
+        wrong = "; ".join(self._fetcher.refused.values())
+        return ProviderError(
+            f"{self._where} knows a memory of this wallet, but what it begins with cannot be read there: {error}"
+            + (f" ({wrong})" if wrong else ""),
+            hint="Ask another provider that holds this memory, or a device that has it, to sync first.",
+        )
 
     def _is_other(self, keyring: Keyring) -> bool:
         if keyring.plain is not self._sealed:
@@ -241,9 +248,13 @@ class _Search:
             roots = list(dict.fromkeys(pin.cid for pin in await provider.pins(pin_name(main))))
             keyrings, _ = await self._rings(roots[:PINS_AT_ONCE])
             for keyring in keyrings.values():
-                ours = self._has_own_statement(keyring) and not self._is_other(keyring)
-                if ours and _main_anchor(self._root, keyring) == main:
-                    return _pinned(keyring, main)
+                if not self._has_own_statement(keyring) or self._is_other(keyring):
+                    continue
+                try:
+                    if _main_anchor(self._root, keyring) == main:
+                        return _pinned(keyring, main)
+                except (FormatError, SealError) as error:  # another root of the list may open
+                    self._doubts.append(str(error))
         return None
 
     def _has_own_statement(self, keyring: Keyring) -> bool:
