@@ -4,7 +4,7 @@ import { isHex, need } from './bytes.ts'
 
 /** A clock is pulled no further than this ahead of its machine's by what others wrote. */
 const MOST_AHEAD_MS = 5 * 60 * 1000
-const FAR_AHEAD_MS = 24 * 60 * 60 * 1000
+export const FAR_AHEAD_MS = 24 * 60 * 60 * 1000
 const MOST_MS = 2 ** 48 - 1
 
 /** Older than every real write: that of imported texts. */

@@ -135,16 +135,20 @@ export async function checkedState(entries: ReadonlyMap<string, unknown>, commit
   for (const [name, raw] of entries) {
     // What is held already was checked when it came; where it is the very same entry, nothing of it is looked at again.
     const mine = held?.entries.get(name)
-    const isHeld = mine !== undefined && mine === raw
-    const entry = isHeld ? mine : checkEntry(name, raw)
+    if (mine !== undefined && (mine === raw || canonical(mine) === canonical(raw))) {
+      out.set(name, mine)
+      continue
+    }
+    const entry = checkEntry(name, raw)
     const kept: Record<string, Entry[string]> = {}
     for (const [text, value] of Object.entries(entry)) {
       const dot = readDot(text)
+      const keys = ring.said.keysOf.get(dot.dev)
+      // What it says of ids without a key is left out, whatever it is.
+      if (keys === undefined && commit.numbers.has(dot.dev)) continue
       need(!places.has(text), 'format', `${text} in two entries`)
       places.add(text)
-      need(dot.n <= (commit.numbers.get(dot.dev) ?? 0), 'format', `${text} is not covered by what its commit has seen`)
-      const keys = ring.said.keysOf.get(dot.dev)
-      if (keys === undefined) continue
+      need(keys !== undefined && dot.n <= (commit.numbers.get(dot.dev) ?? 0), 'format', `${text} is not covered by what its commit has seen`)
       kept[text] = value
       const known = mine?.[text]
       if (known !== undefined && (known === value || canonical(known) === canonical(value))) continue

@@ -1,6 +1,6 @@
 /** Where the parts of a state lie under a root (FORMAT.md 6.1). */
 
-import { type Bytes, hex, sha256 } from './bytes.ts'
+import { type Bytes, hex, sha256, unlessRefused } from './bytes.ts'
 import type { Blocks } from './blocks.ts'
 import type { State } from './state.ts'
 import { buildTree, nodePath } from './tree.ts'
@@ -18,11 +18,11 @@ export function objectPaths(hashes: Iterable<string>): string[] {
   return place([...hashes].map(hash => hash.slice(0, NAME_DIGITS)), 0)
 }
 
-/** The files of a root by path, as CIDs. */
+/** The files of a root by path, as CIDs; a folder that cannot be read is one. */
 export function filesOf(blocks: Blocks, root: string): Map<string, string> {
   const out = new Map<string, string>()
   const walk = (cid: string, path: string): void => {
-    const names = blocks.folder(cid)
+    const names = unlessRefused(() => blocks.folder(cid))
     if (names === null) out.set(path, cid)
     else for (const [name, inner] of names) walk(inner, path === '' ? name : `${path}/${name}`)
   }
@@ -38,7 +38,10 @@ export function isLaidOutByRule(blocks: Blocks, root: string, state: State, plai
   for (const prefix of buildTree(state.entries).nodes.keys()) wanted.add(`${nodePath(prefix)}.${plain ? 'json' : 'ipm'}`)
   const objects = new Set<string>()
   for (const entry of state.entries.values()) {
-    for (const value of Object.values(entry)) for (const loc of [value.loc, value.base]) if (loc !== undefined) objects.add(loc[1])
+    for (const value of Object.values(entry)) {
+      // A root names only what its maker had.
+      for (const loc of [value.loc, value.base]) if (loc !== undefined && unlessRefused(() => blocks.object(loc[1])) !== null) objects.add(loc[1])
+    }
   }
   // What stands as a readable file in a plain root is no object of its own.
   const shown = (bytes: Bytes): string => hex(sha256(bytes))

@@ -127,7 +127,8 @@ const envelopes = (all: readonly Statement[]): { k: string; s: string }[] => all
 export async function openKeyring(file: KeyringFile, boxes: readonly BoxKey[], known: readonly EpochKey[] = []): Promise<Ring> {
   if (!(file.body instanceof Uint8Array)) return new Ring(file.tag, true, [...file.open, ...file.body], [])
   const given = await fromSlots(file.open, file.tag, boxes)
-  for (const key of newestFirst([...given, ...known])) {
+  const named = new Set(ofKind(file.open, 'epoch').map(one => `${one.epoch} ${one.ek}`))
+  for (const key of newestFirst([...given, ...known.filter(one => named.has(`${one.epoch} ${one.id}`))])) {
     const sealed = file.body
     const raw = unlessRefused(() => key.open(ObjectType.ringBody, '', sealed))
     if (raw === null) continue
@@ -137,9 +138,9 @@ export async function openKeyring(file: KeyringFile, boxes: readonly BoxKey[], k
     const others = keysOfBody(body.eks, file.tag)
     const inner = formedList(body.st, false)
     await checkSigned(inner, file.tag)
-    return new Ring(file.tag, false, [...file.open, ...inner], [...others, key, ...given])
+    return new Ring(file.tag, false, [...file.open, ...inner], [...others, key, ...given], false, [key, ...given])
   }
-  return new Ring(file.tag, false, file.open, given, true)
+  return new Ring(file.tag, false, file.open, given, true, given)
 }
 
 /** A set of statements of one vault with its epoch keys, and what they say. */
@@ -151,13 +152,15 @@ export class Ring {
   readonly readable: readonly EpochKey[]
   readonly keys: readonly EpochKey[]
 
-  /** `all` were checked before. `shut`: its body did not open. */
+  /** `all` were checked before. `shut`: its body did not open. `slots`: of a file the keys that its own slots give, and the one that opened it. */
   constructor(
     readonly tag: Bytes,
     readonly plain: boolean,
-    all: readonly Statement[],
+    /** What of it was read: a join reduces the union, never one part alone. */
+    readonly all: readonly Statement[],
     keys: readonly EpochKey[],
-    readonly shut = false
+    readonly shut = false,
+    readonly slots: readonly EpochKey[] = []
   ) {
     const union = new Map<string, Statement>()
     for (const one of all) {
@@ -172,12 +175,29 @@ export class Ring {
 
   join(other: Ring): Ring {
     need(same(this.tag, other.tag) && this.plain === other.plain, 'vault', 'a ring of another vault')
-    return new Ring(this.tag, this.plain, [...this.statements, ...other.statements], [...this.readable, ...other.readable], this.shut && other.shut)
+    return new Ring(this.tag, this.plain, [...this.statements, ...other.all], [...this.readable, ...other.readable], this.shut && other.shut)
   }
 
   /** The same for two rings that say the same. */
   get mark(): string {
     return [...this.statements.map(one => one.hash + one.signature), ...this.readable.map(key => key.id)].sort().join()
+  }
+
+  /**
+   * Joined with the ring of a file, and with which keys that root is read: those that either ring names, those that were here, and
+   * those of its own slots. Other keys in a body count nowhere.
+   */
+  joinedWith(other: Ring): { joined: Ring; reading: Ring } {
+    const both = this.join(other)
+    const mine = new Set(this.readable.map(key => `${key.id} ${hex(key.key)}`))
+    const stays = (key: EpochKey): boolean => both.said.names.has(key.id) || other.said.names.has(key.id) || mine.has(`${key.id} ${hex(key.key)}`)
+    const joined = new Ring(this.tag, this.plain, both.statements, both.readable.filter(stays), both.shut)
+    return { joined, reading: joined.with([], other.slots) }
+  }
+
+  /** This ring with a key more to read with. */
+  withKey(key: EpochKey | undefined): Ring {
+    return key === undefined || this.readable.includes(key) ? this : this.with([], [key])
   }
 
   /** More statements, which were checked, and more epoch keys. */

@@ -138,7 +138,6 @@ function checkValue(name: EntryName, dot: Dot, value: unknown, published: boolea
 export function checkEntry(nameText: string, entry: unknown, published = true): Entry {
   const name = readName(nameText)
   const dots = Object.entries(anyFields(entry))
-  need(dots.length > 0, 'format', 'no entry')
   const count = new Map<string, number>()
   for (const [text, value] of dots) {
     const dot = readDot(text)

@@ -1,13 +1,14 @@
 /** A whole published vault, read with nothing but a key: anchor, ring, names, heads, join, views (FORMAT.md 7 and all before). */
 
-import { type Bytes, compare, fromHex, fromUtf8, greatest, hex, join, need, refuse, Refused, type RefusalKind, sha256, unlessRefused } from './bytes.ts'
+import { type Bytes, compare, fromHex, fromUtf8, greatest, hex, join, need, refuse, Refused, type RefusalKind, sha256, unlessRefused, utf8 } from './bytes.ts'
 import type { Blocks } from './blocks.ts'
-import { cidOf, ipnsName, RAW } from './cid.ts'
+import { cidOf, ipnsName, keyOfName, RAW } from './cid.ts'
+import { clockMs, FAR_AHEAD_MS } from './clock.ts'
 import { checkedState, type Commit, readCommit } from './commit.ts'
 import { type BoxKey, type CheckAll, idOf } from './curves.ts'
 import { type IpnsRecord, newestRecord, readRecord, type Target, targetOf } from './ipns.ts'
 import { joinStates, type Judgement } from './join.ts'
-import { type KeyringFile, openKeyring, parseKeyring, type Ring } from './ring.ts'
+import { type KeyringFile, openKeyring, parseKeyring, Ring } from './ring.ts'
 import { type EpochKey, ObjectType, openHere, type SealedObject } from './sealed.ts'
 import { type Entry, type Location, readName, type State } from './state.ts'
 import { buildTree, entryBelow, nodePath, readTree, sealedAs, StateCache } from './tree.ts'
@@ -29,8 +30,15 @@ async function unlessRefusedAsync<T>(read: () => Promise<T>): Promise<T | null> 
   }
 }
 
-/** What became of a root that may be a head. */
-export type Verdict = 'joined' | 'joined in part' | 'damaged' | 'held' | 'refused: head' | 'refused: state'
+/** Roots of one list that are looked at where names lead somewhere, newest first. */
+export const MOST_LISTED = 128
+const WEEK_MS = 7 * 24 * 60 * 60 * 1000
+
+/**
+ * What became of a root that may be a head. `past`: nothing in it is missing from what was joined; `unread`: its ring or its commit is
+ * not here, and a provider that did not answer may have it.
+ */
+export type Verdict = 'joined' | 'joined in part' | 'past' | 'damaged' | 'held' | 'unread' | 'refused: head' | 'refused: state'
 
 export type Head = Commit & { readonly root: string; readonly ring: Ring }
 
@@ -82,6 +90,8 @@ export type Shelf = {
   readonly names: ReadonlyMap<string, Bytes>
   /** Roots by pin name, newest first. */
   readonly pins: Readonly<Record<string, readonly string[]>>
+  /** Milliseconds since 1970. */
+  readonly now: number
   /** What was worked out of states before. */
   readonly known?: StateCache
   /** A root that a person named to begin with: its ring counts for every owner of the vault, not for the first alone. */
@@ -108,7 +118,9 @@ export class VaultReader {
   /** All of it, as a new device sees it. */
   async read(seeker: Seeker): Promise<VaultReading> {
     await this.takeRecords()
-    return this.joinAll(await this.grow(await this.firstRing(seeker)))
+    const ring = await this.grow(await this.firstRing(seeker))
+    need(isAdminOf(ring, seeker), 'member', 'this key was revoked')
+    return this.joinAll(ring)
   }
 
   /** Look at the records of the shelf; what their names did not sign is passed over. */
@@ -116,43 +128,71 @@ export class VaultReader {
     for (const [name, bytes] of this.shelf.names) await this.#offer(name, bytes)
   }
 
-  /** All heads joined, with what this device has already. */
+  /** All heads joined, with what this device has already (FORMAT.md 9, steps 3 and 4). */
   async joinAll(ring: Ring, past: Past = NO_PAST): Promise<VaultReading> {
     const verdicts: Record<string, Verdict> = {}
+    const { named, listed } = this.places(ring)
+    const found = new Map<string, Head>()
+    for (const root of [...named, ...listed]) {
+      try {
+        const head = await this.#head(root, ring)
+        if (head !== null) found.set(root, head)
+      } catch (error) {
+        verdicts[root] = verdictOf(error, 'head')
+      }
+    }
+    const copies = copiesAmong([...found.values()], this.shelf.now)
     const heads: Head[] = []
     let { state } = past
     const judge = this.judgement(ring)
-    const failed = (root: string, part: 'head' | 'state', error: unknown): void => {
-      if (!(error instanceof Refused)) throw error
-      const known: Partial<Record<RefusalKind, Verdict>> = { damaged: 'damaged', missing: 'damaged', held: 'held' }
-      verdicts[root] = known[error.kind] ?? `refused: ${part}`
-    }
-    const { named, listed } = this.places(ring)
-    for (const roots of [named, listed]) {
-      let left: Head[] = []
-      for (const root of roots) {
-        try {
-          left.push(await this.#head(root, ring))
-        } catch (error) {
-          failed(root, 'head', error)
-        }
-      }
-      for (let next = tops(left)[0]; next !== undefined; next = tops(left)[0]) {
-        const { top, below } = next
-        left = left.filter(one => one !== top)
-        try {
-          const isKnown = past.joined.has(top.hash) && top.lacking.length === 0
-          if (!isKnown) state = joinStates(state, await this.#state(top, ring, state), judge)
-        } catch (error) {
-          failed(top.root, 'state', error)
-          continue
-        }
-        for (const one of [top, ...below]) verdicts[one.root] = one.lacking.length > 0 ? 'joined in part' : 'joined'
-        heads.push(top, ...below)
-        left = left.filter(one => !below.includes(one))
+    const join = async (top: Head): Promise<boolean> => {
+      try {
+        // Nobody writes under an id that was given up, so nothing of two copies goes on apart.
+        need(!copies.has(top) || ring.said.givenUp.has(top.dev), 'held', 'made by another copy of its device')
+        const isKnown = past.joined.has(top.hash) && top.lacking.length === 0
+        if (!isKnown) state = joinStates(state, await this.#state(top, ring, state), judge)
+        return true
+      } catch (error) {
+        verdicts[top.root] = verdictOf(error, 'state')
+        return false
       }
     }
-    need(heads.length > 0 || past !== NO_PAST, 'damaged', 'no head can be read whole')
+    const joinGroup = async (roots: readonly string[]): Promise<void> => {
+      const left = new Set(roots.flatMap(root => found.get(root) ?? []))
+      while (left.size > 0) {
+        for (const { top, below } of tops([...left])) {
+          left.delete(top)
+          if (!(await join(top))) continue
+          for (const one of [top, ...below.filter(lower => left.delete(lower))]) {
+            verdicts[one.root] = one.lacking.length > 0 ? 'joined in part' : 'joined'
+            heads.push(one)
+          }
+        }
+      }
+    }
+    await joinGroup(named)
+    const isCovered = (one: Head): boolean => one.lacking.length === 0 && coversPairs(state.seen, one.seen)
+    const before = new Set(heads.filter(one => one.lacking.length === 0).flatMap(one => one.prev))
+    const isAny = heads.length > 0 || past !== NO_PAST
+    const isPast = (one: Head): boolean => {
+      if (!isAny || copies.has(one) || !isCovered(one)) return false
+      const isNamed = before.has(one.hash)
+      if (!isNamed && clockMs(one.h) >= this.shelf.now - WEEK_MS) return false
+      verdicts[one.root] = isNamed ? 'joined' : 'past'
+      if (isNamed) heads.push(one)
+      return true
+    }
+    await joinGroup(listed.filter(root => found.has(root) && !isPast(found.get(root) as Head)))
+    const newest = greatestText(heads.map(one => one.h))
+    const hashes = new Set(heads.map(one => one.hash))
+    for (const [root, head] of found) {
+      if (verdicts[root] !== 'damaged') continue
+      const isOld = !copies.has(head) && head.h < newest && isCovered(head)
+      if (isOld || hashes.has(head.hash)) verdicts[root] = 'past'
+    }
+    // What a device's name leads to is a head, also where it cannot be read; what a list shows may be anything.
+    const isUnread = named.some(root => verdicts[root] === 'unread' && this.#isOfDevice(ring, root))
+    need(past !== NO_PAST || isBack(heads, Object.values(verdicts), isUnread), 'damaged', 'no head can be read whole')
     return new Reading(ring, state, verdicts, heads, this.#known)
   }
 
@@ -185,6 +225,20 @@ export class VaultReader {
       name = to.name
     }
     return null
+  }
+
+  /** The last name over which an anchor leads on. */
+  #lastName(publicKey: Bytes): string {
+    let name = ipnsName(publicKey)
+    for (let steps = 0; steps < MOST_RECORDS; steps++) name = this.target(name)?.name ?? name
+    return name
+  }
+
+  /** Whether a ring has a statement of this key with its anchor, and `main` as the anchor of its first root. */
+  #hasBoth(file: KeyringFile, keys: Seeker, main: Bytes): boolean {
+    const first = file.open.find(one => one.t === 'genesis')?.by
+    const isOf = (sign: string | undefined, anchor: Bytes): boolean => file.open.some(one => one.t === 'member' && one.sign === sign && one.anchor === hex(anchor))
+    return isOf(hex(keys.admin), keys.head) && isOf(first, main)
   }
 
   /** The bytes of the ring under a root; null where it names none, refused as `missing` where they are not here. */
@@ -233,30 +287,44 @@ export class VaultReader {
     })
   }
 
-  /** The vault that this key signed for; refused where there is none, or only one of the other kind. */
+  /**
+   * The vault that this key signed for. Refused where there is none (`none`), or only one of the other kind, where its anchor leads to
+   * a ring that is not here (`missing`), or where roots of it are listed and none can be verified (`damaged`).
+   */
   async firstRing(keys: Seeker): Promise<Ring> {
     const { pins, plain, begin } = this.shelf
-    const listed = pins[pinName(keys.head)] ?? []
-    for (const root of listed) await this.#takeAnchorRoot(root, keys.head)
+    const own = pins[pinName(keys.head)] ?? []
+    for (const root of own) await this.#takeAnchorRoot(root, keys.head)
     const anchor = this.follow(keys.head)
-    let isOtherKind = false
-    const rings: Ring[] = []
-    for (const root of [...(anchor === null ? [] : [anchor]), ...listed]) {
+    // Where the ring at the end of a key's names is lost, the list of the anchor that they lead to may show another one.
+    const main = keyOfName(this.#lastName(keys.head))
+    const isLost = anchor !== null && (await this.#keyringAt(anchor)) === null
+    const listed = isLost ? [...own, ...(pins[pinName(main)] ?? [])] : own
+    let why: RefusalKind = 'none'
+    for (const root of new Set([...(anchor === null ? [] : [anchor]), ...listed])) {
       const found = await this.#keyringAt(root)
-      if (found === null) continue
-      const isFirst = found.file.open.some(one => one.t === 'genesis' && one.roots[0] === hex(keys.admin))
-      if (!isFirst && root !== anchor && root !== begin) continue
-      if (found.file.plain !== plain) {
-        isOtherKind = true
+      if (found === null) {
+        if (root === anchor && why === 'none') why = 'missing'
         continue
       }
+      const isFirst = found.file.open.some(one => one.t === 'genesis' && one.roots[0] === hex(keys.admin))
+      if (!isFirst && root !== anchor && root !== begin && !(isLost && this.#hasBoth(found.file, keys, main))) continue
+      if (found.file.plain !== plain) {
+        if (why === 'none') why = 'other kind'
+        continue
+      }
+      if (root !== anchor && root !== begin && this.#isHeadless(root)) continue
       const opened = await unlessRefusedAsync(() => this.#opened(found))
-      if (opened === null || opened.shut || opened.said.members.get(idOf(keys.admin))?.role !== 'admin') continue
-      rings.push(opened)
+      if (!isFirst && root !== anchor && root !== begin && opened?.shut !== false) continue
+      const itself = opened === null ? null : new Ring(opened.tag, opened.plain, opened.all, []).joinedWith(opened)
+      const isNamed = root === anchor && this.#isHeadless(root)
+      const commit = itself && !isNamed ? await unlessRefusedAsync(() => readCommit(this.#headBytes(root), itself.reading, found.bytes)) : null
+      if (opened !== null && root === anchor && (opened.shut || !isAdminOf(opened, keys))) why = 'member'
+      else if (opened === null || itself === null || opened.shut || !(isNamed || commit !== null)) why = 'damaged'
+      else if (!isAdminOf(opened, keys)) why = 'member'
+      else return itself.joined.withKey(itself.reading.readable.find(key => key.id === commit?.ek))
     }
-    const [first, ...more] = rings
-    if (first !== undefined) return more.reduce((ring, one) => unlessRefused(() => ring.join(one)) ?? ring, first)
-    return refuse(isOtherKind ? 'other kind' : 'none', 'there is no vault that this key signed for')
+    return refuse(why, 'there is no vault that this key signed for')
   }
 
   /** The ring of this vault to which its anchor leads: for a device that was told where to look. Refused where there is none. */
@@ -270,19 +338,29 @@ export class VaultReader {
     return this.#opened(found)
   }
 
-  /** Roots that may be heads: those of device names, and those of the pin list of the first root's anchor. */
+  /** Roots that may be heads: those of device names, and those of the pin list of the first root's anchor. Where no name leads anywhere the list says as much. */
   places(ring: Ring): { named: string[]; listed: string[] } {
     const { said } = ring
-    const devices = [...said.members.values()].map(one => this.rootOfDevice(fromHex(one.sign)))
+    const devices = [...said.members.values()].filter(one => one.role !== 'reader').map(one => this.rootOfDevice(fromHex(one.sign)))
+    const anchors = said.anchors().map(key => this.follow(fromHex(key)))
     const first = said.first === undefined ? undefined : said.members.get(idOf(fromHex(said.first)))
     const pinned = first?.anchor ? (this.shelf.pins[pinName(fromHex(first.anchor))] ?? []) : []
-    const named = [...new Set(devices.filter(root => root !== null))]
-    return { named, listed: [...new Set(pinned)].filter(root => !named.includes(root)) }
+    const named = [...new Set([...devices, ...anchors.filter(root => root !== null && this.#hasCommit(root))].filter(root => root !== null))]
+    const listed = [...new Set(pinned)].filter(root => !named.includes(root))
+    if (named.length === 0 && anchors.every(root => root === null)) return { named: listed, listed: [] }
+    return { named, listed: listed.slice(0, MOST_LISTED) }
+  }
+
+  #isOfDevice(ring: Ring, root: string): boolean {
+    return [...ring.said.members.values()].some(one => one.role !== 'reader' && this.rootOfDevice(fromHex(one.sign)) === root)
   }
 
   /** Roots of pin lists that have a commit which a device of this memory signed. */
   async shown(ring: Ring): Promise<string[]> {
-    const heads = await Promise.all(this.places(ring).listed.map(root => unlessRefusedAsync(() => this.#head(root, ring))))
+    const { named, listed } = this.places(ring)
+    const pinned = new Set(Object.values(this.shelf.pins).flat())
+    const roots = [...named.filter(root => pinned.has(root)), ...listed]
+    const heads = await Promise.all(roots.map(root => unlessRefusedAsync(() => this.#head(root, ring))))
     return heads.flatMap(one => one?.root ?? [])
   }
 
@@ -293,53 +371,89 @@ export class VaultReader {
       before = ring.mark
       for (const anchor of ring.said.anchors()) {
         const root = this.follow(fromHex(anchor))
-        const theirs = root === null ? null : await this.#trial(root, ring)
-        if (root !== null && theirs !== null && this.shelf.blocks.folder(root)?.size === 1) ring = theirs.ring
+        if (root === null || !this.#isHeadless(root)) continue
+        ring = await this.#grown(ring, root, async theirs => theirs.joined)
       }
       const { named, listed } = this.places(ring)
       for (const root of [...named, ...listed]) {
-        const theirs = await this.#trial(root, ring)
-        if (theirs === null) continue
-        const commit = await unlessRefusedAsync(() => readCommit(this.#headBytes(root), theirs.ring, theirs.bytes))
-        if (commit !== null) ring = theirs.ring
+        ring = await this.#grown(ring, root, async theirs => {
+          const { ek } = await this.#commit(root, theirs)
+          return theirs.joined.withKey(theirs.all.readable.find(key => key.id === ek))
+        })
       }
     }
     return ring
   }
 
-  /** Ours joined with the ring of a root, on trial. */
-  async #trial(root: string, ring: Ring): Promise<{ bytes: Bytes; ring: Ring } | null> {
+  /** Ours with what a root brings, once `verified` found it in order; where no key opens the root, with what the open part of its ring says: a key may have been replaced. */
+  async #grown(ring: Ring, root: string, verified: (theirs: Trial) => Promise<Ring>): Promise<Ring> {
+    try {
+      return await verified(await this.#trial(root, ring))
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error
+      const file = error.kind === 'open' ? (await this.#keyringAt(root))?.file : undefined
+      return file === undefined || hex(file.tag) !== hex(ring.tag) ? ring : ring.with(file.open)
+    }
+  }
+
+  /** Ours joined with the ring of a root, on trial; refused where that is no ring of this vault, or does not open. */
+  async #trial(root: string, ring: Ring): Promise<Trial> {
     const found = await this.#keyringAt(root)
-    if (found === null) return null
-    return unlessRefusedAsync(async () => {
-      need(hex(found.file.tag) === hex(ring.tag), 'vault', 'of another vault')
-      return { bytes: found.bytes, ring: ring.join(await this.#opened(found, ring.readable)) }
-    })
+    need(found !== null && hex(found.file.tag) === hex(ring.tag), 'vault', 'its ring is not of this vault')
+    const opened = await this.#opened(found, ring.readable)
+    need(!opened.shut, 'open', 'a ring that no key opens')
+    const { joined, reading } = ring.joinedWith(opened)
+    return { bytes: found.bytes, joined, all: reading }
+  }
+
+  #hasCommit(root: string): boolean {
+    const { blocks } = this.shelf
+    return unlessRefused(() => blocks.at(root, 'keyring.json') !== null && blocks.at(root, 'head.ipm') !== null) ?? false
+  }
+
+  /** Whether a root holds a ring and no commit, as those do that anchors lead to. */
+  #isHeadless(root: string): boolean {
+    const { blocks } = this.shelf
+    return unlessRefused(() => blocks.at(root, 'keyring.json') !== null && blocks.at(root, 'head.ipm') === null) ?? false
   }
 
   #headBytes(root: string): Bytes {
     return this.shelf.blocks.read(root, `${this.#inside}${this.shelf.plain ? 'commit.json' : 'head.ipm'}`)
   }
 
-  /** The verified commit of a root, with the ring that it was verified with. */
-  async #head(root: string, ring: Ring): Promise<Head> {
+  #commit(root: string, { all, bytes }: Trial): Promise<Commit> {
+    return readCommit(this.#headBytes(root), all, bytes)
+  }
+
+  /** The verified commit of a root, with the ring that it was verified with; null where there is a ring and no commit. */
+  async #head(root: string, ring: Ring): Promise<Head | null> {
     // What is not here may turn up, and is no fault of its writer.
     this.#keyringBytes(root)
     const theirs = await this.#trial(root, ring)
-    need(theirs !== null, 'vault', 'its ring is not of this vault')
-    return { ...(await readCommit(this.#headBytes(root), theirs.ring, theirs.bytes)), root, ring: theirs.ring }
+    if (this.#isHeadless(root)) return null
+    return { ...(await this.#commit(root, theirs)), root, ring: theirs.all }
   }
 
   /** The state that a commit names, read whole and checked. */
   #state(head: Head, ring: Ring, held: State): Promise<State> {
     const { plain, blocks } = this.shelf
     const key = head.ring.readable.find(one => one.id === head.ek)
+    let ours: ReturnType<typeof buildTree> | null = null
+    /** A node that is also one of what was joined so far: there is nothing to learn in it, and where it is lost nothing is. */
+    const known = (prefix: string, hash: string): Bytes | null => {
+      ours ??= buildTree(held.entries, this.#known)
+      return ours.hashes.get(prefix) === hash ? utf8(ours.nodes.get(prefix) as string) : null
+    }
     const read = (prefix: string, hash: string): Bytes | null => {
+      const text = stored(prefix, hash)
+      return text !== null && hex(sha256(text)) === hash ? text : known(prefix, hash)
+    }
+    const stored = (prefix: string, hash: string): Bytes | null => {
       const path = `${nodePath(prefix)}.${plain ? 'json' : 'ipm'}`
-      const stored = unlessRefused(() => blocks.file(blocks.at(head.root, `${this.#inside}${path}`) ?? refuse('missing')))
-      if (stored === null || plain) return stored
-      const text = key === undefined ? null : unlessRefused(() => key.open(ObjectType.node, prefix, stored))
-      if (key !== undefined) opened.push(() => this.#known.noteMade(path, sealedAs(key, hash), putFile(stored, () => undefined)))
+      const file = unlessRefused(() => blocks.file(blocks.at(head.root, `${this.#inside}${path}`) ?? refuse('missing')))
+      if (file === null || plain) return file
+      const text = key === undefined ? null : unlessRefused(() => key.open(ObjectType.node, prefix, file))
+      if (key !== undefined && text !== null && hex(sha256(text)) === hash) opened.push(() => this.#known.noteMade(path, sealedAs(key, hash), putFile(file, () => undefined)))
       return text
     }
     const opened: (() => void)[] = []
@@ -401,6 +515,47 @@ export function sealedAt(blocks: Blocks, ring: Ring, name: string, loc: Location
   return { key, type, ctx, object }
 }
 
+/** Whether a key is a root or an admin that nobody put out, as far as is known. */
+function isAdminOf(ring: Ring, { admin }: Seeker): boolean {
+  const id = idOf(admin)
+  return ring.said.members.get(id)?.role === 'admin' && !ring.said.asked.has(id)
+}
+
+/** A ring of ours joined with that of a root: with the keys that stay, and with all that read that root. */
+type Trial = { readonly bytes: Bytes; readonly joined: Ring; readonly all: Ring }
+
+function verdictOf(error: unknown, part: 'head' | 'state'): Verdict {
+  if (!(error instanceof Refused)) throw error
+  if (part === 'head') return error.kind === 'missing' ? 'unread' : 'refused: head'
+  const known: Partial<Record<RefusalKind, Verdict>> = { damaged: 'damaged', missing: 'damaged', held: 'held' }
+  return known[error.kind] ?? 'refused: state'
+}
+
+/** Whether a memory is back: a head with counters was joined, or nothing else stands there that may hold texts. */
+function isBack(heads: readonly Head[], verdicts: readonly Verdict[], isUnread: boolean): boolean {
+  if (heads.some(one => one.numbers.size > 0)) return true
+  if (isUnread || verdicts.includes('damaged')) return false
+  return heads.length > 0 || !verdicts.some(one => one === 'unread' || one.startsWith('refused'))
+}
+
+const greatestText = (all: readonly string[]): string => all.reduce((best, one) => (one > best ? one : best), '')
+
+/** Heads that another copy of their device made: a lower number and a later clock than its newest one, and no head names them as its past (5). */
+function copiesAmong(heads: readonly Head[], now: number): Set<Head> {
+  const named = new Set(heads.flatMap(one => one.prev))
+  const newest = new Map<string, Head>()
+  for (const one of heads) {
+    const other = newest.get(one.dev)
+    if (other === undefined || other.c < one.c) newest.set(one.dev, one)
+  }
+  return new Set(
+    heads.filter(one => {
+      const top = newest.get(one.dev) as Head
+      return one.c < top.c && !named.has(one.hash) && one.h > top.h && clockMs(one.h) < now + FAR_AHEAD_MS
+    })
+  )
+}
+
 /** The ring and the records of a root under an anchor's pin name. */
 function anchorRoot(blocks: Blocks, root: string): { keyring: Bytes; records: [string, Bytes][] } {
   const files = blocks.folder(root)
@@ -425,7 +580,7 @@ function end(records: ReadonlyMap<string, IpnsRecord>, start: string): string {
   return refuse('format', 'records that lead in a circle')
 }
 
-/** Heads that no other one of these holds, by clock and hash, each with those that it holds: joined already when it is (7). */
+/** Heads that no other one of these holds, each with those that it holds: joined already when it is (7). By clock and hash, those whose counters another one covers last. */
 function tops(heads: readonly Head[]): { top: Head; below: Head[] }[] {
   const byHash = new Map(heads.map(one => [one.hash, one]))
   const below = (one: Head): Head[] =>
@@ -437,16 +592,20 @@ function tops(heads: readonly Head[]): { top: Head; below: Head[] }[] {
     for (const one of found) for (const other of below(one)) found.add(other)
     return [...found]
   }
-  return heads
-    .filter(one => !held.has(one))
-    .sort((a, b) => compare([a.h, a.hash], [b.h, b.hash]))
-    .map(top => ({ top, below: reached(top) }))
+  const left = heads.filter(one => !held.has(one))
+  const isLast = (one: Head): number => (left.some(other => other.hash !== one.hash && covers(other, one)) ? 1 : 0)
+  return left
+    .map(top => ({ top, order: [isLast(top), top.h, top.hash] }))
+    .sort((a, b) => compare(a.order, b.order))
+    .map(({ top }) => ({ top, below: reached(top) }))
 }
 
-const covers = (one: Head, other: Head): boolean =>
-  [...other.seen].every(([dev, pair]) => {
-    const mine = one.seen.get(dev)
-    return mine !== undefined && (mine.n > pair.n || (mine.n === pair.n && mine.r === pair.r))
+const covers = (one: Head, other: Head): boolean => coversPairs(one.seen, other.seen)
+
+const coversPairs = (mine: State['seen'], theirs: State['seen']): boolean =>
+  [...theirs].every(([dev, pair]) => {
+    const own = mine.get(dev)
+    return own !== undefined && (own.n > pair.n || (own.n === pair.n && own.r === pair.r))
   })
 
 /** The root that all devices end on: of the heads that say what the join says, that of the greatest commit. */

@@ -92,5 +92,7 @@ export function viewsOf(state: State, isMine: IsMine, opened: Opened): Views {
       segments.set(said.scope, [...(segments.get(said.scope) ?? []), ...texts])
     }
   }
-  return { cards, memories, events: new Map([...segments].map(([scope, all]) => [scope, timelineOf(all)])) }
+  // The events of a scope go with it, and come again with what restores it.
+  const open = [...segments].filter(([scope]) => cards.get(scope)?.forgotten !== true)
+  return { cards, memories, events: new Map(open.map(([scope, all]) => [scope, timelineOf(all)])) }
 }

@@ -4,12 +4,9 @@ import { fromHex, unlessRefused } from '../core/bytes.ts'
 import { boxKeyOf } from '../core/curves.ts'
 import { asVersion1, ipnsName, parseCid } from '../core/cid.ts'
 import type { Ring } from '../core/ring.ts'
-import { MOST_RECORDS, pinName, type Shelf, VaultReader } from '../core/vault.ts'
+import { MOST_LISTED, MOST_RECORDS, pinName, type Shelf, VaultReader } from '../core/vault.ts'
 import { MemoryError } from '../device/errors.ts'
 import type { Run } from './run.ts'
-
-/** Roots that are asked for under one name of a list. */
-const MOST_LISTED = 128
 
 /** The names over which an anchor leads, itself the first. */
 function ledOver(reader: VaultReader, anchor: string): string[] {
@@ -26,7 +23,7 @@ export async function find(run: Run): Promise<Found> {
   const root = how.root ?? null
   const boxes = [replica.device.box, ...(root === null ? [] : [boxKeyOf(root.boxSecret)])]
   const pins: Record<string, readonly string[]> = {}
-  const shelf: Shelf = { boxes, plain: false, blocks: replica.blocks, names: run.names, pins, known: replica.states, begin: how.begin ?? null, checkAll: replica.world.beside?.checkAll, meanwhile: replica.openAhead }
+  const shelf: Shelf = { boxes, plain: false, blocks: replica.blocks, names: run.names, pins, now: replica.world.now(), known: replica.states, begin: how.begin ?? null, checkAll: replica.world.beside?.checkAll, meanwhile: replica.openAhead }
   const asked = new Set<string>()
   let ring = replica.ring
   let isListed = false

@@ -68,7 +68,7 @@ function checkStillMe(run: Run, found: Found, reading: VaultReading): void {
   const { device, kept } = run.replica
   const { heads, verdicts } = reading
   const own = found.reader.rootOfDevice(device.signer.public)
-  if (own !== null && own !== kept.commit?.root && verdicts[own] === 'damaged') {
+  if (own !== null && own !== kept.commit?.root && ['damaged', 'unread'].includes(verdicts[own] ?? '')) {
     throw new MemoryError('provider', "what this device's own name leads to cannot be read now, so nothing was published", 'Try again later.')
   }
   for (const head of heads) {
@@ -89,7 +89,7 @@ function checkStillMe(run: Run, found: Found, reading: VaultReading): void {
 
 function tell(run: Run, reading: VaultReading): void {
   for (const verdict of Object.values(reading.verdicts)) {
-    if (verdict === 'damaged') run.say('damaged', 'a newest version of another device cannot be read whole now; newer texts may stand in it')
+    if (verdict === 'damaged' || verdict === 'unread') run.say('damaged', 'a newest version of another device cannot be read whole now; newer texts may stand in it')
     else if (verdict === 'held') run.say('held', 'two copies of one device wrote at once; what one of them wrote is not shown yet')
     else if (verdict.startsWith('refused')) run.say('refused', 'a version was refused, for not all in it was signed by who may')
   }
