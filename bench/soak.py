@@ -14,6 +14,7 @@ import sys
 PROOFS = {
     "handles": "bench.soak_handles",
     "parsers": "bench.soak_parsers",
+    "vaults": "bench.soak_vaults",
 }
 
 

@@ -5,9 +5,11 @@ the tests compare. Nothing here is a test.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from ipfsmem.bundle.timeline import event_line
 from ipfsmem.canonical import unb64
@@ -15,17 +17,31 @@ from ipfsmem.causal.cards import write_card
 from ipfsmem.causal.value import Entry
 from ipfsmem.causal.view import ConflictCopy, KeyView, own_view
 from ipfsmem.content.car import read_car
-from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.content.fetch import drive
 from ipfsmem.content.reader import Reader
 from ipfsmem.device.replica import World
 from ipfsmem.device.scopes import known_scopes, read_card
-from ipfsmem.errors import DamagedError, IpfsmemError, NoVaultError, OtherKindError
+from ipfsmem.errors import (
+    DamagedError,
+    FormatError,
+    IpfsmemError,
+    MembershipError,
+    NotFoundError,
+    NoVaultError,
+    OtherKindError,
+    ProviderError,
+    WrongWalletError,
+)
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Pin
+from ipfsmem.published.ipns_record import parse_record
 from ipfsmem.published.root_reader import read_root
 from ipfsmem.published.root_verification import open_root
+from ipfsmem.ring.statements import member_id
+from ipfsmem.sync.names import pin_name, target
+from ipfsmem.sync.unjoined_heads import held_heads
 from ipfsmem.testing.clock import MockClock, SeededRandom
 from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
 from ipfsmem.vault.home import Home
@@ -39,6 +55,9 @@ REFUSALS: list[tuple[type[IpfsmemError], str]] = [
     (OtherKindError, "other kind"),
     (DamagedError, "damaged"),
     (NoVaultError, "none"),
+    (MembershipError, "revoked"),
+    (WrongWalletError, "revoked"),
+    (ProviderError, "unread"),
 ]
 
 
@@ -92,33 +111,35 @@ def read_case(case: dict[str, Any], cars: dict[str, str], home: Path) -> dict[st
     blocks = dict(cloud.blocks)
     provider = SimProvider(cloud, clock=clock, random=SeededRandom("reader"), capabilities=FULL)
     try:
-        memory = asyncio.run(
-            Memory.recover(
-                "reader",
-                provider=provider,
-                unlock=keys,
-                mode="ipfs" if case["kind"] == "plain" else "encrypted-ipfs",
-                passphrase=False,
-                home=Home(folder=home, label="reader", world=World(lambda: clock.ms, SeededRandom("reader"))),
-                memory_dir=home / "files" if case["kind"] == "plain" else None,
-                public_ok=case["kind"] == "plain",
+        # A device seals anew what lies under a key that no epoch names; what is to be seen is the join before that.
+        with mock.patch("ipfsmem.sync.commits._seal_pending", lambda replica: None):
+            memory = asyncio.run(
+                Memory.recover(
+                    "reader",
+                    provider=provider,
+                    unlock=keys,
+                    mode="ipfs" if case["kind"] == "plain" else "encrypted-ipfs",
+                    passphrase=False,
+                    home=Home(
+                        folder=home, label="reader", world=World(lambda: clock.ms, SeededRandom("reader"))
+                    ),
+                    memory_dir=home / "files" if case["kind"] == "plain" else None,
+                    public_ok=case["kind"] == "plain",
+                )
             )
-        )
     except IpfsmemError as error:
         for kind, word in REFUSALS:
             if isinstance(error, kind):
                 return {"refused": word}
         raise
     try:
-        return _seen(
-            memory, keys, provider, blocks, [root for roots in case["pins"].values() for root in roots]
-        )
+        return _seen(memory, keys, provider, blocks, case)
     finally:
         memory.close()
 
 
 def _seen(
-    memory: Memory, keys: RootKeys, provider: SimProvider, blocks: dict[CID, bytes], listed: list[str]
+    memory: Memory, keys: RootKeys, provider: SimProvider, blocks: dict[CID, bytes], case: dict[str, Any]
 ) -> dict[str, Any]:
     replica = memory.replica
     ring, vault = replica.ring, replica.vault_tag
@@ -128,7 +149,9 @@ def _seen(
     with replica.reading():
         scopes = {}
         for token, entry in sorted(known_scopes(replica.store).items()):
-            card = read_card(replica.store, token, entry) if entry else None
+            if not entry:
+                continue
+            card = read_card(replica.store, token, entry)
             scopes[token] = None if card is None else json.loads(write_card(card))
         names = sorted(replica.store.names())
         memories = {name[2:]: _view(memory, name) for name in names if name.startswith("m/")}
@@ -140,11 +163,11 @@ def _seen(
         scope: [event_line(event).decode() for event in memory.scope(scope).timeline.read()]
         for scope in sorted(parts)
     }
-    heads, root = _heads(memory, keys, blocks, listed, digest)
+    heads, root = _heads(memory, keys, blocks, _places(memory, case), digest)
     own = memory.restored.root
     return {
         # This device published the same state just now: its root has the same files at the same places.
-        "by_rule": None if root is None or own is None else paths(provider, root) == paths(provider, own),
+        "by_rule": None if root is None or own is None else _has_same_files(provider, root, own),
         "digest": digest,
         "events": {scope: lines for scope, lines in events.items() if lines},
         "heads": heads,
@@ -158,6 +181,13 @@ def _seen(
         "scopes": scopes,
         "vault": vault.hex(),
     }
+
+
+def _has_same_files(provider: SimProvider, root: str, own: str) -> bool:
+    try:
+        return paths(provider, root) == paths(provider, own)
+    except NotFoundError:
+        return False
 
 
 def _view(memory: Memory, name: str) -> dict[str, Any]:
@@ -202,41 +232,65 @@ def _text(part: Memories, name: str, entry: Entry, body: str) -> str | None:
     return None
 
 
+def _places(memory: Memory, case: dict[str, Any]) -> set[str]:
+    """The roots that may be heads: those of device names, and those of the list of the first root's anchor."""
+    ring = memory.replica.ring
+    assert ring is not None
+    view = ring.view
+    first = view.members[member_id(view.roots[0])]
+    found = set(case["pins"].get(pin_name(first.anchor), ())) if first.anchor else set()
+    for one in view.members.values():
+        record = case["names"].get(ipns_name(one.sign))
+        if one.id == memory.device or not view.may_write(one.id) or record is None:
+            continue
+        with contextlib.suppress(FormatError):
+            leads = target(parse_record(unb64(record, "a record")))
+            if isinstance(leads, CID):
+                found.add(str(leads))
+    return found
+
+
 def _heads(
-    memory: Memory, keys: RootKeys, blocks: dict[CID, bytes], listed: list[str], digest: str
+    memory: Memory, keys: RootKeys, blocks: dict[CID, bytes], places: set[str], digest: str
 ) -> tuple[dict[str, str], str | None]:
-    """What became of each root that is a head, and the one on which all devices end."""
+    """What became of each root that may be a head, and the one on which all devices end. A root with a ring alone is none."""
     replica, report = memory.replica, memory.restored
     ring, vault = replica.ring, replica.vault_tag
     assert ring is not None and vault is not None and report is not None
-    said = {notice.detail: notice.kind for notice in report.notices}
     rows = {
         row[0]
         for row in replica.db.connection.execute("SELECT root FROM heads WHERE device<>?", (memory.device,))
     }
+    held = {str(root) for root in held_heads(replica)}
     told: dict[str, str] = {}
     same = []
-    for root in sorted({*listed, *rows}):
-        kinds = {kind for text, kind in said.items() if root in text}
-        if "damaged" in kinds:
+    for root in sorted(places):
+        kinds = {notice.kind for notice in report.notices if root in notice.detail}
+        try:
+            files = drive(
+                read_root(Reader(), parse_cid(root)),
+                lambda wanted: {cid: blocks[cid] for cid in wanted if cid in blocks},
+            )
+            head = open_root(files, vault, ring, [keys.box_secret]).head
+        except IpfsmemError:
+            told[root] = "refused: head"
+            continue
+        if head is None:
+            continue
+        if root in held:
+            told[root] = "held"
+        elif "damaged" in kinds:
             told[root] = "damaged"
         elif "head-refused" in kinds:
-            told[root] = (
-                "refused: state"
-                if any("was not joined" in text for text in said if root in text)
-                else "refused: head"
-            )
+            told[root] = "refused: state"
         elif "in-part" in kinds:
             told[root] = "joined in part"
         elif root in rows:
             told[root] = "joined"
-            files = drive(
-                read_root(Reader(), parse_cid(root)), lambda wanted: {cid: blocks[cid] for cid in wanted}
-            )
-            head = open_root(files, vault, ring, [keys.box_secret]).head
-            assert head is not None
             commit = head.commit.commit
             ours = {dev: (pair.n, pair.r) for dev, pair in replica.store.frame.seen.items()}
             if commit.state == digest and {dev: (p.n, p.r) for dev, p in commit.ctx.items()} == ours:
                 same.append((head.commit.digest, root))
+        else:
+            told[root] = "past"
     return told, max(same)[1] if same else None

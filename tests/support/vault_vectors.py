@@ -760,7 +760,7 @@ ABOUT = (
     "provider (CAR version 1, base64url; the root of its header means nothing). A case: `opened_by` a wallet (private key, vault, key "
     "number), recovery words, or the `secret` of a vault without a wallet; `kind`: what is asked for; `car`: the blocks that are there, except those in `without`, and with other bytes "
     "in `instead`; `names`: IPNS records by name; `pins`: roots by pin name, newest first; `now`: milliseconds since 1970. `expect`: either "
-    "`refused` (none: nothing that this key signed for; other kind; damaged: heads stand there and none is whole), or what is read: "
+    "`refused` (none: nothing that this key signed for; other kind; damaged: heads stand there and none is whole; revoked; unread: section 9), or what is read: "
     "`digest` of the joined state; `root` on which all devices end, null where no head says what the join says, and whether its files stand where the rule puts them, `by_rule`; `heads`: what "
     "becomes of each root of device names and of the list of the vault (refused: its ring or commit, or its state); `members`; `scopes` "
     "with their cards, null where forgotten; `memories` by context of their objects; `events` by scope, as lines. Of a memory: what is "

@@ -11,7 +11,7 @@ import { salvage } from './salvaging.ts'
 import { cidTrees } from './trees.ts'
 import { sessions } from './sessions.ts'
 import { scopeTrees } from './trees_of_scopes.ts'
-import { anchorPins, cars, commits, ipns, ring, scopes, state, tree, values, vaults, view } from './vaults.ts'
+import { anchorPins, cars, commits, forgedVaults, ipns, ring, scopes, state, tree, values, vaults, view } from './vaults.ts'
 
 export const judges: Readonly<Record<string, Judge>> = {
   anchor_pins: anchorPins,
@@ -27,6 +27,7 @@ export const judges: Readonly<Record<string, Judge>> = {
   derivation,
   ed25519,
   folder: folders,
+  forged_vaults: forgedVaults,
   graph: graphs,
   index,
   ipns,

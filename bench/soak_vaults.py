@@ -1,0 +1,29 @@
+"""Forged vaults that this program and the browser client have to see alike: `python -m bench.soak vaults`.
+
+Prints each difference with its seed. `tests.support.forged_vaults.Forge(seed)` makes that vault again.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+#: Vaults that one Node process judges.
+_BATCH = 50
+
+
+def run(seed: int, count: int, seconds: float) -> int:
+    """Compare the vaults of seeds from `seed` on. Returns 1 if any was seen differently."""
+    from tests.support.forged_vaults import differences, forged
+
+    started, done, differ = time.monotonic(), 0, 0
+    while (not count or done < count) and (not seconds or time.monotonic() - started < seconds):
+        size = min(_BATCH, count - done) if count else _BATCH
+        with tempfile.TemporaryDirectory() as folder:
+            found = differences(forged(range(seed + done, seed + done + size)), Path(folder))
+        done, differ = done + size, differ + len(found)
+        for line in found:
+            print(line)
+        print(f"{done} vaults in {time.monotonic() - started:.0f} s, {differ} seen differently", flush=True)
+    return 1 if differ else 0

@@ -1,0 +1,1224 @@
+"""Forged vaults: whole published vaults of liars, made from a seed, that every reader has to see alike.
+
+Rings of any statements by anybody, commits and states of devices that tell the truth and of such that do not, and what a provider
+without keys may do to roots. Nothing is made by a device of this program: what is here is laid out by docs/FORMAT.md, so that it may
+break any rule. `python -m tests.support.forged_vaults` writes those of `KEPT` to fixtures/vectors/forged_vaults.json.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from ipfsmem.canonical import b64, encode
+from ipfsmem.causal.value import Loc, Value, dot, sign_seen, sign_value
+from ipfsmem.content.car import car_bytes
+from ipfsmem.content.cid import CID, ipns_name, raw_cid
+from ipfsmem.content.tree import build_tree
+from ipfsmem.published.ipns_record import make_record
+from ipfsmem.ring.keyring import slot_text
+from ipfsmem.ring.statements import Role, Statement, envelope
+from ipfsmem.seal.objects import (
+    CARD,
+    COMMIT,
+    MEMORY,
+    RING_BODY,
+    SEGMENT,
+    STATE_NODE,
+    EpochKey,
+    Sealer,
+)
+from ipfsmem.sync.names import pin_name
+from ipfsmem.wallet.recovery_words import to_words
+from ipfsmem.wallet.root_keys import RootKeys
+from tests.interop.counterparts import built_web, need_program, run
+from tests.support.ring_lab import (
+    OWNER,
+    RECOVERY,
+    RECOVERY_KEYS,
+    ROOT,
+    ROOT_KEYS,
+    VAULT,
+    Party,
+    ek_of,
+    fixed_box,
+    party,
+    says_epoch,
+    says_genesis,
+    says_heir,
+    says_member,
+    says_revoked,
+    second_wallet,
+)
+from tests.support.vault_reading import read_case
+
+FILE = Path(__file__).parents[2] / "fixtures" / "vectors" / "forged_vaults.json"
+NOW = 1_777_000_000_000
+DAY_MS = 86_400_000
+LATER_KEYS = RootKeys.from_recovery(b"\x21" * 32)
+LATER = Party("later words", LATER_KEYS.admin_seed, LATER_KEYS.box_secret, LATER_KEYS.head_public, "words")
+ADMIN, STRANGER = second_wallet("admin"), party("stranger")
+DEVICES = [party(f"device {n}") for n in range(4)]
+READER, HEIR = party("reader"), party("heir")
+EVERYBODY = [ROOT, RECOVERY, LATER, ADMIN, *DEVICES, READER, HEIR, STRANGER]
+#: Epoch keys by number: those of honest epochs, and one more that nobody names.
+KEYS = [ek_of(1, 1), ek_of(2, 2), ek_of(3, 3), ek_of(2, 9)]
+MEMORIES = ["m/tone", "m/role", "m/lake", "m/api/style", "m/gone/style"]
+CARDS = ["c/api", "c/gone"]
+OPENED_BY: dict[str, dict[str, Any]] = {
+    "the root": {"secret": "03" * 64},
+    "the recovery words": {"words": " ".join(to_words(b"\x02" * 32))},
+    "later words": {"words": " ".join(to_words(b"\x21" * 32))},
+}
+Json = dict[str, Any]
+
+
+def resigned(st: Statement, by: Party, change: Callable[[Json], object]) -> Json:
+    """A statement with something in it changed, whatever comes of it, signed as if it were in order."""
+    body = json.loads(st.payload)
+    change(body)
+    payload = encode(body)
+    signature = by.signer.sign(b"ipfsmem/v1/statement\0" + VAULT + payload)
+    return {"k": b64(payload), "s": b64(signature)}
+
+
+def nodes_of(entries: Mapping[str, bytes], *, most: int = 64, prefix: str = "") -> dict[str, bytes]:
+    """The nodes of a state by prefix (section 6.1); with another `most` than 64 a tree that no rule makes."""
+    size = sum(len(encode(name)) + 1 + len(text) for name, text in entries.items())
+    if len(entries) <= 1 or (len(entries) <= most and size <= 48 * 1024) or len(prefix) == 16:
+        inside = b",".join(encode(name) + b":" + entries[name] for name in sorted(entries))
+        return {prefix: b'{"e":{' + inside + b"}}"}
+    found: dict[str, bytes] = {}
+    children: dict[str, str] = {}
+    for digit in "0123456789abcdef":
+        there = {
+            name: text
+            for name, text in entries.items()
+            if sha256(name.encode()).hexdigest()[len(prefix)] == digit
+        }
+        if there:
+            found |= nodes_of(there, most=most, prefix=prefix + digit)
+            children[digit] = sha256(found[prefix + digit]).hexdigest()
+    return {**found, prefix: encode({"n": children})}
+
+
+def sealed_as(name: str) -> tuple[int, str]:
+    """Type and context of the objects of an entry."""
+    kind, _, rest = name.partition("/")
+    return {"m": (MEMORY, rest), "t": (SEGMENT, rest)}.get(kind, (CARD, rest))
+
+
+@dataclass
+class Replica:
+    """What one device has: entries as JSON values by dot, how far it has seen others, and its last commits."""
+
+    who: Party
+    entries: dict[str, dict[str, Json]] = field(default_factory=dict)
+    ctx: dict[str, int] = field(default_factory=dict)
+    n: int = 0
+    c: int = 0
+    prev: list[str] = field(default_factory=list)
+    ms: int = NOW - 20 * DAY_MS
+
+
+class Forge:
+    """One vault, its liars and its provider; everything follows from the seed."""
+
+    def __init__(self, seed: int | str) -> None:
+        self.random = Random(seed)
+        self.blocks: dict[CID, bytes] = {}
+        self.names: dict[str, bytes] = {}
+        self.roots: list[tuple[Party, str]] = []
+        self.objects: dict[str, bytes] = {}
+        self.replicas = {one.id: Replica(one) for one in (*DEVICES, READER, HEIR, STRANGER, ADMIN)}
+        self.pairs: dict[tuple[str, int], str] = {}
+        self.done: list[str] = []
+        self._honest()
+
+    # -- the ring ------------------------------------------------------------------------------------------------
+
+    def _honest(self) -> None:
+        """What an honest vault says: roots, an admin, later words, devices of both, an epoch for all."""
+        pick = self.random.choice
+        self.base = [
+            says_genesis(ROOT, RECOVERY),
+            says_member(ROOT, ROOT, "admin"),
+            says_member(RECOVERY, RECOVERY, "admin"),
+            says_member(ROOT, ADMIN, "admin", person=pick([OWNER, "12" * 8])),
+            says_member(ROOT, LATER, "admin"),
+        ]
+        enrolments = [
+            says_member(ROOT, DEVICES[0]),
+            says_member(pick([ROOT, ADMIN]), DEVICES[1], person=pick([OWNER, "12" * 8])),
+            says_member(LATER, DEVICES[2]),
+            says_member(pick([ROOT, ADMIN, LATER]), READER, "reader"),
+        ]
+        self.base += enrolments
+        if self.random.random() < 0.3:
+            self.base.append(says_heir(DEVICES[0], HEIR, enrolments[0].hash))
+        self.people = [ADMIN, LATER, *DEVICES[:3], READER]
+        self.base.append(self._epoch(ROOT, KEYS[0], self.people, []))
+        self.more: list[Statement] = []
+        for _ in range(self.random.randrange(5)):
+            self.more += self._something()
+
+    def _epoch(
+        self, by: Party, key: EpochKey, given: Iterable[Party], gone: Iterable[Party], **more: Any
+    ) -> Statement:
+        served = [ROOT, RECOVERY, *given]
+        slots = [fixed_box(slot_text(key, VAULT), one.box) for one in served]
+        return says_epoch(by, key, given, gone, slots=slots, **more)
+
+    def _something(self) -> list[Statement]:
+        """Something more that somebody says, whether or not it may be said."""
+        pick, random = self.random.choice, self.random
+        by = pick([ROOT, ROOT, RECOVERY, ADMIN, LATER, DEVICES[0], STRANGER])
+        who = pick([*self.people, self.people[2], LATER, HEIR, RECOVERY])
+        stays = [one for one in self.people if one is not who]
+        kind = random.randrange(6)
+        if kind <= 1:
+            keep = [st.hash for st in self.base if st.body.by == who.key and random.random() < 0.6]
+            heirs = [HEIR] if random.random() < 0.3 else []
+            person, rank = pick([OWNER, OWNER, "12" * 8]), random.randrange(2)
+            said = says_revoked(
+                by, who, keep=keep, n=random.randrange(3), heirs=heirs, person=person, rank=rank, zeros=True
+            )
+            others = [KEYS[0].id] if random.random() < 0.8 else []
+            if random.random() < 0.7:
+                key, gone = pick(KEYS[1:3]), [] if who is RECOVERY else [who]
+                return [said, self._epoch(by, key, stays, gone, old=others)]
+            return [said]
+        if kind == 2:
+            person = pick([OWNER, "12" * 8])
+            role: Role = pick(["writer", "reader", "admin"])
+            return [says_member(by, pick([*DEVICES, HEIR]), role, since=random.randrange(4), person=person)]
+        if kind == 3:
+            base = pick([st for st in self.base if st.body.t == "member"])
+            signer = next(one for one in EVERYBODY if one.key == base.body.sign)  # type: ignore[union-attr]
+            heir = pick([one for one in (HEIR, DEVICES[3]) if one.key != signer.key])
+            return [says_heir(signer, heir, base.hash)]
+        if kind == 4:
+            return [
+                self._epoch(
+                    by, pick(KEYS[:3]), stays, [], while_={pick([ADMIN, LATER]): [who]}, old=[KEYS[0].id]
+                )
+            ]
+        return [self._epoch(by, pick(KEYS[:3]), self.people, [], old=[one.id for one in KEYS[:2]])]
+
+    def ring_file(self, statements: Iterable[Statement], key: EpochKey, more: Iterable[Json] = ()) -> bytes:
+        """A keyring.json of just these statements, not reduced, sealed under this key."""
+        found = {st.hash: st for st in statements}
+        envelopes = {digest: {"k": envelope(st).k, "s": envelope(st).s} for digest, st in found.items()}
+        public = {digest for digest, st in found.items() if st.public}
+        for one in more:
+            digest = sha256(_unb64(one["k"])).hexdigest()
+            envelopes[digest] = one
+            body = json.loads(_unb64(one["k"]))
+            if body["t"] in ("genesis", "epoch") or body.get("role") == "admin":
+                public.add(digest)
+        shown = [envelopes[digest] for digest in sorted(envelopes) if digest in public]
+        hidden = [envelopes[digest] for digest in sorted(envelopes) if digest not in public]
+        others = sorted((one.epoch, one.id, b64(one.key)) for one in self._given(key))
+        body = encode({"eks": [[epoch, text] for epoch, _, text in others], "st": hidden})
+        sealed = b64(Sealer(key, VAULT).seal(RING_BODY, b"", body))
+        return encode({"body": sealed, "open": shown, "v": 1, "vault": VAULT.hex()})
+
+    def _given(self, key: EpochKey) -> list[EpochKey]:
+        return [one for one in KEYS if one != key and self.random.random() < 0.8]
+
+    # -- states --------------------------------------------------------------------------------------------------
+
+    def value(self, at: Replica, name: str, n: int, text: bytes | None, key: EpochKey, **more: Any) -> Json:
+        """A value for the dot (device, n), signed, its object kept; text None: a wish to forget."""
+        at.ms += self.random.randrange(DAY_MS)
+        if text is None:
+            made = Value(b=(), body=None, h=f"{at.ms:012x}0000", kind="forgotten")
+        else:
+            kind, ctx = sealed_as(name)
+            stored = Sealer(key, VAULT).seal(kind, ctx, text)
+            digest = sha256(stored).hexdigest()
+            self.objects[digest] = stored
+            made = Value(
+                b=(),
+                body=sha256(text).hexdigest(),
+                h=f"{at.ms:012x}0000",
+                kind="live",
+                loc=Loc(key.id, digest, len(stored)),
+                **more,
+            )
+        signed = sign_value(at.who.signer, name, dot(at.who.id, n), made, VAULT)
+        found: Json = json.loads(encode(signed))
+        return found
+
+    def text(self, name: str) -> bytes | None:
+        """A text for an entry of this name."""
+        pick = self.random.choice
+        if name.startswith("c/"):
+            if name == "c/gone" and self.random.random() < 0.5:
+                return None
+            ids = [["id", f"{self.random.randrange(5):032x}"]] if self.random.random() < 0.5 else []
+            return encode({"ids": ids, "into": pick([None, "api"]), "kind": "user", "title": "T", "v": 1})
+        if name.startswith("t/"):
+            ts = f"2026-01-0{self.random.randrange(1, 4)}T10:00:00Z"
+            lines = [f'{{"ts":"{ts}","type":"said","n":{self.random.randrange(3)}}}', "not an event"]
+            return ("\n".join(lines[: self.random.randrange(1, 3)]) + "\n").encode()
+        if self.random.random() < 0.1:
+            return None
+        return f"{pick(['one', 'two', 'three'])}\n\nline {self.random.randrange(4)}\n".encode()
+
+    def write(self, at: Replica) -> None:
+        """One honest write, or the deletion of an entry."""
+        pick = self.random.choice
+        segment = f"t/2026-01-0{self.random.randrange(1, 3)}/{at.who.id}/0"
+        name = pick([*MEMORIES, *MEMORIES, *CARDS, segment, segment.replace("t/", "t/gone/")])
+        held = at.entries.get(name, {})
+        if held and self.random.random() < 0.1:
+            del at.entries[name]
+            return
+        text = self.text(name)
+        if text is None and name.startswith("t/"):
+            return
+        at.n += 1
+        under = dot(at.who.id, at.n)
+        made = self.value(at, name, at.n, text, pick(KEYS[:2]))
+        stay = [other for other in held if not name.startswith("t/") and self.random.random() < 0.3]
+        own = [other for other in stay if other.startswith(at.who.id)]
+        kept = {other: held[other] for other in stay if other not in own[3:]}
+        at.entries[name] = {**kept, under: made}
+        at.ctx[at.who.id] = at.n
+
+    def meet(self, at: Replica, other: Replica) -> None:
+        """`at` joins what the other one has."""
+        for name in {*at.entries, *other.entries}:
+            mine, theirs = at.entries.get(name, {}), other.entries.get(name, {})
+            both = {
+                under: value
+                for under, value in {**theirs, **mine}.items()
+                if (under in mine and under in theirs)
+                or _n(under) > (at.ctx if under in theirs else other.ctx).get(under[:16], 0)
+            }
+            at.entries[name] = both
+            if not both:
+                del at.entries[name]
+        for dev, n in other.ctx.items():
+            at.ctx[dev] = max(n, at.ctx.get(dev, 0))
+        at.prev = sorted({*at.prev, *other.prev})
+        at.ms = max(at.ms, other.ms)
+
+    def pair(self, dev: Party, n: int) -> list[Any]:
+        """The signed pair of a device at n."""
+        seen = sign_seen(
+            dev.signer,
+            VAULT,
+            dev.id,
+            n,
+            self.pairs.setdefault((dev.id, n), self.random.randbytes(8).hex()),
+        )
+        return [seen.n, seen.r, seen.s]
+
+    # -- roots ---------------------------------------------------------------------------------------------------
+
+    def publish(self, at: Replica, *, lies: bool) -> None:
+        """One root of a device, honest or with a lie in it."""
+        random, pick = self.random, self.random.choice
+        key = pick([KEYS[0], KEYS[0], KEYS[1], *KEYS])
+        said = [st for st in self.more if random.random() < 0.5]
+        name = pick(sorted(LIES)) if lies else ""
+        if lies:
+            self.done.append(f"{at.who.name}: {name}")
+        self.publish_with(at, key, said, LIES.get(name))
+
+    def publish_with(
+        self,
+        at: Replica,
+        key: EpochKey,
+        said: list[Statement],
+        lie: Callable[[Forge, Replica, _Draft], None] | None,
+    ) -> None:
+        """A root of a device under this key, with a ring in which this is said too."""
+        at.c += 1
+        state = copy.deepcopy(at.entries)
+        ctx = {one.id: self.pair(one, at.ctx[one.id]) for one in EVERYBODY if at.ctx.get(one.id)}
+        commit: Json = {
+            "c": at.c,
+            "ctx": ctx,
+            "dev": at.who.id,
+            "ek": key.id,
+            "h": f"{at.ms:012x}0000",
+            "prev": at.prev[:],
+            "v": 1,
+            "vault": VAULT.hex(),
+        }
+        draft = _Draft(state, commit, key, said, [], 64, {})
+        if lie is not None:
+            lie(self, at, draft)
+        keyring = draft.files.get("keyring.json") or self.ring_file(
+            [*self.base, *draft.said], draft.key, draft.raw
+        )
+        nodes = nodes_of(
+            {name: encode(entry) for name, entry in draft.state.items()}, most=draft.most_in_leaf
+        )
+        final = {"ring": sha256(keyring).hexdigest(), "state": sha256(nodes[""]).hexdigest(), **draft.commit}
+        text = encode(final)
+        signature = at.who.signer.sign(b"ipfsmem/v1/commit\0" + text)
+        sealer = Sealer(draft.key, VAULT)
+        files = {
+            "keyring.json": keyring,
+            "head.ipm": sealer.seal(COMMIT, b"", signature + text),
+            **{
+                f"s/{'/'.join(prefix) or 'top'}.ipm": sealer.seal(STATE_NODE, prefix, node)
+                for prefix, node in nodes.items()
+            },
+            **{f"o/{sha[:40]}": self.objects[sha] for sha in _objects(draft.state) if sha in self.objects},
+            **draft.files,
+        }
+        at.prev = [sha256(text).hexdigest()]
+        self._stand(at.who, {path: data for path, data in files.items() if data})
+
+    def _stand(self, who: Party, files: Mapping[str, bytes]) -> None:
+        made = build_tree(dict(files))
+        self.blocks.update(made.blocks)
+        self.roots.append((who, str(made.cid)))
+
+    # -- the whole -----------------------------------------------------------------------------------------------
+
+    def case(self, name: str) -> tuple[Json, str]:
+        """A case of whole vaults, without what is to be seen, and its blocks as CAR."""
+        random, pick = self.random, self.random.choice
+        makers = [self.replicas[one.id] for one in DEVICES[:3]]
+        if random.random() < 0.3:
+            makers.append(self.replicas[pick([READER, HEIR, STRANGER, ADMIN, DEVICES[3]]).id])
+        for _ in range(random.randrange(2, 7)):
+            at = pick(makers)
+            if len(makers) > 1 and random.random() < 0.5:
+                self.meet(at, pick([one for one in makers if one is not at]))
+            for _ in range(random.randrange(4)):
+                self.write(at)
+            self.publish(at, lies=random.random() < 0.35)
+        anchors = {ROOT_KEYS: "the root", RECOVERY_KEYS: "the recovery words", LATER_KEYS: "later words"}
+        opened_by = pick(["the root"] * 6 + list(anchors.values()))
+        pins: dict[str, list[str]] = {}
+        listed = [root for _, root in reversed(self.roots)]
+        if random.random() < 0.3:
+            random.shuffle(listed)
+        if random.random() < 0.8:
+            pins[pin_name(ROOT_KEYS.head_public)] = [root for root in listed if random.random() < 0.9]
+        if random.random() < 0.6 or opened_by != "the root":
+            self._anchor()
+        if random.random() < 0.6:
+            for who, root in self.roots:
+                if random.random() < 0.8:
+                    record = make_record(who.seed, f"/ipfs/{root}", 1 + len(self.names), _until())
+                    self.names[ipns_name(who.signer.public)] = record
+        without, instead = self._damage()
+        tops = [root for _, root in self.roots]
+        car = car_bytes([next(iter(self.blocks))], self.blocks.items())
+        return {
+            "car": name,
+            "instead": instead,
+            "kind": "sealed",
+            "name": name,
+            "names": {one: b64(record) for one, record in sorted(self.names.items())},
+            "now": NOW,
+            "opened_by": OPENED_BY[opened_by],
+            "pins": pins,
+            "why": f"{len(tops)} roots; {'; '.join(self.done) or 'no lie'}",
+            "without": without,
+        }, b64(car)
+
+    def _anchor(self) -> None:
+        """The record of the vault's anchor, and those that lead on to it."""
+        said = [st for st in self.more if self.random.random() < 0.5]
+        made = build_tree({"keyring.json": self.ring_file([*self.base, *said], KEYS[0])})
+        self.blocks.update(made.blocks)
+        self.names[ipns_name(ROOT_KEYS.head_public)] = make_record(
+            ROOT_KEYS.head_seed, f"/ipfs/{made.cid}", 1, _until()
+        )
+        for one in (RECOVERY_KEYS, LATER_KEYS):
+            leads = f"/ipns/{ipns_name(ROOT_KEYS.head_public)}"
+            self.names[ipns_name(one.head_public)] = make_record(one.head_seed, leads, 1, _until())
+
+    def _damage(self) -> tuple[list[str], dict[str, str]]:
+        """Blocks that are lost, and such that are others."""
+        random = self.random
+        if random.random() < 0.6:
+            return [], {}
+        all_ = sorted(map(str, self.blocks))
+        lost = random.sample(all_, min(len(all_), random.randrange(1, 4)))
+        flipped = lost.pop() if random.random() < 0.3 else None
+        if flipped is None:
+            return sorted(lost), {}
+        data = next(data for cid, data in self.blocks.items() if str(cid) == flipped)
+        return sorted(lost), {flipped: b64(data[:-1] + bytes([data[-1] ^ 1]))}
+
+
+@dataclass
+class _Draft:
+    """A root before it is signed; a lie changes it. `raw`: further envelopes; `files` take the place of those that belong there."""
+
+    state: dict[str, dict[str, Json]]
+    commit: Json
+    key: EpochKey
+    said: list[Statement]
+    raw: list[Json]
+    most_in_leaf: int
+    files: dict[str, bytes]
+
+
+def _n(under: str) -> int:
+    return int(under[17:])
+
+
+def _unb64(text: str) -> bytes:
+    from ipfsmem.canonical import unb64
+
+    return unb64(text, "it")
+
+
+def _until() -> int:
+    return (NOW + 365 * DAY_MS) * 1_000_000
+
+
+def _objects(state: Mapping[str, Mapping[str, Json]]) -> list[str]:
+    found = {
+        value[one][1]
+        for entry in state.values()
+        for value in entry.values()
+        for one in ("loc", "base")
+        if isinstance(value.get(one), list) and len(value[one]) == 3
+    }
+    return sorted(one for one in found if isinstance(one, str))
+
+
+def _some_value(forge: Forge, draft: _Draft) -> tuple[str, str, Json] | None:
+    there = [
+        (name, under, value)
+        for name, entry in sorted(draft.state.items())
+        for under, value in sorted(entry.items())
+    ]
+    return forge.random.choice(there) if there else None
+
+
+def _changed_value(change: Callable[[Forge, Json], object]) -> Callable[[Forge, Replica, _Draft], None]:
+    """A lie about one value of a state, under the signature that it had."""
+
+    def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
+        found = _some_value(forge, draft)
+        if found is not None:
+            change(forge, found[2])
+
+    return lie
+
+
+def _signed_value(name: str, **fields: Any) -> Callable[[Forge, Replica, _Draft], None]:
+    """A value of the liar's own with these fields, signed as it stands."""
+
+    def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
+        n = at.n + 1
+        value = forge.value(at, name, n, b"a text of a liar\n", KEYS[0])
+        value = {part: one for part, one in (value | fields).items() if one != "left out"}
+        said = {one: value[one] for one in ("b", "body", "h", "kind", "of") if one in value}
+        message: Json = {**said, "dot": dot(at.who.id, n), "e": name, "vault": VAULT.hex()}
+        value["s"] = b64(at.who.signer.sign(b"ipfsmem/v1/value\0" + encode(message)))
+        draft.state.setdefault(name, {})[dot(at.who.id, n)] = value
+        draft.commit["ctx"][at.who.id] = forge.pair(at.who, n)
+        at.n = n
+
+    return lie
+
+
+def _commit(**fields: Any) -> Callable[[Forge, Replica, _Draft], None]:
+    return lambda forge, at, draft: draft.commit.update(fields)
+
+
+def _pair(change: Callable[[Forge, list[Any]], object]) -> Callable[[Forge, Replica, _Draft], None]:
+    def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
+        if draft.commit["ctx"]:
+            change(forge, draft.commit["ctx"][forge.random.choice(sorted(draft.commit["ctx"]))])
+
+    return lie
+
+
+def _statement(
+    kind: str, change: Callable[[Forge, Json], object]
+) -> Callable[[Forge, Replica, _Draft], None]:
+    """A statement of this kind with something changed, signed as it stands, in the ring of the liar."""
+
+    def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
+        there = [st for st in (*forge.base, *forge.more) if st.body.t == kind]
+        if kind == "revoke":
+            there.append(says_revoked(ROOT, DEVICES[3], n={DEVICES[3].id: 0}, zeros=True))
+        st = forge.random.choice(there)
+        by = next(one for one in EVERYBODY if one.key == st.body.by)
+        draft.raw.append(resigned(st, by, lambda body: change(forge, body)))
+
+    return lie
+
+
+def _stranger(uncovered: bool, signed: bool) -> Callable[[Forge, Replica, _Draft], None]:
+    """Values of an id that no ring knows."""
+
+    def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
+        other = forge.replicas[STRANGER.id]
+        n = other.n + 1
+        value = forge.value(other, "m/tone", n + 2 * uncovered, b"by a stranger\n", KEYS[0])
+        draft.state.setdefault("m/tone", {})[dot(STRANGER.id, n + 2 * uncovered)] = value
+        by = STRANGER if signed else at.who
+        r = "ab" * 8
+        draft.commit["ctx"][STRANGER.id] = json.loads(encode(sign_seen(by.signer, VAULT, STRANGER.id, n, r)))
+
+    return lie
+
+
+def _two_entries(forge: Forge, at: Replica, draft: _Draft) -> None:
+    found = _some_value(forge, draft)
+    if found is not None:
+        draft.state.setdefault("m/second-place", {})[found[1]] = copy.deepcopy(found[2])
+
+
+def _five_dots(forge: Forge, at: Replica, draft: _Draft) -> None:
+    for n in range(at.n + 1, at.n + 6):
+        value = forge.value(at, "m/five", n, f"text {n}\n".encode(), KEYS[0])
+        draft.state.setdefault("m/five", {})[dot(at.who.id, n)] = value
+    at.n += 5
+    draft.commit["ctx"][at.who.id] = forge.pair(at.who, at.n)
+
+
+def _uncovered(forge: Forge, at: Replica, draft: _Draft) -> None:
+    found = _some_value(forge, draft)
+    if found is not None:
+        draft.commit["ctx"].pop(found[1][:16], None)
+
+
+def _went_back(forge: Forge, at: Replica, draft: _Draft) -> None:
+    at.c = max(1, at.c - forge.random.randrange(1, 3))
+    draft.commit["c"] = at.c
+    draft.commit["prev"] = []
+    at.ms += forge.random.randrange(DAY_MS)
+    draft.commit["h"] = f"{at.ms:012x}0000"
+
+
+def _second_copy(forge: Forge, at: Replica, draft: _Draft) -> None:
+    """Another text, or another random number, under a counter that others have seen."""
+    if at.n == 0:
+        return
+    if forge.random.random() < 0.5:
+        draft.commit["ctx"][at.who.id] = json.loads(
+            encode(sign_seen(at.who.signer, VAULT, at.who.id, at.n, forge.random.randbytes(8).hex()))
+        )
+    else:
+        value = forge.value(at, "m/tone", at.n, b"by another copy\n", KEYS[0])
+        draft.state["m/tone"] = {dot(at.who.id, at.n): value}
+
+
+def _body_under_other_key(forge: Forge, at: Replica, draft: _Draft) -> None:
+    name = forge.random.choice(MEMORIES)
+    at.n += 1
+    value = forge.value(at, name, at.n, b"under another key\n", forge.random.choice(KEYS[1:]))
+    draft.state.setdefault(name, {})[dot(at.who.id, at.n)] = value
+    draft.commit["ctx"][at.who.id] = forge.pair(at.who, at.n)
+    at.ctx[at.who.id] = at.n
+
+
+def _segment(forge: Forge, at: Replica, draft: _Draft) -> None:
+    lines = forge.random.sample(RAW_LINES, 4)
+    name = f"t/2026-01-01/{at.who.id}/{forge.random.randrange(3)}"
+    at.n += 1
+    text = ("\n".join(lines) + "\n").encode("utf-8", "surrogatepass")
+    draft.state[name] = {dot(at.who.id, at.n): forge.value(at, name, at.n, text, KEYS[0])}
+    draft.commit["ctx"][at.who.id] = forge.pair(at.who, at.n)
+
+
+RAW_LINES = [
+    '\ufeff{"ts":"2026-01-01T10:00:00Z","type":"bom"}',
+    '{"ts":"2026-01-01T10:00:00Z","ts":"2026-01-02T10:00:00Z","type":"twice"}',
+    '{"ts":"2026-01-01T10:00:00Z","type":"own form","id":"0000000000000001-01"}',
+    '{"ts":"2026-01-01T10:00:00Z","type":"of another","id":"0000000000000001-1"}',
+    '{"ts":"2026-01-01 10:00:00.1234567891Z","type":"fine"}',
+    '{"ts":"2026-01-01","type":"t","n":1e400}',
+    '{"ts":"2026-01-01","type":"t","n":-0}',
+    '{"ts":"2026-01-01","type":"t","n":1.0}',
+    '{"ts":"2026-01-01","type":"","id":"x"}',
+    '{"ts":"2026-01-01","type":"t","x":"\\ud800"}',
+    "  ",
+    "{}",
+    "null",
+    '{"type":"no ts","id":"y"}',
+    '{"ts":"2026-01-01T10:00:00Z","type":5}',
+]
+
+
+def _files(**files: bytes) -> Callable[[Forge, Replica, _Draft], None]:
+    def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
+        draft.files.update({name.replace("_", "."): data for name, data in files.items()})
+
+    return lie
+
+
+def _keyring(change: Callable[[Forge, Json], object]) -> Callable[[Forge, Replica, _Draft], None]:
+    """A keyring.json of another form; the commit names it."""
+
+    def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
+        file = json.loads(forge.ring_file([*forge.base, *draft.said], draft.key))
+        change(forge, file)
+        draft.files["keyring.json"] = encode(file)
+
+    return lie
+
+
+def _ring_body(change: Callable[[Json], object]) -> Callable[[Forge, Replica, _Draft], None]:
+    """A body of the ring of another form, sealed as it stands."""
+
+    def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
+        sealer = Sealer(draft.key, VAULT)
+        file = json.loads(forge.ring_file([*forge.base, *draft.said], draft.key))
+        body = json.loads(sealer.open(RING_BODY, b"", _unb64(file["body"])))
+        change(body)
+        file["body"] = b64(sealer.seal(RING_BODY, b"", encode(body)))
+        draft.files["keyring.json"] = encode(file)
+
+    return lie
+
+
+def _pick(*values: Any) -> Callable[[Forge], Any]:
+    return lambda forge: forge.random.choice(values)
+
+
+def _set(name: str, *values: Any) -> Callable[[Forge, Json], object]:
+    return lambda forge, body: body.__setitem__(name, forge.random.choice(values))
+
+
+LIES: dict[str, Callable[[Forge, Replica, _Draft], None]] = {
+    "an entry without values": lambda forge, at, draft: draft.state.__setitem__("m/empty", {}),
+    "a value with another clock than was signed": _changed_value(_set("h", "f" * 16, "0" * 16)),
+    "a value with another body than was signed": _changed_value(_set("body", "0" * 64)),
+    "a location of another key": _changed_value(
+        lambda forge, value: value.get("loc") and value["loc"].__setitem__(0, _pick("", "0" * 16)(forge))
+    ),
+    "a location of another size": _changed_value(
+        lambda forge, value: value.get("loc") and value["loc"].__setitem__(2, _pick(0, 1, 1 << 20, -1)(forge))
+    ),
+    "a location of nothing": _changed_value(
+        lambda forge, value: value.get("loc") and value["loc"].__setitem__(1, "0" * 64)
+    ),
+    "a value with an unknown field": _changed_value(_set("x", 1)),
+    "a value without a location": _changed_value(lambda forge, value: value.pop("loc", None)),
+    "a value without a signature": _changed_value(lambda forge, value: value.pop("s", None)),
+    "a value with a base beside no list": _changed_value(
+        lambda forge, value: value.__setitem__("base", ["", "0" * 64, 1])
+    ),
+    "a text whose first author is its own device": lambda forge, at, draft: _signed_value(
+        "m/lie", of=at.who.id
+    )(forge, at, draft),
+    "a text whose first author is somebody": lambda forge, at, draft: _signed_value(
+        "m/lie", of=forge.random.choice(["foreign", *(one.id for one in EVERYBODY if one is not at.who)])
+    )(forge, at, draft),
+    "a text with bases": _signed_value("m/tone", b=["0" * 32, "1" * 32], base=["0" * 16, "0" * 64, 5]),
+    "a text with a base twice": _signed_value("m/tone", b=["0" * 32, "0" * 32]),
+    "a text with five bases": _signed_value("m/tone", b=[f"{n:032x}" for n in range(5)]),
+    "a card with bases": _signed_value("c/api", b=["0" * 32]),
+    "an entry of no kind": _signed_value("x/lie"),
+    "an entry with a reserved key": _signed_value("m/memory"),
+    "an entry in a scope of a reserved name": _signed_value("m/timeline/tone"),
+    "a segment of another device": _signed_value("t/2026-01-01/0000000000000000/0"),
+    "a segment of a day that never was": lambda forge, at, draft: _signed_value(
+        f"t/2026-02-30/{at.who.id}/0"
+    )(forge, at, draft),
+    "a segment with a number of another form": lambda forge, at, draft: _signed_value(
+        f"t/2026-01-01/{at.who.id}/00"
+    )(forge, at, draft),
+    "a card that is none": _signed_value("c/api"),
+    "a forgotten text with a body": _signed_value("m/lie", kind="forgotten"),
+    "a live text without a body": _signed_value("m/lie", body=None),
+    "a forgotten text with a location": _signed_value("m/lie", kind="forgotten", body=None),
+    "a forgotten text": _signed_value("m/tone", kind="forgotten", body=None, loc="left out"),
+    "a value of an unknown kind": _signed_value("m/lie", kind="dead"),
+    "a dot in two entries": _two_entries,
+    "five dots of one device": _five_dots,
+    "a dot that no counter covers": _uncovered,
+    "values of a stranger": _stranger(False, True),
+    "values of a stranger that no counter covers": _stranger(True, True),
+    "a counter of a stranger that it did not sign": _stranger(False, False),
+    "a counter of 0": _pair(lambda forge, pair: pair.__setitem__(0, 0)),
+    "a counter that its device did not sign": _pair(lambda forge, pair: pair.__setitem__(0, pair[0] + 1)),
+    "a random number of another length": _pair(lambda forge, pair: pair.__setitem__(1, "ab")),
+    "a lower number and a later clock": _went_back,
+    "two copies of one device": _second_copy,
+    "a commit of number 0": _commit(c=0),
+    "a commit with the greatest number": _commit(c=2**53 - 1),
+    "a commit far in the future": _commit(h="ffffffffffff0000"),
+    "a commit without a past": _commit(prev=[]),
+    "a commit with a past that is not sorted": _commit(prev=["1" * 64, "0" * 64]),
+    "a commit of a device that nobody knows": _commit(dev="0" * 16),
+    "a commit of another vault": _commit(vault="0" * 32),
+    "a commit of another version": _commit(v=2),
+    "a commit with another key than it is under": _commit(ek="0" * 16),
+    "a commit with no key": _commit(ek=""),
+    "a commit with an unknown field": _commit(x=1),
+    "a commit that names another ring": _commit(ring="0" * 64),
+    "a commit that names another state": _commit(state="0" * 64),
+    "a tree that no rule makes": lambda forge, at, draft: setattr(draft, "most_in_leaf", 1),
+    "a text under another key": _body_under_other_key,
+    "a segment with lines that are no events": _segment,
+    "a root without a commit": _files(head_ipm=b""),
+    "a root whose commit does not open": _files(head_ipm=b"not a commit"),
+    "a root whose ring is none": _files(keyring_json=b"{}"),
+    "a root with something beside it": _files(readme_txt=b"hello"),
+    "a ring under a key that nobody was given": lambda forge, at, draft: setattr(draft, "key", KEYS[3]),
+    "a ring of another version": _keyring(_set("v", 2)),
+    "a ring of another vault": _keyring(_set("vault", "0" * 32)),
+    "a ring out of order": _keyring(lambda forge, file: file["open"].reverse()),
+    "a ring with a statement twice": _keyring(lambda forge, file: file["open"].append(file["open"][-1])),
+    "a ring without a genesis": _keyring(
+        lambda forge, file: file.__setitem__(
+            "open", [one for one in file["open"] if b'"genesis"' not in _unb64(one["k"])]
+        )
+    ),
+    "a ring with a wrong signature": _keyring(
+        lambda forge, file: file["open"][0].__setitem__("s", b64(bytes(64)))
+    ),
+    "a body with keys out of order": _ring_body(lambda body: body["eks"].reverse()),
+    "a body with a key twice": _ring_body(lambda body: body.__setitem__("eks", body["eks"] * 2)),
+    "a body with an epoch of 0": _ring_body(lambda body: body["eks"].insert(0, [0, b64(bytes(32))])),
+    "a body with a key of another length": _ring_body(
+        lambda body: body["eks"].insert(0, [1, b64(bytes(31))])
+    ),
+    "a body with an unknown field": _ring_body(lambda body: body.__setitem__("x", 1)),
+    "a body with a statement of the open part": _ring_body(
+        lambda body: body["st"].append(
+            {"k": envelope(says_genesis(ROOT)).k, "s": envelope(says_genesis(ROOT)).s}
+        )
+    ),
+    "a genesis with other roots": _statement("genesis", _set("roots", [], [ROOT.key], [ROOT.key, ROOT.key])),
+    "a member of another kind": _statement("member", _set("kind", "phone", "", None)),
+    "a member of another role": _statement("member", _set("role", "owner", "admin", None)),
+    "a member with a strange label": _statement("member", _set("label", "", "a\u202eb", "x" * 129, "é" * 64)),
+    "a member with another id": _statement("member", _set("id", "0" * 16)),
+    "a member with a null that is none": _statement("member", _set("was", None, "0" * 16)),
+    "a member under nothing": _statement("member", _set("under", None, "0" * 64)),
+    "a member whose box key is of small order": _statement("member", _set("box", "0" * 64)),
+    "a member of a person of another form": _statement("member", _set("person", "", "0" * 15, None)),
+    "a member since a time of another form": _statement("member", _set("since", "", "f" * 16, "F" * 16)),
+    "a member that did not agree": _statement("member", _set("own", b64(bytes(64)), "")),
+    "a member with an unknown field": _statement("member", _set("x", 1)),
+    "an epoch of another number": _statement("epoch", _set("epoch", 0, 2**32, 65_600, "1")),
+    "an epoch for nobody": _statement("epoch", _set("for", [], ["0" * 16])),
+    "an epoch against roots": _statement("epoch", _set("not", [ROOT.id], [READER.id], ["z"])),
+    "an epoch with a strange while": _statement(
+        "epoch", _set("while", {}, {ADMIN.id: []}, {ADMIN.id: [READER.id]}, {"z": [READER.id]}, None)
+    ),
+    "an epoch with other old keys": _statement(
+        "epoch", _set("old", [], ["0" * 16], sorted(one.id for one in KEYS), ["1" * 16, "0" * 16])
+    ),
+    "an epoch in the name of others": _statement("epoch", _set("of", [ADMIN.id], [ROOT.id], [LATER.id])),
+    "an epoch with slots of another length": _statement("epoch", _set("slots", [], [b64(bytes(103))])),
+    "a revoke with strange counters": _statement(
+        "revoke", _set("n", {}, {READER.id: 0}, {READER.id: 2**53 - 1}, {READER.id: -1}, {"z": 1}, None)
+    ),
+    "a revoke of another rank": _statement("revoke", _set("rank", 0, 1, 2, -1, None)),
+    "a revoke of another key": _statement(
+        "revoke", _set("sign", RECOVERY.key, DEVICES[0].key, LATER.key, "0" * 64)
+    ),
+    "a revoke with other heirs": _statement("revoke", _set("heirs", [], [HEIR.key], ["0" * 64])),
+    "a revoke with another anchor": _statement("revoke", _set("anchor", None, HEIR.key, "")),
+    "a revoke of another person": _statement("revoke", _set("person", OWNER, "12" * 8, "")),
+    "a revoke that keeps what is none": _statement("revoke", _set("keep", [], ["0" * 64], ["z"])),
+    "a statement of no kind": _statement("member", _set("t", "other")),
+}
+
+
+def forged(seeds: Iterable[int | str]) -> Json:
+    """A file of whole vaults, without what is to be seen."""
+    cases: list[Json] = []
+    cars: dict[str, str] = {}
+    for seed in seeds:
+        case, car = Forge(seed).case(f"seed {seed}")
+        cases.append(case)
+        cars[case["name"]] = car
+    return {"cars": cars, "cases": cases}
+
+
+def seen_by_client(file: Json, folder: Path) -> list[Json]:
+    """What the browser client sees of all cases of a file, in one process."""
+    path = folder / "vaults.json"
+    path.write_text(json.dumps(file), "utf-8")
+    lines = run([need_program("node"), built_web() / "readings.js", path]).splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def differences(file: Json, folder: Path) -> list[str]:
+    """In which cases the two implementations do not see the same, and in what."""
+    found = []
+    for case, theirs in zip(file["cases"], seen_by_client(file, folder), strict=True):
+        ours = seen_by_python(case, file["cars"])
+        if ours != theirs or "fault" in ours:
+            parts = sorted(part for part in {*ours, *theirs} if ours.get(part) != theirs.get(part))
+            told = "; ".join(f"{part}: {ours.get(part)} and {theirs.get(part)}" for part in parts)
+            found.append(f"{case['name']} ({case['why']}): {told or ours}"[:2000])
+    return found
+
+
+def seen_by_python(case: Json, cars: dict[str, str]) -> Json:
+    """What this program sees of a case; of an error that it does not know its class. Where files of a root stand is not asked."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return without_places(read_case(case, cars, Path(folder) / "reader"))
+        except Exception as error:
+            return {"fault": f"{type(error).__name__}: {error}"}
+
+
+def without_places(seen: Json) -> Json:
+    """What is seen of a vault, but for where the files of a root stand: nobody signs that."""
+    return {name: value for name, value in seen.items() if name != "by_rule"}
+
+
+class Kept:
+    """A small vault for the vectors: two devices of the wallet, of which the second one's root is the one to look at."""
+
+    def __init__(self, name: str) -> None:
+        self.forge = forge = Forge(name)
+        forge.base = [
+            says_genesis(ROOT, RECOVERY),
+            says_member(ROOT, ROOT, "admin"),
+            says_member(RECOVERY, RECOVERY, "admin"),
+            says_member(ROOT, ADMIN, "admin"),
+            says_member(ROOT, DEVICES[0]),
+            says_member(ROOT, DEVICES[1]),
+        ]
+        forge.people = [ADMIN, DEVICES[0], DEVICES[1]]
+        forge.base.append(forge._epoch(ROOT, KEYS[0], forge.people, []))
+        forge.more = []
+        self.first, self.second = (forge.replicas[one.id] for one in DEVICES[:2])
+        self.write(self.first, "m/tone", b"one\n")
+        self.publish(self.first)
+        forge.meet(self.second, self.first)
+        self.write(self.second, "m/lake", b"two\n")
+
+    def write(self, at: Replica, name: str, text: bytes | None, key: EpochKey = KEYS[0]) -> None:
+        """A text of a device that replaces all others."""
+        at.n += 1
+        at.entries[name] = {dot(at.who.id, at.n): self.forge.value(at, name, at.n, text, key)}
+        at.ctx[at.who.id] = at.n
+
+    def publish(
+        self,
+        at: Replica,
+        lie: Callable[[Forge, Replica, _Draft], None] | None = None,
+        key: EpochKey = KEYS[0],
+    ) -> str:
+        """A root of a device, with a ring of all that the forge says."""
+        self.forge.publish_with(at, key, self.forge.more[:], lie)
+        return self.forge.roots[-1][1]
+
+    def case(
+        self,
+        name: str,
+        why: str,
+        *,
+        named: bool = False,
+        listed: Iterable[str] | None = None,
+        without: Iterable[CID] = (),
+        opened_by: str = "the root",
+    ) -> tuple[Json, str]:
+        """The case: roots in a pin list, newest first, or each device's last one under its name."""
+        forge = self.forge
+        if named:
+            for who, root in forge.roots:
+                forge.names[ipns_name(who.signer.public)] = make_record(
+                    who.seed, f"/ipfs/{root}", 1, _until()
+                )
+        pins = [root for _, root in reversed(forge.roots)] if listed is None else list(listed)
+        return {
+            "car": name,
+            "instead": {},
+            "kind": "sealed",
+            "name": name,
+            "names": {one: b64(record) for one, record in sorted(forge.names.items())},
+            "now": NOW,
+            "opened_by": OPENED_BY[opened_by],
+            "pins": {pin_name(ROOT_KEYS.head_public): pins} if pins else {},
+            "why": why,
+            "without": sorted(map(str, without)),
+        }, b64(car_bytes([next(iter(forge.blocks))], forge.blocks.items()))
+
+
+#: Lies of `LIES` that are kept as vectors, with the rule that each shows.
+KEPT_LIES: dict[str, str] = {
+    "an entry without values": "Section 5: it says nothing and is read over; no program writes one.",
+    "a location of another key": "Section 5: the form allows an empty key or one that nobody knows; the text is not fetched.",
+    "a location of another size": "Section 5: the object at a location has that size, or the text is not fetched; a size below 0 is malformed.",
+    "a value with an unknown field": "Section 6: unknown fields are malformed, so the head is refused.",
+    "a text whose first author is its own device": "Section 5: `of` never names the dot's own device.",
+    "a text with a base twice": "Section 5: the list `b` has no repeats.",
+    "a card with bases": "Section 5: only memories have a `b`.",
+    "a segment of a day that never was": "Section 5: the day in the name of an entry is a real date.",
+    "a card that is none": "Section 5.1: a sibling that is no card is passed over; the head is in order.",
+    "a forgotten text with a body": "Section 5: a forgotten value has no body.",
+    "a dot in two entries": "Section 5: one dot in two entries of one state.",
+    "five dots of one device": "Section 8: at most four values of one device in one entry.",
+    "a dot that no counter covers": "Section 5: `ctx` covers every dot of its state.",
+    "values of a stranger": "Section 7: what a head says of ids without a key is left out: joined in part.",
+    "values of a stranger that no counter covers": "Section 7: left out whatever it is, so its own counter is not asked about it.",
+    "a counter of a stranger that it did not sign": "Section 7: left out, signed or not.",
+    "a counter of 0": "Section 5: a counter in `ctx` is 1 to 2^53-1; another one is malformed, also of an id without a key.",
+    "a counter that its device did not sign": "Section 7: every pair of an id with a key is signed by it.",
+    "a commit of number 0": "Section 6: `c` counts from 1.",
+    "a commit far in the future": "Section 7: no clock decides; the head is joined.",
+    "a commit with no key": "Section 6: `ek` is the id of the key that the commit is under.",
+    "a tree that no rule makes": "Section 6.1: refused, not damaged.",
+    "a segment with lines that are no events": "Section 1.4: which lines are raw events.",
+    "a root without a commit": "Section 7: a ring alone is no head; it is passed over.",
+    "a root whose commit does not open": "Section 7: refused, and no damage: no commit was verified.",
+    "a root whose ring is none": "Section 7: refused.",
+    "a ring under a key that nobody was given": "Section 4: a ring is opened with a key that its own open part names.",
+    "a body with an unknown field": "Section 4: malformed, so the whole ring is refused.",
+    "a body with keys out of order": "Section 4: malformed.",
+    "a member with a null that is none": "Section 4: an enrolment has no `was`.",
+    "an epoch for nobody": "Section 4: `for` may be empty or without roots; then the key never seals.",
+    "an epoch with a strange while": "Section 4: no list in `while` is empty.",
+    "a revoke with strange counters": "Section 4: a counter in `n` is 0 to 2^53-1.",
+    "a revoke of another rank": "Section 4: `rank` is 0 or 1.",
+    "a revoke of another key": "Section 4: a root's revoke of a root stays and says nothing.",
+}
+
+
+def _ring_alone(kept: Kept) -> dict[str, Any]:
+    kept.forge.roots.clear()
+    kept.forge._anchor()
+    return {"listed": []}
+
+
+def _root_alone(lie: str) -> Callable[[Kept], dict[str, Any]]:
+    def made(kept: Kept) -> dict[str, Any]:
+        root = kept.publish(kept.second, LIES[lie])
+        return {"listed": [root]}
+
+    return made
+
+
+def _empty_state(kept: Kept) -> dict[str, Any]:
+    at = kept.forge.replicas[DEVICES[1].id]
+    at.entries, at.ctx = {}, {}
+    root = kept.publish(at)
+    lost = [cid for cid, data in kept.forge.blocks.items() if str(cid) in _under(kept.forge, root, "s")]
+    return {"listed": [root], "without": lost}
+
+
+def _lost_in_one(kept: Kept) -> dict[str, Any]:
+    same = kept.publish(kept.second)
+    at = kept.forge.replicas[ADMIN.id]
+    kept.forge.meet(at, kept.second)
+    other = kept.publish(at, key=KEYS[0])
+    lost = _under(kept.forge, other, "s")
+    return {"listed": [other, same], "without": [cid for cid in kept.forge.blocks if str(cid) in lost]}
+
+
+def _under(forge: Forge, root: str, folder: str) -> set[str]:
+    """The CIDs of the files in a folder of a root."""
+    from ipfsmem.content.cid import parse_cid
+    from ipfsmem.content.dagpb import decode_node
+
+    links = {link.name: link.cid for link in decode_node(forge.blocks[parse_cid(root)]).links}
+    return {str(link.cid) for link in decode_node(forge.blocks[links[folder]]).links}
+
+
+def _revoked_first(kept: Kept) -> dict[str, Any]:
+    """The root of a device that went on after its revoke stands first in the list."""
+    kept.publish(kept.second)
+    gone = DEVICES[1]
+    said = says_revoked(ROOT, gone, n=1)
+    key = KEYS[1]
+    kept.forge.more = [said, kept.forge._epoch(ROOT, key, [ADMIN, DEVICES[0]], [gone], old=[KEYS[0].id])]
+    kept.forge.meet(kept.first, kept.second)
+    after = kept.publish(kept.first, key=key)
+    kept.forge.more = []
+    kept.write(kept.second, "m/late", b"after the revoke\n")
+    late = kept.publish(kept.second)
+    return {"listed": [late, after]}
+
+
+def _enrolled_elsewhere(kept: Kept) -> dict[str, Any]:
+    """A device whose enrolment only another root's ring has, and which stands first in the list."""
+    new = kept.forge.replicas[DEVICES[2].id]
+    kept.forge.meet(new, kept.second)
+    kept.write(new, "m/new", b"by a new device\n")
+    early = kept.publish(new)
+    kept.forge.more = [says_member(ROOT, DEVICES[2])]
+    later = kept.publish(kept.second)
+    return {"listed": [early, later]}
+
+
+def _went_back_root(kept: Kept) -> dict[str, Any]:
+    kept.publish(kept.second)
+    kept.write(kept.second, "m/lake", b"three\n")
+    newest = kept.publish(kept.second)
+    kept.second.c = 0
+    kept.second.prev = []
+    kept.write(kept.second, "m/role", b"by a copy that went back\n")
+    copy_ = kept.publish(kept.second)
+    return {"listed": [copy_, newest]}
+
+
+def _dropped_key(kept: Kept) -> dict[str, Any]:
+    """Later words made two keys; a root that had not seen that revoked them and let no epoch stand."""
+    kept.forge.base.append(says_member(ROOT, LATER, "admin"))
+    people = [ADMIN, LATER, *DEVICES[:2]]
+    names = [KEYS[0].id]
+    rotations = [
+        kept.forge._epoch(LATER, KEYS[1], people, [], old=names),
+        kept.forge._epoch(LATER, KEYS[2], people, [], old=[*names, KEYS[1].id]),
+    ]
+    kept.forge.more = rotations
+    kept.write(kept.second, "m/lake", b"under the first of these keys\n", KEYS[1])
+    second = kept.publish(kept.second, key=KEYS[2])
+    kept.forge.more = [says_revoked(ROOT, LATER)]
+    first = kept.publish(kept.first)
+    return {"listed": [first, second]}
+
+
+def _two_locations(kept: Kept) -> dict[str, Any]:
+    """One card on two devices at once, of which one has lost its object."""
+    text = encode({"ids": [], "into": None, "kind": "user", "title": "T", "v": 1})
+    kept.write(kept.first, "c/api", text, KEYS[0])
+    card = kept.forge.value(kept.second, "c/api", kept.second.n + 1, text, KEYS[3])
+    kept.second.n += 1
+    kept.second.ctx[kept.second.who.id] = kept.second.n
+    kept.second.entries["c/api"] = {dot(kept.second.who.id, kept.second.n): card}
+    lost = card["loc"][1]
+    kept.publish(kept.first)
+    kept.publish(kept.second)
+    return {"without": [raw_cid(bytes.fromhex(lost))]}
+
+
+def _forgotten_scope(kept: Kept) -> dict[str, Any]:
+    at = kept.second
+    kept.write(at, "c/gone", None)
+    kept.write(at, "m/gone/style", b"of a scope that is forgotten\n")
+    kept.write(at, f"t/gone/2026-01-01/{at.who.id}/0", b'{"ts":"2026-01-01","type":"said"}\n')
+    kept.publish(at)
+    return {}
+
+
+def _named_and_listed(kept: Kept) -> dict[str, Any]:
+    """Each device's last root under its name, and older ones in the list: those with covered counters are the past."""
+    for n in range(3):
+        kept.write(kept.second, "m/lake", f"text {n}\n".encode())
+        kept.publish(kept.second)
+    kept.forge._anchor()
+    return {"named": True}
+
+
+def _unknown_key_of_the_wallet(kept: Kept) -> dict[str, Any]:
+    kept.forge.base.append(says_member(ROOT, LATER, "admin"))
+    kept.forge.base.append(kept.forge._epoch(ROOT, KEYS[0], [*kept.forge.people, LATER], []))
+    kept.forge._anchor()
+    kept.forge.more = [
+        says_revoked(ROOT, LATER),
+        kept.forge._epoch(ROOT, KEYS[1], kept.forge.people, [LATER], old=[KEYS[0].id]),
+    ]
+    kept.publish(kept.second, key=KEYS[1])
+    return {"opened_by": "later words"}
+
+
+KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
+    "a ring and no head": (
+        _ring_alone,
+        "Section 9: an anchor leads to a ring and nobody published a head: an empty memory.",
+    ),
+    "a root without a commit, alone": (
+        _root_alone("a root without a commit"),
+        "Section 9: nothing names that ring, so there is no memory.",
+    ),
+    "a root whose commit does not open, alone": (
+        _root_alone("a root whose commit does not open"),
+        "Section 9: damaged: it may be a true head.",
+    ),
+    "a root whose ring is none, alone": (
+        _root_alone("a root whose ring is none"),
+        "Section 9: nothing there is of this vault.",
+    ),
+    "a refused state, alone": (
+        _root_alone("a counter that its device did not sign"),
+        "Section 9: where roots stand and none is joined, nothing is shown.",
+    ),
+    "an empty state whose node is lost": (
+        _empty_state,
+        "Section 7.1: everybody knows the node of the empty state, so nothing is lost.",
+    ),
+    "a node that another root has": (
+        _lost_in_one,
+        "Section 7.1: a node that what was joined has at its place is no damage where it is lost.",
+    ),
+    "a revoked device's root first": (
+        _revoked_first,
+        "Section 9: every root is judged by what all rings say, whatever was read first.",
+    ),
+    "a root whose maker another ring enrols": (_enrolled_elsewhere, "Section 9: the same, the other way."),
+    "a lower number and a later clock": (
+        _went_back_root,
+        "Section 5: another copy of its device made it: held.",
+    ),
+    "texts under keys that a revoke dropped": (
+        _dropped_key,
+        "Section 4: a root is read with the keys that its own ring names, and so are its texts.",
+    ),
+    "a card of which one sibling's object is lost": (
+        _two_locations,
+        "Section 5: of siblings with one body any location will do.",
+    ),
+    "events of a forgotten scope": (
+        _forgotten_scope,
+        "Section 5.1: they are not shown; texts stand under their keys.",
+    ),
+    "roots of the past beside names": (
+        _named_and_listed,
+        "Section 7: of the list what joined commits name is not read.",
+    ),
+    "words that were revoked": (
+        _unknown_key_of_the_wallet,
+        "Section 9: a key that the joined ring does not have as an admin opens nothing.",
+    ),
+}
+
+ABOUT = (
+    "Whole vaults of liars, in the form of vaults.json but for `by_rule`: each has one root, ring or key that is not as it should be. "
+    "`why` names the rule. They are made without any device: `python -m tests.support.forged_vaults`."
+)
+
+
+def kept_cases() -> tuple[list[Json], dict[str, str]]:
+    """The vectors without what is to be seen, and their blocks."""
+    cases: list[Json] = []
+    cars: dict[str, str] = {}
+
+    def add(case: Json, car: str) -> None:
+        cars[case["car"]] = car
+        cases.append(case)
+
+    for name, why in KEPT_LIES.items():
+        small = Kept(name)
+        small.publish(small.second, LIES[name])
+        add(*small.case(name, why))
+    for name, (shape, why) in KEPT_SHAPES.items():
+        small = Kept(name)
+        options = shape(small)
+        add(*small.case(name, why, **options))
+    return cases, cars
+
+
+def kept() -> Json:
+    """The file of vectors."""
+    cases, cars = kept_cases()
+    seen = [{**case, "expect": seen_by_python(case, cars)} for case in cases]
+    return {"about": ABOUT, "cars": cars, "cases": seen}
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps(kept(), indent=1, ensure_ascii=False, sort_keys=True) + "\n", "utf-8")

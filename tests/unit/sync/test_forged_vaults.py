@@ -1,0 +1,55 @@
+"""fixtures/vectors/forged_vaults.json: vaults of liars, as production code sees them, and made again byte for byte."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.forged_vaults import FILE, kept_cases, seen_by_python
+
+VAULTS = json.loads(FILE.read_text("utf-8"))
+CASES: dict[str, dict[str, Any]] = {case["name"]: case for case in VAULTS["cases"]}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_forged_vault_is_seen_as_the_vectors_say(name: str) -> None:
+    assert seen_by_python(CASES[name], VAULTS["cars"]) == CASES[name]["expect"]
+
+
+def test_the_forged_vaults_are_made_again_byte_for_byte() -> None:
+    """Whoever changes them makes the file anew: `python -m tests.support.forged_vaults`."""
+    cases, cars = kept_cases()
+    assert cars == VAULTS["cars"]
+    assert cases == [
+        {name: part for name, part in case.items() if name != "expect"} for case in VAULTS["cases"]
+    ]
+
+
+def verdicts(name: str) -> list[str]:
+    return sorted(CASES[name]["expect"]["heads"].values())
+
+
+def test_a_revoked_device_whose_root_is_read_first_is_refused() -> None:
+    seen = CASES["a revoked device's root first"]["expect"]
+    assert verdicts("a revoked device's root first") == ["joined", "refused: head"]
+    assert "late" not in seen["memories"]
+
+
+def test_a_device_that_only_another_ring_enrols_is_joined_whatever_is_read_first() -> None:
+    assert verdicts("a root whose maker another ring enrols") == ["joined", "joined"]
+    assert "new" in CASES["a root whose maker another ring enrols"]["expect"]["memories"]
+
+
+def test_a_copy_that_went_back_is_held() -> None:
+    assert verdicts("a lower number and a later clock").count("held") == 1
+
+
+def test_texts_under_keys_that_a_revoke_dropped_are_read() -> None:
+    seen = CASES["texts under keys that a revoke dropped"]["expect"]
+    assert seen["memories"]["lake"]["shown"] == "under the first of these keys\n"
+
+
+def test_no_forged_vault_is_a_fault_of_the_reader() -> None:
+    assert [name for name, case in CASES.items() if "fault" in case["expect"]] == []

@@ -1,0 +1,15 @@
+"""Both implementations see the same in random vaults of liars: rings, heads, states and roots that break any rule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.interop.counterparts import built_web
+from tests.support.effort import cases
+from tests.support.forged_vaults import differences, forged
+
+
+def test_random_forged_vaults_are_seen_alike(tmp_path: Path) -> None:
+    """`python -m bench.soak vaults` looks at more of them."""
+    built_web()
+    assert differences(forged(range(cases(20, 500))), tmp_path) == []
