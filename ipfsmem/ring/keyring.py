@@ -360,9 +360,10 @@ class Keyring:
                 tried.append(key)
                 continue
             shown = self._shown(_read_body(payload), [key, *tried])
-            # A body that lacks a key which a slot gives is not honest; every reader has to learn the same of it.
+            # A body that lacks a key which a root's slot gives is not honest; every reader has to learn the same of it.
             have = {(ek.epoch, ek.id) for ek in (*known, *shown.keys)}
-            lacking = (epoch for epoch in self.epochs if (epoch.epoch, epoch.ek) not in have)
+            roots = rights_of(self.open).roots
+            lacking = [e for e in self.epochs if e.by in roots and (e.epoch, e.ek) not in have]
             more = tuple(self._from_slots(lacking, pairs))
             return UnlockedKeyring(shown.vault, shown.statements, (*shown.keys, *more), shown.plain)
         raise OpenError("no key of this device opens the key ring: it is not a member, or not yet")

@@ -372,7 +372,8 @@ async def _open_named(search: Search, leads: dict[str, CID], *, anchor: bool) ->
     A root that cannot be read now stops the sync where it may be a root key's ring or this device's own past. Another member's is
     put off: that member may have made it unreadable, and whoever is to revoke the member has to sync first.
     """
-    search.listed.difference_update(leads.values())  # whichever showed them first
+    if search.fresh:
+        search.listed.difference_update(leads.values())  # whichever showed them first
     own = _own_past(search)
     must = {root for name, root in leads.items() if name in own}
     sources = {root: name for name, root in reversed(leads.items())}

@@ -83,9 +83,10 @@ function inOrderOfTrial(open: readonly Statement[]): { epoch: Epoch; slots: read
 }
 
 /** The keys that slots of an open part give to whoever has one of these box keys. */
-async function fromSlots(open: readonly Statement[], tag: Bytes, boxes: readonly BoxKey[]): Promise<EpochKey[]> {
+async function fromSlots(open: readonly Statement[], tag: Bytes, boxes: readonly BoxKey[], ofRoots: boolean): Promise<EpochKey[]> {
   const found = new Map<string, EpochKey>()
-  for (const { epoch, slots } of inOrderOfTrial(open)) {
+  const roots = new Set(ofKind(open, 'genesis').flatMap(one => one.roots))
+  for (const { epoch, slots } of inOrderOfTrial(open).filter(one => roots.has(one.epoch.by) === ofRoots)) {
     for (const slot of slots) {
       if (found.has(`${epoch.epoch} ${epoch.ek}`)) break
       for (const box of boxes) {
@@ -126,10 +127,19 @@ const envelopes = (all: readonly Statement[]): { k: string; s: string }[] => all
 /** The ring of a file with all keys that open: those of its slots, of its body, and `known` ones. Where none opens the body it is shut. */
 export async function openKeyring(file: KeyringFile, boxes: readonly BoxKey[], known: readonly EpochKey[] = []): Promise<Ring> {
   if (!(file.body instanceof Uint8Array)) return new Ring(file.tag, true, [...file.open, ...file.body], [])
-  const given = await fromSlots(file.open, file.tag, boxes)
+  const given = await fromSlots(file.open, file.tag, boxes, true)
   const named = new Set(ofKind(file.open, 'epoch').map(one => `${one.epoch} ${one.ek}`))
-  for (const key of newestFirst([...given, ...known.filter(one => named.has(`${one.epoch} ${one.id}`))])) {
-    const sealed = file.body
+  const opened = await openWith(file, file.body, newestFirst([...given, ...known.filter(one => named.has(`${one.epoch} ${one.id}`))]), given)
+  if (opened !== null) return opened
+  // What others signed is tried only where nothing else opens the body.
+  const more = await fromSlots(file.open, file.tag, boxes, false)
+  const late = await openWith(file, file.body, newestFirst(more), [...given, ...more])
+  return late ?? new Ring(file.tag, false, file.open, [...given, ...more], true, [...given, ...more])
+}
+
+/** The ring of a file whose body the first of these keys opens that can; null where none does. */
+async function openWith(file: KeyringFile, sealed: Bytes, keys: readonly EpochKey[], given: readonly EpochKey[]): Promise<Ring | null> {
+  for (const key of keys) {
     const raw = unlessRefused(() => key.open(ObjectType.ringBody, '', sealed))
     if (raw === null) continue
     const value = parseCanonical(raw)
@@ -140,7 +150,7 @@ export async function openKeyring(file: KeyringFile, boxes: readonly BoxKey[], k
     await checkSigned(inner, file.tag)
     return new Ring(file.tag, false, [...file.open, ...inner], [...others, key, ...given], false, [key, ...given])
   }
-  return new Ring(file.tag, false, file.open, given, true, given)
+  return null
 }
 
 /** A set of statements of one vault with its epoch keys, and what they say. */
