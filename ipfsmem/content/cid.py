@@ -269,6 +269,8 @@ def _foreign_base(text: str, whole: str) -> bytes:
     # The digits of all other bases are small, or capital, as the letter of the base is.
     if whole[0] not in "zZmMuU" and text != (text.lower() if whole[0].islower() else text.upper()):
         raise FormatError("small and capital letters in one CID")
+    if "=" in text and whole[0] not in "cCtTMU":
+        raise FormatError("padding in a base without it")
     try:
         return bytes(multibase.decode(whole))
     except Exception as error:  # the library raises many kinds, from KeyError to its own
