@@ -319,7 +319,7 @@ def test_phone_edit_of_a_foreign_header_keeps_it_on_the_laptop(
     for key, header in headers.items():
         memory.write_text(key, header + b"old\n")
     root_of(memory)
-    web = client.open("phone", url, words=words_of(memory), token=PEER_TOKEN)
+    web = client.open("pocket", url, words=words_of(memory), token=PEER_TOKEN)
     web.sync()
     for key in headers:
         web.write(key, "new")
