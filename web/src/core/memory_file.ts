@@ -229,7 +229,7 @@ function yamlRoot(source: string): Map<string, Yaml> | null {
       }
       if (event.anchorStart >= 0 || event.tagStart >= 0) throw new NotTaken()
       // The library goes on after whatever stands behind a closing quotation mark.
-      if (event.type === EVENT_ID.SCALAR && /["']/.test(source[event.valueStart - 1] ?? '') && source[event.valueStart - 1] === source[event.valueEnd] && !/[ \n,\]}:]/.test(source[event.valueEnd + 1] ?? ' ')) throw new NotTaken()
+      if (event.type === EVENT_ID.SCALAR && /["']/.test(source[event.valueStart - 1] ?? '') && source[event.valueStart - 1] === source[event.valueEnd] && !/[ \t\n,\]}:]/.test(source[event.valueEnd + 1] ?? ' ')) throw new NotTaken()
       if (event.type === EVENT_ID.SCALAR) return withoutLastLines(getScalarValue(source, event))
       if (event.type === EVENT_ID.SEQUENCE) {
         const out: Yaml[] = []
