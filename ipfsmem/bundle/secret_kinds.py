@@ -214,7 +214,7 @@ SHAPES: Final = (
         ("bearer",),
         r"(?i)\bbearer[ \t]{1,4}(?P<value>[A-Za-z0-9._~+/=-]{16,2000})",
     ),
-    ("HTTP credentials", ("basic ",), r"(?i)\bbasic[ \t]{1,4}(?P<basic>[A-Za-z0-9+/]{8,400}={0,2})"),
+    ("HTTP credentials", ("basic",), r"(?i)\bbasic[ \t]{1,4}(?P<basic>[A-Za-z0-9+/]{8,400}={0,2})"),
     ("HTTP credentials", ('"auth"',), r"\"auth\"\s{0,8}:\s{0,8}\"(?P<basic>[A-Za-z0-9+/]{8,400}={0,2})\""),
     (
         "password on a command line",
@@ -245,7 +245,7 @@ SHAPES: Final = (
     ),
     (
         "password in SQL",
-        ("identified by", "password '"),
+        ("identified by", "password"),
         r"(?i)\b(?:identified by|password)\s{1,8}'(?P<value>[^'\n]{3,200})'",
     ),
     (

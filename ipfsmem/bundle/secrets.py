@@ -13,9 +13,10 @@ import math
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 
@@ -50,6 +51,24 @@ class SecretFinding(msgspec.Struct, frozen=True, order=True):
     def __str__(self) -> str:
         """Line and kind; never the secret."""
         return f"line {self.line}: {self.kind}"
+
+
+class _Lazy:
+    """A pattern that is compiled when it is first used: most texts need few of them, and compiling all takes longer than scanning."""
+
+    def __init__(self, pattern: str | Callable[[], str]) -> None:
+        self._pattern = pattern
+
+    def __getattr__(self, name: str) -> Any:
+        made = re.compile(self._pattern if isinstance(self._pattern, str) else self._pattern())
+        # The methods of the compiled one are found as attributes from now on.
+        self.search, self.match, self.fullmatch, self.finditer = (
+            made.search,
+            made.match,
+            made.fullmatch,
+            made.finditer,
+        )
+        return getattr(made, name)
 
 
 def find_secrets(text: str) -> list[SecretFinding]:
@@ -176,7 +195,7 @@ def _phrase_starts(numbers: list[int], size: int) -> set[int]:
 #: Characters that no reader sees, and full-width forms of ASCII: a token with some of them is still copied and used.
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _FULL_WIDTH = range(0xFF01, 0xFF5F)
-_DISGUISED = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\uff01-\uff5e]")
+_DISGUISED = _Lazy("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\uff01-\uff5e]")
 
 
 def _visible(text: str) -> tuple[str, list[int] | None]:
@@ -202,8 +221,8 @@ def _trie(words: list[str]) -> str:
 
 
 _KNOWN = {prefix: (kind, rest, least) for kind, prefixes, rest, least in PREFIXES for prefix in prefixes}
-_RESTS = {rest: re.compile(f"[{rest}]{{1,4000}}+") for _, _, rest, _ in PREFIXES}
-_PREFIX = re.compile(f"(?<![A-Za-z0-9])(?:{_trie(sorted(_KNOWN))})")
+_RESTS = {rest: _Lazy(f"[{rest}]{{1,4000}}+") for _, _, rest, _ in PREFIXES}
+_PREFIX = _Lazy(lambda: f"(?<![A-Za-z0-9])(?:{_trie(sorted(_KNOWN))})")
 #: Prefixes that are long enough to be no accident; what follows the others must look random.
 _TELLING_PREFIX = 6
 
@@ -231,18 +250,18 @@ def _prefixed(text: str) -> Iterator[_Span]:
 # -- shapes ----------------------------------------------------------------------------------------------------
 
 #: Shapes that hold a run of at least so many characters of a token; most texts have none.
-_LONG = frozenset({"Discord token", "private key (hex)", "private key (WIF)", "Terraform token", "JWT"})
-_SHAPES = tuple((kind, kind in _LONG, re.compile(pattern)) for kind, _, pattern in SHAPES)
+_LONG = frozenset({"Discord token", "private key (hex)", "private key (WIF)", "Terraform token"})
+_SHAPES = tuple((kind, kind in _LONG, _Lazy(pattern)) for kind, _, pattern in SHAPES)
 _NUMBERS = next(n for n, (kind, _, _) in enumerate(SHAPES) if kind == "private key (numbers)")
 _HINTS = tuple((hint.lower(), n) for n, (_, hints, _) in enumerate(SHAPES) for hint in hints)
-_TOKEN_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_=-"
+_TOKEN_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_=-.%"
 #: A character of a token as one byte, everything else as another.
 _AS_TOKENS = bytes(0x31 if byte in _TOKEN_BYTES else 0x20 for byte in range(256))
 _SHORT_RUN = b"1" * 15
 _LONG_RUN = b"1" * 24
 _NO_DIGITS = bytes(byte for byte in range(256) if byte not in b"0123456789")
 _CARD_DIGITS = 15
-_CARD = re.compile(
+_CARD = _Lazy(
     r"(?<![0-9-])(?:(?:4[0-9]{3}|5[1-5][0-9]{2}|2[2-7][0-9]{2}|6011|65[0-9]{2})(?:[ -][0-9]{4}){3}|3[47][0-9]{2}[ -][0-9]{6}[ -][0-9]{5})(?![0-9-])"
 )
 
@@ -269,7 +288,7 @@ def _is_basic(text: str) -> bool:
     return bool(name and colon and word) and plain.isprintable() and not _is_placeholder(word)
 
 
-_SPOKEN = re.compile(SENTENCE)
+_SPOKEN = _Lazy(SENTENCE)
 _SPOKEN_STEMS = ("pass", "pin", "kennwort", "contrase", "senha", "mot de passe", "wachtwoord", "pwd")
 
 
@@ -332,11 +351,11 @@ _ENDINGS = sorted(
 #: How the endings begin: a search for these is quicker than one for the pattern.
 _STEMS = tuple(sorted({word[:4] for word in _ENDINGS if word.isascii() and word not in ("keys", "pwd")}))
 _OTHER_STEMS = tuple(sorted({word[:4] for word in _ENDINGS if not word.isascii()}))
-_ASSIGNED = re.compile(
+_ASSIGNED = _Lazy(
     rf"(?i)(?P<end>{'|'.join(_ENDINGS)})(?P<tail>(?:[_.-]?(?:{'|'.join(sorted(NAME_TAILS, key=len, reverse=True))})\b){{0,2}})"
     r"(?P<close>[\"'`\])]{0,2})[ \t]{0,8}(?P<sign>=>|:=|[:=>]|：)[ \t]{0,8}(?P<quote>[bru]{0,2}[\"'`])?(?P<value>[^\s\"'`,;<>]{4,400})"
 )
-_BEFORE = re.compile(r"(?:[A-Za-z0-9_.-]{1,40}[ ]){0,2}[A-Za-z0-9_.-]{0,60}$")
+_BEFORE = _Lazy(r"(?:[A-Za-z0-9_.-]{1,40}[ ]){0,2}[A-Za-z0-9_.-]{0,60}$")
 _CASED_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PASSWORDS = ("pass", "pw", "kennwort", "contrase", "senha", "wachtwoord", "пароль", "密", "パス", "비밀")
 #: In lower case names that end in these need a word before them, as they are words of their own.
@@ -425,7 +444,7 @@ def _has_placeholder_word(value: str) -> bool:
     return whole > 0 and 2 * known > whole and len(value) <= 2 * whole
 
 
-_BASE32 = re.compile(r"(?=[A-Z]*[2-7])[A-Z2-7]{16,}=*")
+_BASE32 = _Lazy(r"(?=[A-Z]*[2-7])[A-Z2-7]{16,}=*")
 _PIECE = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
 
 
@@ -454,17 +473,15 @@ def _changes_case(value: str) -> bool:
 
 # -- long tokens that nothing names ------------------------------------------------------------------------------
 
-_LONG_TOKEN = re.compile(r"[A-Za-z0-9+/_-]{32,512}+={0,2}")
-_HEX_KEY = re.compile(r"(?<![0-9A-Za-z])0x[0-9a-fA-F]{64}(?![0-9a-zA-Z])")
-_PUBLIC_BLOCK = re.compile(
-    r"-----BEGIN (?![A-Z ]{0,40}PRIVATE)[A-Z0-9 ]{1,40}-----(?:[^-]|-(?!----)){0,20000}"
-)
-_PUBLIC = re.compile(PUBLIC_BEFORE)
-_HASH = re.compile(HASH_BEFORE)
+_LONG_TOKEN = _Lazy(r"[A-Za-z0-9+/_-]{32,512}+={0,2}")
+_HEX_KEY = _Lazy(r"(?<![0-9A-Za-z])0x[0-9a-fA-F]{64}(?![0-9a-zA-Z])")
+_PUBLIC_BLOCK = _Lazy(r"-----BEGIN (?![A-Z ]{0,40}PRIVATE)[A-Z0-9 ]{1,40}-----(?:[^-]|-(?!----)){0,20000}")
+_PUBLIC = _Lazy(PUBLIC_BEFORE)
+_HASH = _Lazy(HASH_BEFORE)
 #: CIDs, peer ids and addresses in base 58.
-_ADDRESS = re.compile(r"(?:Qm|12D3KooW|16Uiu2HA)?[1-9A-HJ-NP-Za-km-z]{43,45}|[13][1-9A-HJ-NP-Za-km-z]{25,34}")
+_ADDRESS = _Lazy(r"(?:Qm|12D3KooW|16Uiu2HA)?[1-9A-HJ-NP-Za-km-z]{43,45}|[13][1-9A-HJ-NP-Za-km-z]{25,34}")
 #: Public keys, hashes, and the keys of services that are meant for web pages.
-_PUBLIC_TOKEN = re.compile(r"AAAA|sha[0-9]{1,3}-|[xyztu]pub|p[hk]c?[_-](?:live_|test_|lf-)?")
+_PUBLIC_TOKEN = _Lazy(r"AAAA|sha[0-9]{1,3}-|[xyztu]pub|p[hk]c?[_-](?:live_|test_|lf-)?")
 _MIN_ENTROPY = 4.2  # bits a character; English and paths stay below, random base64 of 32 characters above
 
 

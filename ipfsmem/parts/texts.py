@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from ipfsmem.bundle.header_edit import edit_memory
 from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.config import context_tokens, tokens_beside_for_facts
@@ -20,7 +19,6 @@ from ipfsmem.memories.memories import LONG, Listed, Memories, NotHereError
 from ipfsmem.memories.moment_kinds import Kind
 from ipfsmem.memories.readings import Reading, Seen, Unsettled, place_of
 from ipfsmem.memories.stacks import Stack
-from ipfsmem.memories.write_request import check_values
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart, waits_outside
 from ipfsmem.parts.timeline import MemoryTimeline
@@ -114,6 +112,8 @@ class MemoryTexts(MemoryPart):
         shown now does not have this SHA-256, "" when there must be none. Raises what `Memories.write` raises.
         """
 
+        from ipfsmem.memories.write_request import check_values  # only what writes needs it
+
         check_values({"type": type, **(fields or {})})
 
         def made(shown: bytes | None) -> bytes:
@@ -146,6 +146,8 @@ class MemoryTexts(MemoryPart):
         if made == old and shown is not None:
             return shown
         stamps = {"created": made.created or today, "updated": changes.get("updated", today)}
+        from ipfsmem.bundle.header_edit import edit_memory
+
         return edit_memory(shown or b"", changes, body, stamps=stamps)
 
     def write_text(

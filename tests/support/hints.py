@@ -42,6 +42,8 @@ def texts() -> tuple[tuple[str, str], ...]:
 
 def _texts() -> Iterator[tuple[str, str]]:
     for path in sorted([*(ROOT / "ipfsmem").rglob("*.py"), *(ROOT / "providers").rglob("*.py")]):
+        if path.name == "secret_kinds.py":  # names of tokens and patterns, said to nobody
+            continue
         tree = ast.parse(path.read_text("utf-8"))
         nodes = list(ast.walk(tree))
         docs = {id(node.body[0].value) for node in nodes if _has_doc(node)}
