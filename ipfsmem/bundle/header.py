@@ -85,6 +85,12 @@ def is_bare(value: str) -> bool:
     return _is_plain(value) and not _has_other_type(value)
 
 
+#: The days of this century, except for the 29th of February.
+_DAY_OF_NOW = re.compile(
+    r"20[0-9]{2}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
+)
+
+
 def is_bare_value(name: str, value: str) -> bool:
     """Whether the value of a field stands without quotation marks: dates, `important` and `confidence` may be what they are."""
     if not _is_plain(value):
@@ -104,9 +110,10 @@ def _has_other_type(value: str) -> bool:
 
 
 def _is_instant(value: str) -> bool:
-    from ipfsmem.bundle.timeline import (
-        normal_ts,
-    )  # only here: most headers are read, and starting up is not free
+    if _DAY_OF_NOW.fullmatch(value):
+        return True
+    # Few headers hold more than a day, and starting up is not free.
+    from ipfsmem.bundle.timeline import normal_ts
 
     try:
         return bool(normal_ts(value))

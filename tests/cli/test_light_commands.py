@@ -61,11 +61,11 @@ OF_OTHERS = {"ipfsmem.bundle.timeline", "ipfsmem.memories.scopes", "rfc8785"}
 @pytest.mark.parametrize(
     ("call", "most"),
     [
-        (("read", "tone"), 90),
-        (("write", "tone", "--body", "short"), 104),
-        (("note", "said"), 101),
-        (("list",), 98),  # with the headers that an earlier list kept
-        (("context",), 118),
+        (("read", "tone"), 92),
+        (("write", "tone", "--body", "short"), 111),
+        (("note", "said"), 107),
+        (("list",), 99),  # with the headers that an earlier list kept
+        (("context",), 125),
         (("hook", "session-start", "--program", "claude-code"), 140),
         (("hook", "stop", "--program", "claude-code"), 24),
     ],
