@@ -14,13 +14,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ipfsmem.device.agent_notes import syncing_notes
+from ipfsmem.device.agent_notes import background_notes, syncing_notes
 from ipfsmem.memory import Memory
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support import effort
@@ -274,6 +274,38 @@ def test_it_keeps_the_memory_in_sync_and_publishes_what_waits_when_its_client_go
     with Memory.load(home=tmp_path / "ipfsmem") as memory:
         status = memory.status()
         assert status.memories == 1 and not status.unpublished and status.root
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process is killed by a signal")
+def test_write_before_server_is_killed_is_published(tmp_path: Path) -> None:
+    """Programs kill their servers at the end of a session, long before the next sync is due."""
+    need_extra("mcp", "mcp_types")
+    (stick := tmp_path / "stick").mkdir()
+    made: dict[str, Any] = {"passphrase": False, "home": tmp_path / "ipfsmem", "provider": str(stick)}
+    with Memory.create("default", "encrypted-ipfs", **made) as memory:
+        memory.write("role", "Works on firmware.")
+    place = tmp_path / "ipfsmem" / "default"
+    with started(tmp_path, "--sync") as server:
+        assert server.stdout is not None
+        say(server, HELLO, READY)
+        _until(lambda: syncing_notes(place).worked != 0)  # the sync of the start is over
+        say(server, call(1, "remember", key="tone", body="direct"))
+        while b'"id":1' not in server.stdout.readline():
+            pass
+        server.kill()
+        server.wait()
+    with Memory.load(home=tmp_path / "ipfsmem") as memory:
+        assert memory.status().memories == 2
+        _until(lambda: not memory.status().unpublished)
+    _until(lambda: background_notes(place).worked != 0)
+
+
+def _until(reached: Callable[[], bool]) -> None:
+    for _ in range(1_200):
+        if reached():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it was not reached within a minute")
 
 
 def test_what_it_brought_is_noted_for_the_hooks(tmp_path: Path) -> None:

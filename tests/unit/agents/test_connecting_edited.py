@@ -13,6 +13,7 @@ import pytest
 
 from ipfsmem.agents import config_files, connections
 from ipfsmem.agents.command_line import Launch
+from ipfsmem.agents.programs import PROGRAMS
 from ipfsmem.device.lock import file_lock
 from ipfsmem.errors import ChangedError, ConfigError, LockedError, StorageError
 from tests.unit.agents.connect_lab import Machine
@@ -41,6 +42,31 @@ def with_mine(machine: Machine) -> None:
 
 def kept(machine: Machine) -> list[str]:
     return [path.read_text() for path in (machine.home / ".agents").glob("*.kept")]
+
+
+# -- settings that the program wrote since ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_connect_again_after_program_wrote_changes_no_byte(name: str, machine: Machine) -> None:
+    """A program adds entries of its own behind ours and lays its file out anew."""
+    trace = PROGRAMS[name].traces(machine.around)[0]
+    trace.mkdir(parents=True, exist_ok=True)
+    machine.connect(name)
+    for path in machine.files(name):
+        if path.suffix == ".json":
+            said = json.loads(path.read_bytes())
+            path.write_text(json.dumps(said | {"later": {"a": [1]}}, indent=4))
+        elif path.suffix == ".toml":
+            path.write_text(path.read_text() + '\n[later]\na = "b"\n')
+    before = machine.picture()
+    answer = machine.connect(name)
+    assert machine.picture() == before
+    assert not answer.written and answer.files == () and answer.connected
+    machine.disconnect(name)
+    for path in machine.files(name):
+        assert b"ipfsmem" not in path.read_bytes()
+        assert b"later" in path.read_bytes()
 
 
 # -- hooks that were edited ---------------------------------------------------------------------------------------------------
