@@ -40,6 +40,11 @@ def start(namespace: str, home: Path, folder: str, passphrase: str | None = None
     `folder`: in which the agent works. Neither it nor the passphrase stands in a command line, which every user of a machine can
     see. Raises OSError.
     """
+    stand_by(namespace, home, folder, passphrase).release()
+
+
+def stand_by(namespace: str, home: Path, folder: str, passphrase: str | None = None) -> Standby:
+    """Start a process that syncs once this one releases it, or is gone, however it ended. As for `start`. Raises OSError."""
     words = [
         sys.executable,
         "-P",  # nothing that lies in the folder of the memories takes the place of our modules
@@ -65,10 +70,33 @@ def start(namespace: str, home: Path, folder: str, passphrase: str | None = None
     )
     with contextlib.suppress(OSError, AttributeError):
         os.setpriority(os.PRIO_PROCESS, process.pid, 10)
-    process.returncode = 0  # it is nobody's to wait for
     assert process.stdin is not None
-    with contextlib.suppress(OSError), process.stdin as pipe:
-        pipe.write(msgspec.json.encode({"folder": folder, "passphrase": passphrase or ""}))
+    with contextlib.suppress(OSError):
+        process.stdin.write(msgspec.json.encode({"folder": folder, "passphrase": passphrase or ""}))
+        process.stdin.flush()
+    return Standby(process)
+
+
+class Standby:
+    """A process that waits for the end of its pipe, which it also meets when this process is killed, and syncs then."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    def release(self) -> None:
+        """Let it sync now."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        self._process.returncode = 0  # it is nobody's to wait for
+
+    def dismiss(self) -> None:
+        """End it without a sync."""
+        self._process.kill()
+        self._process.wait()
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
 
 
 def run(namespace: str, home: Path, given: bytes) -> None:

@@ -187,6 +187,8 @@ def _planned(
     found = config_files.read(file.path)
     gone: list[bytes] = []
     with _about(file.path, program.name):
+        if earlier and found.data is not None and edits.stands(found.data, earlier[0].done, file.wanted):
+            return _Planned(_Edit(found, found.data), earlier[0], None, gone)
         base, wanted = found.data, file.wanted
         if earlier:
             base, gone = _undone(home, program, found, earlier, wanted, replace)

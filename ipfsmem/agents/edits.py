@@ -138,6 +138,15 @@ def changed_since(data: bytes, done: Sequence[Done]) -> Iterator[str]:
                 yield _name(one)
 
 
+def stands(data: bytes, done: Sequence[Done], wanted: Sequence[Wanted]) -> bool:
+    """Whether all that is wanted was added, stands in a file once and as it was added, and nothing else was added. Raises
+    FormatError."""
+    if sorted(map(repr, wanted_again(done))) != sorted(map(repr, wanted)):
+        return False
+    found = [*standing(data, wanted, "")]
+    return len(found) == len(wanted) and all(one.same for one in found)
+
+
 def wanted_again(done: Sequence[Done]) -> tuple[Wanted, ...]:
     """What was wanted when that was written."""
     found: list[Wanted] = []

@@ -15,6 +15,7 @@ from ipfsmem.errors import PassphraseError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ipfsmem.agents.background_sync import Standby
     from ipfsmem.compat.programs import Program
     from ipfsmem.mcp.stdio import Pipe
     from ipfsmem.memory import Memory
@@ -148,7 +149,13 @@ def _serve(
             click.echo(f"the memory is locked: {error}", err=True)
         if pipe is None:
             _say(context, url_of(listening), None if given else token)
-        asyncio.run(run(served, transport, sync=in_sync))
+
+        def stand_by() -> Standby:
+            from ipfsmem.agents import background_sync
+
+            return background_sync.stand_by(context.namespace, context.home, "", passphrase)
+
+        asyncio.run(run(served, transport, sync=in_sync, stand_by=stand_by))
     finally:
         holder.close()
         give_back()

@@ -10,14 +10,18 @@ import contextlib
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ipfsmem.device.agent_notes import note_syncing
 from ipfsmem.ending_signals import ending_signals
 from ipfsmem.errors import IpfsmemError, PassphraseError
 from ipfsmem.mcp.server import MemoryServer
 from ipfsmem.mcp.watching import watch
+from ipfsmem.parts.versions import is_unpublished
 from ipfsmem.sync.background import Attempt
+
+if TYPE_CHECKING:
+    from ipfsmem.agents.background_sync import Standby
 
 #: Seconds between two looks whether a locked memory was unlocked, and until syncing begins again that could not begin.
 LOCKED_EVERY: Final = 1.0
@@ -26,8 +30,21 @@ FAILED_EVERY: Final = 10.0
 LAST_SYNC: Final = 5.0
 
 
-async def run(served: MemoryServer, transport: Callable[[], Awaitable[None]], *, sync: bool) -> None:
-    """Serve over a transport until it ends, or a signal ends it."""
+async def run(
+    served: MemoryServer,
+    transport: Callable[[], Awaitable[None]],
+    *,
+    sync: bool,
+    stand_by: Callable[[], Standby] | None = None,
+) -> None:
+    """Serve over a transport until it ends, or a signal ends it.
+
+    `stand_by` starts a sync that waits for the end of this process. It is started before the first write, as programs kill
+    their servers: what was written is published all the same.
+    """
+    last = LastSync(served, stand_by) if sync and stand_by is not None else None
+    if last is not None:
+        served.before_write = last.prepare
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C comes as KeyboardInterrupt
@@ -50,9 +67,42 @@ async def run(served: MemoryServer, transport: Callable[[], Awaitable[None]], *,
             syncing.cancel()
         tasks = [task for task in (serving, watching, signalled, syncing) if task is not None]
         await asyncio.gather(*tasks, return_exceptions=True)
+        if last is not None:
+            last.end()
         served.holder.close()
     if not serving.cancelled() and (failure := serving.exception()) is not None:
         raise failure
+
+
+class LastSync:
+    """The sync of what this process leaves unpublished at its end."""
+
+    def __init__(self, served: MemoryServer, stand_by: Callable[[], Standby]) -> None:
+        self._served = served
+        self._stand_by: Callable[[], Standby] | None = stand_by
+        self._standby: Standby | None = None
+
+    def prepare(self) -> None:
+        """Called before each write."""
+        if self._stand_by is None:
+            return
+        with contextlib.suppress(IpfsmemError, OSError):  # the call says so, or the next sync publishes it
+            memory = self._served.holder.memory()
+            if memory.mode.published and memory.replica.config.providers:
+                self._standby = self._stand_by()
+            self._stand_by = None
+
+    def end(self) -> None:
+        """Called when the last sync here has ended or was given up."""
+        self._stand_by = None
+        if self._standby is None:
+            return
+        with contextlib.suppress(Exception):
+            memory = self._served.holder.memory_if_unlocked()
+            if memory is not None and not is_unpublished(memory.replica):
+                self._standby.dismiss()
+                return
+        self._standby.release()
 
 
 async def _keep_in_sync(served: MemoryServer, stopped: asyncio.Event) -> None:

@@ -127,6 +127,8 @@ class MemoryServer:
         self.told: tuple[Mark, dict[str, str]] | None = None
         #: Requests that are being answered.
         self.in_flight = 0
+        #: Called before each call of a tool that may write.
+        self.before_write: Callable[[], None] | None = None
 
     @functools.cached_property
     def bus(self) -> InMemorySubscriptionBus:
@@ -259,6 +261,9 @@ class MemoryServer:
         """What `tools/call` answers, as the protocol writes it; `by`: the program that calls."""
 
         def called() -> ToolResult:
+            tool = there.tools.get(name)
+            if self.before_write is not None and tool is not None and not tool.read_only:
+                self.before_write()
             return _called(there.tools, name, arguments, lambda: self._choose_project(there))
 
         with acting_as("mcp", by):
