@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -21,7 +22,7 @@ class Counting:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
-        if not callable(found) or name.startswith("_"):
+        if not inspect.iscoroutinefunction(found) or name.startswith("_"):
             return found
         return self._counted(found)
 

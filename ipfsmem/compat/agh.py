@@ -222,7 +222,8 @@ class Files:
             return self.memory.scope("")
         if not self._workspace:
             raise UsageError(
-                "workspace required: no workspace is chosen", hint="Start the server with --scope NAME."
+                "workspace required: no workspace is chosen",
+                hint="Start the server for one workspace.",
             )
         return self.memory.scope(self._workspace)
 
