@@ -10,6 +10,7 @@ import base64
 import contextlib
 import io
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,10 +133,11 @@ def largest_block(device: WebDevice) -> str:
 
 
 @contextlib.contextmanager
-def web_client() -> Iterator[Client]:
-    """The client in Node; the test is skipped where that is not here."""
+def web_client(zone: str = "") -> Iterator[Client]:
+    """The client in Node, in the time zone `zone` (an IANA name); the test is skipped where that is not here."""
     command = [need_program("node"), str(built_web() / "device.js")]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    env = {**os.environ, "TZ": zone} if zone else None
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
     try:
         yield Client(process)
     finally:

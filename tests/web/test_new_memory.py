@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -86,3 +88,14 @@ def test_a_memory_without_a_wallet_is_opened_by_its_words_and_none_is_made_witho
         client.ask({**how, "as": "offline", "url": "http://127.0.0.1:9", **by_wallet()})
     with pytest.raises(ClientError, match="nobody can say whether"):
         client.ask({**how, "as": "reader", "at": [f"gateway:{url}"], **by_wallet()})
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Etc/GMT+12"])
+def test_a_memory_is_dated_by_the_day_where_its_writer_is(zone: str) -> None:
+    # These zones are 26 hours apart, so at no moment both have the day of UTC.
+    with web_client(zone) as client:
+        days = {datetime.now(ZoneInfo(zone)).date().isoformat()}
+        client.ask({"do": "open", "as": "first", "label": "first", "at": [], "create": True, "recovery": True})  # fmt: skip
+        fields = client.device("first").write("tone", "Be direct.")["fields"]
+        days.add(datetime.now(ZoneInfo(zone)).date().isoformat())
+        assert {fields["created"], fields["updated"]} <= days

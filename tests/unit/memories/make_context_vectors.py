@@ -35,6 +35,8 @@ FILES = [
     ("", "old", {"created": "2024-05-03", "updated": "2024-05-04"}, "Ran a marathon on 3 May 2024."),
     ("", "faded", {"confidence": "0.5", "decay": "30d"}, "The build server is called Otter."),
     ("", "gone_by", {"expires": "2020-01-01", "important": "yes"}, "The office key hangs at the door."),
+    ("", "until_today", {"expires": "2026-11-25", "important": "yes"}, "The spare key hangs at the gate."),
+    ("", "lapsed_rule", {"expires": "2026-11-24", "category": "restriction"}, "No deploys in November."),
     ("", "tokyo", {"name": "\u6771\u4eac"}, "\u6771\u4eac\u30bf\u30ef\u30fc\u306e\u8fd1\u304f\u306b\u4f4f\u3093\u3067\u3044\u307e\u3059\u3002"),
     ("", "street", {}, "Caf\u00e9 M\u00fcller in der Stra\u00dfe am Flu\u00df; \u039f\u0394\u039f\u03a3."),
     ("shop", "releases", {"source": "a meeting"}, "The shop is deployed on Mondays."),
@@ -44,7 +46,7 @@ FILES = [
 EVENTS = [("said", {"text": "x" * 700}, ""), ("decided", {"what": "To deploy."}, "shop"), ("noted", {"n": 1.5}, "")]  # fmt: skip
 QUERIES = [
     "deploy releases", "deploi", "postgrse", "relea", "strasse", "\u6771\u4eac\u30bf\u30ef\u30fc", "\u03bf\u03b4\u03bf\u03c2", "what was in May 2024",
-    "last week", "who is Otter", "key at the door", "wholly unknown words",
+    "last week", "who is Otter", "key at the door", "key at the gate", "wholly unknown words",
 ]  # fmt: skip
 
 

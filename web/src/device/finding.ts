@@ -11,13 +11,13 @@ import { type Block, type BlockHow, contextBlock, type FactLine, type Match, MAT
 import { type Counted, type Document, type Ranked, Ranking, recency, worthOf } from '../recall/ranking.ts'
 import { beginningsOf, queryFault } from '../recall/terms.ts'
 import type { Listed, Recall, Scopes } from '../results.ts'
+import { DAY_MS, localDay } from './days.ts'
 import { MemoryError } from './errors.ts'
 import type { Use } from './replica.ts'
 import { entryName, type Filters, headOf, readableFile, type Shown } from './shown.ts'
 
 const MOST_HITS = 200
 const MOST_EVENTS = 20
-const DAY_MS = 86_400_000
 
 export type RecallHow = Filters & { readonly limit?: number; readonly counts?: boolean }
 
@@ -33,7 +33,7 @@ export class Finding {
   constructor(readonly shown: Shown) {}
 
   get #today(): number {
-    return Math.floor(this.shown.replica.world.now() / DAY_MS)
+    return localDay(this.shown.replica.world.now())
   }
 
   /** The memories that fit a question, the best first; those of others come after own ones. `counts`: what is found is used. */
@@ -220,7 +220,7 @@ function confidenceOf(file: MemoryFile): number | null {
 
 /** The day of the last change: as the header says, unless that lies behind the day on which it was written down here. */
 function lastChange(file: MemoryFile, writtenAt: number): number | null {
-  const written = writtenAt > 0 ? Math.floor(writtenAt / DAY_MS) : null
+  const written = writtenAt > 0 ? localDay(writtenAt) : null
   const said = dayOf(fieldOf(file, 'updated')) ?? dayOf(fieldOf(file, 'created'))
   return said !== null && written !== null ? Math.min(said, written) : (said ?? written)
 }
