@@ -27,6 +27,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,6 +37,7 @@ import ipfsmem
 from ipfsmem.api.page import Files
 from ipfsmem.cli import main as command_line
 from ipfsmem.memory import Memory
+from ipfsmem.parts.advising import WritingAdvice
 
 _TOKEN = "tok-0123456789abcdef0123456789abcdef"
 #: Seconds that one answer may take on a busy machine.
@@ -45,6 +47,10 @@ _ENVIRONMENT = {"IPFSMEM_API_TOKEN": _TOKEN, "IPFSMEM_EMBEDDINGS": "off", "PYTHO
 
 class Failed(Exception):
     """Something that must hold did not."""
+
+
+#: What was started and has not been waited for.
+_CHILDREN: list[Child] = []
 
 
 class Child:
@@ -65,6 +71,7 @@ class Child:
         self.input = os.fdopen(to_write, "w", buffering=1)
         self.output = os.fdopen(out_read, "r")
         self.code: int | None = None
+        _CHILDREN.append(self)
 
     def wait(self) -> int:
         """Its exit code, -N after signal N."""
@@ -73,6 +80,7 @@ class Child:
                 self.input.close()
             _, status = os.waitpid(self.pid, 0)
             self.code = os.waitstatus_to_exitcode(status)
+            _CHILDREN.remove(self)
         return self.code
 
     def end(self, number: int) -> int:
@@ -439,8 +447,8 @@ class Case:
 
     def play(self) -> None:
         """All steps. Raises Failed with the steps so far."""
-        side = SIDES[self.name](self.home)
         try:
+            side = SIDES[self.name](self.home)
             for _ in range(self.random.randint(4, 9)):
                 self.step(side)
                 self.look_for_removed(side)
@@ -453,10 +461,10 @@ class Case:
             self.steps[number.name] += 1
             side.child.end(number)
         finally:
-            if side.child.code is None:
+            for child in list(_CHILDREN):
                 with contextlib.suppress(OSError):
-                    os.kill(side.child.pid, signal.SIGKILL)
-                side.child.wait()
+                    os.kill(child.pid, signal.SIGKILL)
+                child.wait()
         self.compare(None)
 
     def step(self, side: Side) -> None:
@@ -556,6 +564,7 @@ def run(seed: int, count: int, seconds: float) -> int:
         print("skipped: this proof reads /proc, which only Linux has")
         return 0
     _import_all()
+    warnings.simplefilter("ignore", WritingAdvice)
     missing = {
         "mcp --sync": "" if importlib.util.find_spec("mcp") else "the extra mcp is not installed",
         "ui": "" if Files.built() else "the page is not built: npm run page, in web/",
