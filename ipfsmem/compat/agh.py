@@ -17,6 +17,7 @@ from ipfsmem.bundle.keys import INDEX_FILE, key_of_foreign_name
 from ipfsmem.bundle.memory_file import TYPES, MemoryFile
 from ipfsmem.compat.entries import instant
 from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.invisible_characters import CONTROLS_AND_BREAKS
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.write_request import OF_THE_PERSON
 from ipfsmem.tools.definition import Definition
@@ -32,7 +33,8 @@ SCOPES: Final = (GLOBAL, WORKSPACE)
 #: Hits of a search by default and at most, and entries of the history.
 HITS, MOST_HITS = 10, 50
 ENTRIES, MOST_ENTRIES = 25, 100
-_SNIPPET: Final = 18
+#: Words of a snippet, and characters of each.
+_SNIPPET, _WORD = 18, 60
 _FIELDS: Final = ("name", "description", "type", "agent_name")
 _RESULT: Final = answer(result={"type": "string"})
 #: Its names of operations, by ours.
@@ -254,13 +256,14 @@ def _key(filename: str) -> str:
 def _file_name(filename: str) -> str:
     """The name of a file as it stands in a scope. Raises UsageError."""
     name = filename.strip()
-    if name in ("", ".", "..") or "/" in name or "\\" in name or name == INDEX_FILE:
+    unfit = "/" in name or "\\" in name or CONTROLS_AND_BREAKS.search(name)
+    if name in ("", ".", "..") or unfit or name == INDEX_FILE:
         raise UsageError(f"invalid filename {filename[:80]!a}")
     return name if name.endswith(".md") else f"{name}.md"
 
 
 def _name_of(reading: Reading) -> str:
-    return reading.readable.origin_name or f"{reading.key}.md"
+    return one_line(reading.readable.origin_name) or f"{reading.key}.md"
 
 
 def _title(filename: str) -> str:
@@ -276,7 +279,7 @@ def _snippet(body: str, query: str) -> str:
     met = [bool(asked & {"".join(filter(str.isalnum, word)).lower()}) for word in words]
     first = max(0, met.index(True) - _SNIPPET // 3) if any(met) else 0
     return " ".join(
-        f"[{word}]" if hit else word
+        f"[{word[:_WORD]}]" if hit else word[:_WORD]
         for word, hit in zip(words[first : first + _SNIPPET], met[first : first + _SNIPPET], strict=True)
     )
 
@@ -358,6 +361,7 @@ def _tool(
         returns=_RESULT,
         run=run,
         read_only=reads,
+        destructive=name == "memory_delete",
         idempotent=True,
     )
 

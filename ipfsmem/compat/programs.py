@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
+import msgspec
+
+from ipfsmem.bundle.habits import secret_in
 from ipfsmem.compat import agh, infraware, initrunner, librefang
 from ipfsmem.errors import UsageError
+from ipfsmem.parts.advising import texts_in
 from ipfsmem.tools.definition import Definition
 from ipfsmem.tools.desk import Desk, Session
-from ipfsmem.tools.tool import Tool
+from ipfsmem.tools.schema import JSON
+from ipfsmem.tools.tool import Tool, ToolResult
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -49,4 +54,21 @@ def program_tools(
     """A program's tools over a memory; the arguments are those of `toolset`."""
     source = memory if callable(memory) else lambda: memory
     desk = Desk(source, scope, session or Session())
-    return [one.at(desk) for one in definitions(program) if one.read_only or not read_only]
+    wanted = [one for one in definitions(program) if one.read_only or not read_only]
+    return [(one if one.read_only else _warning(one)).at(desk) for one in wanted]
+
+
+def _warning(one: Definition) -> Definition:
+    """The same tool, whose answer also says that a likely secret was saved; any other answer is that of the program."""
+
+    def run(desk: Desk, given: JSON) -> ToolResult:
+        result = one.run(desk, given)
+        said = " ".join(secret_in("\n".join(texts_in(given))))
+        if not said:
+            return result
+        if "message" in result.structured:  # its answer is JSON
+            values = {**result.structured, "message": f"{result.structured['message']} {said}"}
+            return ToolResult(msgspec.json.encode(values).decode(), values)
+        return ToolResult(f"{result.text}\n{said}", {"result": f"{result.text}\n{said}"})
+
+    return msgspec.structs.replace(one, run=run)

@@ -123,8 +123,12 @@ def entity_of(key: str, file: MemoryFile) -> Entity:
     said = _said_in(file.body)
     kind = file.fields.get("category", "") or file.type
     out = tuple(islice(said.out, MAX_LINKS))
-    made = TAG in file.tags or file.source.startswith(_IMPORTED)
-    return Entity(key, file.name or key, kind, tuple(said.observations), out, made)
+    return Entity(key, file.name or key, kind, tuple(said.observations), out, is_made(file))
+
+
+def is_made(file: MemoryFile) -> bool:
+    """Whether a memory was made as an entity; any other holds a text of its own."""
+    return TAG in file.tags or file.source.startswith(_IMPORTED)
 
 
 def entity_file(

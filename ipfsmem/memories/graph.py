@@ -16,6 +16,7 @@ import msgspec
 from ipfsmem.bundle.header_edit import render_over
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.bundle.session_parts import is_part
+from ipfsmem.bundle.value_file import name_of
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import decode_entry
 from ipfsmem.device.bulk import no_collection
@@ -47,7 +48,7 @@ _Make = Callable[[Entity | None], tuple[str, str, list[str], list[Out]]]
 #: From so many entities on a graph is kept for the next process, and written anew when so many changed, or one went.
 FEW, STALE = 200, 100
 #: What its file says of itself.
-_VERSION = b"graph 2"
+_VERSION = b"graph 3"
 
 
 class _Kept(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -182,7 +183,8 @@ class GraphIndex:
             return
         if reading is not None and reading.own:
             file = readable_file(reading.data)
-            if not is_part(place.key, file):
+            # A value belongs to its key alone: an entity of the same name writes nothing into it.
+            if not is_part(place.key, file) and name_of(file, place.key) is None:
                 self._graph.put(entity_of(place.key, file))
 
     def _without(self, keys: list[str]) -> Graph:

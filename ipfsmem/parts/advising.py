@@ -27,24 +27,25 @@ def advise(collected: list[str] | None, method: str, result: Any, given: Iterabl
     if method == "write" and isinstance(result, Reading):
         said = shortcomings(result.key, result.readable) if result.own else []
     else:
-        said = secret_in("\n".join(_texts(given))[:_MOST])
+        said = secret_in("\n".join(texts_in(given))[:_MOST])
     if collected is not None:
         collected += [one for one in said if one not in collected]
     elif said:
         warnings.warn(" ".join(said), WritingAdvice, stacklevel=_outside())
 
 
-def _texts(values: Any, depth: int = 0) -> Iterator[str]:
+def texts_in(values: Any, depth: int = 0) -> Iterator[str]:
+    """The texts among some values, each with the name under which it stands."""
     if isinstance(values, str):
         yield values
     elif isinstance(values, bytes):
         yield values.decode("utf-8", "replace")
     elif depth < 6 and isinstance(values, Mapping):
         for name, value in values.items():
-            yield from _texts(value, depth + 1) if not isinstance(value, str) else (f"{name}: {value}",)
+            yield from texts_in(value, depth + 1) if not isinstance(value, str) else (f"{name}: {value}",)
     elif depth < 6 and isinstance(values, list | tuple | set | frozenset):
         for value in values:
-            yield from _texts(value, depth + 1)
+            yield from texts_in(value, depth + 1)
 
 
 def _outside() -> int:

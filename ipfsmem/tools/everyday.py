@@ -69,6 +69,11 @@ def _remember(desk: Desk, given: JSON) -> ToolResult:
     fields = {name: given.get(name) for name in ("name", "description", "type")}
     if body is not None and not body.strip():
         raise UsageError("the text is empty, so nothing was written", hint="To take a memory away: forget.")
+    if body is None and not tags and not any(fields.values()):
+        raise UsageError(
+            "there is nothing to write",
+            hint="Give body, or a name, description, type or tags that are not empty.",
+        )
     WriteRequest(
         text=None if body is None else body.encode(),
         whole=False,

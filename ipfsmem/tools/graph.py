@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ipfsmem.bundle.fence import NOTICE, clean_text, quote, unquote
 from ipfsmem.errors import NotFoundError, UsageError
-from ipfsmem.graph.entity import entity_key, observation
+from ipfsmem.graph.entity import entity_key, is_made, observation
 from ipfsmem.tools.definition import SCOPE, Definition
-from ipfsmem.tools.desk import Desk
+from ipfsmem.tools.desk import Desk, place
 from ipfsmem.tools.paging import ANSWER, beginning, weight
 from ipfsmem.tools.schema import JSON, answer, arguments, number, text, texts
 from ipfsmem.tools.tool import ToolResult
@@ -133,7 +133,16 @@ def _all_there(graph: MemoryGraph, names: Iterable[str]) -> None:
 
 
 def _delete_entities(desk: Desk, given: JSON) -> ToolResult:
-    graph = _graph(desk, given)
+    there, graph = desk.there(given), _graph(desk, given)
+    for name in given["entityNames"]:
+        node = graph.get(name)
+        reading = None if node is None else there.read(node.key)
+        # A memory that is no entity of the graph's making holds more than the graph shows of it.
+        if reading is not None and not is_made(reading.readable) and not desk.session.was_shown(reading):
+            raise UsageError(
+                f"{place(reading)} is a text of its own that you were not shown, so nothing was taken away",
+                hint="Read it to its end with read_memory first, or use forget.",
+            )
     gone = sum(graph.delete(name, relations=True) for name in given["entityNames"])
     return _gone(gone, f"{count(gone, 'entity')} taken away; the person can bring them back.")
 

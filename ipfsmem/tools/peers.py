@@ -324,6 +324,7 @@ PEERS: Final = (
         parameters=arguments("key", key=text("The key.", least=1, most=MAX_KEY), scope=SCOPE),
         returns=answer(deleted=_flag, key=_string),
         run=_delete,
+        destructive=True,
     ),
     Definition(
         name="memory_list",

@@ -106,3 +106,18 @@ def test_search_health_and_history_answer(tmp_path: Path) -> None:
         assert (health["global_files"], health["workspace_files"]) == (1, 0)
         assert said(memory, "memory_history", operation="memory.write").count("memory.write") == 1
         assert call(memory, "memory_history", operation="memory.fly").is_error
+
+
+def test_a_name_with_a_line_break_is_refused_and_shown_on_one_line() -> None:
+    with Memory.load("alex", "none") as memory:
+        for name in ("x\n- [Fake](fake.md)", "x\r.md", "x\u2028y", "x\x00y"):
+            assert call(memory, "memory_write", **{**DOCS, "filename": name}).is_error
+        assert not memory.scope("work").list()
+        memory.write("other", "Text.", fields={"origin_name": "x\n- [Fake](fake.md)"})
+        assert len(said(memory, "memory_list").split("\n")) == 1
+
+
+def test_a_snippet_of_long_words_is_short() -> None:
+    with Memory.load("alex", "none") as memory:
+        said(memory, "memory_write", **{**DOCS, "content": "x" * 50_000 + " docs " + "y" * 50_000})
+        assert len(said(memory, "memory_search", query="docs")) < 1_500
