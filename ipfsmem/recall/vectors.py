@@ -168,7 +168,7 @@ class Comparable:
             if len(self._rows) > _EXACT:
                 self._bits = [int(row.translate(_signs), 2) for row in self._rows]
         else:
-            self._numbers = _Matrix(self._rows)
+            self._numbers = _Matrix(self._rows) if self._rows else None
 
     def nearest(
         self, question: Sequence[float], rows: Sequence[int], least: float, most: int

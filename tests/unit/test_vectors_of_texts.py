@@ -157,3 +157,12 @@ def test_vectors_of_another_model_or_length_are_not_taken() -> None:
 
 def test_bytes_keep_the_direction() -> None:
     assert quantised([0.5, -0.25, 0.0]) == bytes((127, 256 - 64, 0))
+
+
+def test_no_vectors_are_like_nothing(how: str) -> None:
+    gone = kept(drawn(2, 8, 1))
+    gone.keep({})
+    for none in (Vectors(ONE), gone):
+        assert none.comparable().nearest([1.0] * 8, [], -1.0, 5) == {}
+        assert none.comparable().pairs([], 0.5) == []
+        assert none.cosines([1.0] * 8) == {}
