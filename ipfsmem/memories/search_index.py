@@ -234,8 +234,9 @@ class SearchIndex:
         if changed or groups:
             self._open_words()
         with no_collection():
+            fading = parts[0].fading if changed else 0.0  # read once: it asks the settings file
             for key in changed:
-                self._look(parts, key, today)
+                self._look(parts, key, today, fading)
             if groups:
                 from ipfsmem.memories.moments import read_groups
 
@@ -330,7 +331,7 @@ class SearchIndex:
         if now:
             self._groups[group] = now
 
-    def _look(self, parts: Sequence[Memories], key: str, today: date) -> None:
+    def _look(self, parts: Sequence[Memories], key: str, today: date, fading: float) -> None:
         self.not_fetched.discard(key)
         store = parts[0].replica.store
         there = [
@@ -368,7 +369,7 @@ class SearchIndex:
         for filter, index in self._indexes.items():
             index.remove(key)
             if filter.takes(one):
-                index.add(_document(key, one, file, today, self._use(parts, key, one), parts[0].fading))
+                index.add(_document(key, one, file, today, self._use(parts, key, one), fading))
 
     def expired(self, today: date) -> frozenset[str]:
         """The keys of what held until an earlier day."""
