@@ -62,7 +62,7 @@ def note_operation(replica: Replica, one: Operation, kept: int) -> None:
         size = len(row)
         if _add(path, row) >= (kept + max(16, kept // 4)) * size:
             with file_lock(_lock(path), wait=_WAIT):
-                _rewrite(path, lambda data: b"".join(_rows(data, size)[-kept:]))
+                _rewrite(path, size, lambda data: b"".join(_rows(data, size)[-kept:]))
 
 
 def operations(replica: Replica, kept: int) -> Iterator[Operation]:
@@ -91,7 +91,7 @@ def forget_operations(replica: Replica, before: int, *, dry_run: bool = False) -
     gone = (len(data) - len(left(data))) // size
     if gone and not dry_run:
         with file_lock(_lock(path)), storage_errors(path, "write"):
-            _rewrite(path, left)
+            _rewrite(path, size, left)
     return gone
 
 
@@ -129,10 +129,9 @@ def _add(path: Path, row: bytes) -> int:
     which is filled up to a whole one that does not open; or another file was put in the place of this one meanwhile."""
     fd = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
-        if os.fstat(fd).st_size % len(row):
+        if not _appended(fd, row):
             with file_lock(_lock(path), wait=_WAIT):
-                os.write(fd, bytes(-os.fstat(fd).st_size % len(row)))
-        os.write(fd, row)
+                _append_aligned(fd, row)
         now = os.fstat(fd)
         if os.path.samestat(now, path.stat(follow_symlinks=False)):
             return now.st_size
@@ -143,23 +142,38 @@ def _add(path: Path, row: bytes) -> int:
     ):  # whoever replaced it has ended then, and took the record along or not
         data = read_file(path, _MOST) or b""
         if row not in _rows(data, len(row)):
-            _append(path, row)
+            fd = open_regular(path, os.O_WRONLY | os.O_APPEND)
+            try:
+                _append_aligned(fd, row)
+            finally:
+                os.close(fd)
     return len(data)
 
 
-def _append(path: Path, rows: bytes) -> None:
-    fd = open_regular(path, os.O_WRONLY | os.O_APPEND)
-    try:
-        os.write(fd, rows)
-    finally:
-        os.close(fd)
+def _appended(fd: int, row: bytes) -> bool:
+    """Append a record; whether it ends where a record does. The size of the file cannot tell that before: half of what another process
+    is appending may be in it. The place of one's own append can, as appends come one after the other."""
+    os.write(fd, row)
+    return os.lseek(fd, 0, os.SEEK_CUR) % len(row) == 0
 
 
-def _rewrite(path: Path, change: Callable[[bytes], bytes]) -> None:
-    """Put other records in the place of these (holding the lock). What another process adds to the old file meanwhile is added to the new
-    one; what it adds later still it looks for itself."""
+def _append_aligned(fd: int, row: bytes) -> None:
+    """Append a record behind half a one (holding the lock); what other processes append meanwhile they look for themselves."""
+    while not _appended(fd, row):
+        os.write(fd, bytes(-os.lseek(fd, 0, os.SEEK_CUR) % len(row)))
+
+
+def _rewrite(path: Path, size: int, change: Callable[[bytes], bytes]) -> None:
+    """Put other records, of `size` bytes each, in the place of these (holding the lock). What another process adds to the old file
+    meanwhile is added to the new one, also where half of it was there before; what it adds later still it looks for itself."""
     fd = open_regular(path, os.O_RDONLY)
     with os.fdopen(fd, "rb") as old:
-        write_atomic(path, change(old.read(_MOST)), durable=False)
-        if more := old.read(_MOST):
-            _append(path, more)
+        data = old.read(_MOST)
+        whole = len(data) - len(data) % size
+        write_atomic(path, change(data[:whole]), durable=False)
+        if more := b"".join(_rows(data[whole:] + old.read(_MOST), size)):
+            fd = open_regular(path, os.O_WRONLY | os.O_APPEND)
+            try:
+                os.write(fd, more)
+            finally:
+                os.close(fd)
