@@ -8,19 +8,33 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ipfsmem.agents.projects import find_connected
 from ipfsmem.config import settings
 from ipfsmem.device.project_folders import ProjectFolder
 from ipfsmem.errors import StorageError, UsageError
 from ipfsmem.files.projects import Project, project_at
+from ipfsmem.memories.context import tokens_of
+from ipfsmem.memories.layouts import LEAST_TOKENS
 from ipfsmem.memory import Memory
 from ipfsmem.parts.noting import acting_as
 
+#: What an agent is told of the tools of its MCP server, after the memories of the start of a session.
+TOOLS: Final = (
+    "Tools of the server ipfsmem: recall finds memories by words; read_memory reads one by the key that begins its line above; "
+    "list_memories lists them; remember saves or changes one; forget deletes one; resolve_conflict settles edits of several "
+    "devices.\n"
+)
+#: And after a prompt, where a text is cut or had no room.
+_WHOLE: Final = "read_memory, a tool of the server ipfsmem, reads a memory whole by its key.\n"
+_CUT: Final = ("\n> (cut here: ", " had no room here")
+#: A line of an index. Its link leads to a file of a folder that an agent need not have.
+_LINKED: Final = re.compile(r"^> - \[((?:[^\\\]]|\\.)*)\]\(([^()\n]+)\.md\)", re.MULTILINE)
 #: Characters of the end of a long prompt, and of its beginning, that are looked at.
 _ENDS = 400
 
@@ -48,11 +62,24 @@ def session_text(
     with Memory.load(namespace, home=home, passphrase=passphrase) as memory, acting_as("hook", program):
         scope, row = _scope(memory, folder, program)
         lines = (*_paused(memory, row), *_not_connected(memory, row, folder))
-        text = memory.scope(scope).context(max_tokens=max_tokens, plugins=False).text
+        text = memory.scope(scope).context(max_tokens=_beside_tools(max_tokens), plugins=False).text
+        if text:
+            text = f"{_LINKED.sub(_by_key, text)}\n{TOOLS}"
         mark = blake2b(
             text.encode(), digest_size=16, key=memory.replica.device.row_key, person=b"session text"
         )
         return SessionText(text, lines, mark.hexdigest())
+
+
+def _beside_tools(max_tokens: int) -> int:
+    """How many tokens the memories may take."""
+    return max(LEAST_TOKENS, max_tokens - tokens_of(TOOLS))
+
+
+def _by_key(line: re.Match[str]) -> str:
+    """The beginning of a line of an index with its key in the place of a link."""
+    name, key = line[1], line[2]
+    return f"> - {key}" if name == key else f"> - {key}: {name}"
 
 
 class PromptText(NamedTuple):
@@ -84,7 +111,8 @@ def prompt_text(
         block = memory.scope(scope).context(
             query, layout="turn", without=without, by_meaning=False, plugins=False
         )
-        return PromptText(block.text, block.marks)
+        whole = _WHOLE if any(words in block.text for words in _CUT) else ""
+        return PromptText(block.text + whole, block.marks)
 
 
 def asked(prompt: str) -> str:

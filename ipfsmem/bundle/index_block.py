@@ -9,7 +9,7 @@ marks that we did not put there is theirs. Pure functions on bytes; nothing here
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from hashlib import sha256
 from urllib.parse import quote, unquote
 
@@ -27,6 +27,8 @@ _is_start = re.compile(rb"<!-- ipfsmem index ([0-9a-f]{8})(\+?): [^\n]*-->").ful
 _ATTENTION = b"Needs attention:"
 _LINK = re.compile(r"\]\(\s*<([^<>\n]*)>|\]\(([^()\n]*)\)|\[\[([^\[\]\n|#]*)")
 _OURS = re.compile(rb"- \[(?:[^\\\]]|\\.)*\]\(([^)]*)\)")
+#: An item that leads to a memory, as programs write it into a MEMORY.md.
+_LISTED = re.compile(r"\s*[-*+]\s+(?:\[[^\n]*?\]\(\s*<?([^()<>\n]+\.md)>?[^()\n]*\)|\[\[([^\[\]\n|#]+))")
 _WORD = re.compile(r"[^\s()<>\[\]\"'`|,;]+")
 
 
@@ -129,6 +131,19 @@ def held_lines(before: Iterable[bytes], files: Iterable[str], text: bytes | None
     }
     named = named_files(text) & found.keys() if text is not None else set()
     return {file: found.get(file, b"") for file in (*files, *named)}
+
+
+def typed_text(text: str, is_here: Callable[[str], bool]) -> str:
+    """What was typed into a MEMORY.md beside its list; "" where nothing but headings is left. `is_here`: whether a key has a memory
+    here, whose line repeats it."""
+    kept = []
+    for line in text.splitlines(keepends=True):
+        found = _LISTED.match(line)
+        file = None if found is None else unquote(found[1]) if found[1] else f"{found[2]}.md"
+        if file is None or not is_here(key_of_foreign_name(file).key):
+            kept.append(line)
+    said = any(line.strip() and not line.startswith("#") for line in kept)
+    return "".join(kept) if said else ""
 
 
 def named_files(text: bytes) -> set[str]:

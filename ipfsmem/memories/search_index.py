@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from ipfsmem.bundle.index import index_line, item_of
+from ipfsmem.bundle.index_block import INDEX_KEY, typed_text
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.bundle.session_parts import is_part
 from ipfsmem.causal.clock import hlc_ms
@@ -43,7 +44,7 @@ _STACKS, _FILTERS = 6, 4
 #: Stands between the scopes of an index and its kind.
 _OF_KIND = "\n*"
 #: What an image is made of may change with the program; then this does.
-_VERSION = 6
+_VERSION = 7
 #: An image is written anew when so many memories were taken in or out since, and of fewer memories than these none is.
 _STALE, _FEW = 200, 100
 
@@ -88,7 +89,7 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
     #: The device that wrote it, and its clock then.
     device: str
     hlc: str
-    #: Whether it is a part of a session.
+    #: Whether it is a part of a session, or a list of memories alone, which no question finds.
     part: bool
     #: Whether what it is worth changes with the day, or with use.
     fades: bool
@@ -231,11 +232,13 @@ class SearchIndex:
             changed |= {key for key, one in self.held.items() if one.fades}
         changed |= self.not_fetched | used
         groups |= self._missing.keys()
+        if changed and INDEX_KEY in self.held:
+            changed.add(INDEX_KEY)  # it may repeat other memories now
         if changed or groups:
             self._open_words()
         with no_collection():
             fading = parts[0].fading if changed else 0.0  # read once: it asks the settings file
-            for key in changed:
+            for key in sorted(changed, key=INDEX_KEY.__eq__):  # the list last, which repeats the others
                 self._look(parts, key, today, fading)
             if groups:
                 from ipfsmem.memories.moments import read_groups
@@ -358,7 +361,7 @@ class SearchIndex:
         part, found = chosen
         self._stale += 1
         self._rows = ({}, {})
-        file = readable_file(found.data or b"")
+        file = self._searched(key, found.data or b"")
         hides = tuple(other.scope for other, _ in there if other is not part)
         name = part.name(key)
         vector = entry_id(name, store.raw(name) or b"")
@@ -370,6 +373,13 @@ class SearchIndex:
             index.remove(key)
             if filter.takes(one):
                 index.add(_document(key, one, file, today, self._use(parts, key, one), fading))
+
+    def _searched(self, key: str, data: bytes) -> MemoryFile:
+        """What of a text is searched: of a MEMORY.md what was typed beside its list, which repeats the memories that it names."""
+        file = readable_file(data)
+        if key != INDEX_KEY:
+            return file
+        return MemoryFile(file.fields, typed_text(file.body, self.held.__contains__))
 
     def expired(self, today: date) -> frozenset[str]:
         """The keys of what held until an earlier day."""
@@ -403,7 +413,7 @@ class SearchIndex:
                     part = by_scope[one.scope]
                     found = shown_of(part, key, part.replica.store.entry(part.name(key)))
                     if found is not None and found.data is not None:
-                        file = readable_file(found.data)
+                        file = self._searched(key, found.data)
                         made.add(_document(key, one, file, today, self._use(parts, key, one), fading))
                 if self._groups:
                     self._add_moments(parts, filter, made)
@@ -596,21 +606,27 @@ def shown_of(part: Memories, key: str, entry: Entry) -> _Shown | None:
     return _Shown(view.data, view.own, view.dot[:16], entry[view.dot].h)
 
 
+def _is_list_alone(key: str, file: MemoryFile) -> bool:
+    """Whether a memory is a MEMORY.md into which nobody typed anything."""
+    return key == INDEX_KEY and not file.body
+
+
 def _held(
     key: str, scope: str, found: _Shown, file: MemoryFile, hides: tuple[str, ...], vector: bytes
 ) -> Held:
+    is_list = _is_list_alone(key, file)
     return Held(
         scope,
         found.own,
         found.device,
         found.hlc,
-        is_part(key, file),
+        is_list or is_part(key, file),
         bool(file.fields.keys() & {"decay", "expires", "confidence"}),
         file.type,
         file.fields.get("category", ""),
         file.tags,
         hides,
-        *index_line(item_of(key, file)),
+        *(("", "") if is_list else index_line(item_of(key, file))),
         vector,
         merits_of(file, hlc_ms(found.hlc) if found.hlc else 0),
     )
@@ -626,7 +642,8 @@ def _document(key: str, one: Held, file: MemoryFile, today: date, use: Use | Non
 
     value = worth_on(one.merits, today, use, fading)
     at = date.fromordinal(one.merits.changed) if one.merits.changed else None
-    return Document(key, file.body, searched_header(key, file), at=at, memory=True, salience=value)
+    header = "" if key == INDEX_KEY else searched_header(key, file)
+    return Document(key, file.body, header, at=at, memory=True, salience=value)
 
 
 def worth_on(merits: Merits, today: date, use: Use | None, fading: float) -> float:

@@ -17,6 +17,7 @@ import pytest
 from ipfsmem.agents import background_sync, hooks
 from ipfsmem.agents.adoption import carry_out, plan_project
 from ipfsmem.agents.projects import bind, choose_scope, find_connected
+from ipfsmem.agents.session_text import TOOLS
 from ipfsmem.device.agent_notes import (
     MAX_SESSIONS,
     background_notes,
@@ -30,6 +31,7 @@ from ipfsmem.errors import StorageError
 from ipfsmem.files.projects import project_at
 from ipfsmem.memories.meaning import Meaning
 from ipfsmem.memory import Memory
+from ipfsmem.tools.toolset import toolset
 from tests.support.agents_lab import Claude, repository, worktree
 
 HOUR = 3_600_000
@@ -705,3 +707,28 @@ def test_syncs_in_a_row_are_bounded(hook: Hooks, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(background_sync, "_once", once)
     sync(hook)
     assert len(done) == 3
+
+
+def test_session_start_names_everyday_tools_and_links_to_no_file(hook: Hooks, tmp_path: Path) -> None:
+    root = repository(tmp_path / "api")
+    connect(hook, root)
+    with hook.open() as memory:
+        memory.write("named", "x", name="A [b] name", description="of a thing")
+    given = hook.context("session-start", root, program="codex")
+    assert "\n> - deploy" in given
+    assert "\n> - named: A \\[b\\] name — of a thing" in given
+    assert ".md" not in given
+    offered = [one.name for one in toolset(hook.open)]
+    assert len(offered) == 6
+    for name in offered:
+        assert name in TOOLS
+    assert given.rstrip().endswith(TOOLS.rstrip())
+
+
+def test_prompt_with_a_cut_text_names_the_tool_that_reads_it(hook: Hooks) -> None:
+    with hook.open() as memory:
+        memory.write("long", "how to ship the firmware\n" + "line of a long text\n" * 2_000)
+        memory.write("short", "the colour of the firmware logo is blue")
+    for prompt, names in (("how do I ship the firmware", True), ("which colour has the logo", False)):
+        said = json.dumps({"cwd": str(hook.home), "session_id": prompt, "prompt": prompt}).encode()
+        assert ("read_memory" in str(hook.given("prompt", said))) is names

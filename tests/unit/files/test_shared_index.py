@@ -76,6 +76,28 @@ def test_memory_of_another_device_is_listed_at_once(tmp_path: Path, mode: ModeNa
     assert "(phone.md)" in (lab.dir / "MEMORY.md").read_text()
 
 
+def test_recall_finds_what_was_typed_into_shared_index_and_not_its_list(
+    tmp_path: Path, mode: ModeName
+) -> None:
+    index = "# Index\n\n- [Build](build.md) — how it is built\n"
+    lab = adopted(tmp_path, mode, index)
+
+    def keys(query: str) -> list[str]:
+        return [hit.reading.key for hit in lab.memory.recall(query).hits]
+
+    assert keys("how is it built, about build") == ["build"]
+    assert INDEX_KEY not in lab.memory.context().text
+    typed = "Never deploy on Fridays.\n- [Rota](rota.md) — who is on call: Maria\n"
+    (lab.dir / "MEMORY.md").write_text(f"{index}\n{typed}")
+    lab.look()
+    assert keys("deploy on Fridays") == [INDEX_KEY]
+    assert keys("Maria on call") == [INDEX_KEY]  # its file is not here, so nothing else says it
+    assert keys("how is it built, about build") == ["build"]
+    lab.memory.forget("build")
+    lab.look()
+    assert keys("how is it built") == [INDEX_KEY]
+
+
 @pytest.mark.parametrize("edit", ["append", "begin"])
 def test_lines_that_two_devices_add_to_shared_index_are_joined(
     tmp_path: Path, mode: ModeName, edit: str
