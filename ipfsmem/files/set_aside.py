@@ -191,6 +191,14 @@ def edited_index(data: bytes) -> str:
     return f"MEMORY.edited-{sha256(data).hexdigest()[:8]}.md"
 
 
+def edited_index_names() -> str:
+    """The pattern of these names."""
+    return "MEMORY.edited-*.md"
+
+
 def index_was_edited(kept: str) -> str:
     """What is said of it."""
-    return f"{INDEX_FILE} is generated and was edited by hand; the edited one is kept as {HIDDEN}/{kept}"
+    return (
+        f"{INDEX_FILE} is generated and was edited by hand; the edited one is kept as {HIDDEN}/{kept}: save what you need of it as a "
+        "memory, then remove it"
+    )

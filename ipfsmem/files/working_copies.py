@@ -312,8 +312,14 @@ class WorkingCopies:
         return [text for copy in self.all() if str(copy.folder.path) == path for text in copy.notices()]
 
     def troubles(self) -> list[str]:
-        """Why folders are not taken in and not brought up to date, and of which too many files are missing, as of the last look."""
-        return [text for copy in self.all() if (text := copy.trouble() or copy.missing())]
+        """Why folders are not taken in and not brought up to date, of which too many files are missing, and where an edit of a
+        generated file went, as of the last look."""
+        return [
+            text
+            for copy in self.all()
+            for text in (copy.trouble() or copy.missing(), copy.moved_away())
+            if text
+        ]
 
     def missing(self) -> list[str]:
         """Of which folders more files are missing than are taken for deletes, as of the last look."""

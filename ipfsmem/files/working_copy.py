@@ -32,9 +32,10 @@ from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import StorageError
 from ipfsmem.files.attaching import take_over_command
 from ipfsmem.files.file_names import copies_last
-from ipfsmem.files.folder import Listing, PlainFolder
+from ipfsmem.files.folder import HIDDEN, Listing, PlainFolder
 from ipfsmem.files.render import Rendering
 from ipfsmem.files.scan import MISSING_FOR, MOST_RETURNS, Scan
+from ipfsmem.files.set_aside import edited_index_names, index_was_edited
 from ipfsmem.files.surroundings import git_head
 from ipfsmem.memories.memories import Memories
 from ipfsmem.wording import count
@@ -75,7 +76,22 @@ class WorkingCopy:
     def notices(self) -> list[str]:
         """What a person should know about the files: left alone, missing, not there. As of the last look."""
         problems = self._problems | self._unrendered
-        return [*self._standing.values(), *(problems[file] for file in sorted(problems))]
+        found = [*self._standing.values(), *(problems[file] for file in sorted(problems))]
+        return [*found, *(text for text in self._kept_indexes() if text not in found)]
+
+    def _kept_indexes(self) -> list[str]:
+        """Where texts are kept that somebody typed into a generated MEMORY.md; nobody else says so as long as they are there."""
+        if self.copy.shared_index:
+            return []
+        kept = (self.folder.path / HIDDEN).glob(edited_index_names())
+        return [index_was_edited(path.name) for path in sorted(kept)]
+
+    def moved_away(self) -> str:
+        """Where a text went that somebody typed into a generated MEMORY.md, as of the last rendering; "" where there was none."""
+        if self.copy.shared_index or INDEX_FILE in self.behind:
+            return ""
+        said = self._unrendered.get(INDEX_FILE, "")
+        return said and f"{self.folder.path}: {said}"
 
     def trouble(self) -> str:
         """Why the folder is not taken in or not brought up to date, as of the last look; "" where nothing keeps it from that, or a
