@@ -134,6 +134,16 @@ PREFIXES: Final = (
     ("age secret key", ("AGE-SECRET-KEY-1",), CAPITALS, 50),
     ("Nostr secret key", ("nsec1",), BECH32, 50),
     ("extended private key", ("xprv", "yprv", "zprv", "tprv"), BASE58, 100),
+    ("SonarQube token", ("sqp_", "squ_", "sqa_"), HEX, 40),
+    ("Sourcegraph token", ("sgp_",), "0-9a-f_", 40),
+    ("Trello token", ("ATTA",), "0-9a-f", 60),
+    ("EasyPost key", ("EZAK", "EZTK"), LETTERS, 50),
+    ("Render key", ("rnd_",), LETTERS, 24),
+    ("n8n key", ("n8n_api_",), HEX, 40),
+    ("Adafruit IO key", ("aio_",), LETTERS, 28),
+    ("WakaTime key", ("waka_",), "0-9a-f-", 36),
+    ("Razorpay key", ("rzp_live_", "rzp_test_"), LETTERS, 14),
+    ("Duffel token", ("duffel_live_", "duffel_test_"), URL_SAFE, 40),
     ("ipfsmem token", ("ipfsmem_",), URL_SAFE, 40),
 )
 
@@ -205,8 +215,8 @@ SHAPES: Final = (
     ),
     (
         "signed URL",
-        ("sig=", "signature=", "token=", "key=", "secret="),
-        r"(?i)[?&;](?:sig|(?:x-amz-)?signature|access_token|auth_token|id_token|token|api_?key|key|client_secret|secret)="
+        ("sig=", "signature=", "appid=", "token=", "key=", "secret="),
+        r"(?i)[?&;](?:sig|(?:x-amz-)?signature|access_token|auth_token|appid|app_?key|id_token|token|api_?key|key|client_secret|secret)="
         r"(?P<value>[A-Za-z0-9%_~+/=.-]{16,2000})",
     ),
     (
@@ -249,6 +259,62 @@ SHAPES: Final = (
         r"(?i)\b(?:identified by|password)\s{1,8}'(?P<value>[^'\n]{3,200})'",
     ),
     (
+        "password on a command line",
+        ("login", "redis-cli", "ldapsearch"),
+        r"\b(?:(?:docker|podman|helm|az|oc|cf|npm|skopeo|buildah|crane|oras|nerdctl|gcloud)[^\n]{0,60}?[ ]login|redis-cli|ldapsearch)\b[^\n]{0,200}?[ ]-[paw]"
+        r"[ ][\"']?(?P<value>[^\s\"'-][^\s\"']{5,200})",
+    ),
+    (
+        "password on a command line",
+        ("pass:", " -u"),
+        r"[ ](?:-pass(?:in|out)?[ ]pass:|-U[ ]?[\"']?[A-Za-z0-9_.\\/-]{1,60}%)(?P<value>[^\s\"']{4,200})",
+    ),
+    (
+        "password on a command line",
+        ("/user:", "requirepass", "masterauth", "-securestring"),
+        r"(?i)(?:/user:[^\s]{1,80}|^[ \t]{0,8}requirepass|^[ \t]{0,8}masterauth|\bConvertTo-SecureString(?:[ ]-String)?)[ ]{1,4}[\"']?(?P<value>[^\s\"'/$(-][^\s\"']{4,200})",
+    ),
+    (
+        "HTTP credentials",
+        ("authorization",),
+        r"(?i)\bauthorization[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?[a-z-]{2,20}[ ](?P<value>[A-Za-z0-9._~+/=-]{16,2000})",
+    ),
+    (
+        "HTTP credentials",
+        ("_auth",),
+        r"(?m)(?:^|[:\s])_auth[ \t]{0,4}[=:][ \t]{0,4}[\"']?(?P<basic>[A-Za-z0-9+/]{8,400}={0,2})",
+    ),
+    (
+        "token in a URL",
+        ("://",),
+        r"(?<![A-Za-z0-9+.-])https?://(?P<token>[A-Za-z0-9_-]{20,250})@(?![a-z0-9.-]{0,60}sentry)",
+    ),
+    (
+        "password of a login",
+        ("cred", "login", "@"),
+        r"(?i)\b(?:creds?|credentials|logins?)[ ]?[:=]?[ ]{0,3}[A-Za-z0-9_.@+-]{1,60}[ ]{0,2}[/|,:][ ]{0,2}(?P<strong>[^\s\"'`]{8,100})",
+    ),
+    (
+        "password of a login",
+        ("@",),
+        r"(?<![A-Za-z0-9_./@:%+-])[A-Za-z][A-Za-z0-9_.-]{0,40}:(?P<strong>[^\s/@:\"'<>]{8,100})@[A-Za-z0-9-]{1,60}\.[A-Za-z0-9]",
+    ),
+    (
+        "TOTP secret",
+        ("totp", "2fa", "mfa", "otp", "authenticator"),
+        r"(?<![A-Za-z])(?i:totp|2fa|mfa|otp|authenticator)(?![A-Za-z])[^\n]{0,24}?(?<![A-Za-z0-9])(?P<is>(?=[A-Z]{0,40}[2-7])[A-Z2-7]{16,64})(?![A-Za-z0-9])",
+    ),
+    (
+        "password in a QR text",
+        ("wifi:",),
+        r"(?i)\bwifi:(?=[^\n]{0,100}?;P:|P:)[^\n]{0,100}?\bP:(?P<value>[^;\s]{5,100})",
+    ),
+    (
+        "PIN",
+        ("pin", "passcode", "暗証番号"),
+        r"(?:[Pp](?<![A-Za-z].)(?i:in|asscode)(?:(?:[ _-]?(?:nr|number|no))?[ ]?[:：=][ ]?|(?<=passcode)[ ]|(?<=PIN)(?<!GPIO PIN)[ ])|暗証番号[ ]?[:：=][ ]?)(?P<is>[0-9]{4,8})(?![0-9A-Za-z.-])",
+    ),
+    (
         "private key (hex)",
         ("key", "seed", "secret"),
         r"(?i)\b(?:private|secret|priv|signing|master|wallet|account)?[ _-]?(?:key|seed|secret)\b[^\n0-9a-f]{0,24}(?:0x)?[0-9a-f]{64}(?![0-9a-f])",
@@ -262,16 +328,24 @@ SHAPES: Final = (
     ("private key (JWK)", ('"kty"',), r"\"d\"\s{0,4}:\s{0,4}\"[A-Za-z0-9_-]{40,2000}\""),
 )
 
-#: A sentence that says a password: `what` is its name, `spoken` the word.
+#: What a password is called.
+PASSWORD_NAMES: Final = (
+    "password", "passwort", "passwords", "passphrase", "passcode", "passwd", "pwd", "kennwort", "contraseña", "contrasena", "contrasenya", "senha", "mot de passe",
+    "wachtwoord", "psk", "mdp", "bindpw", "passord", "adgangskode", "lösenord", "losenord", "salasana", "hasło", "haslo", "heslo", "geslo", "lozinka", "jelszó", "jelszo",
+    "parolă", "parola", "parola d'ordine", "parool", "slaptažodis", "şifre", "sifre", "kata sandi", "mật khẩu", "пароль", "парола", "лозинка", "κωδικός",
+    "كلمة المرور", "كلمة السر", "סיסמה", "סיסמא", "पासवर्ड", "รหัสผ่าน", "密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호",
+)  # fmt: skip
+_NAMED: Final = "|".join(sorted(PASSWORD_NAMES, key=len, reverse=True))
+#: A sentence that says a password or a token: `what` is its name, `spoken` the word.
 SENTENCE: Final = (
-    r"(?i)\b(?P<what>pass(?:word|phrase|code|wort)|kennwort|contrase(?:ñ|n)a|senha|mot de passe|wachtwoord|pwd|pin(?: code)?)\b[^\n:=.,;?!]{0,40}?"
-    r"[ ](?:is|was|lautet|ist|es|est|é|to|zu)(?: now)?[ :]{1,3}[\"'`“]?(?P<spoken>[^\s\"'`”]{4,100})"
+    rf"(?i)(?<![A-Za-z])(?P<what>{_NAMED}|(?:api|access|auth|secret|private|license)[ -]?key|token|secret|pin(?: code)?)(?![A-Za-z])[^\n:=.,;?!]{{0,40}}?"
+    r"(?:[ ](?:is|was|lautet|ist|es|est|é|è|to|zu|jest|je|är|er|on|это)(?: now)?[ :]{1,3}|[ ]?(?:是|为|為|は|은|는)[ :：]{0,2})"
+    r"[\"'`“「]?(?P<spoken>[^\s\"'`”」]{4,100})"
 )
 
 #: Words that end a name to which a secret is assigned, longest first; any case style, digits and an environment may follow.
 SECRET_NAMES: Final = (
-    "password", "passwort", "passwords", "passphrase", "passcode", "passwd", "pwd", "kennwort", "contraseña", "contrasena", "senha", "mot de passe", "wachtwoord",
-    "пароль", "密码", "密碼", "パスワード", "비밀번호",
+    *PASSWORD_NAMES,
     "secret", "secrets", "token", "apikey", "authkey", "authtoken", "accesstoken", "secretkey", "privatekey", "credential", "credentials", "mnemonic",
 )  # fmt: skip
 #: Words of which one must come before `key`.
@@ -316,7 +390,7 @@ METHODS: Final = (
 
 #: What stands right before a long token that is public.
 PUBLIC_BEFORE: Final = (
-    r"(?i)(?<![a-z])(?:sha-?[0-9]{1,3}(?:-|:|=)|h1:|(?:next|page|cursor|continuation|sync)\w{0,20}[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}[\"'`]?|(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp[0-9]{3}|sk-ssh-ed25519@openssh\.com)[ ]|base64,|"
+    r"(?i)(?<![a-z])(?:sha-?[0-9]{1,3}(?:-|:|=)|h1:|did:[a-z0-9]{2,10}:|(?:next|page|cursor|continuation|sync)\w{0,20}[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}[\"'`]?|(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp[0-9]{3}|sk-ssh-ed25519@openssh\.com)[ ]|base64,|"
     r"(?:hash|digest|checksum|integrity|fingerprint|cid|commit|etag|nonce|signature|sig|address|pubkey|public[ _-]?key|publickey|version|"
     r"build(?:[ _-]?id)?|revision|tree|object|blob|oid|u?uid|guid|account|tx|transaction|merkle|root|block|content|image|data|id|ref|rev|sha|md5|"
     r"certificate|cert|peer|node|multihash|keyid|thumbprint|state|cursor|page|next|recipient|salt|iv|proof)[\"'`]?[ \t]{0,4}[:=]?[ \t]{0,4}[\"'`(]?)$"

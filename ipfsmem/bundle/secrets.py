@@ -27,6 +27,7 @@ from ipfsmem.bundle.secret_kinds import (
     KEY_OWNERS,
     METHODS,
     NAME_TAILS,
+    PASSWORD_NAMES,
     PLACEHOLDER_WORDS,
     PREFIXES,
     PUBLIC_BEFORE,
@@ -85,7 +86,7 @@ def find_secrets(text: str) -> list[SecretFinding]:
         kind, needs_long, pattern = _SHAPES[number]
         if (long_run or not needs_long) and (number != _NUMBERS or seen.count(",") >= 63):
             _add(spans, [(m.start(), m.end(), kind) for m in pattern.finditer(seen) if _is_finding(m)])
-    _add(spans, _spoken(seen, lower))
+    _add(spans, _spoken(seen, lower, long_run))
     _add(spans, _assigned(seen, lower))
     if len(raw.translate(None, _NO_DIGITS)) >= _CARD_DIGITS:
         _add(spans, [(m.start(), m.end(), "card number") for m in _CARD.finditer(seen) if _is_card(m[0])])
@@ -275,6 +276,10 @@ def _is_finding(match: re.Match[str]) -> bool:
         return not _is_placeholder(match["value"])
     if "basic" in groups:
         return _is_basic(match["basic"])
+    if "strong" in groups:
+        return _is_strong(match["strong"])
+    if "token" in groups:
+        return _is_token(match["token"])
     return True
 
 
@@ -289,11 +294,19 @@ def _is_basic(text: str) -> bool:
 
 
 _SPOKEN = _Lazy(SENTENCE)
-_SPOKEN_STEMS = ("pass", "pin", "kennwort", "contrase", "senha", "mot de passe", "wachtwoord", "pwd")
+_SPOKEN_TOKENS = ("key", "token", "secret")
+_SPOKEN_STEMS = (*sorted({name[:4] for name in PASSWORD_NAMES if name.isascii()}), "pin")
+_TOKEN_STEMS = ("api", "access", "auth", "secret", "private", "license", "token")
+_OTHER_SPOKEN_STEMS = tuple(sorted({name[:4] for name in PASSWORD_NAMES if not name.isascii()}))
 
 
-def _spoken(text: str, lower: str) -> Iterator[_Span]:
-    for at in _places(lower, _SPOKEN_STEMS):
+def _spoken(text: str, lower: str, tokens: bool) -> Iterator[_Span]:
+    stems = _SPOKEN_STEMS
+    if tokens:
+        stems += _TOKEN_STEMS
+    if not text.isascii():
+        stems += _OTHER_SPOKEN_STEMS
+    for at in _places(lower, stems):
         match = _SPOKEN.match(text, at)
         if match is not None and _is_spoken(match["what"], match["spoken"]):
             yield at, match.end(), "password in a sentence"
@@ -323,17 +336,55 @@ def _places(lower: str, stems: tuple[str, ...]) -> list[int]:
 def _is_spoken(what: str, word: str) -> bool:
     """Whether what a sentence calls a password looks like one."""
     word = word.rstrip(".,;:)\"'`")
-    if what.lower().startswith("pin"):
+    if what.lower().startswith(("pin", "暗証番号")) or (what.lower() == "passcode" and word.isdecimal()):
         return word.isdecimal() and 4 <= len(word) <= 8
+    if what.lower().endswith(_SPOKEN_TOKENS):
+        return _is_token(word)
     if (
         len(word) < 6
         or re.match(METHODS, word)
-        or re.match(r"[/~$<{@]|[a-z]+://", word)
+        or re.match(r"[/~$<{@]|[a-z]+://|[\w.+-]+@[\w-]+\.[\w.]+$", word)
         or _is_placeholder(word)
     ):
         return False
     letter = any(map(str.isalpha, word))
     return letter and (any(map(str.isdigit, word)) or bool(re.search(r"[!#$%^&*+?=](?!$)", word)))
+
+
+def _is_strong(word: str) -> bool:
+    """Whether a word looks like a password wherever it stands: capitals, small letters, and digits or marks among them."""
+    word = word.rstrip(".,;:)\"'`|*")
+    if (
+        not 8 <= len(word) <= 100
+        or _is_placeholder(word)
+        or re.match(METHODS, word)
+        or re.search(r"://|\(|->|\.\w+$", word)
+    ):
+        return False
+    if not all(re.search(kind, word) for kind in ("[a-z]", "[A-Z]", r"[0-9!#$%^&*+?=]")):
+        return False
+    if re.search("[0-9]", word) and re.search("[!#$%^&*?]", word):
+        return True
+    inner = re.search(r"[0-9!#$%^&*+?=][^0-9]*[A-Za-z]", word)
+    return inner is not None and not _is_camel(word)
+
+
+def _is_camel(word: str) -> bool:
+    """Whether it is made of words, as names in code are: `oauth2Client`, `base64Encode`."""
+    return sum(len(piece) for piece in _PIECE.findall(word)) >= 0.75 * len(word)
+
+
+def _is_token(word: str) -> bool:
+    """Whether a word looks like a token of a service wherever it stands."""
+    word = word.rstrip(".,;:)\"'`|*")
+    if _is_placeholder(word) or word[:2] == "0x":
+        return False
+    if re.fullmatch(r"[0-9a-f]{32,128}", word):
+        return len(set(word)) > 5
+    if not re.fullmatch(r"[A-Za-z0-9_+/=-]{16,500}", word) or _is_wordy(word):
+        return False
+    kinds = all(re.search(kind, word) for kind in ("[0-9].*[0-9].*[0-9]", "[a-z]", "[A-Z]"))
+    return kinds and not _is_camel(word)
 
 
 def _is_card(text: str) -> bool:
@@ -353,11 +404,12 @@ _STEMS = tuple(sorted({word[:4] for word in _ENDINGS if word.isascii() and word 
 _OTHER_STEMS = tuple(sorted({word[:4] for word in _ENDINGS if not word.isascii()}))
 _ASSIGNED = _Lazy(
     rf"(?i)(?P<end>{'|'.join(_ENDINGS)})(?P<tail>(?:[_.-]?(?:{'|'.join(sorted(NAME_TAILS, key=len, reverse=True))})\b){{0,2}})"
-    r"(?P<close>[\"'`\])]{0,2})[ \t]{0,8}(?P<sign>=>|:=|[:=>]|：)[ \t]{0,8}(?P<quote>[bru]{0,2}[\"'`])?(?P<value>[^\s\"'`,;<>]{4,400})"
+    r"(?P<close>[\"'`\])*]{0,4})[ \t]{0,8}(?P<sign>=>|:=|[:=>|：–—]|(?<=[\"'])(?:,|[ ]value[ ]?=)|\n[ ]{1,20}[\"']?value[\"']?:|</(?:key|name)>\s{0,20}<(?:string|value)>|(?<=[ ])-(?=[ ])|(?<=[ ])(?!value)(?=[^\s]{0,60}[0-9!#$%^&*+?=]))\*{0,3}[ \t]{0,8}(?P<quote>[bru]{0,2}[\"'`])?(?P<value>[^\s\"'`,;<>]{4,400})"
 )
 _BEFORE = _Lazy(r"(?:[A-Za-z0-9_.-]{1,40}[ ]){0,2}[A-Za-z0-9_.-]{0,60}$")
 _CASED_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_PASSWORDS = ("pass", "pw", "kennwort", "contrase", "senha", "wachtwoord", "пароль", "密", "パス", "비밀")
+_PASSWORDS = ("pass", "pw", *PASSWORD_NAMES)
+_STRONG_SIGNS = frozenset((":", "=", ":=", "=>", ""))
 #: In lower case names that end in these need a word before them, as they are words of their own.
 _SHORT_NAMES = frozenset({"key", "keys", "pass", "pw", "pat", "auth"})
 _OWNED = KEY_OWNERS | {"db", "database", "smtp", "imap", "mail", "ftp", "git", "github", "gitlab", "basic", "user", "rpc", "http", "proxy"}  # fmt: skip
@@ -388,7 +440,9 @@ def _is_secret_name(text: str, match: re.Match[str]) -> bool:
         return False
     if PUBLIC_WORDS.intersection(words):
         return False
-    if end not in _SHORT_NAMES:
+    if end not in _SHORT_NAMES or (
+        end in ("pass", "pw") and match["sign"] in _STRONG_SIGNS and _is_strong(match["value"])
+    ):
         return True
     spoken = [word.lower() for word in _CASED_WORD.findall(owned)][-1:]
     owners = KEY_OWNERS if end.startswith("key") else _OWNED
@@ -400,6 +454,10 @@ def _is_secret_value(text: str, match: re.Match[str]) -> bool:
     value = match["value"].rstrip(")]}.:")
     password = match["end"].lower().startswith(_PASSWORDS)
     quoted = match["quote"] is not None
+    if match["sign"] in ("", "|"):  # a space or the edge of a table's cell: it must look like one by itself
+        return _is_strong(value) if password else _is_token(value)
+    if match["sign"] == "," and not quoted:
+        return False
     if len(value) < (6 if password else 8) or _is_placeholder(value) or re.match(METHODS, value):
         return False
     letters, digits = any(map(str.isalpha, value)), any(map(str.isdigit, value))
@@ -426,7 +484,7 @@ def _is_secret_value(text: str, match: re.Match[str]) -> bool:
 def _is_placeholder(value: str) -> bool:
     """Whether a value only stands for a secret: a reference, an expression, a word of an example, a mask."""
     if re.match(
-        r"[<{\[(@|>]|\$[({A-Za-z_]|%[({A-Za-z]|!(?:vault|ref|env|secret)|(?:env|vault|op|aws-sm|ref\+\w+|file|secretref|keyring|keychain|bw)[:/]"
+        r"[<{\[(@|>]|\$[({A-Za-z_]|%(?:[({]|[A-Za-z_]\w*%|[sdv]$)|!(?:vault|ref|env|secret)|(?:env|vault|op|aws-sm|ref\+\w+|file|secretref|keyring|keychain|bw)[:/]"
         r"|ENC\[|arn:|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|[A-Za-z_][\w.]*\(|[A-Za-z_]+(?:\.[A-Za-z_]+)+(?:_?[0-9]{1,3})?(?:$|[\[(])|os\.|process\.|(?:/|\./|~/)[\w.-]+/",
         value,
     ):
@@ -446,6 +504,8 @@ def _has_placeholder_word(value: str) -> bool:
 
 _BASE32 = _Lazy(r"(?=[A-Z]*[2-7])[A-Z2-7]{16,}=*")
 _PIECE = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
+#: Letters that no word has.
+_UNSPEAKABLE = _Lazy(r"(?i)^[^aeiouy]{5,}$|[bcdfghjklmnpqrtvwxz]{5,}|[jqvxz]{2}|(.)\1\1")
 
 
 def _is_wordy(value: str) -> bool:
@@ -456,7 +516,7 @@ def _is_wordy(value: str) -> bool:
     if len(parts) > 1 and all(re.fullmatch(r"[A-Za-z]?[a-z]*|[A-Z]+|v?[0-9]{1,4}", part) for part in parts):
         return True
     digits = sum(map(str.isdigit, value))
-    pieces = sum(map(len, _PIECE.findall(value)))
+    pieces = sum(len(piece) for piece in _PIECE.findall(value) if not _UNSPEAKABLE.search(piece))
     return pieces >= 0.6 * len(value) and digits <= 0.15 * len(value) and not _changes_case(value)
 
 

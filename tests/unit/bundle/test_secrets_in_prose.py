@@ -1,0 +1,77 @@
+"""Secrets as people write them down, in their languages and files, and the texts that look alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from ipfsmem.bundle.secrets import find_secrets, redact
+
+_WORD = "La4Sz8k" + "aQ7"
+_HEX = "6259bebd2fa58805" + "87061ce693671412"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"hasło do wifi to {_WORD}",
+        f"lösenord: {_WORD}",
+        f"şifre: {_WORD}",
+        f"mật khẩu: {_WORD}",
+        f"la password è {_WORD}",
+        f"密码是 {_WORD}",
+        f"パスワードは{_WORD}",
+        f"سجل كلمة المرور: {_WORD}",
+        f"| wifi password | {_WORD} |",
+        f"**Password:** `{_WORD}`",
+        f"- Password - {_WORD}",
+        f"login bob pw {_WORD}",
+        f"user: bob / pass: {_WORD}",
+        f"creds: admin / {_WORD}",
+        f"admin:{_WORD}@192.168.1.1",
+        f"the API key for weather is {_HEX}",
+        f"use the token {_HEX} for it",
+        f"Authorization: Token {_HEX}",
+        f"define('DB_PASSWORD', '{_WORD}');",
+        f'<add key="DbPassword" value="{_WORD}" />',
+        f"- name: DB_PASSWORD\n  value: {_WORD}",
+        f"<key>api_secret</key>\n<string>{_HEX}</string>",
+        f"docker login -u me -p {_WORD} registry.example.com",
+        f"openssl enc -aes-256-cbc -pass pass:{_WORD} -in a",
+        f"smbclient //s/x -U 'bob%{_WORD}'",
+        f"ConvertTo-SecureString '{_WORD}' -AsPlainText",
+        f"https://{_HEX}@github.com/a/b",
+        "WIFI:T:WPA;S:home;P:Cbo6Zn" + "aQ7;;",
+        "TOTP seed: RD4CC5H6OSVVONNS" + "BOLBR3XERFHZY2OD",
+        "bank pin: 73920",
+    ],
+)
+def test_secret_in_peoples_words_is_found_and_removed(text: str) -> None:
+    found = find_secrets(text)
+    assert len(found) == 1, found
+    assert not any(secret in redact(text) for secret in (_WORD, _HEX, "73920", "RD4CC5", "Cbo6Zn"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password reset email goes to alice2@example.com",
+        "token ERC721Enumerable contract",
+        "the token is 0x6B175474E89094C44Da98b954EedeAC495271d0F",
+        "| secret | k8s/prod/db |",
+        "| password | string | required |",
+        "const ok = password || isStrongPassword2(password)",
+        "mountain pass - Stelvio2757m",
+        "密码是必须的",
+        "パスワードは8文字以上",
+        "hasło musi mieć 12 znaków",
+        "docker login -u alice registry.example.com",
+        "docker run -p 8080:8080 image",
+        "mailto:alice2@example.com",
+        "Authorization: Bearer YOUR_ACCESS_TOKEN_HERE",
+        "GPIO pin 4",
+        "did:key:z6MkRg9W2hc6QKAPrMMpTYfsu1A9EzQFSNR9dVeda3iefvvG",
+        "https://my-organisation-name@dev.azure.com/my-organisation-name/p/_git/r",
+    ],
+)
+def test_text_about_secrets_without_one_is_not_flagged(text: str) -> None:
+    assert not find_secrets(text)
