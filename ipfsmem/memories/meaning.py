@@ -7,6 +7,7 @@ never are two mixed. Whatever the endpoint does, recall goes on by words and say
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
@@ -101,7 +102,7 @@ class Meaning:
         except FormatError as error:
             problem = ProviderRefused(
                 f"{embedder.identity.version} answers as another model than before: {error}",
-                hint="Say which it is with model or dimensions under [embeddings] in the settings file.",
+                hint="reindex makes all vectors anew; or name model or dimensions under [embeddings] in the settings file.",
             )
         except IpfsmemError as error:
             problem = error
@@ -169,6 +170,8 @@ class Meaning:
         many there are, and how many are to be."""
         try:
             embedder = self._opener(False)
+            if embedder is not None:
+                self._start_anew_if_other(embedder)
             while embedder is not None and not self._dropped:
                 with self._alone:
                     batch = self._batch(embedder, _LARGEST)
@@ -181,6 +184,19 @@ class Meaning:
         except IpfsmemError as error:
             return f"no vectors could be made: {error}"
         return self._refusal() if embedder is not None else ""
+
+    def _start_anew_if_other(self, embedder: Embedder) -> None:
+        """Leave the vectors that are there where the model of that name answers with another number of dimensions now. What keeps it
+        from answering is said by the batch that fails."""
+        with self._alone:
+            vectors = self._known(embedder)
+            if not len(vectors):
+                return
+            with contextlib.suppress(IpfsmemError):
+                made = _run(_closing(embedder, embedder.embed(["dimensions"])))
+                if len(made[0]) != vectors.dimension:
+                    self._vectors, self._done, self._resting = Vectors(embedder.identity), None, None
+                    self._refused.clear()
 
     # -- ended -----------------------------------------------------------------------------------------------
 

@@ -244,7 +244,8 @@ def test_a_text_that_the_model_refuses_keeps_no_other_without_its_vector(
     assert (found.vectors, found.without_vector) == (23, 1)
     assert found.problem == "the model refuses 1 text, found by words alone"
     asked = len(server.asked)
-    assert memory.maintenance.reindex().without_vector == 1 and len(server.asked) == asked
+    # One question more: whether the model has the same dimensions still.
+    assert memory.maintenance.reindex().without_vector == 1 and len(server.asked) == asked + 1
     assert keys(memory.recall("poison"))[:1] == ["refused"]
     assert keys(memory.recall("lisboa trains"))[:1] == ["travel"]
     assert keys(memory.recall("sourdoughs"))[:1] == ["long"]  # by its beginning
@@ -377,7 +378,7 @@ def test_another_length_under_the_same_name_is_another_model_that_has_to_be_said
     server.models["hashed-words"] = 100
     with pytest.raises(ProviderError, match="answers as another model than before") as caught:
         memory.recall("kitchen", threshold=0.1)
-    assert caught.value.hint.startswith("Say which it is with model or dimensions")
+    assert caught.value.hint.startswith("reindex makes all vectors anew")
     kept = load_vectors(memory.replica)
     assert kept is not None and kept.dimension == 256
     name(model="hashed-words", base_url=url, dimensions=100)
@@ -386,6 +387,20 @@ def test_another_length_under_the_same_name_is_another_model_that_has_to_be_said
         kept = load_vectors(again.replica)
         assert kept is not None and kept.dimension == 100
         assert keys(again.recall("kitchen", threshold=0.1)) == ["drinks"]
+
+
+def test_reindex_makes_all_vectors_anew_where_a_model_has_other_dimensions(
+    memory: Memory, name: Name, url: str, server: EmbeddingsServer
+) -> None:
+    name(model="hashed-words", base_url=url)
+    made_all(memory, 2)
+    server.models["hashed-words"] = 100
+    with pytest.raises(ProviderError, match="answers as another model than before"):
+        memory.recall("kitchen", threshold=0.1)
+    assert memory.maintenance.reindex().problem == ""
+    kept = load_vectors(memory.replica)
+    assert kept is not None and kept.dimension == 100 and len(kept) == 2
+    assert keys(memory.recall("kitchen", threshold=0.1)) == ["drinks"]
 
 
 def test_a_collection_erases_the_vectors_of_a_forgotten_scope_though_no_model_is_named_any_more(
