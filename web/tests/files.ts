@@ -1,6 +1,6 @@
 /** What a memory is: keys, files, index, timeline, the blob, and the merge of two files (FORMAT.md 1 and 5). */
 
-import { fromHex, fromUtf8, unlessRefused, utf8 } from '../src/core/bytes.ts'
+import { fromHex, fromUtf8, hex, sha256, unlessRefused, utf8 } from '../src/core/bytes.ts'
 import { writeBlob } from '../src/core/blob.ts'
 import { readBlob } from '../src/core/blob_reading.ts'
 import { clockAfterSeeing, clockMs, correctedClock, nextClock } from '../src/core/clock.ts'
@@ -28,6 +28,22 @@ export const memoryFile: Judge = (all, court) => {
     const data = utf8(row.parts.map(([text, times]: [string, number]) => text.repeat(times)).join(''))
     if (row.error === null) court.same(parseFile(data).body.length + parseFile(data).fields.length > 0, true, row.about)
     else court.refuses(() => parseFile(data), row.about, row.error)
+  }
+}
+
+/** The key of the memory that holds the value of a free key, or null (FORMAT.md 1.7). */
+function valueKey(name: string): string | null {
+  const data = utf8(name)
+  if (data.length < 1 || data.length > 256 || fromUtf8(data) !== name) return null
+  const stem = name.toLowerCase().replace(/[^a-z0-9]+/g, '_').replace(/^_+|_+$/g, '').slice(0, 20).replace(/_+$/, '')
+  return `kv-${stem || 'x'}-${hex(sha256(data)).slice(0, 40)}`
+}
+
+export const valueKeys: Judge = (all, court) => {
+  for (const { parts, key } of all.keys) {
+    const name = parts.map(([text, times]: [string, number]) => text.repeat(times)).join('')
+    court.same(valueKey(name), key, name.slice(0, 60))
+    if (key !== null) court.same(isKey(key), true, key)
   }
 }
 

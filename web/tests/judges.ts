@@ -4,7 +4,7 @@ import { cids, dagpb } from './content.ts'
 import { contexts } from './contexts.ts'
 import { folders } from './folders.ts'
 import { graphs } from './graphs.ts'
-import { blob, clock, index, keysJudge, memoryFile, merge, programEvents, timeline } from './files.ts'
+import { blob, clock, index, keysJudge, memoryFile, merge, programEvents, timeline, valueKeys } from './files.ts'
 import { Court, type Judge, type Rows } from './judging.ts'
 import { deflate, derivation, ed25519, objects, recovery, walletJudge } from './seals.ts'
 import { salvage } from './salvaging.ts'
@@ -45,6 +45,7 @@ export const judges: Readonly<Record<string, Judge>> = {
   state,
   timeline,
   tree,
+  value_key: valueKeys,
   values,
   vaults,
   view,
