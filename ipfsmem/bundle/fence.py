@@ -27,7 +27,8 @@ MAX_ATTRIBUTE = 200
 
 _BREAK = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f]")
-_JOINERS = frozenset("\u200c\u200d")
+#: Characters without width that join letters and emoji.
+JOINERS = frozenset("\u200c\u200d")
 
 
 class Quoted(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +61,7 @@ def clean_text(text: str) -> str:
 
 
 def _unless_joining(match: re.Match[str]) -> str:
-    if match[0] not in _JOINERS:
+    if match[0] not in JOINERS:
         return ""
     before = match.string[match.start() - 1 : match.start()]
     after = match.string[match.end() : match.end() + 1]

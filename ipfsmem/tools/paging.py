@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import json
 
-from ipfsmem.bundle.fence import QUOTE, clean_text
+from ipfsmem.bundle.fence import JOINERS, QUOTE, clean_text
 
 #: What one answer may weigh, and a line at least: so an answer has at most 195 lines. Cline cuts at 8,000 characters of JSON.
 ANSWER: Final = 7_800
@@ -19,6 +19,8 @@ LINE: Final = 40
 _LEAST: Final = 1_000
 #: A page ends at a line break once so little room is left for a line that does not fit.
 _NEARLY_FULL: Final = ANSWER // 2
+#: Characters of a joined sequence, such as an emoji of several persons, that stay on one page.
+_JOINED: Final = 40
 
 
 def weight(text: str) -> int:
@@ -32,7 +34,15 @@ def page_end(body: str, start: int, frame: str = "", *, most: int = ANSWER) -> i
     end, left = _whole_lines(body, start, room)
     if end == len(body) or (end > start and left < _NEARLY_FULL):
         return end
-    return end + max(_fitting(body, end, left), 1 if end == start else 0)
+    return _beside_joiners(body, start, end + max(_fitting(body, end, left), 1 if end == start else 0))
+
+
+def _beside_joiners(body: str, start: int, end: int) -> int:
+    """A page's end that parts no joined characters, where one is near: at an edge their joiner is taken out as invisible."""
+    for near in range(end, max(start, end - _JOINED), -1):
+        if JOINERS.isdisjoint(body[near - 1 : near + 1]):
+            return near
+    return end
 
 
 def beginning(body: str, room: int) -> str:

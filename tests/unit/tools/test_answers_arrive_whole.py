@@ -26,6 +26,9 @@ TEXTS = {
     "controls": "\x01\x02" * 10_000,
     "chinese": "记忆" * 15_000,
     "emoji": "🔥\n🧊" * 9_000,
+    "joined emoji": "\U0001f469\u200d\U0001f4bb" * 6_000,
+    "joined letters": "क्\u200dष" * 5_000,
+    "joiners alone": "a\u200d" * 9_000,
     "other line ends": "one\u2028two\x85three\x0b" * 3_000,
     "empty lines": "\n" * 6_000 + "end",
 }
