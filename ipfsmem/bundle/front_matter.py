@@ -10,7 +10,7 @@ import re
 from typing import NoReturn
 
 _END = r"(?:\r\n|\n|\r)"
-_OPEN = re.compile(rf"(---|\+\+\+|;;;)[ \t]*([A-Za-z]*)[ \t]*{_END}")
+_OPEN = re.compile(rf"(---|\+\+\+|;;;)[ \t]*(?:([A-Za-z]+)[ \t]*)?(?:#[^\r\n]*)?{_END}")
 _CLOSE = {
     mark: re.compile(rf"{_END}(?:{lines})[ \t]*(?:{_END}|\Z)")
     for mark, lines in (("---", r"---|\.\.\."), ("+++", r"\+\+\+"), (";;;", ";;;"))

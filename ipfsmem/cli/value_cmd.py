@@ -160,12 +160,25 @@ def restore_command(context: CommandContext, key: str, number: int) -> None:
 
 
 def _parsed(value: str) -> Any:
+    import json
+
     import msgspec
 
     from ipfsmem.canonical import read_json
 
+    def named_once(pairs: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in pairs]
+        for name in names:
+            if names.count(name) > 1:
+                raise UsageError(
+                    f"VALUE has the name {name[:60]!a} twice, and only one would be stored",
+                    hint="Give each name once, or leave --parse out to store it as text.",
+                )
+
     try:
-        return read_json(value.encode("utf-8", "surrogatepass"), Any)
+        parsed = read_json(value.encode("utf-8", "surrogatepass"), Any)
+        json.loads(value, object_pairs_hook=named_once, parse_int=str)
+        return parsed
     except (msgspec.MsgspecError, UnicodeError):
         raise UsageError("VALUE is not JSON", hint="Leave --parse out to store it as text.") from None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -50,6 +50,9 @@ class Fields:
         for name in present:
             text = plain_text(self.value[name])
             if text.strip().strip(_LOST):
+                for other in present:
+                    if not all(leaf in text for leaf in _leaves(self.value[other])):
+                        self._note(other, self.value[other])
                 return text
         if not all(_is_blank(self.value[name]) for name in present):
             raise FormatError(f"its {what} is not text")
@@ -125,6 +128,21 @@ class Fields:
     def _note(self, name: str, value: object) -> None:
         if not _is_blank(value):
             self.odd[name] = value
+
+
+def _leaves(value: object) -> Iterator[str]:
+    """The texts and numbers in a decoded JSON value."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)
+        elif isinstance(one, str) and one.strip():
+            yield unicode_text(one).strip()
+        elif _is_number(one):
+            yield _number_text(one)
 
 
 def plain_text(value: object, depth: int = 0) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cli_lab import Cli
 from tests.support.outcomes import Place, clash
 
 #: A CID that is valid and of nothing here.
@@ -145,3 +146,9 @@ def test_wrong_input_where_there_is_a_conflict(tmp_path: Path, monkeypatch: pyte
                         "resolve tone --keep --take COPY --seen SEEN", "resolve tone --file BASE/none --seen SEEN",
                         "resolve 'No Key' --keep --seen SEEN", "read tone --conflict ../x", "promote tone --copy COPY"))  # fmt: skip
     assert place.cli.ok("conflicts", "--json").json == before
+
+
+def test_value_of_json_with_a_doubled_name_is_refused(cli: Cli) -> None:
+    cli("value", "set", "k", "before")
+    assert "twice" in cli.fails(2, "value", "set", "k", '{"a": {"b": 1, "b": 2}}', "--parse").err
+    assert cli("value", "get", "k").out == "before\n"

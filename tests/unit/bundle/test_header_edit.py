@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.bundle.front_matter import front_matter
 from ipfsmem.bundle.header_edit import edit_memory, render_over
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.errors import FormatError, LimitError
@@ -42,3 +43,11 @@ def test_render_over_writes_only_what_differs():
     assert render_over(data, made) == b"---\n# kept\nname: B\nstatus: a\nstatus: b\n---\n\nother\n"
     assert render_over(data, parse_memory(data)) == data
     assert render_over(None, MemoryFile({"name": "A"}, "b")) == b"---\nname: A\n---\n\nb\n"
+
+
+def test_spaces_behind_an_opening_mark_are_read_once():
+    # Half a million of them took half an hour when two patterns shared them.
+    assert (
+        front_matter("---" + " " * 500_000 + "x\na: b\n---\nbody") == "---" + " " * 500_000 + "x\na: b\n---\n"
+    )
+    assert front_matter("---" + " " * 500_000 + "1") == ""

@@ -57,6 +57,19 @@ def test_text_in_an_odd_shape_comes_in(stored: Any, text: str) -> None:
     assert text in parse_memory(record.render()).body
 
 
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {"memory": {"text": "Uses vim", "summary": "An editor"}},
+        {"memory": {"text": {"value": "Uses vim", "notes": ["An editor"]}}},
+        {"memory": "Uses vim", "text": "An editor"},
+    ],
+)
+def test_second_text_of_a_record_is_kept_in_extra(stored: dict[str, Any]) -> None:
+    (record,) = records("mem0", json.dumps([stored]).encode()).records
+    assert record.text == "Uses vim" and "An editor" in json.dumps(extra(record))
+
+
 @pytest.mark.parametrize("program", ["mem0", "infraware", "initrunner", "mif", "librefang", "three-ws"])
 def test_record_without_text_is_named(program: str) -> None:
     name = {"mem0": "memory", "infraware": "fact"}.get(program, "content")

@@ -1,7 +1,7 @@
 /** The header of another program at the beginning of a body: TOML, JSON, or YAML that is not read here (FORMAT.md 1.2). */
 
 const END = '(?:\\r\\n|\\n|\\r)'
-const OPEN = new RegExp(`^(---|\\+\\+\\+|;;;)[ \\t]*([A-Za-z]*)[ \\t]*${END}`)
+const OPEN = new RegExp(`^(---|\\+\\+\\+|;;;)[ \\t]*(?:([A-Za-z]+)[ \\t]*)?(?:#[^\\r\\n]*)?${END}`)
 const closing = (lines: string): RegExp => new RegExp(`${END}(?:${lines})[ \\t]*(?:${END}|(?![^]))`, 'g')
 const CLOSE: Readonly<Record<string, RegExp>> = { '---': closing('---|\\.\\.\\.'), '+++': closing('\\+\\+\\+'), ';;;': closing(';;;') }
 /** What the first line between the marks looks like, so that prose between two rules is not taken for a header. */
@@ -26,7 +26,7 @@ export function frontMatter(body: string): string {
 function markedEnd(body: string): number | null {
   const open = OPEN.exec(body)
   if (open === null) return null
-  const [whole, mark = '', language] = open
+  const [whole, mark = '', language = ''] = open
   const close = CLOSE[mark] as RegExp
   close.lastIndex = whole.length - 1
   const found = close.exec(body)
