@@ -50,13 +50,19 @@ def _alone(method: Callable[Concatenate[OpenMemory, P], R]) -> Callable[Concaten
 
 
 def _embedder(question: bool) -> Embedder | None:
-    """The model that the settings name, else the one that is installed. Raises ConfigError."""
+    """The model that the settings name, else the one that is installed. A table `[embeddings]` that names neither provider nor address
+    means the provider of `[model]`; without that table no text goes there. Raises ConfigError."""
     from ipfsmem.config import settings
-
-    known = settings().embeddings
     from ipfsmem.provider.contract import open_embedder
 
-    return open_embedder(None if known is None else {**msgspec.structs.asdict(known), "question": question})
+    said = settings()
+    known = said.embeddings
+    if known is None:
+        return open_embedder(None)
+    named = msgspec.structs.asdict(known)
+    if not known.provider and not known.base_url and said.model is not None:
+        named["provider"] = said.model.provider
+    return open_embedder({**named, "question": question})
 
 
 def _decay_rate() -> float:

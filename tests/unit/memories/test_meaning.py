@@ -389,6 +389,22 @@ def test_another_length_under_the_same_name_is_another_model_that_has_to_be_said
         assert keys(again.recall("kitchen", threshold=0.1)) == ["drinks"]
 
 
+def test_embeddings_without_a_provider_follow_that_of_the_model(
+    memory: Memory, tmp_path: Path, name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a key")
+    file = tmp_path / "config.toml"
+    agent = '[model]\nprovider = "openai"\n'
+    file.write_text(f"[embeddings]\ndimensions = 64\n{agent}")
+    (said,) = [line for line in memory.status().notices if "text-embedding-3-small" in line]
+    assert "LEAVE this device readable for api.openai.com" in said
+    file.write_text(f'[embeddings]\nprovider = "ollama"\n{agent}')
+    assert [line for line in memory.status().notices if "nomic-embed-text" in line]
+    # Nobody who names a model for dreams alone sends it all texts.
+    file.write_text(agent)
+    assert not [line for line in memory.status().notices if "api.openai.com" in line]
+
+
 def test_reindex_makes_all_vectors_anew_where_a_model_has_other_dimensions(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
