@@ -565,6 +565,9 @@ class Status(Answer, frozen=True, kw_only=True):
     unlocked_until: int | None
     #: Memories that this device leaves out of its lists and answers.
     hidden: int = 0
+    #: When a dream last ended well on this device, and when one last failed; 0 for never.
+    dreamed: int = 0
+    dream_failed: int = 0
 
     @property
     def remarks(self) -> list[str]:

@@ -84,6 +84,14 @@ def _members(found: Status) -> str:
     return count(len(found.members), "member") + out + advice(" (ipfsmem keys list)")
 
 
+def _dreams(found: Status) -> str:
+    """How the last dreams here ended; empty until one has."""
+    worked = f"the last on {moment(found.dreamed)}" if found.dreamed else ""
+    failed = f"one failed on {moment(found.dream_failed)}" if found.dream_failed else ""
+    said = "; ".join(filter(None, (worked, failed)))
+    return said and said + advice(" (ipfsmem dream status)")
+
+
 @cli_command("status")
 def command(context: CommandContext) -> None:
     """Show what is here, where it is published, who can read it, and what waits for the next sync."""
@@ -114,6 +122,7 @@ def command(context: CommandContext) -> None:
             ("memories", ", ".join([f"{found.memories:,}", *notes])),
             ("events", f"{found.events:,}"),
             ("scopes", _scopes(found.scopes)),
+            ("dreams", _dreams(found)),
             ("published", published),
             ("address", public_address.address(found)),
             ("open it by", clean(public_address.way_in(found))),

@@ -6,6 +6,7 @@ import shlex
 from datetime import UTC, datetime
 
 from ipfsmem.device.agent_notes import background_notes, hook_notes, syncing_notes
+from ipfsmem.device.dream_notes import DreamNotes, dream_notes
 from ipfsmem.device.hidden import Hidden
 from ipfsmem.device.project_folders import connected_folders, unconnected_folders
 from ipfsmem.device.recall_image import image_notice
@@ -62,10 +63,12 @@ class MemoryStatus(MemoryPart):
         # What could not be opened may keep names or a list: then nothing is said of what is forgotten.
         told = self._open.mode.published and not places.not_opened
         forgotten = warning_of_forgotten_names(self._replica, places.open) if told else ""
+        folder = self._replica.folder
+        dreams = DreamNotes() if folder is None else dream_notes(folder)
         return Status(
             namespace=self._open.namespace,
             mode=self._open.mode,
-            folder=str(self._replica.folder) if self._replica.folder else None,
+            folder=str(folder) if folder else None,
             device=self._open.device,
             memories=sum(one.memories for one in counts),
             events=sum(one.events for one in counts),
@@ -96,6 +99,8 @@ class MemoryStatus(MemoryPart):
                 *([_UNCONFIRMED] if self._members.words_unconfirmed() else []),
             ],
             hidden=len(self._hidden()),
+            dreamed=dreams.worked,
+            dream_failed=dreams.failed,
             files=self._folders.list(),
             names_put=oldest_put(self._replica, places.open),
             presence=self._presence(),

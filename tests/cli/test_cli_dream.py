@@ -41,3 +41,14 @@ def test_what_a_model_proposes_is_done_only_by_the_name_of_what_was_looked_at(
     assert cli.ok("read", "tea", "--body").out == "They drink tea.\n"
     cli.ok("dream", "apply", cli.ok("dream", "show").out.rpartition("ipfsmem dream apply ")[2].split()[0])
     assert cli.ok("read", "tea", "--body").out == "They hate tea.\n"
+
+
+def test_status_names_the_last_dream_once_there_was_one(cli: Cli) -> None:
+    cli.ok("write", "tea", "--body", "They drink tea.")
+    assert "dreams" not in cli.ok("status").out
+    assert cli.ok("--json", "status").json["dreamed"] == 0
+    cli.ok("dream")
+    found = cli.ok("--json", "status").json
+    assert found["dreamed"] > 0 and found["dream_failed"] == 0
+    (line,) = [line for line in cli.ok("status").out.splitlines() if line.strip().startswith("dreams")]
+    assert "the last on " in line and "ipfsmem dream status" in line
