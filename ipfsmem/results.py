@@ -622,7 +622,7 @@ class ProjectFacts(Answer, frozen=True, kw_only=True):
     """A project that is connected, or would be."""
 
     folder: str
-    #: Where the program keeps what it remembers of it.
+    #: Where the program keeps what it remembers of it; empty for a program that keeps nothing.
     memory_folder: str
     scope: str
     new_scope: bool

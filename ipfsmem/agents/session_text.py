@@ -61,7 +61,7 @@ def session_text(
         )
     with Memory.load(namespace, home=home, passphrase=passphrase) as memory, acting_as("hook", program):
         scope, row = _scope(memory, folder, program)
-        lines = (*_paused(memory, row), *_not_connected(memory, row, folder))
+        lines = (*_paused(memory, row), *_not_connected(memory, row, folder, program))
         text = memory.scope(scope).context(max_tokens=_beside_tools(max_tokens), plugins=False).text
         if text:
             text = f"{_LINKED.sub(_by_key, text)}\n{TOOLS}"
@@ -142,7 +142,7 @@ def _scope(memory: Memory, folder: str, program: str) -> tuple[str, ProjectFolde
     return "" if row is None or adopted else memory.scopes.target(row.scope), row
 
 
-def _not_connected(memory: Memory, row: ProjectFolder | None, folder: str) -> list[str]:
+def _not_connected(memory: Memory, row: ProjectFolder | None, folder: str, program: str) -> list[str]:
     """How a project is connected that is not."""
     if row is not None:
         return []
@@ -153,7 +153,8 @@ def _not_connected(memory: Memory, row: ProjectFolder | None, folder: str) -> li
         if project.repository is not None and not is_too_wide(project.folder):
             named = "" if memory.namespace == "default" else f" -n {memory.namespace}"
             place = shlex.quote(str(project.folder))
-            return [f"this project is not connected: ipfsmem connect claude-code --project {place}{named}"]
+            command = f"ipfsmem connect {program or 'claude-code'} --project {place}{named}"
+            return [f"this project is not connected: {command}"]
     return []
 
 

@@ -10,7 +10,7 @@ from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, clean_lines, is_terminal, moment, style, table
-from ipfsmem.cli.project_commands import connect_projects, refuse_wrong_projects
+from ipfsmem.cli.project_commands import bind_project, connect_projects, refuse_wrong_projects
 
 if TYPE_CHECKING:
     from ipfsmem.agents.connecting import Plan
@@ -58,8 +58,8 @@ def command(
     One entry for the MCP server, and hooks where the program has them, are added to its own settings. The difference is printed
     before it is written; `ipfsmem disconnect NAME` takes out exactly that.
 
-    With --project or --all a project's folder of memories becomes a working copy of the scope that stands for the project. Which one that
-    is, is shown before; a hook connects none by itself.
+    With --project DIR agents that work in DIR get the memories of one scope, which is shown before. For Claude Code, also with --all, its
+    folder of memories of the project becomes a working copy of that scope. A hook connects no project by itself.
     """
     from ipfsmem.errors import UsageError
 
@@ -107,6 +107,9 @@ def command(
             if not dry_run:
                 _say_done(context, found, answer)
 
+        if project is not None and found.name != "claude-code":
+            bind_project(context, folder=project, scope=scope, new=new, dry_run=dry_run, first=enter)
+            return
         connect_projects(
             context,
             folder=project,

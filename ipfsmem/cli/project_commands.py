@@ -37,10 +37,10 @@ def refuse_wrong_projects(
         return
     if folder is not None and everything:
         raise UsageError("--project names one, --all means all that Claude Code knows: one of both")
-    if program != "claude-code":
+    if program is None or (everything and program != "claude-code"):
         raise UsageError(
-            "only Claude Code keeps a folder of memories for each project",
-            hint="Connect that one: ipfsmem connect claude-code --project DIR",
+            "only Claude Code keeps a list of projects",
+            hint="Connect one project: ipfsmem connect codex --project DIR. All of Claude Code: ipfsmem connect claude-code --all",
         )
 
 
@@ -103,6 +103,52 @@ def connect_projects(
         )
 
 
+def bind_project(
+    context: CommandContext,
+    *,
+    folder: str,
+    scope: str | None,
+    new: bool,
+    dry_run: bool,
+    first: Callable[[], None],
+) -> None:
+    """Let a folder be the project of a scope, for a program that keeps no memories of its own there. As `connect_projects`."""
+    from ipfsmem.agents.projects import bind, choose_scope, find_connected
+    from ipfsmem.files.projects import project_at
+    from ipfsmem.results import ProjectFacts, ProjectsConnected
+
+    with context.memory() as memory:
+        project = project_at(folder)
+        choice = choose_scope(memory, project, scope=scope, new=new)
+        _, row = find_connected(memory, project.folder)
+        done = row is not None and (row.path, row.scope) == (str(project.folder), choice.scope)
+        where = clean(str(project.folder))
+        if not context.json:
+            click.echo(style(where, bold=True))
+            kind = "the new scope" if choice.new else "the scope"
+            click.echo(
+                f"  {kind} {choice.scope} ({clean(choice.why)}){': connected already' if done else ''}"
+            )
+        first()
+        if not dry_run and not done:
+            bind(memory, project, choice)
+    if context.json:
+        facts = ProjectFacts(
+            folder=str(project.folder),
+            memory_folder="",
+            scope=choice.scope,
+            new_scope=choice.new,
+            why=choice.why,
+            files=0,
+            connected_before=done,
+        )
+        context.emit(ProjectsConnected(projects=[facts], left=[], dry_run=dry_run))
+    elif dry_run:
+        click.echo("Nothing was changed.")
+    else:
+        click.echo(f"{where} {'was connected already' if done else 'is connected now'}.")
+
+
 def disconnect_projects(context: CommandContext, *, folder: str | None, dry_run: bool) -> None:
     """Let go of the memory folder of one project, or of all. `folder` None: all."""
     from ipfsmem.agents.adoption import connected_project, let_go
@@ -127,7 +173,8 @@ def disconnect_projects(context: CommandContext, *, folder: str | None, dry_run:
                 continue
             if not context.json:
                 would = "would be disconnected" if dry_run else "is disconnected"
-                click.echo(f"{clean(row.path)} {would}; the files in {clean(_adopted(row.adopted))} stay.")
+                stay = f"; the files in {clean(_adopted(row.adopted))} stay" if row.adopted else ""
+                click.echo(f"{clean(row.path)} {would}{stay}.")
     if context.json:
         gone = [row.path for row in rows if row not in [one for one, _ in stuck]]
         context.emit(ProjectsDisconnected(folders=gone, dry_run=dry_run))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.agents import adoption
+from ipfsmem.agents.session_text import session_text
 from ipfsmem.device.agent_notes import note_syncing
 from ipfsmem.device.project_folders import ProjectFolder
 from ipfsmem.errors import ProviderUnavailable, StorageError
@@ -195,3 +196,30 @@ def test_disconnecting_says_which_folders_stay_and_goes_through_all(
     assert failed.code == 7
     assert f"{two} is disconnected" in failed.out
     assert "1 project could not be disconnected" in failed.err
+
+
+def test_project_is_bound_for_codex_without_claude_code(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (codex := tmp_path / "codex").mkdir()
+    monkeypatch.setenv("CODEX_HOME", str(codex))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "none"))
+    root = repository(tmp_path / "api")
+    shown = cli.ok("connect", "codex", "--project", str(root), "--dry-run")
+    assert "the new scope api-" in shown.out and "Nothing was changed." in shown.out
+    assert not cli.ok("scope", "list").out and not list(codex.iterdir())
+    done = cli.ok("connect", "codex", "--project", str(root), "--json").json
+    (one,) = done["projects"]
+    assert (one["folder"], one["new_scope"], one["memory_folder"]) == (str(root), True, "")
+    assert "ipfsmem" in (codex / "config.toml").read_text()
+    cli.ok("write", "deploy", "--body", "make ship", "--scope", one["scope"])
+    with Memory.load(home=cli.home) as memory:
+        text = session_text("default", cli.home, str(root), "codex", 2_000)
+        assert "deploy" in text.text and not text.lines
+        assert not memory.folders.troubles()
+    assert f"{root} was connected already." in cli.ok("connect", "codex", "--project", str(root)).out
+    assert not (tmp_path / "none").exists()
+    gone = cli.ok("disconnect", "codex", "--project", str(root))
+    assert f"{root} is disconnected." in gone.out
+    assert "connect codex --project" in session_text("default", cli.home, str(root), "codex", 2_000).lines[0]
+    assert "only Claude Code" in cli.fails(2, "connect", "codex", "--all").err

@@ -12,6 +12,7 @@ from ipfsmem.agents.programs import (
     claude_desktop,
     cline,
     codex,
+    continue_dev,
     copilot,
     cursor,
     gemini,
@@ -40,6 +41,7 @@ PROGRAMS: Final[dict[str, Program]] = {
         cline,
         claude_desktop,
         windsurf,
+        continue_dev,
     )
 }
 

@@ -470,6 +470,8 @@ def test_a_variable_moves_the_settings_and_both_places_are_undone(claude: Machin
         ("claude-desktop", "darwin", {}, ["Library/Application Support/Claude/claude_desktop_config.json"]),
         ("claude-desktop", "win32", {}, ["AppData/Roaming/Claude/claude_desktop_config.json"]),
         ("windsurf", "win32", {}, [".codeium/windsurf/mcp_config.json"]),
+        ("continue", "darwin", {}, [".continue/mcpServers/ipfsmem.json"]),
+        ("continue", "linux", {"CONTINUE_GLOBAL_DIR": "~/c"}, ["c/mcpServers/ipfsmem.json"]),
     ],
 )
 def test_where_settings_lie_on_each_system(

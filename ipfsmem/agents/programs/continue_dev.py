@@ -1,0 +1,29 @@
+"""Continue (editor extensions and command line): a file of our own among its blocks of servers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from ipfsmem.agents.command_line import Launch
+from ipfsmem.agents.edits import Entry
+from ipfsmem.agents.programs.program import NAME, ConfigFile, Program, Surroundings, stdio
+
+
+def _folder(around: Surroundings) -> Path:
+    return around.folder_of("CONTINUE_GLOBAL_DIR", around.user / ".continue")
+
+
+def _files(around: Surroundings, launch: Launch) -> tuple[ConfigFile, ...]:
+    server = Entry(path=("mcpServers", NAME), value=stdio(launch))
+    return (ConfigFile(path=_folder(around) / "mcpServers" / f"{NAME}.json", wanted=(server,)),)
+
+
+PROGRAM: Final = Program(
+    name="continue",
+    title="Continue",
+    command="cn",
+    traces=lambda around: (_folder(around),),
+    files=_files,
+    notes=("Continue reads it when its configuration is loaded again; its tools are offered in agent mode.",),
+)
