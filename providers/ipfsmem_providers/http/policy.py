@@ -155,13 +155,17 @@ class Silence:
             self.add(ended - began)
 
 
+#: What a number of seconds with more than nine digits means: do not come back in this run.
+_LONGEST_PAUSE = 999_999_999.0
+
+
 def retry_after(header: str | None, wall: float) -> float | None:
     """Seconds that a Retry-After header asks for (a number or an HTTP date); None when absent or nonsense."""
     if not header:
         return None
     text = header.strip()
-    if text.isascii() and text.isdigit() and len(text) < 10:
-        return float(text)
+    if text.isascii() and text.isdigit():
+        return float(text) if len(text) < 10 else _LONGEST_PAUSE
     try:
         when = parsedate_to_datetime(text).timestamp()
     except (ValueError, TypeError, OverflowError):
