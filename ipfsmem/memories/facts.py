@@ -439,13 +439,13 @@ class Facts:
         return tuple(over)
 
     def _ranked(self, held: Iterable[tuple[str, Held]]) -> list[Ranked]:
-        """What the order asks of each entry; a header is read only for the day on which it was made."""
-        today, fading = self._replica.world.today(), self._memories.fading
+        """What the order asks of each entry, and no more: a header is read only for the day on which it was made."""
+        today, fading, order = self._replica.world.today(), self._memories.fading, self._limits.order
         found = []
         for key, one in held:
-            created = self._head(key).created if self._limits.order == "first" else ""
-            sure = one.merits.confidence_on(today, fading=fading)
-            value = one.merits.worth(today, fading=fading)
+            created = self._head(key).created if order == "first" else ""
+            sure = one.merits.confidence_on(today, fading=fading) if order == "confidence" else None
+            value = one.merits.worth(today, fading=fading) if order == "salience" else 0.0
             found.append(
                 Ranked(
                     key,
