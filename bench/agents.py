@@ -21,6 +21,7 @@ from bench.measure import median_process
 #: A read or a write on an unlocked memory, and the hook at the start of a session, whole process (issue 11).
 COMMAND_BUDGET = 0.12
 HOOK_BUDGET = 0.3
+PROMPT_BUDGET = 0.15
 #: What a program waits for after it started the server, without a client of ours in between.
 FIRST_BUDGETS = {"initialize": 0.25, "tools/list": 0.25, "first recall": 0.9}
 
@@ -61,6 +62,11 @@ def agents(ctx: Context) -> None:
         "context for a query", "context", "--query", "memory station", "--layout", "turn", budget=HOOK_BUDGET
     )
     timed("hook session-start", *session, budget=HOOK_BUDGET)
+    prompts = [_prompt(home, number) for number in range(runs)]
+    run = 'file=$1; shift; exec "$@" < "$file"'
+    words = (found, "--home", home, "hook", "prompt", "--program", "claude-code")
+    done = median_process(lambda number: ["sh", "-c", run, "sh", prompts[number], *words], runs)
+    ctx.add("hook prompt, whole process", done.seconds, runs=runs, budget_seconds=PROMPT_BUDGET)
     for name, (seconds, processor) in _first_answers(found, home, runs).items():
         ctx.add(
             f"MCP from the start of the process: {name}",
@@ -71,6 +77,18 @@ def agents(ctx: Context) -> None:
         )
     for name, seconds in asyncio.run(_calls(found, home, ctx.runs(15))).items():
         ctx.add(f"MCP: {name}", seconds, runs=ctx.runs(15))
+
+
+def _prompt(home: Path, number: int) -> Path:
+    """What a program says before a prompt of a session that was shown nothing yet, in a file."""
+    path = home / f"prompt-{number}.json"
+    said = {
+        "session_id": f"bench {number}",
+        "cwd": str(home),
+        "prompt": "what do we know of the memory station",
+    }
+    path.write_text(json.dumps(said))
+    return path
 
 
 def _make(home: Path, folder: Path) -> str:

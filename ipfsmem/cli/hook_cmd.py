@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
+from pathlib import Path
 
 import click
 
@@ -21,14 +21,22 @@ def command(context: CommandContext, event: str, program: str) -> None:
     nothing else, and starts a sync that goes on by itself. It always ends with 0 and within seconds: what it
     could not do is shown by `ipfsmem status`.
     """
-    from ipfsmem.agents import background_sync, hooks
+    from ipfsmem.agents import hooks
     from ipfsmem.agents.hook_programs import MAX_INPUT
     from ipfsmem.device.wall_clock import now_ms
 
     if event == "background":
+        from ipfsmem.agents import background_sync
+
         background_sync.run(context.namespace, context.home, sys.stdin.buffer.read(MAX_INPUT))
         return
     passphrase = context.passphrase_from_fd_or_environment()
+
+    def start_sync(namespace: str, home: Path, folder: str) -> None:
+        from ipfsmem.agents import background_sync  # a prompt starts none
+
+        background_sync.start(namespace, home, folder, passphrase=passphrase)
+
     wrong = hooks.run_hook(
         event,
         program,
@@ -37,7 +45,7 @@ def command(context: CommandContext, event: str, program: str) -> None:
         stdin=sys.stdin.buffer,
         stdout=sys.stdout.buffer,
         now=now_ms,
-        start_sync=functools.partial(background_sync.start, passphrase=passphrase),
+        start_sync=start_sync,
         passphrase=passphrase,
         give_up=lambda: os._exit(0),
     )
