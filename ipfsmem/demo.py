@@ -11,7 +11,10 @@ import asyncio
 import re
 import secrets
 import shutil
+import subprocess
+import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -22,9 +25,11 @@ from ipfsmem.bundle.blob import Blob, write_blob
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, RAW, parse_cid, public_of_ipns_name
+from ipfsmem.device.database_file import DATABASE_FILES
 from ipfsmem.errors import FormatError, IpfsmemError, NoVaultError
 from ipfsmem.memories.memories import check_body
 from ipfsmem.memory import Memory
+from ipfsmem.parts.advising import WritingAdvice
 from ipfsmem.results import Answer
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.vault.home import Home
@@ -312,7 +317,9 @@ class Demo:
     def _write(self, memory: Memory, key: str, change: Callable[[str], str]) -> bytes:
         reading = memory.read(key)
         assert reading is not None
-        data = memory.write(key, change(reading.file.body), seen=reading).data
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", WritingAdvice)
+            data = memory.write(key, change(reading.file.body), seen=reading).data
         self.written.append(data)
         return data
 
@@ -484,8 +491,19 @@ def _facts(report: SyncReport) -> dict[str, Any]:
 
 def _all_files(folder: Path) -> dict[str, bytes]:
     """Every file below a folder, and the names of all of them as one more."""
-    found = {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    found = {str(path): _bytes_of(path) for path in sorted(folder.rglob("*")) if path.is_file()}
     return {**found, "names": "\n".join(Path(name).relative_to(folder).as_posix() for name in found).encode()}
+
+
+def _bytes_of(path: Path) -> bytes:
+    """A file's bytes. SQLite's files are read by another process: closing a descriptor here would drop SQLite's locks."""
+    if path.name not in DATABASE_FILES:
+        return path.read_bytes()
+    command = [sys.executable, "-I", "-S", "-c", _PRINT_FILE, str(path)]
+    return subprocess.run(command, capture_output=True, check=True).stdout
+
+
+_PRINT_FILE = "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read())"
 
 
 def _words_in(stored: Mapping[str, bytes]) -> set[str]:

@@ -115,7 +115,7 @@ class IncompleteError(IpfsmemError):
     """Not everything went along"""
 
     exit_code = 7
-    hint = "Agree to that with --partial (in Python: partial=True), or put it right first: ipfsmem conflicts, ipfsmem sync."
+    hint = "Agree to that with --partial (in Python: partial=True), and replace a file that was written with --overwrite; or put it right first: ipfsmem conflicts, ipfsmem sync."
 
 
 class FormatError(IpfsmemError):

@@ -7,6 +7,7 @@ gets there. Each transaction is one fsync (write-ahead log, synchronous FULL).
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sqlite3
 import threading
@@ -67,6 +68,8 @@ class Database:
         self._ready = False
         #: Database, log and index of the log, by path, that this connection has open; empty without a file.
         self._files: dict[Path, FileId] = {}
+        #: When the file had been written last while nothing was replaced, and its length.
+        self._intact_at: tuple[int, int] | None = None
         #: Why this connection was abandoned; "" while it is of use.
         self._gone = ""
         if folder is not None:
@@ -162,7 +165,16 @@ class Database:
                 continue  # whoever reads or writes it is told
             if file_id(now) != file:
                 return f"{path} is another file than the one that is open here"
+        self._intact_at = self._written_at()
         return ""
+
+    def _written_at(self) -> tuple[int, int] | None:
+        """When the file was written last, and its length; None if nobody can tell."""
+        try:
+            status = os.lstat(self.path)
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size
 
     def abandon_if_replaced(self) -> str:
         """Close the connection if `replaced`; the reason. From then on every use of it raises StorageError."""
@@ -175,14 +187,18 @@ class Database:
     def _is_stale(self) -> bool:
         """Whether the file may have newer pages than the log that is open here.
 
-        Not where only the log's name was removed: then the log is still whole here, and SQLite writes it into the file on closing,
-        unless another process has the file open. Nor where the file is another one: SQLite does not write into that.
+        Not where the log's name was removed, and nothing was written since: then the log is still whole here, and SQLite writes it into
+        the file on closing, unless another process has the file open. Nor where the file is another one: SQLite does not write into that.
         """
         log, index = (self.path.with_name(name) for name in DATABASE_FILES[1:])
         try:
             if find(self.path) != self._files[self.path]:
                 return False
-            return find(log) is not None or find(index) != self._files.get(index)
+            if find(log) is not None:
+                return True
+            if find(index) is None:
+                return self._written_at() != self._intact_at
+            return find(index) != self._files.get(index)
         except (OSError, StorageError):
             return True
 

@@ -44,9 +44,7 @@ from ipfsmem.wording import count
 
 #: What a published version lacks, and what to do about that.
 NOT_PUBLISHED = "what was written here since the last sync"
-PUBLISH_HINT = (
-    "Publish it: ipfsmem sync. Then export again. Or agree to that with --partial (in Python: partial=True)."
-)
+PUBLISH_HINT = "Publish it: ipfsmem sync. Then export again. Or agree to that with --partial (in Python: partial=True). --overwrite replaces a file that was written."
 #: Scopes that a hint names.
 _NAMED = 5
 

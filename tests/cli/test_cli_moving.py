@@ -127,7 +127,7 @@ def test_l7_what_a_blob_leaves_out_is_named_and_has_a_code_of_its_own(
     assert json.loads(out.read_text())["files"].keys() == {"tone.md"}
     piped = first("export")
     assert piped.code == 7 and piped.out_bytes == out.read_bytes()
-    fine = first.ok("export", "--out", str(out), "--partial")
+    fine = first.ok("export", "--out", str(out), "--partial", "--overwrite")
     assert copy["file"] in fine.err
     first.ok("export", "--dir", str(tmp_path / "plain"))
     other = Cli(tmp_path / "other", monkeypatch)

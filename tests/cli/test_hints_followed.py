@@ -130,7 +130,7 @@ def replaced(place: Place) -> None:
 
 
 def spoilt(place: Place) -> None:
-    (place.folder / "bad.md").write_bytes(b"\xff\xfe")
+    (place.folder / "bad.md").write_bytes(b"\x00\xff\x01")
 
 
 def mended(place: Place) -> None:
@@ -400,8 +400,8 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Choose a type that does not begin with VALUE", "note ipfsmem-moved", (), "note moved"),
     Hint("Read it again, then write with the new hash.", "write tone --body y --if-match 00000000", ("read tone",), "write tone --body y", before=HAS),
     Hint("A session of its own: ipfsmem session export SESSION. Or agree with --partial (in Python: partial=True).", "export --zip BASE/o.zip", ("session export torn",), "export --zip BASE/p.zip --partial", before=HAS, prepare=session_kept_here),
-    Hint("Agree to that with --partial (in Python: partial=True), or put it right first: ipfsmem conflicts, ipfsmem sync.", "export --out BASE/o.json", (), "export --out BASE/o.json --partial", "sealed", prepare=clash),
-    Hint("Agree to that with --partial (in Python: partial=True), or put it right first: ipfsmem conflicts, ipfsmem sync.", "export --out BASE/o.json", ("conflicts", "resolve tone --keep --seen SEEN"), "export --out BASE/o.json", "sealed", prepare=clash),
+    Hint("Agree to that with --partial (in Python: partial=True), and replace a file that was written with --overwrite; or put it right first: ipfsmem conflicts, ipfsmem sync.", "export --out BASE/o.json", (), "export --out BASE/o.json --partial --overwrite", "sealed", prepare=clash),
+    Hint("Agree to that with --partial (in Python: partial=True), and replace a file that was written with --overwrite; or put it right first: ipfsmem conflicts, ipfsmem sync.", "export --out BASE/o.json", ("conflicts", "resolve tone --keep --seen SEEN"), "export --out BASE/o.json --overwrite", "sealed", prepare=clash),
     Hint("Open it for a while with: ipfsmem unlock. Or give it in IPFSMEM_PASSPHRASE, or with --passphrase-fd.", "list", ("unlock --for 1m --passphrase-fd NEWFD",), "list", "sealed", ("keys passphrase --new-passphrase-fd NEWFD",)),
     Hint("Give it at the prompt, in IPFSMEM_PASSPHRASE, or with --passphrase-fd (in Python: passphrase=).", "unlock", (), "list --passphrase-fd NEWFD", "sealed", ("keys passphrase --new-passphrase-fd NEWFD",)),
     Hint("Use the wallet that made the memory, or its recovery words: where the memory is, ipfsmem keys unlock --words; where it is not, ipfsmem recover.", "keys unlock OTHER", (unlock_by_words,), "keys unlock KEY", "sealed"),
@@ -461,7 +461,6 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Let them in by the name they ask by: --host VALUE --name HOST. Or stay on 127.0.0.1.", "serve USB --host 0.0.0.0", (), "serve USB --host 0.0.0.0 --name home.example", "none", prepare=served),
     Hint("See what there is: the same command without it.", "open ROOT nothing", ("open ROOT",), "open ROOT tone", "ipfs", PUBLIC),
     Hint("Name it: --project DIR.", "connect claude-code --all --scope work", (), "connect claude-code --project PLAIN --scope work", prepare=claude_code),
-    Hint("Connect that one: ipfsmem connect claude-code --project DIR", "connect codex --project PLAIN", (), "connect claude-code --project PLAIN", prepare=claude_code),
     Hint("See: ipfsmem service status", "service uninstall", (), "service status"),
     Hint("Detach it first: ipfsmem detach VALUE.", "attach PLAIN --scope work", ("detach PLAIN",), before=("attach PLAIN",)),
     Hint("Read it again.", "restore tone --root ROOT --seen 00000000", ("read tone",), "restore tone --root ROOT", "sealed", (*SAID, "write tone --body y")),
@@ -480,8 +479,8 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Name the vault: --vault NAME (in Python: Unlock(vault=NAME)).", "init -n a_b --unprotected-keys KEY", (), "init -n a_b --vault ab --unprotected-keys KEY", "sealed"),
     Hint("Choose another name, or move the file away.", "init --unprotected-keys --new-wallet BASE/note.md --wallet-passphrase-fd NEWFD", (), "init --unprotected-keys --new-wallet BASE/w.json --wallet-passphrase-fd NEWFD", "none"),
     Hint("One scope as plain files: --dir, --zip or --plain-car.", "export --car BASE/o.car --scope work", (), "export --plain-car BASE/o.car --scope work", before=SCOPE),
-    Hint("Publish it: ipfsmem sync. Then export again. Or agree to that with --partial (in Python: partial=True).", "export --html BASE/o.html", ("sync",), "export --html BASE/o.html", "sealed", (*SAID, "write tone --body y"), shell_there),
-    Hint("Publish it: ipfsmem sync. Then export again. Or agree to that with --partial (in Python: partial=True).", "export --html BASE/o.html", (), "export --html BASE/o.html --partial", "sealed", (*SAID, "write tone --body y"), shell_there),
+    Hint("Publish it: ipfsmem sync. Then export again. Or agree to that with --partial (in Python: partial=True). --overwrite replaces a file that was written.", "export --html BASE/o.html", ("sync",), "export --html BASE/o.html --overwrite", "sealed", (*SAID, "write tone --body y"), shell_there),
+    Hint("Publish it: ipfsmem sync. Then export again. Or agree to that with --partial (in Python: partial=True). --overwrite replaces a file that was written.", "export --html BASE/o.html", (), "export --html BASE/o.html --partial --overwrite", "sealed", (*SAID, "write tone --body y"), shell_there),
     Hint("ipfsmem sync --car FILE, then: ipfsmem sync --every TIME.", "sync --every 1h --car BASE/x.car", ("sync --car BASE/x.car",), "status", "sealed", (*SAID, "export --car BASE/x.car")),
     Hint("As files that any program reads: ipfsmem export --zip FILE", "export --html BASE/o.html", (), "export --zip BASE/o.zip", before=HAS, prepare=shell_there),
     Hint("peer:https://..., gateway:https://... or routing:https://..., without a token: that is typed into the page.", "ui --static BASE/site --place https://example.org", (), "ui --static BASE/site --place gateway:https://example.org", "none", prepare=static_there),
@@ -588,7 +587,6 @@ ELSEWHERE = {
     'Under [embeddings] in the settings file: provider = "openai", "google" or "ollama", or model and base_url.': "tests/unit/memories/test_meaning.py::test_where_texts_go_is_said_and_this_machine_is_told_from_another",
     'Put the key into a variable, and name that: api_key_env = "MY_KEY".': "tests/unit/memories/test_meaning.py::test_the_key_comes_from_the_variable_and_goes_to_that_address_only",
     "export VALUE=<the key>": "tests/unit/memories/test_meaning.py::test_an_endpoint_that_is_down_or_has_no_key_is_no_error",
-    "Say which it is with model or dimensions under [embeddings] in the settings file.": "tests/unit/memories/test_meaning.py::test_another_length_under_the_same_name_is_another_model_that_has_to_be_said",
     "Try again in a moment.": "tests/unit/memories/test_meaning.py::test_a_threshold_waits_for_the_first_vectors",
     "Those who did: VALUE.": "tests/cli/test_cli_recall.py::test_nobody_of_that_name_wrote_here",
     "Take it away (in Python: memory.sessions.pop), or begin a session of another name.": "tests/unit/memories/test_sessions.py::test_nothing_is_swallowed_behind_the_last_moment",

@@ -870,7 +870,7 @@ ROWS: tuple[Row, ...] = (
     Row("import", "a scope of its name is here, and nobody said what it is", 2, "import BASE/out.zip", before=("write tone --body x --scope work", "export --zip BASE/out.zip")),
     Row("import", "the scope that it would go to is forgotten", 4, "import BASE/out.zip --from-backup", before=("write tone --body x --scope work", "export --zip BASE/out.zip", "scope forget work --yes")),
     Row("import", "taken in from another program", 0, "import --from claude-code PLAIN"),
-    Row("import", "from another program, and what is named was left out", 7, "import --from claude-code PLAIN", prepare=lambda p: (p.folder / "bad.md").write_bytes(b"\xff\xfe")),
+    Row("import", "from another program, and what is named was left out", 7, "import --from claude-code PLAIN", prepare=lambda p: (p.folder / "bad.md").write_bytes(b"\x00\xff\x01")),
     Row("import", "a program that is not known", 2, "import --from nobody PLAIN"),
     Row("import", "nothing of that program is there", 10, "import --from mcp-memory PLAIN"),
     Row("import", "a trial: said what would come in, and nothing is written", 0, "import PLAIN --dry-run"),

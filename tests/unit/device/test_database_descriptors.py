@@ -89,13 +89,15 @@ def test_database_used_a_second_time_keeps_its_locks(tmp_path: Path, use: Callab
     assert another_process(tmp_path, "third") == "3"
 
 
-@pytest.mark.parametrize("name", DATABASE_FILES[1:])
+@pytest.mark.parametrize("names", [DATABASE_FILES[1:2], DATABASE_FILES[2:], DATABASE_FILES[1:]], ids=" ".join)
 def test_write_after_log_was_removed_is_refused_and_nothing_earlier_is_lost(
-    tmp_path: Path, name: str
+    tmp_path: Path, names: tuple[str, ...]
 ) -> None:
     db = Database(tmp_path)
     put(db, "first", b"1")
-    (tmp_path / name).unlink()
+    name = names[0]
+    for one in names:
+        (tmp_path / one).unlink()
     with pytest.raises(StorageError, match=f"{name} is not there any more"):
         put(db, "second", b"2")
     with closing(Database(tmp_path)) as again:

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from ipfsmem.errors import UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.tools import Tool, toolset
 from tests.support.device_lab import Lab
-from tests.support.hints import Refused, hinted
+from tests.support.hints import hinted
 
 
 @pytest.fixture
@@ -98,6 +99,6 @@ def test_conflicts(lab: Lab) -> None:
 
 
 def test_a_tool_that_is_none() -> None:
-    with Refused("The tools: VALUE."):
+    with pytest.raises(UsageError, match="there is no tool"):
         toolset(Memory.load("alex", "none"), ["promote"])
     assert [tool.name for tool in toolset(Memory.load("alex", "none"), ["recall"])] == ["recall"]

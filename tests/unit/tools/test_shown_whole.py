@@ -107,11 +107,7 @@ def test_a_long_text_is_replaced_and_forgotten_only_when_it_was_read_to_its_end(
     memory.write("long", "a" * 80_000)
     refused = model("remember", key="long", body="short")
     assert refused.structured["seen"] == "" and 2_000 < len(refused.structured["shown"]["body"]) < 9_000
-    hinted(
-        "This is its beginning. To replace it, read on with read_memory and start=VALUE, which gives its seen at the end; for "
-        "something else choose another key.",
-        refused.text,
-    )
+    assert "To replace it, read on with read_memory and start=" in refused.text
     preview = model("forget", key="long")
     assert preview.structured["confirm"] == "" and len(preview.text) < 9_500
     assert memory.read("long").seen not in preview.text + refused.text  # type: ignore[union-attr]
