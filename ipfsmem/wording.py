@@ -116,7 +116,7 @@ def zone_of(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (ValueError, OSError, KeyError):
         raise UsageError(
-            f"unknown time zone {name[:60]!a}", hint="It is an IANA name, as Europe/Berlin or UTC."
+            f"unknown time zone {name[:60]!a}", hint="Give an IANA name, such as Europe/Berlin or UTC."
         ) from None
 
 

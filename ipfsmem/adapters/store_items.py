@@ -67,7 +67,8 @@ def render_item(
     """The memory file of an item. Raises UsageError for a value that is not a JSON object, LimitError for one that is too long."""
     if not isinstance(value, Mapping):
         raise UsageError(
-            f"a value of the store is a dict, not {type(value).__name__}", hint='For a text: {"text": "..."}.'
+            f"a value of the store is a dict, not {type(value).__name__}",
+            hint='Store a text as {"text": "..."}.',
         )
     try:
         body = json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))

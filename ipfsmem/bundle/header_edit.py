@@ -25,7 +25,7 @@ from ipfsmem.errors import FormatError, LimitError
 
 _BOM = b"\xef\xbb\xbf"
 _NONE: Mapping[str, str] = {}
-_HINT = "Edit the whole file and write it, header and all."
+_HINT = "Edit the file as a whole and write it with its header."
 _QUOTED_NAME = re.compile(r'("(?:[^"\\]|\\.)*")[ \t]*:')
 _YAML_NAME = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^ \t\r"'].*?)[ \t]*:(?=[ \t\r\n]|\Z)""")
 _YAML_QUOTED = re.compile(r"""[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')""")

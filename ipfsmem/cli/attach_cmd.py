@@ -91,7 +91,7 @@ def _ask(preview: FolderPreview) -> None:
         raise UsageError(
             f"{preview.path} is in the git repository {preview.repository}: {count(len(preview.taken), 'file')} of it would become "
             f"memories, and {preview.written} written among its files",
-            hint=f"See what would be done: ipfsmem attach {typed} --dry-run. Then add --yes.",
+            hint=f"Preview it: ipfsmem attach {typed} --dry-run. Attach it: ipfsmem attach {typed} --yes",
         )
 
 

@@ -100,7 +100,7 @@ def command(
     if root is not None and car is None:
         raise UsageError("--root goes with --car")
     if program is not None and any(way is not None for way in (folder, zipped, plain_car, car, html, form)):
-        raise UsageError(f"--as {program} is one JSON file", hint="Name it: --out FILE.")
+        raise UsageError(f"--as {program} is one JSON file", hint="Name the file: --out FILE.")
     if form is not None and folder is None:
         raise UsageError(
             f"{form} is a folder of files", hint="Name a new one: ipfsmem export --to okf --dir DIR"

@@ -134,7 +134,7 @@ class Files:
             raise NotFoundError(f"memory not found: {filename[:80]}")
         if len(found) > 1:
             raise UsageError(
-                f"ambiguous: {filename[:80]} is in both scopes", hint="Give scope: global or workspace."
+                f"ambiguous: {filename[:80]} is in both scopes", hint="Set scope to global or workspace."
             )
         return found[0]
 

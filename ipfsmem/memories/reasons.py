@@ -17,10 +17,11 @@ def check_reason(reason: str) -> str:
     if len(reason) > MAX_REASON:
         raise UsageError(
             f"the reason is too long: at most {MAX_REASON:,} characters (got {len(reason):,})",
-            hint="Nothing was taken away. Give a shorter reason.",
+            hint="Nothing was removed. Give a shorter reason.",
         )
     if any("\ud800" <= c <= "\udfff" for c in reason):
         raise UsageError(
-            "the reason holds half a character (a lone surrogate)", hint="Nothing was taken away."
+            "the reason holds half a character (a lone surrogate)",
+            hint="Nothing was removed. Leave that character out of the reason.",
         )
     return reason

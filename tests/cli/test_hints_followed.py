@@ -291,6 +291,24 @@ def hole(place: Place) -> None:
     lose_packs(place)
 
 
+def codex_too(place: Place) -> None:
+    claude_code(place)
+    (place.base / "user" / ".codex").mkdir()
+
+
+def mem0_export(place: Place) -> None:
+    (place.base / "other.json").write_text('{"results": [{"id": "1", "memory": "Likes tea"}]}')
+
+
+def commented_tags(place: Place, tag: str = "b") -> None:
+    (place.base / "tone.md").write_text(f"---\ntags:\n  - {tag} # from work\n---\n\ndirect\n")
+
+
+def commented_tags_kept(place: Place) -> None:
+    commented_tags(place, "a")
+    place.ok("write tone --file BASE/tone.md")
+
+
 def closed_categories(place: Place) -> None:
     """Of facts, by the settings of this device."""
     file = place.base / "facts.toml"
@@ -532,6 +550,15 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("It is one of VALUE.", "write tone --body x --set decay=soon", (), "write tone --body x --set decay=30d"),
     Hint("For instance 2026-11-22 or 2026-11-22T17:30:00Z.", "write tone --body x --set updated=never", (), "write tone --body x --set updated=2026-11-22T17:30:00Z"),
     Hint("Put a folder in its place, or name the folder that it leads to as the provider.", "sync", (lambda p: (p.stick / "packs").unlink(),), "sync", "sealed", HAS, file_in_the_way),
+    Hint("Supported: VALUE.", "config set model.provider bogus", (), "config set model.provider ollama", prepare=own_settings),
+    Hint("Preview it: ipfsmem attach VALUE --dry-run. Attach it: ipfsmem attach VALUE --yes", "attach PLAIN", ("attach PLAIN --dry-run",), "attach PLAIN --yes", prepare=lambda p: (p.folder / ".git").mkdir()),
+    Hint("Add --all: ipfsmem connect claude-code --all --follow", "connect claude-code --follow", (), "connect claude-code --all --follow", prepare=claude_code),
+    Hint("Connect one project: ipfsmem connect codex --project DIR. All of Claude Code: ipfsmem connect claude-code --all", "connect codex --all", ("connect codex --project PLAIN",), "connect claude-code --all", prepare=codex_too),
+    Hint("Name the file: --out FILE.", "export --as initrunner --dir BASE/x", (), "export --as initrunner --out BASE/x.json", before=HAS),
+    Hint("Name a new file, or replace it with --overwrite.", "export --out BASE/note.md", ("export --out BASE/new.json",), "export --out BASE/note.md --overwrite", before=HAS),
+    Hint("Give each name once, or leave --parse out to store it as text.", """value set size '{"a": 1, "a": 2}' --parse""", ("""value set size '{"a": 1, "b": 2}' --parse""",), """value set size '{"a": 1, "a": 2}'"""),
+    Hint("For another program's data: ipfsmem import --from NAME.", "import BASE/other.json", ("import --from mem0 BASE/other.json",), "list", prepare=mem0_export),
+    Hint("Edit the file as a whole and write it with its header.", "write tone --set tags=b", (commented_tags,), "write tone --file BASE/tone.md", prepare=commented_tags_kept),
 )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from tests.support.cancelling import ended_when_cancelled
 from tests.support.device_lab import Lab
 from tests.support.effort import cases
 from tests.support.extras import need_extra
+from tests.support.hints import Refused
 
 #: One worker for all: to import the package takes seconds.
 pytestmark = pytest.mark.xdist_group("langgraph")
@@ -183,11 +184,13 @@ def test_what_is_no_json_is_refused(package: ModuleType, memory: Memory, value: 
 
 @pytest.mark.parametrize("value", ["content", "", ["a"], 5, True, 0.5])
 def test_value_that_is_not_an_object_is_refused(package: ModuleType, memory: Memory, value: Any) -> None:
-    with pytest.raises(UsageError, match="is a dict"):
+    with Refused('Store a text as {"text": "..."}.'):
         store(memory).put(("u",), "k", value)
     with pytest.raises(UsageError, match="tuple of texts"):
         store(memory).put("users", "k", {"a": 1})  # type: ignore[arg-type]
     assert not memory.list()
+    store(memory).put(("u",), "k", {"text": str(value)})
+    assert store(memory).get(("u",), "k").value == {"text": str(value)}
 
 
 def test_a_batch_with_a_value_that_cannot_be_written_writes_nothing(

@@ -10,6 +10,7 @@ import pytest
 from ipfsmem.compat.programs import program_tools
 from ipfsmem.memory import Memory
 from ipfsmem.tools.tool import ToolResult
+from tests.support.hints import hinted
 
 STYLE = {
     "filename": "review-style.md",
@@ -68,7 +69,9 @@ def test_a_file_in_both_scopes_asks_for_one() -> None:
     with Memory.load("alex", "none") as memory:
         for scope in ("global", "workspace"):
             said(memory, "memory_write", **STYLE, scope=scope)
-        assert "ambiguous" in call(memory, "memory_read", filename="review-style.md").text
+        refused = call(memory, "memory_read", filename="review-style.md").text
+        assert "ambiguous" in refused
+        hinted("Set scope to global or workspace.", refused)
         assert "User wants" in said(memory, "memory_read", filename="review-style.md", scope="global")
         assert "not found" in call(memory, "memory_read", filename="nothing.md").text
 
@@ -77,6 +80,8 @@ def test_a_workspace_file_without_a_workspace_is_refused() -> None:
     with Memory.load("alex", "none") as memory:
         answer = call(memory, "memory_write", at=None, **DOCS)
         assert answer.is_error and "workspace required" in answer.text and not memory.list()
+        hinted("Start the server for one workspace.", answer.text)
+        assert not call(memory, "memory_write", at="work", **DOCS).is_error
 
 
 @pytest.mark.parametrize("filename", ["", ".", "..", "a/b.md", "a\\b.md", "MEMORY.md"])

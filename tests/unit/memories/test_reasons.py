@@ -11,6 +11,7 @@ from ipfsmem.errors import ClosedError, UsageError
 from ipfsmem.memories.reasons import MAX_REASON
 from ipfsmem.memory import Memory
 from tests.support.cli_lab import Cli
+from tests.support.hints import hinted
 from tests.support.tools_lab import Model
 
 LONG, HALF = "x" * 70_000, "half \ud83d"
@@ -56,7 +57,13 @@ def test_the_command_line_and_the_tool_refuse_a_long_reason(
     cli = Cli(tmp_path, monkeypatch)
     cli.ok("init", "--mode", "local")
     cli.ok("write", "tone", "--body", "direct")
-    assert "reason is too long" in cli.fails(2, "forget", "tone", "--reason", LONG).err
+    refused = cli.fails(2, "forget", "tone", "--reason", LONG).err
+    assert "reason is too long" in refused
+    hinted("Nothing was removed. Give a shorter reason.", refused)
+    hinted(
+        "Nothing was removed. Leave that character out of the reason.",
+        cli.fails(2, "forget", "tone", "--reason", "half \udcff").err,
+    )
     assert "direct" in cli.ok("read", "tone").out
     model = Model(Memory.load("alex", "none"))
     seen = model("remember", key="tone", body="direct").structured["seen"]

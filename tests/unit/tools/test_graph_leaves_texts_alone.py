@@ -7,6 +7,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.tools import toolset
 from ipfsmem.tools.desk import Session
 from ipfsmem.tools.tool import ToolResult
+from tests.support.hints import hinted
 
 
 class Model:
@@ -56,6 +57,7 @@ def test_delete_entities_of_an_unseen_text_is_refused() -> None:
         for name in ("notes", "Notes"):
             refused = model("delete_entities", entityNames=["Acme", name])
             assert refused.is_error and "was not shown" not in refused.text and "not shown" in refused.text
+            hinted("Read it to its end with read_memory first, or use forget.", refused.text)
         assert memory.read("notes") is not None and memory.read("acme") is not None
         assert not model("delete_entities", entityNames=["Acme"]).is_error
         assert memory.read("acme") is None

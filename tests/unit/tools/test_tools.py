@@ -13,6 +13,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.tools import EVERYDAY, GRAPH, LIFE, PEERS, Tool, toolset
 from ipfsmem.tools.desk import Session
 from tests.support.device_lab import Lab, of_another
+from tests.support.hints import hinted
 from tests.support.tools_lab import Model
 
 
@@ -108,6 +109,12 @@ def test_what_is_wrong_is_said_and_nothing_is_done(
     before = memory.files(), memory.timeline.read()
     assert said in model.refused(tool, **given)
     assert (memory.files(), memory.timeline.read()) == before
+
+
+def test_remember_with_only_empty_values_says_what_to_give(model: Model) -> None:
+    refused = model.refused("remember", key="tone", name="", tags=[])
+    hinted("Give body, or a name, description, type or tags that are not empty.", refused)
+    assert not model("remember", key="tone", name="Tone", body="direct").is_error
 
 
 def test_optional_arguments_may_be_null(model: Model) -> None:
