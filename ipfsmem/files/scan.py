@@ -77,7 +77,7 @@ class Scan:
         self._problems = problems
         #: Files whose texts could not be taken in.
         self.left_alone: list[str] = []
-        #: Keys of which a text was taken in.
+        #: Keys of which a text was taken in. What was rendered just before a crash is no such text: nobody else writes it.
         self.took: list[str] = []
         self._believe = believe
         self._now = replica.world.now()
@@ -244,16 +244,17 @@ class Scan:
             # MEMORY.md, and only our own lines in it were changed; or a line of the header that the file does not show.
             self._renders.put(replace(row, body=body, stat=stat, missed=None))
             return
-        self.took.append(key)
         view = self._view(key)
         shows, before = Shows.VALUES, None
         if view.data == text:
             # Already what is shown: rendered just before a crash, or somebody had the same thought.
             dots, before = view.dots, before_replaced(row, self._now)
-        elif row is None:
-            dots = self._new_text(file, key, text, digest.hexdigest(), view)
         else:
-            dots, shows = self._edit(row, name, text, view)
+            self.took.append(key)
+            if row is None:
+                dots = self._new_text(file, key, text, digest.hexdigest(), view)
+            else:
+                dots, shows = self._edit(row, name, text, view)
         self._texts.keep(file, digest.digest(), text, in_state=True)
         made = FileRow(file, key, body, digest.digest(), dots, shows, stat, before=before)
         self._renders.put(made, new=row is None)
