@@ -8,6 +8,8 @@ from types import ModuleType
 
 import pytest
 
+from ipfsmem.device.replica import World
+from ipfsmem.files.working_copy import QUIET
 from tests.support.extras import need_extra
 
 
@@ -21,14 +23,20 @@ def the_play() -> ModuleType:
 
 @pytest.mark.slow
 def test_the_play_ends_with_equal_folders_and_no_word_elsewhere(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     need_extra("mcp", "mcp")  # connect writes no line for a server that cannot run
     play = the_play()
     desktop, laptop = play.play(tmp_path)
-    assert desktop.texts() == laptop.texts()
-    assert {"deploy.md", "desk.md", "lap.md", "role.md"} <= desktop.texts().keys()
+    assert desktop.memories() == laptop.memories()
     assert "# Both folders are equal" in capsys.readouterr().out
+    now, random = World().now, World().random
+    monkeypatch.setattr(World.__init__, "__defaults__", (lambda: now() + 2 * QUIET, random))
+    play.settle(desktop, laptop)
+    assert desktop.texts() == laptop.texts()
+    lines = desktop.texts()["MEMORY.md"]
+    assert all(f"]({key}.md)" in lines for key in ("deploy", "desk", "lap", "role"))
+    assert {"deploy.md", "desk.md", "lap.md", "role.md"} <= desktop.texts().keys()
     (desktop.home / "note").write_text("firmware")  # the look for words sees one
     with pytest.raises(AssertionError, match="firmware"):
         play.look_for_words(tmp_path, (desktop, laptop))
