@@ -50,7 +50,9 @@ async def _session(home: Path, lines: list[str]) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
     server = StdioServerParameters(
-        command=sys.executable, args=["-m", "ipfsmem.cli", "mcp", "--read-only"], env=surroundings
+        command=sys.executable,
+        args=["-m", "ipfsmem.cli", "mcp", "--read-only", "--tools", "everyday,context"],
+        env=surroundings,
     )
     async with Client(server) as client:
         return {line: await _answer(client, line) for line in lines}

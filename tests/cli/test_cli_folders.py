@@ -180,7 +180,8 @@ def test_whoever_reads_writes_or_syncs_is_told_that_a_folder_is_not_taken_in(
 def test_nobody_is_told_of_a_folder_that_they_paused_themselves(cli: Cli, tmp_path: Path) -> None:
     cli.ok("attach", str(tmp_path / "agent"))
     cli.ok("folders", "pause", str(tmp_path / "agent"))
-    assert cli.ok("write", "tone", "--body", "direct").err == ""
+    said = cli.ok("write", "tone", "--description", "how to answer a question", "--body", "direct")
+    assert said.err == ""
 
 
 def test_a_folder_that_cannot_even_be_looked_at_keeps_nobody_from_the_memory(
