@@ -497,7 +497,10 @@ async def _json_body(request: web.Request, form: Any, most: int) -> Any:
 def _with_advice(answer: web.Response, better: list[str]) -> web.Response:
     """The same answer; where it is an object of JSON, with what could be better about what was written."""
     if better and answer.content_type == "application/json" and isinstance(answer.body, bytes):
-        value = msgspec.json.decode(answer.body)
+        try:
+            value = read_json(answer.body)
+        except (msgspec.DecodeError, RecursionError):
+            return answer  # nested too deep to be read again: what was written is told all the same
         if isinstance(value, dict):
             answer.body = msgspec.json.encode({**value, "better": better})
     return answer

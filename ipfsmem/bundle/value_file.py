@@ -16,6 +16,7 @@ import msgspec
 from ipfsmem.bundle.header import render_tags
 from ipfsmem.bundle.keys import is_key, key_of_foreign_name
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.canonical import check_depth, read_json
 from ipfsmem.errors import FormatError, UsageError
 
 #: Bytes of a free key in UTF-8.
@@ -106,7 +107,7 @@ def value_of(file: MemoryFile) -> Any:
             return body
         body = body.removeprefix("```json\n").removesuffix("\n```")  # as values were imported before
     try:
-        return msgspec.json.decode(body)
+        return read_json(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return file.body
 
@@ -114,9 +115,13 @@ def value_of(file: MemoryFile) -> Any:
 def _json(value: Any) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2)
-        text.encode()
+        data = text.encode()
     except (TypeError, ValueError, RecursionError):
         raise UsageError("invalid value: it is neither text nor JSON") from None
+    try:
+        check_depth(data, "it")
+    except FormatError as error:
+        raise UsageError(f"invalid value: {error}") from None
     return text
 
 

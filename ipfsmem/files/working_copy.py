@@ -21,6 +21,7 @@ import msgspec
 
 from ipfsmem.bundle.index_block import INDEX_KEY
 from ipfsmem.bundle.keys import INDEX_FILE, is_key
+from ipfsmem.canonical import read_json
 from ipfsmem.causal.merge_links import merge_index
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
@@ -197,9 +198,7 @@ class WorkingCopy:
     def _taken(self) -> dict[str, int]:
         """Keys whose texts were taken in here since our lines in MEMORY.md were last brought up to date, and when, ms."""
         stored = self._replica.db.get_meta(self._taken_in)
-        return (
-            msgspec.json.decode(self._replica.codec.open_row(stored), type=dict[str, int]) if stored else {}
-        )
+        return read_json(self._replica.codec.open_row(stored), type=dict[str, int]) if stored else {}
 
     def _keep_taken(self, taken: dict[str, int]) -> None:
         row = self._replica.codec.seal_row(msgspec.json.encode(taken)) if taken else b""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ipfsmem import canonical
 from ipfsmem.bundle.keys import is_key, key_of_foreign_name
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.value_file import memory_key, name_of, value_file, value_of
@@ -52,6 +54,15 @@ def test_every_free_key_is_read_back_from_its_file(name: str) -> None:
 def test_every_value_is_read_back_from_its_file(value: Any) -> None:
     file = parse_memory(value_file("k", value, {}))
     assert value_of(file) == value and type(value_of(file)) is type(value)
+
+
+def test_value_nested_too_deep_to_be_read_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever limit other packages set for the process: it would come back as a text."""
+    deep = functools.reduce(lambda inner, _: [inner], range(60), cast("Any", 1))
+    assert value_of(parse_memory(value_file("k", deep, {}))) == deep
+    monkeypatch.setattr(canonical, "MAX_DEPTH", 50)
+    with pytest.raises(UsageError, match="nested deeper than 50"):
+        value_file("k", deep, {})
 
 
 def test_no_two_free_keys_share_a_memory() -> None:
