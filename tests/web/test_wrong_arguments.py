@@ -27,6 +27,7 @@ def test_wrong_arguments_are_typed_errors_and_change_nothing(url: str, memory: M
         for method, given, said in (
             ("write", ["k", 7], "body must be an object (got a number)"),
             ("write", ["k", ["x"]], "body must be an object (got an array)"),
+            ("write", ["k", None], "nothing to write"),
             ("write", ["k", {"body": {"a": 1}}], "body must be a string (got an object)"),
             ("write", ["k", "x", {"type": 5}], "options of write.type must be a string"),
             ("write", ["k", "x", {"tags": "a"}], "tags must be an array of strings"),

@@ -285,11 +285,11 @@ export class Memory {
 
   // --- writing ---
 
-  /** Write a memory; durable when this is done. What is not given stays as it was shown. -> what is shown then. A scope that turned out to be another leads there. The text may stand among the fields: `write(key, { body, name, type })`. */
-  async write(key: string, first?: string | (WriteHow & { readonly body?: string }), second: WriteHow = {}): Promise<Reading> {
-    if (first !== undefined && typeof first !== 'string') needObject('body', first, "write(key, 'text', { name, type }), or write(key, { body, name, type }).")
+  /** Write a memory; durable when this is done. What is not given (null is not given) stays as it was shown. -> what is shown then. A scope that turned out to be another leads there. The text may stand among the fields: `write(key, { body, name, type })`. */
+  async write(key: string, first?: string | null | (WriteHow & { readonly body?: string }), second: WriteHow = {}): Promise<Reading> {
+    if (first !== undefined && first !== null && typeof first !== 'string') needObject('body', first, "write(key, 'text', { name, type }), or write(key, { body, name, type }).")
     needObject('the options of write', second)
-    const { body, ...how } = typeof first === 'object' ? { ...second, ...first } : { ...second, body: first }
+    const { body, ...how } = typeof first === 'object' && first !== null ? { ...second, ...first } : { ...second, body: first ?? undefined }
     if (body !== undefined) needText('body', body)
     const { seen } = how
     const given = givenIn(how)
