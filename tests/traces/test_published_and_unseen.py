@@ -217,7 +217,7 @@ def test_a_list_that_is_down_beside_names_holds_nothing_up(tmp_path: Path) -> No
 def test_looks_are_forgotten_with_the_roots_that_a_list_shows_no_more(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     _, b, _ = lab.three()
-    looks = pin_lists.Looks.of(b.replica, unlocked=False, fresh=False)
+    looks = pin_lists.Looks.of(b.replica, unlocked=False)
     roots = [raw_cid(n.to_bytes(32, "big")) for n in range(300)]
     assert looks.unseen("p", roots) == roots[: pin_lists.AT_ONCE]
     looks.note("p", roots[:128], {roots[0]: FormatError("x"), roots[1]: ProviderUnavailable("x")})

@@ -254,7 +254,7 @@ def test_what_fails_on_the_way_is_closed_too(opener: Opener, tmp_path: Path) -> 
 PROGRAMS = {
     "a loop for each call": """
 memory = Memory.load("m", "encrypted-ipfs", **HOW)
-memory.write("tone", "direct")
+memory.write("tone", "direct", description=WHEN)
 asyncio.run(memory.sync())
 asyncio.run(memory.sync())
 memory.close()
@@ -264,7 +264,7 @@ gc.collect()
     "one loop, close": """
 async def main():
     memory = Memory.load("m", "encrypted-ipfs", **HOW)
-    memory.write("tone", "direct")
+    memory.write("tone", "direct", description=WHEN)
     await memory.sync()
     memory.close()
     del memory
@@ -276,7 +276,7 @@ asyncio.run(main())
 async def main():
     async with Memory.load("m", "encrypted-ipfs", **HOW) as memory:
         async with memory.autosync(every=0.01):
-            memory.write("tone", "direct")
+            memory.write("tone", "direct", description=WHEN)
             await asyncio.sleep(0.05)
     del memory
     gc.collect()
@@ -302,6 +302,7 @@ gc.collect()
 _BEGIN = """
 import asyncio, gc, sys
 from ipfsmem import Memory, RootKeys
+WHEN = "The tone that the user wants in an answer"
 HOW = dict(provider="peer:" + sys.argv[1], unlock=RootKeys.from_random(b"\\x03" * 64, "default", 1), create=True,
            passphrase=False, home=sys.argv[2])
 """
