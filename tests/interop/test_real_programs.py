@@ -186,7 +186,7 @@ def test_claude_code_is_given_memories_again_after_compaction_only(
     def given() -> tuple[int, int]:
         """How often the index and the memory stand before the model."""
         text = machine.model.requests[-1].text
-        return text.count("[Tone](tone.md)"), text.count("Say what is wrong first.")
+        return text.count("tone: Tone"), text.count("Say what is wrong first.")
 
     machine.run(program, question, steps(final="<summary>We spoke.</summary>"))
     assert given() == (1, 1)

@@ -23,6 +23,7 @@ import { isOwnWord, type ShownView } from './core/views.ts'
 import type { RootKeys } from './core/wallet.ts'
 import type { Device, World } from './device/device.ts'
 import { theWorld } from './device/device.ts'
+import { localDate } from './device/days.ts'
 import { needObject, needOneOf, needText, needTexts } from './device/arguments.ts'
 import { MemoryError } from './device/errors.ts'
 import { Finding, type RecallHow } from './device/finding.ts'
@@ -304,7 +305,7 @@ export class Memory {
       const old = shown === null ? { fields: [], body: '' } : parseFile(shown)
       const made = withFields(old, given, body ?? old.body)
       if (shown !== null && made === old) return
-      const today = new Date(this.#replica.world.now()).toISOString().slice(0, 10)
+      const today = localDate(this.#replica.world.now())
       const stamps = new Map([
         ['created', fieldOf(made, 'created') || today],
         ['updated', given.get('updated') ?? today]
