@@ -30,6 +30,7 @@ from ipfsmem.provider.choice import ProviderChoice, each_of, specs_of
 from ipfsmem.provider.contract import Provider
 from ipfsmem.provider.opening import ProviderPool
 from ipfsmem.results import Opened
+from ipfsmem.sync.company import Company
 from ipfsmem.vault.creating import begin_replica, create_replica, scratch_replica
 from ipfsmem.vault.finding import find_vault, vault_of_root
 from ipfsmem.vault.home import Home, HomeChoice
@@ -254,7 +255,7 @@ async def recover(
     pool = ProviderPool(plan.folder.parent)
     opened = pool.open_all(each_of(provider))
     try:
-        root, vault = await _found(key, plan, opened, named_root)
+        root, vault, finders = await _found(key, plan, opened, named_root)
     except BaseException:
         await pool.aclose()
         raise
@@ -272,7 +273,7 @@ async def recover(
         syncing.hold(pool, opened, root)
         try:
             made.origin.restored = await syncing.bring_back(
-                root, plan.home.progress, named_root=named_root, damaged_ok=damaged_ok
+                root, plan.home.progress, named_root=named_root, damaged_ok=damaged_ok, finders=finders
             )
             # Only now: a restore that is cut off is begun again, and never taken for an empty memory.
             mark_as_memory(replica)
@@ -288,22 +289,24 @@ async def recover(
 
 async def _found(
     key: Unlock | RootKeys, plan: _Plan, providers: list[Provider], named_root: CID | None
-) -> tuple[RootKeys, VaultConfig]:
-    """The root of the owner, and the vault at the providers that is theirs. Raises NoVaultError, ConfigError when another
+) -> tuple[RootKeys, VaultConfig, Company]:
+    """The root of the owner, the vault at the providers that is theirs, and the company in which it was found. Raises NoVaultError, ConfigError when another
     namespace here holds it."""
     if isinstance(key, Unlock):
         key = plan.named(key)
     sealed = plan.mode.sealed
     with contextlib.closing(scratch_replica(plan.world)) as scratch:
         root = await asyncio.to_thread(key.root, twice=False) if isinstance(key, Unlock) else key
-        if named_root is None:
-            vault = await find_vault(root, providers, scratch, sealed=sealed)
-        else:
-            vault = await vault_of_root(root, named_root, providers, scratch, sealed=sealed)
+        company = Company(scratch, providers, plan.home.progress)
+        async with company.noticing_the_silent():
+            if named_root is None:
+                vault = await find_vault(root, company.members, scratch, sealed=sealed)
+            else:
+                vault = await vault_of_root(root, named_root, company.members, scratch, sealed=sealed)
     if isinstance(key, Unlock) and vault.admin == root.admin_public.hex():
         vault = key.config(root, plain=not sealed)
     refuse_shared(plan.folder.parent, plan.namespace, vault)
-    return root, vault
+    return root, vault, company
 
 
 async def bring_here(request: LoadRequest) -> Made:

@@ -36,6 +36,7 @@ from ipfsmem.provider.contract import Provider
 from ipfsmem.provider.opening import ProviderPool, Providers
 from ipfsmem.published.layout import Layout, PlainLayout, SealedLayout
 from ipfsmem.sync.background import Background, OnAttempt
+from ipfsmem.sync.company import Company
 from ipfsmem.sync.engine import restore, sync
 from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.report import SyncReport
@@ -177,7 +178,13 @@ class Syncing(MemoryPart):
         return report
 
     async def bring_back(
-        self, root: RootKeys, progress: Progress, *, named_root: CID | None = None, damaged_ok: bool = False
+        self,
+        root: RootKeys,
+        progress: Progress,
+        *,
+        named_root: CID | None = None,
+        damaged_ok: bool = False,
+        finders: Company | None = None,
     ) -> SyncReport:
         """The first sync of a restored memory; the root stays unlocked. See `Memory.recover`."""
         self.root = root
@@ -192,6 +199,7 @@ class Syncing(MemoryPart):
             named_root=named_root,
             damaged_ok=damaged_ok,
             progress=progress,
+            finders=finders,
         )
         self._open.render()  # only what came whole: a memory that could not be brought back leaves no texts behind
         report.conflicts = len(self._open.memories.conflicts_everywhere())

@@ -60,6 +60,8 @@ WAITED: Final = 5.0
 LONGEST: Final = 3600.0
 #: Seconds between two looks at a call that is under way.
 _STEP: Final = 0.05
+#: A pin name that nobody pins under.
+_NOBODYS: Final = "ipfsmem-nobody"
 #: What a provider may offer beside the contract, as coroutines.
 _OFFERS: Final = ("collect", "lacking", "unpin_all", "connect", "listing", "read_stored")
 
@@ -91,7 +93,15 @@ async def side_by_side(works: Iterable[Awaitable[T]]) -> list[T]:
 class Company:
     """The providers of one sync. `members` stand for them, in their order."""
 
-    def __init__(self, replica: Replica, providers: Sequence[Provider], progress: Progress) -> None:
+    def __init__(
+        self,
+        replica: Replica,
+        providers: Sequence[Provider],
+        progress: Progress,
+        *,
+        before: Company | None = None,
+    ) -> None:
+        """`before`: the company of an earlier step of the same command; who was given up there is asked nothing here."""
         self._replica, self._progress = replica, progress
         told_of_pauses.set(self.say)
         self._pauses = kept_pauses(replica)
@@ -104,6 +114,12 @@ class Company:
                 left = (until - replica.world.now()) // 1000 + 1
                 text = f"{one.name} asked to be left alone until {clock_time(until)}, another {left} s"
                 one.leave_out(ProviderUnavailable(text), paused_until=until)
+        gone = {one.name: one for one in before.missed} if before is not None else {}
+        for one in self.members:
+            if (was := gone.get(one.name)) is not None and was.gone is not None:
+                one.leave_out(was.gone, paused_until=was.paused_until, cause=was.cause)
+                if was.paused_until:
+                    self._pauses[one.name] = was.paused_until
 
     @property
     def is_company(self) -> bool:
@@ -134,6 +150,19 @@ class Company:
     def be_patient(self) -> None:
         """From here on each works for itself, so nobody is hurried."""
         self.hurried = False
+
+    @contextlib.asynccontextmanager
+    async def noticing_the_silent(self) -> AsyncIterator[None]:
+        """A block in which those that answer nothing at all are soon given up: each is asked for something that nobody keeps. A name or
+        an upload may take a healthy provider far longer."""
+        asked = [one for one in self._others if self.is_company and one.capabilities.list]
+        looks = [asyncio.ensure_future(one.pins(_NOBODYS)) for one in asked]
+        try:
+            yield
+        finally:
+            for look in looks:
+                look.cancel()
+            await asyncio.gather(*looks, return_exceptions=True)
 
     def somebody_waits(self, but: Member) -> bool:
         """Whether another provider has nothing to do while this one works."""

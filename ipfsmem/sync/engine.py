@@ -213,10 +213,12 @@ async def restore(
     named_root: CID | None = None,
     damaged_ok: bool = False,
     progress: Progress = no_progress,
+    finders: Company | None = None,
 ) -> SyncReport:
     """The first sync of a memory that is being restored: pull, join, enrol this device, publish.
 
-    `layout` None: nobody has agreed yet that anything is published. `named_root`: see `Run`. Being able to read is enough: what no
+    `layout` None: nobody has agreed yet that anything is published. `named_root`: see `Run`. `finders`: the company in
+    which the memory was found; who was given up there takes no part. Being able to read is enough: what no
     provider takes now stands on this device, signed, and goes out with a later sync, which needs no root for it; a notice says so.
 
     Raises UnreadError when newer heads stand there than could be read now, and DamagedError when heads stand there and none
@@ -224,8 +226,11 @@ async def restore(
     afterwards.
     """
     started = time.monotonic()
-    async with _begun(replica, providers, root, progress, named_root=named_root) as run:
-        joined = await _pull(run)
+    company = Company(replica, providers, progress, before=finders)
+    members = company.members
+    async with _begun(replica, members, root, progress, named_root=named_root, company=company) as run:
+        async with company.noticing_the_silent():
+            joined = await _pull(run)
         if not damaged_ok:
             _require_whole(run, joined)
         anchored = administer(run, joined)
@@ -242,9 +247,12 @@ async def restore(
                     "the memory is back and can be used, but other devices do not know this one yet: nothing was taken "
                     f"at {run.where} ({why}). The next sync tries again: ipfsmem sync",
                 )
+        company.keep_pauses()
         _tell_of_removals(run, None)
     await _settle(run)
-    return _report(run, joined, published, started)
+    report = _report(run, joined, published, started)
+    _tell_of_missed(report, company)
+    return report
 
 
 def _require_whole(run: Run, joined: Joined) -> None:
@@ -395,11 +403,21 @@ async def _begun(
     *,
     named_root: CID | None = None,
     not_opened: Sequence[NotOpened] = (),
+    company: Company | None = None,
 ) -> AsyncIterator[Run]:
     """A run that is alone with its memory, and that no damaged note of this device stops. Raises UsageError for a memory that was
     opened to be read only."""
     async with _alone(replica) as notices:
-        yield Run(replica, providers, root, progress, notices, named_root=named_root, not_opened=not_opened)
+        yield Run(
+            replica,
+            providers,
+            root,
+            progress,
+            notices,
+            named_root=named_root,
+            not_opened=not_opened,
+            company=company,
+        )
 
 
 @contextlib.asynccontextmanager

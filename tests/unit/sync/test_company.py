@@ -11,13 +11,14 @@ import pytest
 from ipfsmem.cli.sync_cmd import paragraph
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.device.replica import World as Outside
-from ipfsmem.errors import ProviderRefused, ProviderUnavailable
+from ipfsmem.errors import ProviderRefused, ProviderUnavailable, UnreadError
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Block
 from ipfsmem.sync.company import ANSWER, HURRY
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.clock import MockClock
+from ipfsmem.vault.beginning import restored_exit_code
 from ipfsmem.vault.home import Home
 from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
@@ -298,3 +299,41 @@ def test_sync_that_missed_a_provider_is_not_called_up_to_date(tmp_path: Path) ->
     assert "Up to date." in paragraph(well)
     missed, *_ = world.sync(silent, None)
     assert missed.exit_code == 7 and "p to date" not in paragraph(missed)
+
+
+@pytest.mark.parametrize("way", ["names", "given version"])
+@pytest.mark.parametrize("durable", [True, False], ids=["plain", "looks names up in a network"])
+@either_order
+def test_restore_beside_a_silent_provider_ends_soon_and_says_what_may_be_missing(
+    first: bool, durable: bool, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def here(work: Callable[..., object], *_: object, **given: object) -> object:
+        return work(**given)
+
+    # A thread would let the loop's clock jump.
+    monkeypatch.setattr(asyncio, "to_thread", here)
+    monkeypatch.setattr("ipfsmem.parts.making.in_thread", here)
+    world = World(tmp_path, first=first)
+    with world._open(*world._providers()) as memory:
+        newest = memory.status().root
+
+    async def main() -> tuple[SyncReport, float, str]:
+        healthy, neighbour = world._providers()
+        silent(neighbour, healthy)
+        neighbour.change(durable=durable)
+        began = asyncio.get_running_loop().time()
+        restored = await Memory.recover(
+            "m", provider=[neighbour, healthy] if first else [healthy, neighbour], unlock=UNLOCK,
+            passphrase=False, home=Home(folder=tmp_path / "new", label="b"),
+            root_cid=newest if way == "given version" else None,
+        )  # fmt: skip
+        with restored as memory:
+            report = memory.restored
+            assert report is not None
+            return report, asyncio.get_running_loop().time() - began, memory.read("k").file.body
+
+    report, ended, text = virtual_time.run(main())
+    assert text == "text" and ended <= 10
+    assert restored_exit_code(report) == UnreadError.exit_code and report.not_placed == ["neighbour"]
+    (notice,) = [one for one in report.notices if "neighbour" in one.text]
+    assert notice.kind == "provider-down" and "what is new there was not read" in notice.text
