@@ -45,7 +45,7 @@ def test_the_page_reads_writes_and_shows_what_others_write(tmp_path: Path) -> No
 
         async def lock(yes: bool) -> None:
             nonlocal locked
-            async with shown.lab.served[0]._turn:
+            async with shown.lab.served[0]._turns.of():
                 locked = yes
                 shown.lab.served[0].holder.close()
 

@@ -4,6 +4,7 @@ and what is written on the page they read."""
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -57,9 +58,8 @@ def test_what_is_written_on_any_face_is_seen_on_every_other(
             await seen("By Python.")
             await asyncio.to_thread(cli.ok, "write", "tone", "-n", "m", "--body", "By the command line.")
             await seen("By the command line.")
-            shown_to_agent = (await agent.call_tool("read_memory", {"key": "tone"})).structured_content[
-                "seen"
-            ]
+            read = (await agent.call_tool("read_memory", {"key": "tone"})).content[0].text
+            (shown_to_agent,) = re.findall(r"^seen: ([0-9a-f]{16})", read, re.M)
             answer = await agent.call_tool(
                 "remember", {"key": "tone", "body": "By an agent.", "seen": shown_to_agent}
             )

@@ -84,7 +84,7 @@ def test_nobody_is_kept_out_of_any_view_or_state(tmp_path: Path) -> None:
         await see("health")
         await page.click(".actions button:has-text('zip')")
         locked_at = shown.lab.served[0]
-        async with locked_at._turn:
+        async with locked_at._turns.of():
             nonlocal locked
             locked = True
             locked_at.holder.close()

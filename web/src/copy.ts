@@ -35,7 +35,8 @@ export async function openCopy(car: Bytes, root: RootKeys, world: World = theWor
     const { verdicts } = await sync(new Replica(device, keeping, world), [file], { root, begin: first })
     if (!verdicts[first]?.startsWith('joined')) throw new MemoryError('usage', 'the list of the memories in this file is damaged', ANOTHER)
   } catch (error) {
-    if (error instanceof Refused && error.kind === 'none') throw new MemoryError('usage', 'these keys do not open this file', 'Are they of another memory, or of another vault of this wallet?')
+    if (error instanceof Refused && (error.kind === 'none' || error.kind === 'member')) throw new MemoryError('usage', 'these keys do not open this file', 'Are they of another memory, or of another vault of this wallet?')
+    if (error instanceof Refused && error.kind === 'damaged') throw new MemoryError('usage', 'the list of the memories in this file is damaged', ANOTHER)
     throw error
   }
   return { memory: await Memory.load({ device, keeping, world }), root: first, damaged: damaged.length }

@@ -320,6 +320,7 @@ export class VaultReader {
       const isNamed = root === anchor && this.#isHeadless(root)
       const commit = itself && !isNamed ? await unlessRefusedAsync(() => readCommit(this.#headBytes(root), itself.reading, found.bytes)) : null
       if (opened !== null && root === anchor && (opened.shut || !isAdminOf(opened, keys))) why = 'member'
+      else if (opened?.shut !== false && root === begin && root !== anchor && !isFirst) continue // a saved copy of other keys
       else if (opened === null || itself === null || opened.shut || !(isNamed || commit !== null)) why = 'damaged'
       else if (!isAdminOf(opened, keys)) why = 'member'
       else return itself.joined.withKey(itself.reading.readable.find(key => key.id === commit?.ek))
