@@ -292,9 +292,30 @@ class Names:
         self._remember()
 
     async def _put_for_others(self, channel: Provider, names: Sequence[str]) -> None:
-        for name in names:
-            if (channel.name, name) in self._there and await self._put(name, channel) is not None:
+        asked = [name for name in names if (channel.name, name) in self._there]
+        try:
+            lacking = await self._lacking(channel, asked)
+        except ProviderError:
+            return
+        for name in asked:
+            if name not in lacking and await self._put(name, channel) is not None:
                 return
+
+    async def _lacking(self, channel: Provider, names: Sequence[str]) -> set[str]:
+        """Of these names those whose records a channel does not show, and that lead to a root that it lacks, though it keeps roots."""
+        roots: dict[str, CID] = {}
+        for name in names:
+            record = self.known(name)
+            if record is None or self._there.get((channel.name, name)) == record.encoded:
+                continue
+            with contextlib.suppress(FormatError):
+                leads = target(record)
+                if isinstance(leads, CID):
+                    roots[name] = leads
+        if not roots or not (channel.capabilities.put and channel.capabilities.has):
+            return set()
+        there = await channel.has(set(roots.values()))
+        return {name for name, root in roots.items() if root not in there}
 
     async def put_at(self, channel: Provider, names: Iterable[str]) -> None:
         """Put the records of these names at one channel now. A failure is told by `put`, which asks it no second time."""

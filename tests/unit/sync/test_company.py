@@ -337,3 +337,23 @@ def test_restore_beside_a_silent_provider_ends_soon_and_says_what_may_be_missing
     assert restored_exit_code(report) == UnreadError.exit_code and report.not_placed == ["neighbour"]
     (notice,) = [one for one in report.notices if "neighbour" in one.text]
     assert notice.kind == "provider-down" and "what is new there was not read" in notice.text
+
+
+def test_provider_that_was_down_gets_no_name_of_a_device_whose_version_it_lacks(tmp_path: Path) -> None:
+    """Two more devices publish at the healthy one meanwhile; a new device then finds the whole memory at the other one."""
+
+    def down(call: str) -> None:
+        raise ProviderUnavailable("neighbour answered 502")
+
+    world = World(tmp_path, first=False)
+    for label in ("b", "c"):
+        healthy, neighbour = world._providers()
+        neighbour.before = down
+        with device(tmp_path, label, [healthy, neighbour], world.clock) as other:
+            other.write(label, "theirs")
+            asyncio.run(other.sync())
+    report, *_ = world.sync(lambda neighbour, healthy: None, None)
+    assert report.exit_code == 0
+    with device(tmp_path, "new", [SimProvider(world.clouds[1], name="only")]) as new:
+        assert new.restored is not None and new.restored.exit_code == 0
+        assert {one.key for one in new.list()} == {"k", "b", "c"}
