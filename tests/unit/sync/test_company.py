@@ -330,7 +330,7 @@ def test_restore_beside_a_silent_provider_ends_soon_and_says_what_may_be_missing
         with restored as memory:
             report = memory.restored
             assert report is not None
-            return report, asyncio.get_running_loop().time() - began, memory.read("k").file.body
+            return report, asyncio.get_running_loop().time() - began, memory.read("k").file.body  # type: ignore[union-attr]
 
     report, ended, text = virtual_time.run(main())
     assert text == "text" and ended <= 10
