@@ -65,8 +65,8 @@ OF_OTHERS = {"ipfsmem.bundle.timeline", "ipfsmem.memories.scopes", "rfc8785"}
         (("write", "tone", "--body", "short"), 111),
         (("note", "said"), 107),
         (("list",), 99),  # with the headers that an earlier list kept
-        (("context",), 125),
-        (("hook", "session-start", "--program", "claude-code"), 140),
+        (("context",), 126),
+        (("hook", "session-start", "--program", "claude-code"), 141),
         (("hook", "stop", "--program", "claude-code"), 24),
     ],
     ids=lambda given: " ".join(given[:2]) if isinstance(given, tuple) else "",
