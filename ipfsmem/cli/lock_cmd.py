@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.printing import clean
-from ipfsmem.errors import NotFoundError
+from ipfsmem.errors import NotFoundError, UsageError
 
 
 @cli_command("lock", secrets=False)
@@ -30,37 +32,42 @@ def command(context: CommandContext) -> None:
             click.echo("Locked, without the last look at the working copies:", err=True)
         raise
     was_unlocked, lost = _lock(context)
-    if not was_unlocked and not lost:
-        refuse_open_keys(context.folder)
+    if not was_unlocked and context.folder.resolve() not in lost:
+        try:
+            refuse_open_keys(context.folder)
+        except UsageError:
+            if not context.json:
+                _say(lost, err=True)
+            raise
     if context.json:
         from ipfsmem.results import KeysLocked
 
-        context.emit(KeysLocked(was_unlocked=was_unlocked, lost=lost))
+        context.emit(KeysLocked(was_unlocked=was_unlocked, lost=[str(folder) for folder in lost]))
         return
     _say(lost)
     if was_unlocked or not lost:
         click.echo("Locked." if was_unlocked else "It was locked already.")
 
 
-def _say(lost: list[str], *, err: bool = False) -> None:
+def _say(lost: list[Path], *, err: bool = False) -> None:
     for folder in lost:
         click.echo(
             clean(f"Locked: what was unlocked in {folder}, where that memory is not any more."), err=err
         )
 
 
-def _lock(context: CommandContext) -> tuple[bool, list[str]]:
+def _lock(context: CommandContext) -> tuple[bool, list[Path]]:
     """Lock this memory, and those that are not any more where they were: whether it was unlocked, and where those were."""
     from ipfsmem.vault.unlocking import lock_device, lock_lost_devices
 
     try:
-        lost = [str(folder) for folder in lock_lost_devices()]
+        lost = lock_lost_devices()
     except BaseException:
         lock_device(context.folder)
         raise
     try:
         return lock_device(context.folder), lost
     except NotFoundError:
-        if not lost:
+        if context.folder.resolve() not in lost:
             raise
         return False, lost

@@ -8,6 +8,7 @@ the last. Failing to note something fails nothing.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +29,8 @@ _LONGEST: Final = 64
 _MOST: Final = 64 * 1024 * 1024
 #: Seconds that noting something waits for another process at most.
 _WAIT: Final = 2.0
+#: How often a record is appended anew, when other processes come between.
+_TRIES: Final = 100
 
 
 class Operation(msgspec.Struct, frozen=True, array_like=True):
@@ -151,16 +154,27 @@ def _add(path: Path, row: bytes) -> int:
 
 
 def _appended(fd: int, row: bytes) -> bool:
-    """Append a record; whether it ends where a record does. The size of the file cannot tell that before: half of what another process
-    is appending may be in it. The place of one's own append can, as appends come one after the other."""
-    os.write(fd, row)
-    return os.lseek(fd, 0, os.SEEK_CUR) % len(row) == 0
+    """Append a record; whether it stands whole where a record does. The size of the file cannot tell that before: half of what another
+    process is appending may be in it. The place of one's own append can, as appends come one after the other. A disk may take it in
+    pieces: then nothing of another process may stand between them."""
+    rest, end = memoryview(row), None
+    while rest:
+        written = os.write(fd, rest)
+        before, end = end, os.lseek(fd, 0, os.SEEK_CUR)
+        if before is not None and end != before + written:
+            return False
+        rest = rest[written:]
+    return end is not None and end % len(row) == 0
 
 
 def _append_aligned(fd: int, row: bytes) -> None:
-    """Append a record behind half a one (holding the lock); what other processes append meanwhile they look for themselves."""
-    while not _appended(fd, row):
+    """Append a record behind half a one (holding the lock); what other processes append meanwhile they look for themselves. Raises
+    OSError where they leave no room for a whole one."""
+    for _ in range(_TRIES):
+        if _appended(fd, row):
+            return
         os.write(fd, bytes(-os.lseek(fd, 0, os.SEEK_CUR) % len(row)))
+    raise OSError(errno.EAGAIN, "other processes append all the time")
 
 
 def _rewrite(path: Path, size: int, change: Callable[[bytes], bytes]) -> None:

@@ -158,6 +158,19 @@ def test_lock_ends_what_was_unlocked_before_the_memory_was_moved_or_removed(guar
     (old / "ipfsmem.json").write_bytes(config)
 
 
+def test_lock_beside_open_keys_is_refused_and_locks_what_was_lost_elsewhere(guarded: Cli) -> None:
+    old, home = guarded.home / "default", str(guarded.home.with_name("another"))
+    unlock(guarded)
+    guarded.ok("init", "--home", home, "--mode", "local")
+    old.rename(old.with_name("moved"))
+    failed = guarded("lock", "--home", home)
+    assert failed.code == 2 and "under no passphrase" in failed.err
+    assert f"Locked: what was unlocked in {old}" in failed.err
+    assert runtime_files() == [] and held_keys(old) == []
+    guarded.fails(4, "lock")
+    old.with_name("moved").rename(old)
+
+
 def test_how_long_it_lasts_where_nobody_says_is_a_setting(
     sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

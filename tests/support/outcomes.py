@@ -44,6 +44,9 @@ class Place:
         (base / "note.md").write_text("A note.\n")
         (base / "from.md").write_text("---\nsource: note:1\n---\n\nA note from elsewhere.\n")
         (self.folder / "role.md").write_text("Works on firmware.\n")
+        runtime = base / "runtime"  # what one test unlocks, no other may lock
+        runtime.mkdir(mode=0o700)
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
         monkeypatch.setenv("IPFSMEM_PROVIDER", str(self.stick))
         self.cli = Cli(base / "home", monkeypatch)
         if mode == "local":
@@ -232,7 +235,6 @@ def read_only_settings(place: Place) -> None:
 
 def with_passphrase(place: Place) -> None:
     """The keys of this device are under one, which the environment has."""
-    _locked_in_the_end(place)
     place.ok("keys passphrase --new-passphrase-fd NEWFD")
     place.patch.setenv("IPFSMEM_PASSPHRASE", "open sesame")
 
@@ -246,13 +248,6 @@ def unlocked_and_folder_gone(place: Place) -> None:
     with_passphrase(place)
     place.ok("attach PLAIN", "unlock --for 1m")
     place.folder.rename(place.base / "elsewhere")
-
-
-def _locked_in_the_end(place: Place) -> None:
-    """What a row unlocks lasts a minute at most; a runtime directory of its own keeps it apart."""
-    runtime = place.base / "runtime"
-    runtime.mkdir(mode=0o700)
-    place.patch.setenv("XDG_RUNTIME_DIR", str(runtime))
 
 
 def no_room(place: Place) -> None:

@@ -291,6 +291,47 @@ def test_an_operation_is_noted_behind_one_that_is_being_appended(
     assert found == ["new", "at 9", "at 1"]
 
 
+def test_an_operation_is_noted_whole_on_a_disk_that_takes_it_in_pieces(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ipfsmem.device import operations
+
+    really = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: really(fd, bytes(data)[:7]))
+    for at in (1, 9):
+        operations.note_operation(
+            memory.replica, operations.Operation(at, "note", "", f"at {at}", "cli", "", ""), 100
+        )
+    monkeypatch.undo()
+    assert [one.key for one in operations.operations(memory.replica, 100)] == ["at 9", "at 1"]
+
+
+def test_an_operation_is_noted_anew_where_another_process_wrote_between_its_pieces(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ipfsmem.device import operations
+
+    _half_noted(memory, tmp_path)
+    path = operations._path(memory.replica)
+    assert path is not None
+    path.unlink()
+    really, between = os.write, [b"\0" * 7]
+
+    def in_pieces(fd: int, data: bytes) -> int:
+        if not os.path.samestat(os.fstat(fd), path.stat()):
+            return really(fd, data)
+        written = really(fd, bytes(data)[:100])
+        if between:
+            with path.open("ab", buffering=0) as file:
+                file.write(between.pop())
+        return written
+
+    monkeypatch.setattr(os, "write", in_pieces)
+    operations.note_operation(memory.replica, operations.Operation(10, "note", "", "new", "cli", "", ""), 100)
+    monkeypatch.undo()
+    assert [one.key for one in operations.operations(memory.replica, 100)] == ["new"]
+
+
 def test_a_sync_that_somebody_asks_for_is_noted_and_those_in_the_background_are_not(tmp_path: Path) -> None:
     (tmp_path / "stick").mkdir()
 
