@@ -157,7 +157,8 @@ def _appended(fd: int, row: bytes) -> bool:
     """Append a record; whether it stands whole where a record does. The size of the file cannot tell that before: half of what another
     process is appending may be in it. The place of one's own append can, as appends come one after the other. A disk may take it in
     pieces: then nothing of another process may stand between them."""
-    rest, end = memoryview(row), None
+    rest = memoryview(row)
+    end: int | None = None
     while rest:
         written = os.write(fd, rest)
         before, end = end, os.lseek(fd, 0, os.SEEK_CUR)
