@@ -1,4 +1,4 @@
-"""The parsers that exist in both languages, on mutated inputs: what Python and TypeScript make differently of them."""
+"""The parsers on mutated inputs: what Python, TypeScript and the plain reader of the tests make differently of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(seed: int, count: int, seconds: float) -> int:
             for one in differences(node, program, Path(scratch), seed, batch):
                 found += 1
                 print(
-                    f"{one.parser} {one.given!r}\n  python     {one.python!r}\n  typescript {one.typescript!r}"
+                    f"{one.parser} {one.given!r}\n  python     {one.python!r}\n  typescript {one.typescript!r}\n  plain      {one.plain!r}"
                 )
             done, seed = done + batch, seed + 1
             print(f"{done:,} inputs, {found} differences, {time.monotonic() - begin:.0f} s", flush=True)

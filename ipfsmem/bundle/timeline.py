@@ -179,7 +179,7 @@ def lines_of(data: bytes) -> Iterator[bytes]:
         end = len(data) if end < 0 else end
         line = data[start:end].strip(b" \t\r")
         start = end + 1
-        if line and not line.isspace():
+        if line:
             yield line
 
 

@@ -28,6 +28,7 @@ from ipfsmem.causal.merge3 import merge_memory
 from ipfsmem.content.cid import decode_cid, parse_cid, public_of_ipns_name
 from ipfsmem.errors import FormatError
 from tests.interop.counterparts import run
+from tests.support.plain import judging as plain
 
 VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
 REFUSED = {"refused": True}
@@ -181,7 +182,7 @@ def _vectors(name: str) -> Rows:
 
 #: What is put into texts at any place: what some parser somewhere takes for an end, a mark, a space or nothing at all.
 BITS = (
-    *"\n\r\t \x00\x07\x1f\x7f\x85\xa0\xad\u2028\u2029\ufeff\ufffe\uffff\u200b\u3000",
+    *"\n\r\t \x00\x07\x0b\x0c\x1c\x1f\x7f\x85\xa0\xad\u2028\u2029\ufeff\ufffe\uffff\u200b\u3000",
     *"-:#\"'[]{},|>?&*!%@`~=<+._/\\0123456789aZ",
     "\r\n", "\n\n", "---", "\n---\n", "\n---\r\n", "...", "+++", ": ", " #", "- ", "''", '\\"', "\\u00e9", "\\ud800", "\\x41", "<<",
     "  ", "metadata:\n", "\n  ", "\n# ", "null", "true", "no", "1e3", "0x1F", "12:30", "2026-01-01", "é", "e\u0301", "İ", "ß", "😀",
@@ -463,16 +464,31 @@ def _as_card(r: Random, text: str) -> str:
 
 
 class Difference(NamedTuple):
-    """An input of which the two implementations make different things."""
+    """An input of which the implementations make different things; `plain` is what the reader of `tests.support.plain` makes."""
 
     parser: str
     given: Any
     python: Any
     typescript: Any
+    plain: Any
+
+
+def _as_json(value: Any) -> Any:
+    return value if value is plain.UNKNOWN else json.loads(json.dumps(value))
+
+
+def plain_differences(seed: int, count: int) -> list[Difference]:
+    """What this package and the plain reader make differently of so many inputs."""
+    found = []
+    for parser, one in inputs(seed, count):
+        read = _as_json(plain.judged(parser, one))
+        if read is not plain.UNKNOWN and read != (python := _as_json(judged(parser, one))):
+            found.append(Difference(parser, one, python, None, read))
+    return found
 
 
 def differences(node: str, program: Path, scratch: Path, seed: int, count: int) -> list[Difference]:
-    """What both implementations make differently of so many inputs; TypeScript judges all of them in one process."""
+    """What the implementations make differently of so many inputs; TypeScript judges all of them in one process."""
     given = list(inputs(seed, count))
     file = scratch / f"inputs-{seed}.jsonl"
     file.write_text("".join(json.dumps(one) + "\n" for one in given), "utf-8")
@@ -480,7 +496,8 @@ def differences(node: str, program: Path, scratch: Path, seed: int, count: int) 
     assert len(lines) == len(given), "not every input was judged"
     found = []
     for (parser, one), line in zip(given, lines, strict=True):
-        python, typescript = json.loads(json.dumps(judged(parser, one))), json.loads(line)
-        if python != typescript:
-            found.append(Difference(parser, one, python, typescript))
+        python, typescript = _as_json(judged(parser, one)), json.loads(line)
+        read = _as_json(plain.judged(parser, one))
+        if python != typescript or read not in (python, plain.UNKNOWN):
+            found.append(Difference(parser, one, python, typescript, read))
     return found

@@ -1,4 +1,4 @@
-"""Python and TypeScript make the same of every input: of headers, keys, CIDs, lines, cards and exports, mutated from a seed.
+"""Python, TypeScript and the plain reader make the same of every input: of headers, keys, CIDs, lines, cards and exports, mutated from a seed.
 
 A difference that is found becomes a vector in `fixtures/vectors`. The long form: `python -m bench.soak parsers`.
 """
