@@ -84,7 +84,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
                         str(edit.found.path),
                         edit.found.data,
                         edit.data,
-                        toml=edit.found.path.suffix == ".toml",
+                        by_line=edit.found.path.suffix in (".toml", ".yaml"),
                         ours=edit.ours,
                     ),
                 )

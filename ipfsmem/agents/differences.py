@@ -25,13 +25,13 @@ _name = re.compile(r"\s*[A-Za-z0-9_.-]+ =(?= )")
 
 
 def difference(
-    name: str, before: bytes | None, after: bytes | None, *, toml: bool, ours: Collection[str]
+    name: str, before: bytes | None, after: bytes | None, *, by_line: bool, ours: Collection[str]
 ) -> str:
-    """The difference of two texts of settings, of which None is no file. `ours`: the plain values that we wrote, as JSON, and
-    lines of TOML. Raises FormatError for what cannot be read."""
+    """The difference of two texts of settings, of which None is no file. `by_line`: they are TOML or YAML. `ours`: the plain values that we wrote, as JSON, and
+    lines of the others. Raises FormatError for what cannot be read."""
     old, new = ((data or b"").decode("utf-8-sig", "replace") for data in (before, after))
     head = (f"--- {_called(name, before)}", f"+++ {_called(name, after)}")
-    if toml:
+    if by_line:
         return "\n".join((*head, *_lines(old.splitlines(), new.splitlines(), ours)))
     shown = _Shown(old, new, ours)
     return "\n".join((*head, *shown.between(read(old) or _NOTHING, read(new) or _NOTHING, ())))
@@ -107,7 +107,7 @@ def _indent(text: str, part: Part) -> str:
 
 
 def _lines(old: list[str], new: list[str], ours: Collection[str]) -> Iterator[str]:
-    """Lines of TOML that go and come."""
+    """Lines of TOML or YAML that go and come."""
     for what, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         for sign, lines, begin, end in (("-", old, i, j), ("+", new, k, m)):
             if what != "equal" and begin < end:

@@ -1,6 +1,6 @@
 """What `connect` writes into the file of a program, as one edit, and taking exactly that out again.
 
-An edit is made of entries of a JSON text and of tables of a TOML text. Everything here is a function of bytes: a file that is not
+An edit is made of entries of a JSON text, tables of a TOML text, and entries of a YAML text. Everything here is a function of bytes: a file that is not
 there is None. Which file, and when it is written, is `connecting.py`'s.
 """
 
@@ -12,9 +12,10 @@ from typing import Any
 
 import msgspec
 
-from ipfsmem.agents import block_edits, json_edits
+from ipfsmem.agents import block_edits, json_edits, yaml_edits
 from ipfsmem.agents.block_edits import Block
 from ipfsmem.agents.json_edits import APPEND, Added
+from ipfsmem.agents.yaml_edits import Inserted, YamlEntry
 from ipfsmem.errors import FormatError
 
 _MARK = "\ufeff"
@@ -39,14 +40,15 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     program_keys: tuple[str, ...] = ()
 
 
-Wanted = Entry | Table
+Wanted = Entry | Table | YamlEntry
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was added by one edit: one of the two. `mark`: as in Entry."""
+    """What was added by one edit: one of the three. `mark`: as in Entry."""
 
     entry: Added | None = None
     block: Block | None = None
+    inserted: Inserted | None = None
     mark: str = ""
 
 
@@ -65,7 +67,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 def way_of(wanted: Wanted) -> tuple[str, ...]:
     """The names that lead to it."""
-    return wanted.path if isinstance(wanted, Entry) else wanted.table
+    return wanted.table if isinstance(wanted, Table) else wanted.path
 
 
 def standing(data: bytes | None, wanted: Sequence[Wanted], program: str) -> Iterator[Standing]:
@@ -74,6 +76,8 @@ def standing(data: bytes | None, wanted: Sequence[Wanted], program: str) -> Iter
     for one in wanted:
         if isinstance(one, Table):
             yield from _standing_block(text, one, program)
+        elif isinstance(one, YamlEntry):
+            yield from _standing_yaml(text, one)
         elif one.path[-1] == APPEND:
             items = _items(text, one.path)
             for way in _ways(items, one.mark):
@@ -98,6 +102,9 @@ def apply(
         elif isinstance(one, Table):
             text, block = block_edits.add(text, one.body, program, one.table, one.program_keys)
             done.append(Done(block=block))
+        elif isinstance(one, YamlEntry):
+            text, inserted = yaml_edits.add(text, one)
+            done.append(Done(inserted=inserted))
         else:
             text, entry = json_edits.add(text, one.path, one.value)
             done.append(Done(entry=entry, mark=one.mark))
@@ -111,6 +118,8 @@ def undo(data: bytes, done: Sequence[Done], *, edited: bool = False) -> bytes:
     for one in reversed(done):
         if one.block is not None:
             text = block_edits.remove(text, one.block)
+        elif one.inserted is not None:
+            text = yaml_edits.remove(text, one.inserted)
         elif one.entry is not None:
             left = json_edits.remove(text, one.entry)
             if one.entry.path[-1] == APPEND and (left == text or edited):
@@ -136,6 +145,10 @@ def changed_since(data: bytes, done: Sequence[Done]) -> Iterator[str]:
             held = _own_part(text, one.block)
             if held is not None and held != _own_part(one.block.body, one.block):
                 yield _name(one)
+        elif one.inserted is not None:
+            value = yaml_edits.find(text, one.inserted.entry)
+            if value is not msgspec.UNSET and not _is_same(value, one.inserted.entry):
+                yield _name(one)
 
 
 def stands(data: bytes, done: Sequence[Done], wanted: Sequence[Wanted]) -> bool:
@@ -156,6 +169,8 @@ def wanted_again(done: Sequence[Done]) -> tuple[Wanted, ...]:
         elif one.block is not None:
             block = one.block
             found.append(Table(table=block.table, body=block.body, program_keys=block.program_keys))
+        elif one.inserted is not None:
+            found.append(one.inserted.entry)
     return tuple(found)
 
 
@@ -164,6 +179,9 @@ def with_additions_of_program(data: bytes, wanted: Sequence[Wanted]) -> tuple[Wa
     _, text = _text(data)
     found: list[Wanted] = []
     for one in wanted:
+        if isinstance(one, YamlEntry):
+            found.append(_with_additions(text, one))
+            continue
         held = block_edits.table_in(text, one.table) if isinstance(one, Table) else None
         if isinstance(one, Table) and isinstance(held, dict):
             theirs = {key: held[key] for key in one.program_keys if key in held}
@@ -185,7 +203,7 @@ def missing(data: bytes | None, done: Sequence[Done]) -> list[str]:
 
 
 def written(done: Sequence[Done], seed: str = "") -> Iterator[str]:
-    """The plain values that we wrote, as JSON, and lines of TOML."""
+    """The plain values that we wrote, as JSON, and lines of TOML and YAML."""
     left: list[Any] = [one.entry.value for one in done if one.entry is not None]
     left.append(json_edits.find(seed, ()))
     while left:
@@ -199,6 +217,8 @@ def written(done: Sequence[Done], seed: str = "") -> Iterator[str]:
     for one in done:
         if one.block is not None:
             yield from block_edits.whole(one.block).splitlines()
+        elif one.inserted is not None:
+            yield from one.inserted.written.splitlines()
 
 
 def is_empty(data: bytes, seed: str) -> bool:
@@ -222,7 +242,7 @@ def _name(one: Done) -> str:
         return ".".join(step for step in one.entry.path if step != APPEND)
     if one.block is not None:
         return ".".join(one.block.table)
-    return ""
+    return "" if one.inserted is None else ".".join(one.inserted.entry.path)
 
 
 def _known(one: Entry) -> Done:
@@ -304,3 +324,27 @@ def _standing_block(text: str, wanted: Table, program: str) -> Iterator[Standing
             program_keys=wanted.program_keys,
         )
         yield Standing(wanted, Done(block=block), held == _own_part(wanted.body, wanted))
+
+
+def _is_same(value: Any, wanted: YamlEntry) -> bool:
+    """Whether an entry says what is wanted, what the program writes itself aside."""
+    told, ours = (
+        {key: each for key, each in one.items() if key not in wanted.program_keys}
+        for one in (value if isinstance(value, dict) else {}, wanted.value)
+    )
+    return bool(told == ours)
+
+
+def _standing_yaml(text: str, wanted: YamlEntry) -> Iterator[Standing]:
+    value = yaml_edits.find(text, wanted)
+    if value is not msgspec.UNSET:
+        done = Done(inserted=Inserted(entry=wanted, written="", made=False))
+        yield Standing(wanted, done, _is_same(value, wanted))
+
+
+def _with_additions(text: str, wanted: YamlEntry) -> YamlEntry:
+    held = yaml_edits.find(text, wanted)
+    if not isinstance(held, dict):
+        return wanted
+    theirs = {key: held[key] for key in wanted.program_keys if key in held}
+    return msgspec.structs.replace(wanted, value={**wanted.value, **theirs})

@@ -23,6 +23,8 @@ from tests.support.stand_in_model import Script, StandInModel
 
 #: Seconds for one run of a program; they take three to ten.
 PATIENCE = 120
+#: Stands in a program's settings for the address of its model.
+_MODEL: Final = "MODEL"
 
 
 class Machine:
@@ -57,7 +59,7 @@ class Machine:
         for name, text in program.settings.items():
             path = self.home / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, "utf-8")
+            path.write_text(text.replace(_MODEL, self.model.url), "utf-8")
 
     def files(self, program: RealProgram) -> dict[str, bytes]:
         """The files of its settings as they are now."""
@@ -210,6 +212,10 @@ def _cline(machine: Machine, prompt: str) -> tuple[list[str], dict[str, str]]:
     return ["-P", "openai-compatible", "-m", "stand-in", "--json", prompt], {}
 
 
+def _continue(machine: Machine, prompt: str) -> tuple[list[str], dict[str, str]]:
+    return ["-p", prompt, "--auto"], {"CONTINUE_TELEMETRY_ENABLED": "0"}
+
+
 _CLAUDE_FILES: Final = {
     ".claude.json": '{"numStartups": 3, "mcpServers": {"mine": {"command": "true", "args": []}}}\n',
     ".claude/settings.json": '{\n  "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}\n}\n',
@@ -223,6 +229,18 @@ _GEMINI_FILES: Final = {
         }
     )
 }
+_CONTINUE_FILE: Final = f"""# mine
+name: Mine
+version: 1.0.0
+schema: v1
+models:
+  - name: stand-in
+    provider: openai
+    model: stand-in
+    apiKey: none
+    apiBase: {_MODEL}/v1
+mcpServers: []  # none yet
+"""
 #: Those that are played, by a name for the test.
 REAL_PROGRAMS: Final = {
     "claude-code": RealProgram("claude-code", "claude-code", "claude", _claude_code, _CLAUDE_FILES),
@@ -246,6 +264,9 @@ REAL_PROGRAMS: Final = {
     "cline": RealProgram(
         "cline", "@cline/cli-linux-x64", "bin/cline", _cline,
         {".cline/data/settings/cline_mcp_settings.json": '{"mcpServers": {}}\n'}, takes_context=False,
+    ),
+    "continue": RealProgram(
+        "continue", "@continuedev/cli", "dist/cn.js", _continue, {".continue/config.yaml": _CONTINUE_FILE}, takes_context=False
     ),
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ from ipfsmem.agents.programs import (
     copilot,
     cursor,
     gemini,
+    goose,
     opencode,
     qwen,
     vscode,
@@ -42,6 +43,7 @@ PROGRAMS: Final[dict[str, Program]] = {
         claude_desktop,
         windsurf,
         continue_dev,
+        goose,
     )
 }
 

@@ -1,4 +1,4 @@
-"""Continue (editor extensions and command line): a file of our own among its blocks of servers."""
+"""Continue (editor extensions and command line): servers in `config.yaml`, else a file of our own that its extensions read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 from ipfsmem.agents.command_line import Launch
 from ipfsmem.agents.edits import Entry
 from ipfsmem.agents.programs.program import NAME, ConfigFile, Program, Surroundings, stdio
+from ipfsmem.agents.yaml_edits import YamlEntry
 
 
 def _folder(around: Surroundings) -> Path:
@@ -15,6 +16,12 @@ def _folder(around: Surroundings) -> Path:
 
 
 def _files(around: Surroundings, launch: Launch) -> tuple[ConfigFile, ...]:
+    settings = _folder(around) / "config.yaml"
+    if (
+        settings.exists()
+    ):  # its command line reads nothing else; a new one would take the place of its defaults
+        listed = YamlEntry(path=("mcpServers", NAME), value={"name": NAME, **stdio(launch)}, listed=True)
+        return (ConfigFile(path=settings, wanted=(listed,)),)
     server = Entry(path=("mcpServers", NAME), value=stdio(launch))
     return (ConfigFile(path=_folder(around) / "mcpServers" / f"{NAME}.json", wanted=(server,)),)
 

@@ -120,9 +120,8 @@ def test_what_was_added_meanwhile_by_the_program_stays(name: str, machine: Machi
     machine.connect(name)
     for path in machine.files(name):
         text = path.read_text("utf-8")
-        path.write_text(
-            f"{text}\n[later]\nx = 1\n" if path.suffix == ".toml" else text.replace("{", '{"later": 1,', 1)
-        )
+        later = {".toml": f"{text}\n[later]\nx = 1\n", ".yaml": f"{text}later: 1\n"}
+        path.write_text(later.get(path.suffix) or text.replace("{", '{"later": 1,', 1))
     machine.disconnect(name)
     for path in machine.files(name):
         left = path.read_text("utf-8")

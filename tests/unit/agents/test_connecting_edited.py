@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ipfsmem.agents import config_files, connections
 from ipfsmem.agents.command_line import Launch
@@ -59,6 +60,8 @@ def test_connect_again_after_program_wrote_changes_no_byte(name: str, machine: M
             path.write_text(json.dumps(said | {"later": {"a": [1]}}, indent=4))
         elif path.suffix == ".toml":
             path.write_text(path.read_text() + '\n[later]\na = "b"\n')
+        else:
+            path.write_text(yaml.dump(yaml.safe_load(path.read_text()) | {"later": {"a": [1]}}))
     before = machine.picture()
     answer = machine.connect(name)
     assert machine.picture() == before

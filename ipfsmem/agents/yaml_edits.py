@@ -1,0 +1,328 @@
+"""An entry in a mapping or a list at the top of a YAML text, and taking exactly that out again; every other byte stays as it is.
+
+Lines are added and removed, never written anew by a library. The text is parsed before and after: the two differ by the entry and by
+nothing else, or the edit is refused. Pure functions.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from ipfsmem.agents.json_edits import newline
+from ipfsmem.errors import FormatError
+
+if TYPE_CHECKING:
+    from yaml.events import Event
+
+#: Not printable in YAML, or a line end there that JSON leaves as it is.
+_escaped = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+
+
+class YamlEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry that a mapping or a list of a YAML file is to have."""
+
+    #: The name of the mapping or the list, and that of the entry.
+    path: tuple[str, str]
+    value: dict[str, Any]
+    #: Names in it that the program writes itself.
+    program_keys: tuple[str, ...] = ()
+    #: Whether it is an item of a list, known by its `name`.
+    listed: bool = False
+
+
+class Inserted(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry that was added: enough to find it again in a text that has changed since."""
+
+    entry: YamlEntry
+    #: The characters that were added.
+    written: str
+    #: Whether the mapping or the list was added with it.
+    made: bool
+
+
+def find(text: str, wanted: YamlEntry) -> Any:
+    """The value of an entry, UNSET where there is none. Raises FormatError for what is not one mapping of YAML."""
+    return _Read(text, wanted).value()
+
+
+def add(text: str, wanted: YamlEntry) -> tuple[str, Inserted]:
+    """The text with an entry that is not there yet. Raises FormatError where the text cannot be edited safely."""
+    read = _Read(text, wanted)
+    at, written = _insertion(read, wanted)
+    edited = text[:at] + written + text[at:]
+    try:
+        after = _Read(edited, wanted)
+    except FormatError as error:
+        raise FormatError(f"with the entry it could not be read any more: {error}") from None
+    if after.value() != wanted.value or after.around() != read.around():
+        raise FormatError("the edit would change more than one entry")
+    return edited, Inserted(entry=wanted, written=written, made=read.parent is None)
+
+
+def remove(text: str, done: Inserted) -> str:
+    """The text without that entry, whatever else was changed since; the same text where it is gone. Raises FormatError."""
+    read = _Read(text, done.entry)
+    if read.entry is None:
+        return text
+    prune = done.made and len(read.children) == 1
+    for edited in _removals(text, done, read, prune):
+        try:
+            after = _Read(edited, done.entry)
+        except FormatError:
+            continue
+        if after.entry is None and after.around() == read.around() and not (prune and after.parent):
+            return edited
+    raise FormatError(f"{'.'.join(done.entry.path)} cannot be taken out without a change to something else")
+
+
+def _block(wanted: YamlEntry, indent: str, step: str) -> list[str]:
+    """An entry in block style."""
+    lines = [f"{key}: {_flow(each)}" for key, each in wanted.value.items()]
+    if wanted.listed:
+        return [f"{indent}{'  ' if place else '- '}{line}" for place, line in enumerate(lines)]
+    return [f"{indent}{wanted.path[1]}:", *(f"{indent}{step}{line}" for line in lines)]
+
+
+def _flow(value: Any) -> str:
+    """A value on one line: JSON, which YAML reads alike."""
+    return _escaped.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+
+
+class _Pair(NamedTuple):
+    """Where a key, its value, and what follows begin among the events."""
+
+    key: int
+    value: int
+    end: int
+
+
+class _Read:
+    """A YAML text as events, and where the mapping and the entry of a path stand in it."""
+
+    def __init__(self, text: str, wanted: YamlEntry) -> None:
+        import yaml  # only here: starting up is not free
+
+        self.text, self.wanted, self._yaml = text, wanted, yaml
+        try:
+            self.events: list[Event] = list(yaml.parse(text, Loader=yaml.SafeLoader))
+        except (yaml.YAMLError, UnicodeError, ValueError, RecursionError) as error:
+            raise FormatError(f"not YAML: {' '.join(str(error).split())[:200]}") from None
+        if sum(isinstance(one, yaml.DocumentStartEvent) for one in self.events) > 1:
+            raise FormatError("it holds more than one YAML document")
+        #: The mapping at the top, None in an empty text.
+        self.root = self._root()
+        self.pairs = [] if self.root is None else [*self._pairs(self.root)]
+        self.parent = self._named(self.pairs, wanted.path[0])
+        self.children = self._children()
+        self.entry = self._named(self.children, wanted.path[1], listed=wanted.listed)
+
+    def value(self) -> Any:
+        """What the entry says, UNSET where there is none."""
+        if self.entry is None:
+            return msgspec.UNSET
+        yaml = self._yaml
+        own = self.events[self.entry.value : self.entry.end]
+        whole = [
+            yaml.StreamStartEvent(),
+            yaml.DocumentStartEvent(),
+            *own,
+            yaml.DocumentEndEvent(),
+            yaml.StreamEndEvent(),
+        ]
+        try:
+            return yaml.safe_load(yaml.emit(whole))
+        except (yaml.YAMLError, ValueError, RecursionError):
+            raise FormatError(
+                f"{'.'.join(self.wanted.path)} has a form of YAML that is not read here"
+            ) from None
+
+    def around(self) -> tuple[Any, ...]:
+        """All that the text says beside the entry, a mapping that is not there being one without an entry."""
+        outside = tuple(self._said(pair.key, pair.end) for pair in self.pairs if pair != self.parent)
+        own = None if self.parent is None else self.events[self.parent.value]
+        head = (getattr(own, "anchor", None), getattr(own, "tag", None))
+        return (
+            outside,
+            head,
+            tuple(self._said(one.key, one.end) for one in self.children if one != self.entry),
+        )
+
+    def _root(self) -> int | None:
+        yaml = self._yaml
+        at = next((i for i, one in enumerate(self.events) if isinstance(one, yaml.NodeEvent)), None)
+        if at is None or self._is_null(at, ""):
+            return None
+        if not isinstance(self.events[at], yaml.MappingStartEvent):
+            raise FormatError("it is not a mapping of YAML")
+        return at
+
+    def _children(self) -> list[_Pair]:
+        if self.parent is None or self._is_null(self.parent.value, "", "~", "null"):
+            return []
+        start = "SequenceStartEvent" if self.wanted.listed else "MappingStartEvent"
+        if type(self.events[self.parent.value]).__name__ != start:
+            kind = "list" if self.wanted.listed else "mapping"
+            raise FormatError(f"{self.wanted.path[0]} is not a {kind} of YAML")
+        return [*self._pairs(self.parent.value)]
+
+    def _is_null(self, at: int, *words: str) -> bool:
+        one = self.events[at]
+        return (
+            isinstance(one, self._yaml.ScalarEvent)
+            and one.implicit[0]
+            and one.style is None
+            and one.anchor is None
+            and one.value in words
+        )
+
+    def _pairs(self, at: int) -> Iterator[_Pair]:
+        """The pairs of a mapping, or the items of a list."""
+        has_keys = isinstance(self.events[at], self._yaml.MappingStartEvent)
+        at += 1
+        while not isinstance(self.events[at], self._yaml.CollectionEndEvent):
+            value = self._behind(at) if has_keys else at
+            end = self._behind(value)
+            yield _Pair(at, value, end)
+            at = end
+
+    def _behind(self, at: int) -> int:
+        """Where the node that begins at an event has ended."""
+        depth = 0
+        while True:
+            one = self.events[at]
+            depth += isinstance(one, self._yaml.CollectionStartEvent)
+            depth -= isinstance(one, self._yaml.CollectionEndEvent)
+            at += 1
+            if depth == 0:
+                return at
+
+    def _named(self, pairs: Sequence[_Pair], name: str, *, listed: bool = False) -> _Pair | None:
+        found = [pair for pair in pairs if (self._name_of(pair) if listed else self._word(pair.key)) == name]
+        if len(found) > 1:
+            raise FormatError(f"{name} stands there twice")
+        return found[0] if found else None
+
+    def _word(self, event: int) -> Any:
+        """What a scalar says."""
+        return getattr(self.events[event], "value", None)
+
+    def _name_of(self, item: _Pair) -> Any:
+        """The `name` of an item of a list."""
+        if not isinstance(self.events[item.value], self._yaml.MappingStartEvent):
+            return None
+        names = (self._word(pair.value) for pair in self._pairs(item.value) if self._word(pair.key) == "name")
+        return next(names, None)
+
+    def _said(self, begin: int, end: int) -> tuple[Any, ...]:
+        """Events as values that can be compared: what they say, not how they are laid out."""
+        return tuple(
+            (
+                type(one).__name__,
+                getattr(one, "anchor", None),
+                getattr(one, "tag", None),
+                getattr(one, "value", None),
+                getattr(one, "style", None),
+            )
+            for one in self.events[begin:end]
+        )
+
+    def start(self, event: int) -> int:
+        """The first character of an event."""
+        return _index(self.events[event].start_mark)
+
+    def end(self, event: int) -> int:
+        """Behind the last character of an event."""
+        return _index(self.events[event].end_mark)
+
+    def begin(self, pair: _Pair) -> int:
+        """The first character of an entry: its key, or the dash before it."""
+        start = self.start(pair.key)
+        if not self.wanted.listed or pair not in self.children or self.is_flow(self._parent()):
+            return start
+        return self.text.rfind("-", 0, start)
+
+    def column(self, pair: _Pair) -> int:
+        """How far an entry is indented."""
+        begin = self.begin(pair)
+        return begin - (self.text.rfind("\n", 0, begin) + 1)
+
+    def _parent(self) -> int:
+        assert self.parent is not None
+        return self.parent.value
+
+    def is_flow(self, event: int) -> bool:
+        """Whether a mapping or a list stands in braces or brackets."""
+        return bool(getattr(self.events[event], "flow_style", False))
+
+    def last(self, pair: _Pair) -> int:
+        """Behind the last character of a value; the end of a block is that of its last part."""
+        at = pair.end - 1
+        while isinstance(self.events[at], self._yaml.CollectionEndEvent) and self.end(at) == self.start(at):
+            at -= 1
+        if self.is_flow(at):  # braces that hold nothing are two events
+            return self.end(at + 1)
+        return self.end(at)
+
+
+def _index(mark: Any) -> int:
+    """Where a mark of the parser stands in the text."""
+    return int(mark.index)
+
+
+def _insertion(read: _Read, wanted: YamlEntry) -> tuple[int, str]:
+    """Where the entry goes in, and its characters."""
+    text, pair, end = read.text, read.parent, newline(read.text)
+    parent, name = wanted.path
+    entry = _flow(wanted.value) if wanted.listed else f"{json.dumps(name)}: {_flow(wanted.value)}"
+    if pair is not None and read.is_flow(pair.value):
+        return read.end(pair.value), entry + (", " if read.children else "")
+    if pair is None and read.root is not None and read.is_flow(read.root):
+        entry = f"[{entry}]" if wanted.listed else f"{{{entry}}}"
+        return read.end(read.root), f"{json.dumps(parent)}: {entry}" + (", " if read.pairs else "")
+    if pair is None:
+        column = read.column(read.pairs[0]) if read.pairs else 0
+        lead = "" if not text or text.endswith("\n") else end
+        lines = [f"{' ' * column}{parent}:", *_block(wanted, " " * (column + 2), "  ")]
+        return len(text), lead + "".join(line + end for line in lines)
+    own = read.column(pair)
+    inner = read.column(read.children[0]) if read.children else own + 2
+    at = text.find("\n", read.end(pair.key)) + 1
+    lead = "" if at else end
+    lines = _block(wanted, " " * inner, " " * max(inner - own, 1))
+    return at or len(text), lead + "".join(line + end for line in lines)
+
+
+def _removals(text: str, done: Inserted, read: _Read, prune: bool) -> Iterator[str]:
+    """The text without the entry, in the ways that there are: as it was written, then by where it stands now."""
+    end = newline(text)
+    written = done.written.replace("\r\n", "\n").replace("\n", end)
+    for one in (written, written.removesuffix(end)):  # an editor may have taken the last line end
+        if one and text.count(one) == 1:
+            yield text.replace(one, "")
+    entry, parent = read.entry, read.parent
+    assert entry is not None and parent is not None
+    if any(getattr(one, "anchor", None) for one in read.events[entry.key : entry.end]):
+        return
+    pair, others = (parent, read.pairs) if prune else (entry, read.children)
+    begin, stop = read.begin(pair), read.last(pair)
+    container = read.root if prune else parent.value
+    if container is not None and read.is_flow(container):
+        place = others.index(pair)
+        if place + 1 < len(others):
+            stop = read.start(others[place + 1].key)
+        elif place:
+            begin = read.last(others[place - 1])
+        yield text[:begin] + text[stop:]
+        return
+    if not prune and len(others) == 1:
+        indent = "" if read.column(pair) else " "  # at the margin an empty list would be a key
+        yield f"{text[:begin]}{indent}{'[]' if done.entry.listed else '{}'}{text[stop:]}"
+        return
+    begin = text.rfind("\n", 0, begin) + 1
+    ended = text.find("\n", max(stop - 1, begin))
+    yield text[:begin] + (text[ended + 1 :] if ended >= 0 else "")
