@@ -13,6 +13,7 @@ specific class with a message that says what happened and to what. Nothing here 
      │  ├ LockedError
      │  └ ChangedError
      ├ IncompleteError             done, or to be done, with a part only
+     ├ DeclinedError               a person answered a question with no
      ├ FormatError                 bytes that are not what they should be
      │  ├ LimitError
      │  ├ KeyNameError
@@ -116,6 +117,12 @@ class IncompleteError(IpfsmemError):
 
     exit_code = 7
     hint = "Agree to that with --partial (in Python: partial=True), and replace a file that was written with --overwrite; or put it right first: ipfsmem conflicts, ipfsmem sync."
+
+
+class DeclinedError(IpfsmemError):
+    """A person answered the question with no, so nothing was changed"""
+
+    exit_code = 8
 
 
 class FormatError(IpfsmemError):

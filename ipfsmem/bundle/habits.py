@@ -1,4 +1,4 @@
-"""What makes a memory easy to find and safe to keep, looked for in one that was just written. Advice, and no rule: nothing is refused."""
+"""Advice on a memory that was just written: likely secrets, and habits that make it hard to find. Nothing is refused."""
 
 from __future__ import annotations
 
@@ -8,35 +8,37 @@ from typing import Final
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.bundle.secrets import find_secrets
 
-#: Characters of a description that says something, and of a text that is still about one subject.
+#: Minimum length of a useful description, and maximum length of a text about one subject, in characters.
 SHORTEST: Final = 12
 LONGEST: Final = 12_000
+#: Advice that people get once per vault, since many of them write no descriptions on purpose.
+WEAK_DESCRIPTION: Final = (
+    "The description is missing or too short: add one sentence that says when this memory is useful."
+)
 _DATE: Final = re.compile(
     r"(?<!\d)(?:19|20)\d\d[-_]?(?:0[1-9]|1[0-2])(?:[-_]?(?:0[1-9]|[12]\d|3[01]))?(?!\d)"
 )
 
 
 def secret_in(text: str) -> list[str]:
-    """The one sentence on what looks like a secret in a text; none where nothing does."""
+    """One sentence that names the kinds of likely secrets in a text; empty without one."""
     secrets = find_secrets(text)
     if not secrets:
         return []
     kinds = ", ".join(dict.fromkeys(one.kind for one in secrets))
-    return [f"It looks as if a secret stood in it ({kinds}): take it out; a memory is no place for one."]
+    return [f"The text appears to contain a secret ({kinds}): remove the secret."]
 
 
 def shortcomings(key: str, file: MemoryFile) -> list[str]:
-    """What could be better about a memory, a sentence each, in the order of what matters most."""
+    """Advice on a memory, one sentence each, the most important first."""
     found = secret_in("\n".join((file.name, file.description, file.body)))
     said = " ".join(file.description.split())
     if len(said) < SHORTEST or said.casefold() in (file.name.casefold(), key):
-        found.append(
-            "Its description does not say when it is of use: give one sentence, by which it is found."
-        )
+        found.append(WEAK_DESCRIPTION)
     if _DATE.search(key):
         found.append(
-            "Its key has a date: name the subject, and say in the text when, so that the next text takes its place."
+            "The key contains a date: name the subject in the key and the day in the text, so that the next text replaces this one."
         )
     if len(file.body) > LONGEST:
-        found.append("It is long: one subject a memory, further ones in memories of their own.")
+        found.append("The text is long: write one subject per memory.")
     return found

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli import secret_input
+from ipfsmem.cli.consent import confirm
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import not_empty
@@ -83,7 +84,7 @@ def _ask(preview: FolderPreview) -> None:
     in a git repository."""
     if secret_input.can_ask():
         click.echo("\n".join(_told(preview)), err=True)
-        click.confirm("Attach it?", default=not preview.repository, abort=True, err=True)
+        confirm("Attach this folder?", "not attached", default=not preview.repository)
     elif preview.repository:
         typed = shlex.quote(preview.path) + (
             f" --scope {shlex.quote(preview.scope)}" if preview.scope else ""

@@ -31,6 +31,7 @@ def command(
     makes a copy.
     """
     from ipfsmem.cli import secret_input
+    from ipfsmem.cli.consent import confirm
 
     if memories_only and sessions_only:
         raise UsageError("--memories-only and --sessions-only leave nothing to clear: give one of both")
@@ -43,7 +44,7 @@ def command(
             where = f"of the scope {context.scope}, " if context.scope else ""
             if not secret_input.can_ask():
                 raise UsageError(f"this forgets {what}, {where}on every device", hint="Say so: --yes")
-            click.confirm(f"Forget {what}, {where}on every device?", abort=True, err=True)
+            confirm(f"Forget {what}, {where}on every device?", "not forgotten")
         left = _forget(memory, texts, sessions, reason)
         told = when_others_learn(memory.mode)
     if context.json:

@@ -1,4 +1,4 @@
-"""A person's consent before a plain memory becomes public: the options that give it, and the question on a terminal."""
+"""Questions that a person answers on a terminal before a command deletes, connects, attaches or publishes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli import secret_input
+from ipfsmem.errors import DeclinedError
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
+
+
+def confirm(question: str, declined: str, *, default: bool = False) -> None:
+    """Ask a yes-or-no question. Raises DeclinedError with the message `declined` when the answer is no."""
+    if not click.confirm(question, default=default, err=True):
+        raise DeclinedError(f"{declined}; nothing was changed")
 
 
 def public_options(function: Callable[..., None]) -> Callable[..., None]:

@@ -241,6 +241,7 @@ def _say_connected(plans: list[Plan], failed: list[ProjectLeft]) -> None:
 
 def _agree(plans: list[Plan], yes: bool) -> None:
     from ipfsmem.cli import secret_input
+    from ipfsmem.cli.consent import confirm
 
     if yes:
         return
@@ -248,9 +249,7 @@ def _agree(plans: list[Plan], yes: bool) -> None:
     if not secret_input.can_ask():
         named = "".join(f", in {plan.folder}, which {plan.named_in} names" for plan in plans if plan.named_in)
         raise UsageError(f"this connects {count(wanted, 'project')}{named}", hint="Say so: --yes")
-    click.confirm(
-        f"Connect {'these' if wanted > 1 else 'this'} {count(wanted, 'project')}?", abort=True, err=True
-    )
+    confirm(f"Connect {'these' if wanted > 1 else 'this'} {count(wanted, 'project')}?", "not connected")
 
 
 def _carry_out(memory: Memory, plans: list[Plan]) -> list[ProjectLeft]:

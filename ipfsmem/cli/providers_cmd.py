@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.consent import agrees_to_publish, public_options
+from ipfsmem.cli.consent import agrees_to_publish, confirm, public_options
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands, retention_options
@@ -256,10 +256,8 @@ def follow_command(
         else:
             if move is not None and not yes and not context.json and secret_input.can_ask():
                 click.echo(f"Moved on {move.at[:10]} by {clean(move.by)}: to {clean(move.to)}.", err=True)
-                if not click.confirm(
-                    f"Publish at {clean(spec or move.to)} from now on?", default=True, err=True
-                ):
-                    raise click.Abort
+                question = f"Publish at {clean(spec or move.to)} from now on?"
+                confirm(question, "not moved", default=True)
             public_ok = agrees_to_publish(memory, yes_public)
             with Meter(silent=context.json) as meter:
                 report = asyncio.run(

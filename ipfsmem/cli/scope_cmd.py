@@ -163,6 +163,7 @@ def forget_command(context: CommandContext, name: str, reason: str, yes: bool) -
     as long as one with them is kept.
     """
     from ipfsmem.cli import secret_input
+    from ipfsmem.cli.consent import confirm
 
     check_scope(name)
     with context.memory() as memory:
@@ -175,7 +176,7 @@ def forget_command(context: CommandContext, name: str, reason: str, yes: bool) -
                 raise UsageError(
                     f"this forgets the scope {name} with {what}, on every device", hint="Say so: --yes"
                 )
-            click.confirm(f"Forget the scope {name} with {what}, on every device?", abort=True, err=True)
+            confirm(f"Forget the scope {name} with {what}, on every device?", "not forgotten")
         gone = memory.scopes.forget(name, reason=reason)
         told = when_others_learn(memory.mode)
     if context.json:

@@ -266,6 +266,7 @@ def status_command(context: CommandContext) -> None:
 def delete_command(context: CommandContext, name: str, reason: str, yes: bool) -> None:
     """Forget SESSION with every message, on every device. What another device adds meanwhile begins it anew."""
     from ipfsmem.cli import secret_input
+    from ipfsmem.cli.consent import confirm
 
     with context.memory() as memory:
         seen = memory.sessions.seen(name)
@@ -277,7 +278,7 @@ def delete_command(context: CommandContext, name: str, reason: str, yes: bool) -
         if not yes:
             if not secret_input.can_ask():
                 raise UsageError(f"this forgets {what}", hint="Say so: --yes")
-            click.confirm(f"Forget {what}?", abort=True, err=True)
+            confirm(f"Forget {what}?", "not forgotten")
         memory.sessions.forget(name, reason=reason, seen=seen)
         told = when_others_learn(memory.mode)
     if context.json:

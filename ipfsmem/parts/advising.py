@@ -1,37 +1,62 @@
-"""Says what could be better about what was just written: what looks like a secret, and habits by which a memory is hard to find.
+"""Advice on a text that was just written: likely secrets, and habits that make a memory hard to find.
 
-It is advice, and nothing is refused. Each interface that collects it tells it in its own way (`noting.collecting`); in Python it is a warning of
-the class `WritingAdvice`.
+Interfaces collect it with `noting.collecting`; in Python it is a warning of the class `WritingAdvice`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from ipfsmem.bundle.habits import secret_in, shortcomings
+from ipfsmem.bundle.habits import WEAK_DESCRIPTION, secret_in, shortcomings
+from ipfsmem.device.replica import Replica
+from ipfsmem.errors import IpfsmemError
 from ipfsmem.memories.readings import Reading
 
-#: Characters of the texts of one call that are looked through.
+#: Characters of the texts of one call that are scanned.
 _MOST: Final = 1_000_000
+#: The name of the advice on descriptions among the notices that were shown.
+_DESCRIPTION_SHOWN: Final = "advice: description"
 
 
 class WritingAdvice(UserWarning):
-    """What could be better about a text that was written."""
+    """Advice on a text that was written."""
 
 
-def advise(collected: list[str] | None, method: str, result: Any, given: Iterable[Any]) -> None:
-    """Say what could be better about a call that wrote something, where it is collected, else as a warning."""
+def advise(
+    replica: Replica,
+    collected: list[str] | None,
+    method: str,
+    result: Any,
+    given: Iterable[Any],
+    *,
+    repeats: bool,
+) -> None:
+    """Collect the advice on a call that wrote something, or warn of it. `repeats`: the reader is a model or a program that
+    sees one answer at a time, not a person who needs the advice on descriptions once per vault and device."""
     if method == "write" and isinstance(result, Reading):
         said = shortcomings(result.key, result.readable) if result.own else []
     else:
         said = secret_in("\n".join(texts_in(given))[:_MOST])
+    if not repeats and WEAK_DESCRIPTION in said and not _is_first(replica):
+        said.remove(WEAK_DESCRIPTION)
     if collected is not None:
         collected += [one for one in said if one not in collected]
     elif said:
         warnings.warn(" ".join(said), WritingAdvice, stacklevel=_outside())
+
+
+def _is_first(replica: Replica) -> bool:
+    """Whether nobody was advised on a description here before; from now on somebody was."""
+    with contextlib.suppress(IpfsmemError):  # the text is written; advice must not fail that call
+        if _DESCRIPTION_SHOWN in replica.notices_shown():
+            return False
+        with replica.transaction():
+            replica.note_shown(_DESCRIPTION_SHOWN)
+    return True
 
 
 def texts_in(values: Any, depth: int = 0) -> Iterator[str]:

@@ -183,7 +183,7 @@ def noting(
 
 @contextlib.contextmanager
 def collecting() -> Iterator[list[str]]:
-    """What could be better about all that is written inside, a sentence each (`advising`)."""
+    """The advice on all writes inside, one sentence each (`advising`)."""
     found: list[str] = []
     token = _COLLECTED.set(found)
     try:
@@ -192,15 +192,16 @@ def collecting() -> Iterator[list[str]]:
         _COLLECTED.reset(token)
 
 
-def advise_on(word: str, method: str, result: Any, given: tuple[Any, ...]) -> None:
-    """Say what could be better about a call that wrote something, to whoever collects it, else to a program that uses the library;
-    once, for the outer one of calls within calls."""
+def advise_on(part: Any, word: str, method: str, result: Any, given: tuple[Any, ...]) -> None:
+    """Give advice on a call that wrote something to the interface that collects it, else to the program that uses the library; for the
+    outer one of nested calls only."""
     collected = _COLLECTED.get()
     if word not in _WRITES or _INSIDE.get() or (collected is None and acting().face != _LIBRARY.face):
         return
     from ipfsmem.parts.advising import advise  # few calls write
 
-    advise(collected, method, result, given)
+    repeats = acting().face not in (_LIBRARY.face, "cli")
+    advise(part._open.replica, collected, method, result, given, repeats=repeats)
 
 
 async def unnoted(work: Awaitable[T]) -> T:

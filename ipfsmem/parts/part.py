@@ -134,7 +134,7 @@ def _refusing(
                 return method(self, *given, **named)
             with noting(self, word, given, [one.name for one in in_order], named):
                 result = method(self, *given, **named)
-            advise_on(word, method.__name__, result, (*given, *named.values()))
+            advise_on(self, word, method.__name__, result, (*given, *named.values()))
             return result
 
     async def noted_later(self: Any, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:

@@ -140,7 +140,7 @@ def test_clearing_asks_and_leaves_what_it_is_told_to_leave(cli: Cli, monkeypatch
     assert cli.ok("session", "list").out == "" and len(cli.ok("list", "--json").json) == 2
     cli.ok("session", "add", "chat", stdin=lines(*turns(1)))
     asked = cli("clear", "--memories-only", stdin=b"no\n")
-    assert asked.code != 0 and "Forget 2 memories and 0 sessions, on every device?" in asked.err
+    assert asked.code == 8 and "Forget 2 memories and 0 sessions, on every device?" in asked.err
     assert len(cli.ok("list", "--json").json) == 2
     assert cli.ok("clear", "--memories-only", stdin=b"yes\n").out.startswith("Forgotten here: 2 memories")
     assert cli.ok("list", "--json").json == [] and cli.ok("session", "resume", "chat").json == turns(1)
@@ -174,10 +174,11 @@ def test_what_is_written_while_clearing_asks_stays(cli: Cli, monkeypatch: pytest
         cli.ok("fact", "delete", key)
     cli.ok("write", "tone", "--body", "Be brief.")
 
-    def write_meanwhile(*_: object, **__: object) -> None:
+    def write_meanwhile(*_: object, **__: object) -> bool:
         with Memory.load(home=cli.home) as memory:
             memory.facts.restore(keys[0])
             memory.write("tone", "Be very brief.")
+        return True
 
     monkeypatch.setattr(secret_input, "can_ask", lambda: True)
     monkeypatch.setattr("click.confirm", write_meanwhile)

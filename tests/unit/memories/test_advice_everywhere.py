@@ -17,7 +17,7 @@ from tests.support.cli_lab import Cli
 from tests.support.tools_lab import Model
 
 SECRET = "ghp_" + "kX9vQ2mL7pR4tW8zB3nJ6cH1fD5sG0aYeUiO"
-SAID = "It looks as if a secret stood in it"
+SAID = "The text appears to contain a secret"
 WRITES: dict[str, Callable[[Memory], object]] = {
     "write": lambda memory: memory.write("k", SECRET, description="for the release of the site"),
     "write_text": lambda memory: memory.write_text("k", f"---\nname: K\n---\n{SECRET}".encode()),
@@ -47,8 +47,18 @@ def test_python_warns_of_a_secret_at_the_line_that_wrote_it(name: str) -> None:
 
 def test_python_warns_of_a_memory_that_is_hard_to_find() -> None:
     memory = Memory.load("alex", "none")
-    with pytest.warns(WritingAdvice, match=r"does not say when.*has a date"):
+    with pytest.warns(WritingAdvice, match=r"when this memory is useful.*contains a date"):
         memory.write("call-2026-04-14", "x")
+
+
+def test_python_advises_on_a_missing_description_once_per_vault(tmp_path: Path) -> None:
+    with Memory.create("alex", "local", home=tmp_path) as memory, pytest.warns(WritingAdvice):
+        memory.write("first", "x")
+    with Memory.load("alex", home=tmp_path) as memory, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        memory.write("second", "x")
+        with pytest.warns(WritingAdvice, match=SAID):
+            memory.write("third", SECRET)
 
 
 def test_the_command_line_says_it_on_the_error_stream(
@@ -64,9 +74,11 @@ def test_the_command_line_says_it_on_the_error_stream(
     ):
         done = cli.ok(*command)
         assert done.err.count(f"note: {SAID}") == 1 and SECRET not in done.err, command
-    assert "note: Its description does not say" in cli.ok("write", "tone", "--body", "x").err
+    assert "note: The description is missing" in cli.ok("write", "tone", "--body", "x").err
+    assert "note: " not in cli.ok("write", "style", "--body", "x").err  # once per vault
+    assert "note: The key contains a date" in cli.ok("write", "call-2026-04-14", "--body", "x").err
     good = cli.ok("write", "tone", "--description", "how answers should sound")
-    assert "note: It" not in good.err
+    assert "note: " not in good.err
 
 
 @pytest.mark.parametrize(
@@ -91,7 +103,9 @@ def test_an_answer_over_http_says_it(tmp_path: Path) -> None:
         async with client.put("/v1/memories/k", json={"body": SECRET}, headers=NEW) as made:
             assert made.status == 201
             better = (await made.json())["better"]
-        assert better[0].startswith(SAID) and "does not say when" in better[1]
+        assert better[0].startswith(SAID) and "when this memory is useful" in better[1]
+        async with client.put("/v1/memories/other", json={"body": "x"}, headers=NEW) as made:
+            assert "when this memory is useful" in (await made.json())["better"][0]
         good = {"body": "Direct.", "description": "how answers should sound"}
         async with client.put("/v1/memories/tone", json=good, headers=NEW) as made:
             assert made.status == 201 and "better" not in await made.json()
