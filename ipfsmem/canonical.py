@@ -80,8 +80,24 @@ def read_json(data: bytes | str, type: Any = Any) -> Any:
     try:
         check_depth(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data), "JSON")
         return msgspec.json.decode(data, type=type)
-    except (FormatError, UnicodeDecodeError) as error:
+    except (FormatError, UnicodeDecodeError, RecursionError) as error:
         raise msgspec.DecodeError(str(error)) from None
+
+
+def write_json(value: Any) -> bytes:
+    """`msgspec.json.encode` for values with names of files: bytes that are not Unicode text are written as escapes."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_as_text(msgspec.to_builtins(value)))
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_as_text(key): _as_text(each) for key, each in value.items()}
+    return [_as_text(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _plain(value: Any) -> bool:

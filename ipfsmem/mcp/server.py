@@ -17,13 +17,14 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from ipfsmem.bundle.fence import clean_text
+from ipfsmem.canonical import write_json
 from ipfsmem.config import refuse_agents_switched_off
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.holding import Holder, Mark
 from ipfsmem.in_thread import in_thread
 from ipfsmem.mcp import wire
 from ipfsmem.mcp.addresses import TEMPLATES, address, parts
-from ipfsmem.mcp.lines import HALF_A_CHARACTER, TOO_LONG
+from ipfsmem.mcp.lines import HALF_A_CHARACTER, NOT_JSON, TOO_LONG
 from ipfsmem.mcp.roots import Projects, folders_of
 from ipfsmem.parts.noting import acting, acting_as
 from ipfsmem.tools import GUIDANCE, Tool, ToolResult, toolset
@@ -55,6 +56,7 @@ MAX_SUBSCRIPTIONS: Final = 1_000
 _NOT_READ: Final = {
     TOO_LONG: "The message was longer than can be taken, and was not read: give less at once.",
     HALF_A_CHARACTER: "The message holds half a character (a lone surrogate), and was not read: give it whole, or leave it out.",
+    NOT_JSON: "The message is not valid JSON, or nested too deep, and was not read.",
 }
 #: Tools that need to know which conversation a call belongs to, which HTTP without sessions does not say.
 OF_ONE_CONVERSATION: Final = frozenset(["save_session_context", "memory_store"])
@@ -260,14 +262,14 @@ class MemoryServer:
     async def call_tool(self, there: Conversation, name: str, arguments: JSON, by: str) -> JSON:
         """What `tools/call` answers, as the protocol writes it; `by`: the program that calls."""
 
-        def called() -> ToolResult:
-            tool = there.tools.get(name)
-            if self.before_write is not None and tool is not None and not tool.read_only:
+        def before() -> None:
+            if self.before_write is not None and not there.tools[name].read_only:
                 self.before_write()
-            return _called(there.tools, name, arguments, lambda: self._choose_project(there))
+            self._choose_project(there)
 
         with acting_as("mcp", by):
-            return wire.result(await self.in_thread(called), structured=self._structured)
+            found = await self.in_thread(lambda: _called(there.tools, name, arguments, before))
+        return wire.result(found, structured=self._structured)
 
     def _choose_project(self, there: Conversation) -> None:
         """Find the scope of the project that the program of a conversation works on, unless the person chose one."""
@@ -289,7 +291,7 @@ class MemoryServer:
         client = ctx.session.client_params
         by = client.client_info.name if client is not None else ""
         answered = await self.call_tool(there, params.name, params.arguments or {}, by)
-        return types.CallToolResult.model_validate(answered, by_name=False)
+        return types.CallToolResult.model_validate_json(write_json(answered), by_name=False)
 
     async def _ask_roots(self, ctx: ServerRequestContext[Any, Any], there: Conversation) -> None:
         """Ask a program once in which folders it works, where it says that it can tell."""

@@ -17,9 +17,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import msgspec
-from msgspec import json
 
-from ipfsmem.canonical import read_json
+from ipfsmem.canonical import read_json, write_json
 from ipfsmem.mcp.greetings import Greetings, prepared
 from ipfsmem.mcp.lines import Read, lines
 
@@ -134,7 +133,7 @@ class Pipe:
 
     def send(self, message: dict[str, Any]) -> None:
         """Write one message."""
-        self.write(json.encode(message).decode() + "\n")
+        self.write(write_json(message).decode() + "\n")
 
     def write(self, text: str) -> None:
         """Write one line."""

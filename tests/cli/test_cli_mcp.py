@@ -219,6 +219,44 @@ def test_half_a_character_is_answered_as_one_and_whole_ones_are_read(home: Path)
     assert "> Works on firmware." in found[1]["result"]["content"][0]["text"]
 
 
+def test_message_nested_too_deep_is_answered_and_ends_nothing(home: Path) -> None:
+    deep = b"[" * 1_500 + b"]" * 1_500
+    asked = b'{"jsonrpc":"2.0","id":"deep","method":"tools/call","params":{"name":"recall","arguments":{"query":%s}}}\n'
+    with started(home) as server:
+        say(server, HELLO, READY, asked % deep, call(1, query="firmware"))
+        answers, _ = ended(server)
+    found = {answer.get("id"): answer for answer in answers}
+    assert found["deep"]["result"]["isError"] and "nested too deep" in json.dumps(found["deep"])
+    assert "> Works on firmware." in found[1]["result"]["content"][0]["text"]
+
+
+def test_error_with_path_that_is_not_unicode_is_answered(tmp_path: Path) -> None:
+    need_extra("mcp", "mcp_types")
+    home = tmp_path / "odd\udcff"
+    try:
+        home.mkdir()
+    except OSError:
+        pytest.skip("this system has no names that are not Unicode")
+    Memory.create("default", "local", home=home / "ipfsmem").close()
+    with started(home) as server:
+        say(server, HELLO, READY, call(1, "list_memories"))
+        assert (
+            server.stdout is not None and server.stdout.readline() and b'"id":1' in server.stdout.readline()
+        )
+        (home / "ipfsmem/default/state.db").rename(home / "moved")
+        say(server, call(2, "remember", key="tone", body="Be brief."))
+        answers, _ = ended(server)
+    assert answers[0]["id"] == 2 and "state.db" in answers[0]["result"]["content"][0]["text"]
+
+
+@pytest.mark.parametrize("number", [b'"\xff"', b"007", b'"\x01"'])
+def test_long_message_with_invalid_number_ends_nothing(home: Path, number: bytes) -> None:
+    with started(home) as server:
+        say(server, HELLO, READY, b'{"id":' + number + b',"x":"' + b"x" * (9 << 20) + b'"}\n', call(1))
+        answers, _ = ended(server)
+    assert 1 in {answer.get("id") for answer in answers}
+
+
 def test_a_client_that_goes_away_and_a_signal_end_it_in_silence(home: Path) -> None:
     with started(home) as server:
         say(server, HELLO, READY, *(call(n, query="firmware") for n in range(200)))

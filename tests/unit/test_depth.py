@@ -52,6 +52,11 @@ def test_no_reader_crashes_with_a_raised_limit() -> None:
     assert (done.returncode, done.stdout.strip()) == (0, "alive"), done.stderr[-500:]
 
 
+def test_json_deeper_than_recursion_limit_is_a_decode_error() -> None:
+    with pytest.raises(msgspec.DecodeError):
+        canonical.read_json(b"[" * 1_500 + b"]" * 1_500)
+
+
 def test_what_no_quotation_mark_closes_is_looked_at_once() -> None:
     """Each escaped mark in a string that never ends was taken for the beginning of one: a minute for 128 KiB of a stranger."""
 
