@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ipfsmem.canonical import read_json
+from ipfsmem.canonical import read_json, write_json
 from ipfsmem.config import namespace_folder
 from ipfsmem.device.agent_notes import hook_notes, note_attempt, note_background, note_hook
 from ipfsmem.device.lock import file_lock
@@ -72,7 +72,7 @@ def stand_by(namespace: str, home: Path, folder: str, passphrase: str | None = N
         os.setpriority(os.PRIO_PROCESS, process.pid, 10)
     assert process.stdin is not None
     with contextlib.suppress(OSError):
-        process.stdin.write(msgspec.json.encode({"folder": folder, "passphrase": passphrase or ""}))
+        process.stdin.write(write_json({"folder": folder, "passphrase": passphrase or ""}))
         process.stdin.flush()
     return Standby(process)
 

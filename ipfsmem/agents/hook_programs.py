@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from ipfsmem.canonical import read_json
+from ipfsmem.canonical import read_json, write_json
 
 Event = Literal["session-start", "prompt", "stop", "session-end", "pre-compact"]
 EVENTS: Final[tuple[Event, ...]] = ("session-start", "prompt", "stop", "session-end", "pre-compact")
@@ -158,4 +158,4 @@ def answer(program: str, event: str, *, context: str = "", line: str = "") -> by
         said["hookSpecificOutput"] = {"hookEventName": name, "additionalContext": context}
     if line and event == "session-start" and shows_lines(program):
         said["systemMessage"] = line
-    return msgspec.json.encode(said) + b"\n" if said else b""
+    return write_json(said) + b"\n" if said else b""

@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import web
 
 from ipfsmem.api.calls import Caller
-from ipfsmem.canonical import read_json
+from ipfsmem.canonical import read_json, write_json
 from ipfsmem.compat import agh_http, librefang_http
 from ipfsmem.compat.http import Answer, Call, HttpRoute
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
@@ -73,7 +73,7 @@ def response(answer: Answer) -> web.Response:
         return web.Response(status=answer.status)
     return web.Response(
         status=answer.status,
-        body=msgspec.json.encode(answer.value),
+        body=write_json(answer.value),
         content_type="application/json",
         headers={"Cache-Control": "no-store"},
     )

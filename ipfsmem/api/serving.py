@@ -41,7 +41,7 @@ from ipfsmem.api.served import ServedMemory, until
 from ipfsmem.api.turns import MOST, TooManyCalls
 from ipfsmem.api.who import Doors, Known
 from ipfsmem.bundle.keys import check_key
-from ipfsmem.canonical import read_json
+from ipfsmem.canonical import read_json, write_json
 from ipfsmem.compat.http import HttpRoute
 from ipfsmem.errors import NotFoundError, PassphraseError, UsageError
 from ipfsmem.http.connection_limits import TRUSTED
@@ -524,7 +524,7 @@ def _answer(made: Any) -> web.Response:
 def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
     return web.Response(
         status=status,
-        body=msgspec.json.encode(value),
+        body=write_json(value),
         content_type="application/json",
         headers={"Cache-Control": "no-store", **(headers or {})},
     )

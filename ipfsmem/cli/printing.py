@@ -73,21 +73,10 @@ def to_json(value: Any) -> str:
     """JSON for people and programs: two spaces deep, non-ASCII as it is, but for what could drive a terminal or hides."""
     import msgspec
 
-    try:
-        data = msgspec.json.encode(value)
-    except UnicodeEncodeError:  # the name of a file that is not Unicode text
-        data = msgspec.json.encode(_as_text(msgspec.to_builtins(value)))
-    text = msgspec.json.format(data, indent=2).decode()
+    from ipfsmem.canonical import write_json
+
+    text = msgspec.json.format(write_json(value), indent=2).decode()
     return re.sub(_UNSAFE_JSON, _escaped, text)
-
-
-def _as_text(value: Any) -> Any:
-    """The same with bytes that are not Unicode text written as escapes."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, dict):
-        return {_as_text(key): _as_text(each) for key, each in value.items()}
-    return [_as_text(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _escaped(found: re.Match[str]) -> str:

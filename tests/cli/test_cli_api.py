@@ -17,6 +17,7 @@ import aiohttp
 import pytest
 
 from ipfsmem.cli.ui_cmd import link_in_a_file, open_in_browser
+from ipfsmem.memory import Memory
 from tests.support.cli_lab import Cli
 
 
@@ -60,6 +61,39 @@ def test_the_command_serves_until_it_is_ended_and_its_token_is_nowhere_else(cli:
     assert [len(json.loads(one)["versions"]) for one in (own, others)] == [1, 1] and own != others
     for path in cli.home.rglob("*"):
         assert not path.is_file() or said["token"].encode() not in path.read_bytes()
+
+
+def test_error_with_path_that_is_not_unicode_is_a_problem_document(tmp_path: Path) -> None:
+    home = tmp_path / "odd\udcff"
+    try:
+        home.mkdir()
+    except OSError:
+        pytest.skip("this system has no names that are not Unicode")
+    Memory.create("default", "local", home=home).close()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "ipfsmem.cli", "--json", "api", "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "IPFSMEM_HOME": str(home)},
+    )
+    try:
+        assert server.stdout is not None
+        said = json.loads(server.stdout.readline())
+        (home / "default/state.db").rename(tmp_path / "moved")
+
+        async def ask() -> None:
+            headers = {"Authorization": f"Bearer {said['token']}"}
+            async with (
+                aiohttp.ClientSession(said["url"], headers=headers) as client,
+                client.get("/v1/memories/tone") as got,
+            ):
+                problem = json.loads(await got.read())
+                assert got.status == 507 and "state.db" in problem["detail"]
+
+        asyncio.run(ask())
+    finally:
+        server.kill()
+        server.communicate()
 
 
 def test_the_code_of_the_page_is_in_no_argument_of_the_browser(
