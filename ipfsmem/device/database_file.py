@@ -101,7 +101,7 @@ def refuse_open_database(path: Path | str, *, within: int | None = None) -> None
         status = os.stat(path, dir_fd=within, follow_symlinks=False)
     except OSError:
         return  # whoever opens it is told
-    if file_id(status) in _open:
+    if open_here(file_id(status)):
         raise StorageError(
             f"{path} is the database of a vault that is open here; its texts come out by export"
         )

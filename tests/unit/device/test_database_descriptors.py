@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import sqlite3
 import subprocess
@@ -193,3 +194,15 @@ def test_open_of_a_database_file_by_the_package_fails_in_tests(tmp_path: Path) -
     assert database_opens  # installed by conftest
     with pytest.raises(AssertionError, match="drops SQLite's locks"):
         read_file(tmp_path / "state.db", 10)
+
+
+def test_file_of_a_database_nobody_holds_any_more_is_read(tmp_path: Path) -> None:
+    """The system gives the inode of a removed database to a new file."""
+    db = Database(tmp_path)
+    same = tmp_path / "same inode"
+    os.link(tmp_path / "state.db", same)
+    with pytest.raises(StorageError, match="open here"):
+        read_file(same, 1 << 20)
+    del db  # without close()
+    gc.collect()
+    assert read_file(same, 1 << 20) is not None
