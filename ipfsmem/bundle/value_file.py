@@ -33,6 +33,7 @@ _JSON: Final = "json"
 _STEM: Final = 20
 _DIGITS: Final = 40
 _other = re.compile(r"[^a-z0-9]+")
+_made = re.compile(rf"kv-[a-z0-9_]{{1,{_STEM}}}-[0-9a-f]{{{_DIGITS}}}")
 
 
 def check_name(name: str) -> str:
@@ -51,6 +52,11 @@ def memory_key(name: str) -> str:
     check_name(name)
     stem = _other.sub("_", name.lower()).strip("_")[:_STEM].rstrip("_") or "x"
     return f"kv-{stem}-{sha256(name.encode()).hexdigest()[:_DIGITS]}"
+
+
+def is_memory_key(key: str) -> bool:
+    """Whether a memory's key has the form of those that `memory_key` makes."""
+    return _made.fullmatch(key) is not None
 
 
 def value_file(name: str, value: Any, fields: Mapping[str, str], old: MemoryFile | None = None) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ipfsmem.bundle.memory_file import parse_memory
-from ipfsmem.bundle.value_file import LEVEL, TAG, memory_key, name_of, value_file, value_of
+from ipfsmem.bundle.value_file import LEVEL, TAG, is_memory_key, memory_key, name_of, value_file, value_of
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.fact_history import keep_in
@@ -95,7 +95,7 @@ class Values:
             if self._memories.shows(key):
                 return key
         for one in self._keys():
-            if one != key and (found := self._at(one)) is not None and found.key == name and found.own:
+            if not is_memory_key(one) and (found := self._at(one)) and found.key == name and found.own:
                 return one  # as it came in before values had keys of their own form
         return key
 

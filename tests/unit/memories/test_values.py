@@ -16,6 +16,7 @@ from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.value_file import memory_key, name_of, value_file, value_of
 from ipfsmem.device.replica import World
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
+from ipfsmem.memories.memories import Memories
 from ipfsmem.memory import Memory
 from ipfsmem.testing.clock import MockClock
 from ipfsmem.vault.home import Home
@@ -201,3 +202,18 @@ def test_a_value_that_somebody_broke_is_shown_as_text(memory: Memory) -> None:
     made = memory.values.set("k", {"a": 1})
     memory.write(made.memory, "{ broken")
     assert memory.values.get("k").value == "{ broken"  # type: ignore[union-attr]
+
+
+def test_new_value_is_set_without_reading_the_others(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(20):
+        memory.values.set(f"key {number}", "text")
+    reads: list[str] = []
+    real = Memories.reading_of
+
+    def counted(self: Memories, key: str, *given: Any) -> Any:
+        reads.append(key)
+        return real(self, key, *given)
+
+    monkeypatch.setattr(Memories, "reading_of", counted)
+    memory.values.set("another", "text")
+    assert len(set(reads)) <= 1
