@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
     from ipfsmem.vault.owner import Unlock
     from ipfsmem.wallet.root_keys import RootKeys
 
+#: Names of UTC for which no time zone file is read.
+_UTC_NAMES: Final = frozenset(["UTC", "UTC0", "GMT", "GMT0", "Etc/UTC", "Etc/GMT", "Universal", "Zulu"])
+#: A zone that names its own offset, as `EST5EDT`.
+_POSIX_ZONE: Final = re.compile(r"(?:[A-Za-z]{3,}|<[^>]+>)[+-]?\d")
 #: What to do where the passphrase of this device's keys is missing.
 _LOCKED_HINT = (
     "Open it for a while with: ipfsmem unlock. Or give it in IPFSMEM_PASSPHRASE, or with --passphrase-fd."
@@ -143,6 +149,7 @@ class CommandContext:
                     memory.scopes.known(name, live=bool(self.stacked))
             if self.scope:
                 self.scope_notice = _scope_notice(self.scope, memory.scopes.target(self.scope))
+            _note_unknown_time_zone()
             with acting_as("cli"), collecting() as better:
                 yield memory.scope(self.scope) if self.scope is not None else memory
             for one in better:
@@ -345,3 +352,21 @@ def _scope_notice(scope: str, target: str) -> str:
     if target == scope:
         return ""
     return f"The scope {scope} is {target} now: what is written for it goes there, and --scope {target} shows both."
+
+
+def _note_unknown_time_zone() -> None:
+    """Print a note when the system does not know the time zone in `TZ`: it then uses UTC and says nothing."""
+    name = os.environ.get("TZ", "").removeprefix(":")
+    if not name or name in _UTC_NAMES or time.timezone or time.daylight or _POSIX_ZONE.match(name):
+        return
+    if name.startswith("/"):
+        known = Path(name).is_file()
+    else:
+        from ipfsmem.wording import zone_of
+
+        try:
+            known = bool(zone_of(name))
+        except UsageError:
+            known = False
+    if not known:
+        click.echo(f"note: unknown time zone in TZ: {name[:60]!a}; days and times are in UTC", err=True)

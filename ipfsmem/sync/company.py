@@ -28,7 +28,7 @@ from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
-from ipfsmem.errors import ProviderError, ProviderUnavailable
+from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.provider.contract import (
     Block,
     Capabilities,
@@ -204,6 +204,8 @@ class Member:
         self.paused_until = 0
         #: Whether the run that is under way goes on without it, and whether an earlier one did.
         self.late = self.was_late = False
+        #: The texts of its refusals in this sync.
+        self.refusals: set[str] = set()
         self._calls = 0
         self._hurry = self._spent = 0.0
         for name in _OFFERS:
@@ -324,6 +326,8 @@ class Member:
         except ProviderError as error:
             if (after := error.again_after) is not None and after > WAITED and self.gone is None:
                 self._company.pause(self, error, after)
+            if isinstance(error, ProviderRefused):
+                self.refusals.add(str(error))
             raise
 
     def _refuse_missed(self) -> None:

@@ -31,7 +31,7 @@ from ipfsmem.sync.admission import admit
 from ipfsmem.sync.anchors import is_anchor_behind, note_all_looked_at
 from ipfsmem.sync.changes import changes_of
 from ipfsmem.sync.collection import Collection, Rules, collect_roots, collect_when_due
-from ipfsmem.sync.company import Company, clock_time
+from ipfsmem.sync.company import Company, Member, clock_time
 from ipfsmem.sync.damaged_notes import forget_damaged_notes
 from ipfsmem.sync.discovery import discover
 from ipfsmem.sync.forwarding import describe_move, unanswered_move
@@ -168,6 +168,8 @@ def _unread_records(run: Run) -> int:
 
 def _tell_of_missed(report: SyncReport, company: Company) -> None:
     """Name the providers that took no part to the end, each once, also where nothing had to go there."""
+    for one in company.members:
+        _join_refusals(report, one)
     for one in company.missed:
         if one.name not in report.not_placed:
             report.not_placed.append(one.name)
@@ -189,6 +191,25 @@ def _tell_of_missed(report: SyncReport, company: Company) -> None:
             )
         else:
             report.say("provider-down", f"{one.gone}: {left}; the next sync tries again")
+
+
+def _join_refusals(report: SyncReport, member: Member) -> None:
+    """Report a provider that refused to read and to publish once, as refused."""
+    unpublished = f"not published at {member.name}: "
+    reads = [
+        notice
+        for notice in report.notices
+        if notice.kind == "channel-down" and any(text in notice.text for text in member.refusals)
+    ]
+    if not reads or not any(notice.text.startswith(unpublished) for notice in report.notices):
+        return
+    report.notices = [
+        msgspec.structs.replace(notice, text=f"{notice.text} New texts there were not read.")
+        if notice.kind == "provider-refused" and notice.text.startswith(unpublished)
+        else notice
+        for notice in report.notices
+        if notice not in reads
+    ]
 
 
 async def _pull(run: Run) -> Joined:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
@@ -196,6 +197,31 @@ def test_what_one_of_two_refuses_for_good_is_told_as_that_with_what_helps(
     with pytest.raises(ProviderRefused) as refused:
         asyncio.run(a.sync())
     assert refused.value.hint == "Take a larger plan."
+
+
+def test_provider_that_refuses_every_request_is_reported_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = SimProvider(SimCloud(), name="one"), SimProvider(SimCloud(), name="two")
+    a = device(tmp_path, "a", [first, second])
+    a.write("k", "text")
+    asyncio.run(a.sync())
+
+    def refuse(purpose: str) -> Callable[..., Awaitable[None]]:
+        async def request(*args: object, **named: object) -> None:
+            raise ProviderRefused(f"403 to {purpose}", hint="Check the token.")
+
+        return request
+
+    for purpose in ("pins", "get_name", "put_name", "put_car", "has_blocks", "get_blocks"):
+        if hasattr(second, purpose):
+            monkeypatch.setattr(second, purpose, refuse(purpose))
+    a.write("k", "changed")
+    report = asyncio.run(a.sync())
+    (told,) = report.notices
+    assert told.kind == "provider-refused" and told.text.startswith("not published at two: 403 to ")
+    assert told.text.endswith("Check the token. New texts there were not read.")
+    assert report.published and report.exit_code == 7
 
 
 def test_what_one_that_only_pins_refuses_is_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
