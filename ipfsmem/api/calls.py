@@ -216,7 +216,7 @@ QUERY: Final[dict[str, Parameter]] = {
     "limit": Parameter(
         {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE},
         _number(1, MAX_PAGE),
-        "At most so many.",
+        "Maximum number of results.",
     ),
     "reason": _text("Why; it is noted.", MAX_REASON),
     "since": Parameter(
@@ -255,7 +255,7 @@ QUERY: Final[dict[str, Parameter]] = {
     "depth": Parameter(
         {"type": "integer", "minimum": 0, "maximum": MAX_DEPTH, "default": 1},
         _number(0, MAX_DEPTH),
-        "So many relations away.",
+        "Maximum distance in relations.",
     ),
     "words": _text("Only what has all these words."),
     "by": Parameter({"type": "string", "enum": [*BYS], "default": "model"}, str, "Add up by this."),
@@ -265,7 +265,7 @@ QUERY: Final[dict[str, Parameter]] = {
         check_name,
         "The key of the value: 1 to 256 bytes of any characters.",
     ),
-    "prefix": _text("Only keys that begin so.", MAX_NAME),
+    "prefix": _text("Only keys with this prefix.", MAX_NAME),
     "level": _text("Only those of this level: user, session or agent.", 16),
     "expired": Parameter(_YES, _yes, "Those that expired and were not swept yet."),
 }

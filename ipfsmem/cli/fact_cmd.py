@@ -37,7 +37,7 @@ def command() -> None:
 @click.option("--category", default=GENERAL, show_default=True, help="Any word.")
 @click.option("--kind", type=click.Choice(KINDS), default="fact", show_default=True, help="What it is.")
 @click.option("--confidence", type=Number(0, 1), metavar="0..1", help="How certain it is.")
-@click.option("--important", is_flag=True, help="It goes out of sight last.")
+@click.option("--important", is_flag=True, help="Hidden last when facts are too many.")
 def add_command(
     context: CommandContext, text: str, category: str, kind: Kind, confidence: float | None, important: bool
 ) -> None:

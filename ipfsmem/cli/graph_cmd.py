@@ -128,7 +128,7 @@ def path_command(context: CommandContext, begin: str, end: str) -> None:
 @cli_command("around", scoped=True, shows=True, short_help="What is near to an entity.")
 @click.argument("entity")
 @click.option(
-    "--depth", type=_DEPTH, default=1, show_default=True, metavar="N", help="So many relations away."
+    "--depth", type=_DEPTH, default=1, show_default=True, metavar="N", help="Maximum distance in relations."
 )
 @click.option(
     "--limit",

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 @cli_command("recall", scoped=True, shows=True, stacks=True, reads=True)
 @click.argument("words", nargs=-1, required=True)
 @click.option(
-    "--limit", type=WholeNumber(1, 200), default=10, show_default=True, metavar="N", help="At most so many."
+    "--limit",
+    type=WholeNumber(1, 200),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Maximum number of results.",
 )
 @click.option(
     "--kind",

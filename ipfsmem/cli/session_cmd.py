@@ -152,7 +152,7 @@ def resume_command(context: CommandContext, name: str | None, last: int | None) 
     default=_FOUND,
     show_default=True,
     metavar="N",
-    help="At most so many.",
+    help="Maximum number of results.",
 )
 def search_command(context: CommandContext, query: str, limit: int) -> None:
     """Find the messages of all sessions that fit QUERY best, also those that a summary stands for."""

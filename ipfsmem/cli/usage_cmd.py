@@ -33,15 +33,11 @@ def command() -> None:
 
 @cli_command("add", scoped=True, short_help="Note one use of a model.")
 @click.option("--provider", default="", help="Who runs the model.")
-@click.option("--model", default="", help="Which model.")
-@click.option("--agent", default="", help="For which agent.")
-@click.option(
-    "--input", "input_tokens", type=WholeNumber(0), default=0, metavar="N", help="Tokens that it was given."
-)
-@click.option(
-    "--output", "output_tokens", type=WholeNumber(0), default=0, metavar="N", help="Tokens that it made."
-)
-@click.option("--cost", type=float, default=0.0, metavar="USD", help="What it cost, in US dollars.")
+@click.option("--model", default="", help="Name of the model.")
+@click.option("--agent", default="", help="Agent that used the model.")
+@click.option("--input", "input_tokens", type=WholeNumber(0), default=0, metavar="N", help="Input tokens.")
+@click.option("--output", "output_tokens", type=WholeNumber(0), default=0, metavar="N", help="Output tokens.")
+@click.option("--cost", type=float, default=0.0, metavar="USD", help="Cost in US dollars.")
 def add_command(
     context: CommandContext,
     provider: str,

@@ -59,7 +59,7 @@ def get_command(context: CommandContext, key: str) -> None:
 
 
 @cli_command("list", scoped=True, shows=True, short_help="The keys and their values.")
-@click.option("--prefix", default="", help="Only keys that begin so.")
+@click.option("--prefix", default="", help="Only keys with this prefix.")
 @click.option("--level", type=click.Choice(_LEVELS), help="Only values of this level.")
 @click.option("--expired", is_flag=True, help="The values that expired and were not swept yet.")
 def list_command(context: CommandContext, prefix: str, level: str | None, expired: bool) -> None:

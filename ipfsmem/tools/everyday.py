@@ -56,7 +56,7 @@ MAX_BODY: Final = 900_000
 _TAG_MARKS: Final = frozenset(",[]\n\r\"'")
 
 _string, _flag, _count = {"type": "string"}, {"type": "boolean"}, {"type": "integer"}
-_SEEN = text("The seen of the answer that showed you the text.", least=8, most=64)
+_SEEN = text("The seen value of the answer that showed the text.", least=8, most=64)
 
 
 # -- remember ------------------------------------------------------------------------------------------------
@@ -666,19 +666,19 @@ EVERYDAY: Final = (
         title="Recall memories",
         description=(
             "Search the memory, best match first. Use it before answering about the person, their projects, preferences or past "
-            "decisions. Give a question, or the words that the text would have, in each language that it may be in."
+            "decisions. Pass a question, or words that the text is likely to contain, in every language that it may use."
         ),
         parameters=arguments(
             "query",
             query=text("Question or words.", least=1, most=MAX_QUERY),
-            limit=number("How many at most.", 1, 50, 5),
+            limit=number("Maximum number of results.", 1, 50, 5),
             type=choice("Only this kind.", RECALLED_TYPES),
             tag=text("Only with this tag.", least=1, most=64),
-            category=text("Only of this category.", least=1, most=64),
+            category=text("Only this category.", least=1, most=64),
             by=text("Only by this device or member.", least=1, most=128),
             since=text("Only since: 7d, yesterday, or a date.", least=1, most=40),
             why=yes("Explain scores."),
-            joined=yes("Add relations of the graph."),
+            joined=yes("Include relations of the graph."),
             kind=choice("Search timeline events or session messages instead, or all.", KINDS),
             scope=SCOPE,
         ),
@@ -698,23 +698,23 @@ EVERYDAY: Final = (
         name="remember",
         title="Remember: save a memory",
         description=(
-            "Save or update one memory, kept across conversations and devices. A new key creates. To replace a text give the seen "
-            "of the answer that showed all of it."
+            "Save or update one memory, kept across conversations and devices. A new key creates one. To replace a text, pass the "
+            "seen value of the answer that showed all of it."
         ),
         parameters=arguments(
             "key",
             key=KEY,
             body=text(
-                "The whole text, in Markdown; leave out to change only fields.",
+                "Full text in Markdown; omit to change only fields.",
                 most=MAX_BODY,
             ),
             name=text("Short title.", most=200),
-            description=text("One line: when this is of use.", most=500),
+            description=text("One line: when this memory is useful.", most=500),
             type=choice(
                 "user: about the person; feedback: how they want things done; project: state, decisions; reference: where things are.",
                 TYPES,
             ),
-            tags=texts("Words to find it by.", most=32, each=64),
+            tags=texts("Search terms.", most=32, each=64),
             seen=_SEEN,
             scope=SCOPE,
         ),
@@ -733,7 +733,7 @@ EVERYDAY: Final = (
     Definition(
         name="read_memory",
         title="Read a memory",
-        description="Read one memory by key, page by page. The last page has the seen that remember needs to replace it.",
+        description="Read one memory by key, page by page. The last page has the seen value that remember needs to replace it.",
         parameters=arguments(
             "key",
             key=KEY,
@@ -757,13 +757,13 @@ EVERYDAY: Final = (
     Definition(
         name="list_memories",
         title="List memories",
-        description="List memories and scopes. To search use recall.",
+        description="List memories and scopes. To search, use recall.",
         parameters=arguments(
             type=_TYPE,
             tag=text("Only with this tag.", least=1, most=64),
-            category=text("Only of this category.", least=1, most=64),
-            limit=number("How many at most.", 1, 200, 50),
-            after=text("Go on after this key.", most=64),
+            category=text("Only this category.", least=1, most=64),
+            limit=number("Maximum number of results.", 1, 200, 50),
+            after=text("Continue after this key.", most=64),
             scope=SCOPE,
         ),
         returns=answer(
@@ -781,13 +781,13 @@ EVERYDAY: Final = (
         name="forget",
         title="Forget a memory",
         description=(
-            "Delete one memory on every device, when the person asks or it is plainly wrong. Without confirm it only shows what "
-            "would go. confirm is the seen of an answer that showed all of it."
+            "Delete one memory on every device, when the person asks or it is plainly wrong. Without confirm, only show it. confirm "
+            "is the seen value of an answer that showed all of it."
         ),
         parameters=arguments(
             "key",
             key=KEY,
-            confirm=text("That seen.", least=8, most=64),
+            confirm=text("That seen value.", least=8, most=64),
             reason=text("Why, for the timeline.", most=MAX_REASON),
             scope=SCOPE,
         ),
@@ -799,14 +799,14 @@ EVERYDAY: Final = (
         name="resolve_conflict",
         title="Resolve a conflict",
         description=(
-            "Memories edited on several devices at once keep every text. Without key: list them; with key: show the texts and "
-            "their seen; with seen: settle it by body or keep."
+            "Resolve a memory that was edited on several devices at once. Without key: list conflicts; with key: show the texts and "
+            "their seen value; with seen: resolve with body or keep."
         ),
         parameters=arguments(
             key=KEY,
             seen=_SEEN,
-            body=text("The text that replaces all of these.", most=MAX_BODY),
-            keep=yes("Keep the shown text; the others go."),
+            body=text("Text that replaces all of them.", most=MAX_BODY),
+            keep=yes("Keep the shown text and drop the others."),
             scope=SCOPE,
         ),
         returns=answer(settled=_flag, keys={"type": "array", "items": _string}, seen=_string, texts=_TEXTS),
@@ -820,14 +820,14 @@ TIMELINE: Final = (
         name="note",
         title="Note an event",
         description=(
-            "Add an event to the timeline: something that happened (a release, a decision taken, a task done), with its moment. "
-            "What shall be known later as a fact goes to remember instead."
+            "Add an event to the timeline: something that happened (a release, a decision taken, a task done), with its time. For "
+            "a lasting fact use remember."
         ),
         parameters=arguments(
             "type",
-            type=text("What kind of event, one word of your own, for instance decision.", least=1, most=64),
+            type=text("Kind of event, one word of your own, such as decision.", least=1, most=64),
             text=text("What happened.", least=1, most=20_000),
-            data={"type": "object", "description": "Further values by name."},
+            data={"type": "object", "description": "Further fields by name."},
             scope=SCOPE,
         ),
         returns=answer(id=_string, ts=_string, type=_string),
@@ -837,17 +837,17 @@ TIMELINE: Final = (
         name="context",
         title="What to know",
         description=(
-            "What to know at the beginning of a conversation: the index of the memories, and with a query the texts that match it."
+            "Context for the start of a conversation: the index of the memories and, with a query, the matching texts."
         ),
         parameters=arguments(
-            query=text("What the conversation is about.", most=MAX_QUERY),
+            query=text("Topic of the conversation.", most=MAX_QUERY),
             max_tokens=number(
-                f"How long it may be. Left out: what the settings say, usually {usual_tokens('index'):,}, with the layout turn {usual_tokens('turn')}.",
+                f"Maximum length. Default: the setting, usually {usual_tokens('index'):,}; {usual_tokens('turn')} with layout turn.",
                 LEAST_TOKENS,
                 20_000,
             ),
             layout=choice(
-                "index, or full: also what was noted last; ranked: only what matches; turn: only the best three.",
+                "index; full: also the latest events; ranked: only matches; turn: only the best three.",
                 LAYOUTS,
             ),
             scope=SCOPE,

@@ -33,8 +33,8 @@ _string, _count, _list = (
     {"type": "array", "items": {"type": "object"}},
 )
 _GRAPH = answer(notice=_string, entities=_list, relations=_list, more={"type": "boolean"})
-_NAME = text("Its name or its key.", least=1, most=200)
-_TYPE = text("How the first relates to the second, in the active voice: works_at.", least=1, most=64)
+_NAME = text("Name or key of the entity.", least=1, most=200)
+_TYPE = text("Relation of the first to the second, in the active voice, such as works_at.", least=1, most=64)
 
 
 _GONE = answer(changed=_count, success={"type": "boolean"}, message=_string)
@@ -329,18 +329,18 @@ def _one(
     )
 
 
-_relations = _objects("Objects with from, relationType and to: names or keys of entities that are there.")
+_relations = _objects("Objects with from, relationType and to: names or keys of existing entities.")
 GRAPH: Final = (
-    _one("create_entities", "Make entities", "Make entities of the graph, each a memory; to one that is there what is new is added.", _create_entities, arguments("entities", entities=_objects("Objects with name, entityType and observations (a list of texts)."), scope=SCOPE), changes=True),
-    _one("create_relations", "Join entities", "Add relations between entities that are there.", _create_relations, arguments("relations", relations=_relations, scope=SCOPE), changes=True),
-    _one("add_observations", "Say more of entities", "Add observations to entities that are there.", _add_observations, arguments("observations", observations=_objects("Objects with entityName and contents (a list of texts)."), scope=SCOPE), changes=True),
-    _one("delete_entities", "Take entities away", "Take entities away, with the relations that lead to them. The person can bring them back.", _delete_entities, arguments("entityNames", entityNames=texts("Their names or keys.", most=MOST, each=200), scope=SCOPE), changes=True, takes=True),
-    _one("delete_observations", "Take observations away", "Take observations of entities away.", _delete_observations, arguments("deletions", deletions=_objects("Objects with entityName and observations (a list of texts)."), scope=SCOPE), changes=True, takes=True),
-    _one("delete_relations", "Take relations away", "Take relations away.", _delete_relations, arguments("relations", relations=_relations, scope=SCOPE), changes=True, takes=True),
-    _one("read_graph", "The graph", "The entities and their relations, at most 200.", _read_graph, arguments(scope=SCOPE)),
-    _one("search_nodes", "Search the graph", "The entities that have the query, or all its words, in their name, kind or observations, and their relations.", _search_nodes, arguments("query", query=text("Words.", least=1, most=500), scope=SCOPE)),
-    _one("open_nodes", "Open entities", "Entities by name or key, and their relations.", _open_nodes, arguments("names", names=texts("Their names or keys.", most=MOST, each=200), scope=SCOPE)),
-    _one("knowledge_add_entity", "Add an entity", "Add an entity to the knowledge graph, with properties.", _add_entity, arguments("name", "entity_type", name=text("What it is called.", least=1, most=200), entity_type=text("What it is: person, organization, project, concept, event, location, document, tool, or another word.", least=1, most=64), properties={"type": "object", "description": "What is said of it, by name."}, scope=SCOPE), changes=True),
-    _one("knowledge_add_relation", "Add a relation", "Add a relation between two entities that are there.", _add_relation, arguments("source", "relation", "target", source=_NAME, relation=_TYPE, target=_NAME, scope=SCOPE), changes=True),
-    _one("knowledge_query", "Ask the knowledge graph", "The relations from a source, of a type, to a target, as far as these are given.", _query, arguments(source=_NAME, relation=_TYPE, target=_NAME, max_depth=number("So many relations away.", 1, 5, 1), scope=SCOPE)),
+    _one("create_entities", "Create entities", "Create entities of the graph, each a memory. An existing entity gets the new observations.", _create_entities, arguments("entities", entities=_objects("Objects with name, entityType and observations (a list of texts)."), scope=SCOPE), changes=True),
+    _one("create_relations", "Create relations", "Add relations between existing entities.", _create_relations, arguments("relations", relations=_relations, scope=SCOPE), changes=True),
+    _one("add_observations", "Add observations", "Add observations to existing entities.", _add_observations, arguments("observations", observations=_objects("Objects with entityName and contents (a list of texts)."), scope=SCOPE), changes=True),
+    _one("delete_entities", "Delete entities", "Delete entities and the relations that lead to them. The person can restore them.", _delete_entities, arguments("entityNames", entityNames=texts("Names or keys of the entities.", most=MOST, each=200), scope=SCOPE), changes=True, takes=True),
+    _one("delete_observations", "Delete observations", "Delete observations of entities.", _delete_observations, arguments("deletions", deletions=_objects("Objects with entityName and observations (a list of texts)."), scope=SCOPE), changes=True, takes=True),
+    _one("delete_relations", "Delete relations", "Delete relations between entities.", _delete_relations, arguments("relations", relations=_relations, scope=SCOPE), changes=True, takes=True),
+    _one("read_graph", "The graph", "Return the entities and their relations, at most 200.", _read_graph, arguments(scope=SCOPE)),
+    _one("search_nodes", "Search the graph", "Find entities whose name, type or observations contain the query or all its words, with their relations.", _search_nodes, arguments("query", query=text("Words.", least=1, most=500), scope=SCOPE)),
+    _one("open_nodes", "Open entities", "Return entities by name or key, with their relations.", _open_nodes, arguments("names", names=texts("Names or keys of the entities.", most=MOST, each=200), scope=SCOPE)),
+    _one("knowledge_add_entity", "Add an entity", "Add an entity to the knowledge graph, with properties.", _add_entity, arguments("name", "entity_type", name=text("Name of the entity.", least=1, most=200), entity_type=text("Type of the entity: person, organization, project, concept, event, location, document, tool, or another word.", least=1, most=64), properties={"type": "object", "description": "Properties by name."}, scope=SCOPE), changes=True),
+    _one("knowledge_add_relation", "Add a relation", "Add a relation between two existing entities.", _add_relation, arguments("source", "relation", "target", source=_NAME, relation=_TYPE, target=_NAME, scope=SCOPE), changes=True),
+    _one("knowledge_query", "Query the knowledge graph", "Find relations by source, relation and target; each is optional.", _query, arguments(source=_NAME, relation=_TYPE, target=_NAME, max_depth=number("Maximum distance in relations.", 1, 5, 1), scope=SCOPE)),
 )  # fmt: skip

@@ -236,7 +236,7 @@ PEERS: Final = (
             "fact",
             "category",
             fact=text("The fact, in one sentence.", most=MAX_FACT),
-            category=choice("What kind of fact.", tuple(CLOSED)),
+            category=choice("Category of the fact.", tuple(CLOSED)),
             scope=SCOPE,
         ),
         returns=answer(saved=_flag, message=_string),
@@ -255,7 +255,7 @@ PEERS: Final = (
             "fact",
             "category",
             fact=text("The fact, in one sentence.", most=MAX_FACT),
-            category=choice("What kind of fact.", SESSION_CATEGORIES),
+            category=choice("Category of the fact.", SESSION_CATEGORIES),
         ),
         returns=answer(saved=_flag, message=_string),
         run=_save_session_context,
@@ -264,11 +264,11 @@ PEERS: Final = (
     Definition(
         name="learn_procedure",
         title="Learn a procedure",
-        description="Keep how something is done, in one sentence or two: steps that worked, a policy. Not what happened (record_episode).",
+        description="Save how to do something, in one or two sentences: steps that worked, a policy. For an event use record_episode.",
         parameters=arguments(
             "content",
-            content=text("How it is done.", most=MAX_FACT),
-            category=text("What it is about, in a word.", least=1, most=MAX_CATEGORY),
+            content=text("The procedure.", most=MAX_FACT),
+            category=text("Topic, one word.", least=1, most=MAX_CATEGORY),
             scope=SCOPE,
         ),
         returns=answer(id=_string, category=_string, action=_string),
@@ -278,11 +278,11 @@ PEERS: Final = (
     Definition(
         name="record_episode",
         title="Record an episode",
-        description="Keep what happened and how it ended, in one sentence or two. Not how things are done (learn_procedure).",
+        description="Save what happened and how it ended, in one or two sentences. For a way to do something use learn_procedure.",
         parameters=arguments(
             "content",
             content=text("What happened.", most=MAX_FACT),
-            category=text("What it is about, in a word.", least=1, most=MAX_CATEGORY),
+            category=text("Topic, one word.", least=1, most=MAX_CATEGORY),
             scope=SCOPE,
         ),
         returns=answer(id=_string, category=_string, action=_string),
@@ -293,7 +293,7 @@ PEERS: Final = (
         name="memory_store",
         title="Store a value",
         description=(
-            "Store a value under a key, kept across conversations. A value that is there and was not shown on this connection is "
+            "Store a value under a key, kept across conversations. An existing value that was not shown on this connection is "
             "shown instead, and nothing is stored."
         ),
         parameters=arguments(
@@ -310,7 +310,7 @@ PEERS: Final = (
     Definition(
         name="memory_recall",
         title="Recall a value",
-        description="The value stored under a key. memory_list shows the keys; recall finds memories by words.",
+        description="Return the value stored under a key. memory_list lists the keys; recall searches memories.",
         parameters=arguments("key", key=text("The key.", least=1, most=MAX_KEY), scope=SCOPE),
         returns=answer(notice=_string, found=_flag, key=_string, value=_string, truncated=_flag, own=_flag),
         run=_recall,
@@ -329,10 +329,10 @@ PEERS: Final = (
     Definition(
         name="memory_list",
         title="List stored values",
-        description="The keys that memory_store wrote, with the beginnings of their values, 100 at a time.",
+        description="List the keys that memory_store wrote, with the start of each value, 100 at a time.",
         parameters=arguments(
-            prefix=text("Only keys that begin so.", most=MAX_KEY),
-            after=text("Go on after this one, as the last answer said.", most=64),
+            prefix=text("Only keys with this prefix.", most=MAX_KEY),
+            after=text("Continue after this value of the last answer.", most=64),
             scope=SCOPE,
         ),
         returns=answer(

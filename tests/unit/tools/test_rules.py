@@ -26,9 +26,9 @@ def test_an_agent_is_told_of_types_commands_and_age_and_every_rule() -> None:
     for said in (
         "call recall before answering", "call remember to save",  # commands
         "Check what may have changed since",  # how old it is
-        "never instruction", "Never save passwords, tokens or keys", "lower-case words without a date", "when it is of use",
-        "Recall first", "extend what is there rather than writing it twice", "One subject a memory",
-        "never \"yesterday\"", "what the answer says could be better", "replaces only text that you were shown",
+        "never instruction", "Never save passwords, tokens or keys", "lower-case words without a date", "when the memory is useful",
+        "Recall first", "extend what is there rather than writing it twice", "One subject per memory",
+        "never \"yesterday\"", "Follow the advice in the answer", "replaces only text that you were shown",
     ):  # fmt: skip
         assert said in " ".join(GUIDANCE.split()), said
     assert len(GUIDANCE.encode()) // 4 < 500
