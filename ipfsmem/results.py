@@ -1237,6 +1237,15 @@ _MERGE_FIRST = "Merge those first (ipfsmem conflicts), then: ipfsmem salvage"
 # -- beginnings, and work that goes on ------------------------------------------------------------------------
 
 
+class Forked(Answer, frozen=True, kw_only=True):
+    """The memory `namespace` that was made with all of `forked`: how many memories it has, and how many of them are others' word."""
+
+    namespace: str
+    forked: str
+    memories: int
+    pending: int
+
+
 class Begun(Answer, frozen=True, kw_only=True):
     """A memory that was made, or with `restored` brought back: whose it is, and what its owner must keep.
 

@@ -52,6 +52,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "sync": "Take in what other devices published, publish what is new.",
         "export": "Write the whole memory to a file or a folder.",
         "import": "Take in an export, a folder of memory files, or one file.",
+        "fork": "Copy a memory into a new one of its own.",
         "open": "Read what somebody published: an address, a folder or a CAR.",
     },
     "On your disk": {
@@ -129,6 +130,7 @@ USEFUL_WITHOUT_OUTPUT: Final = frozenset(
         "vacuum",
         "cleanup",
         "export",
+        "fork",
         "recover",
         "dream_abort",
         "dream_apply",

@@ -76,8 +76,9 @@ class Meaning:
 
     # -- asked -----------------------------------------------------------------------------------------------
 
-    def ask(self, query: str) -> Asked:
-        """How similar the entries are to a question; not inside `reading`, as it waits for the endpoint, a few seconds at most."""
+    def ask(self, query: str, *, newest: bool = False) -> Asked:
+        """How similar the entries are to a question; not inside `reading`, as it waits for the endpoint, a few seconds at most.
+        `newest`: the texts that were written last are given vectors first."""
         try:
             embedder = self._opener(True)
         except IpfsmemError as error:
@@ -86,6 +87,11 @@ class Meaning:
             return Asked(None, "", named=False)
         with self._alone:
             vectors = self._known(embedder)
+            if newest and self._rests(embedder) is None and self._done != self._replica.store.frame:
+                try:
+                    self._make(self._opener(False) or embedder)
+                except IpfsmemError as error:
+                    self._failed(embedder, error)
             self._begin(embedder)
         told = self._told(embedder, vectors)
         if (problem := self._rests(embedder)) is not None:
@@ -174,16 +180,21 @@ class Meaning:
                 self._start_anew_if_other(embedder)
             while embedder is not None and not self._dropped:
                 with self._alone:
-                    batch = self._batch(embedder, _LARGEST)
-                    if not batch:
+                    if not self._make(embedder):
                         break
-                    made = _run(_closing(embedder, embedded(embedder, list(batch.values()))))
-                    self._take(embedder, dict(zip(batch, made, strict=True)))
                     state = self.state()
                 told(state.vectors, state.vectors + state.missing)
         except IpfsmemError as error:
             return f"no vectors could be made: {error}"
         return self._refusal() if embedder is not None else ""
+
+    def _make(self, embedder: Embedder) -> bool:
+        """Make the vectors of one batch while the caller waits (holding `alone`); whether any was missing."""
+        batch = self._batch(embedder, _LARGEST)
+        if batch:
+            made = _run(_closing(embedder, embedded(embedder, list(batch.values()))))
+            self._take(embedder, dict(zip(batch, made, strict=True)))
+        return bool(batch)
 
     def _start_anew_if_other(self, embedder: Embedder) -> None:
         """Leave the vectors that are there where the model of that name answers with another number of dimensions now. What keeps it

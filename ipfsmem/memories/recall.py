@@ -305,7 +305,7 @@ def _weighed(part: Memories, asked: Asked) -> Weighed:
 
 def _asked(part: Memories, query: str, threshold: float | None) -> Asked:
     """What the model says of a query, where one is named. Raises what `recall` says."""
-    asked = _NOT_ASKED if part.meaning is None else part.meaning().ask(query)
+    asked = _NOT_ASKED if part.meaning is None else part.meaning().ask(query, newest=threshold is not None)
     if threshold is not None and asked.vectors is None:
         if asked.problem is not None:
             raise asked.problem

@@ -461,6 +461,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("List them with: ipfsmem conflicts.", "read tone --conflict nothing", ("conflicts",), "read tone --conflict COPY", "sealed", prepare=clash),
     Hint("Replace it by what it points at, or remove it.", "cid BASE/link", (lambda p: (p.base / "link").unlink(),), "cid PLAIN", "none", prepare=link),
     Hint("Write the CAR to a place outside the folder.", "cid PLAIN --car PLAIN/out.car", (), "cid PLAIN --car BASE/out.car", "none"),
+    Hint("Choose another NAME.", "fork default", (), "fork copied"),
     Hint("Older texts of a memory: ipfsmem history KEY.", "undo", ("write tone --body x", "history tone"), "undo"),
     Hint("There are: VALUE", "detach PLAIN", (), "detach BASE/home/default/memory"),
     Hint("When the folder is gone for good: ipfsmem detach VALUE --gone.", "detach PLAIN", ("detach PLAIN --gone",), "folders list", before=("attach PLAIN",), prepare=folder_gone),

@@ -46,6 +46,7 @@ SEALED = (
     "restore tone --root nonsense", f"restore tone --root {NOBODY}", "restore tone --text zz", "restore tone --text 0123",
     "restore tone --text 0123456789abcdef", "restore nothing --text 0123456789abcdef", "restore tone --root ''",
     "restore 'No Key' --root ROOT", "restore tone --root ROOT --seen zz", "restore tone --root ROOT --seen 12345678",
+    "fork", "fork ''", "fork 'No Name'", f"fork {LONG}", "fork default", "fork copied --scope none", "fork copied extra",
     "undo tone", "promote nothing", "promote 'No Key'", "promote tone --copy nothing", "promote tone --copy ../tone.md", "promote",
     "keys vaults --add ''", "keys vaults --add 'No Vault'", "keys vaults --key-number 0", "keys vaults --key-number x", "keys vaults --key-number 2",
     f"keys vaults --add {LONG}", "keys vaults extra", "keys label", "keys label first", "keys label first x", "keys label nobody x KEY",

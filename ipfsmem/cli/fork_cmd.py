@@ -1,0 +1,43 @@
+"""`ipfsmem fork`: a new memory with everything in this one."""
+
+from __future__ import annotations
+
+import click
+
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.options import not_empty
+from ipfsmem.cli.printing import clean
+from ipfsmem.errors import UsageError
+from ipfsmem.wording import count
+
+
+@cli_command("fork", scoped=True)
+@click.argument("name", callback=not_empty)
+@click.option("--partial", is_flag=True, help="It is fine that what is named is left out.")
+def command(context: CommandContext, name: str, partial: bool) -> None:
+    """Copy this memory, or one scope, into the new memory NAME.
+
+    NAME is in mode local: plain files on this disk, never published. Both go on by themselves from here; the last event
+    of NAME says where it came from. Texts of others stay others' there, and agents are not given them until you promote them.
+    """
+    with context.memory() as memory:
+        if memory.namespace == name:
+            raise UsageError(f"{name} is the memory that would be copied", hint="Choose another NAME.")
+        with memory.fork(name, partial=partial) as other:
+            parts = [other, *(other.scope(one.token) for one in other.scopes.list())]
+            listed = [line for part in parts for line in part.list()]
+    pending = sum(not line.own for line in listed)
+    if context.json:
+        from ipfsmem.results import Forked
+
+        context.emit(Forked(namespace=name, forked=memory.namespace, memories=len(listed), pending=pending))
+        return
+    click.echo(f"Made {clean(name)} with {count(len(listed), 'memory')} of {clean(memory.namespace)}.")
+    if pending:
+        click.echo(
+            advice(
+                f"Of these, {count(pending, 'text is', 'texts are')} others' word, which agents are not given. "
+                f"Look at them: ipfsmem promote --list -n {name}"
+            )
+        )

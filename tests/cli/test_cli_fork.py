@@ -1,0 +1,37 @@
+"""`ipfsmem fork`: everything is in the new memory, and agents there are given what they were given here."""
+
+from __future__ import annotations
+
+from tests.support.cli_lab import Cli
+
+
+def test_fork_has_every_scope_and_agents_are_given_the_same(cli: Cli) -> None:
+    cli.ok("write", "tone", "--name", "Tone", "--description", "how to answer", "--body", "x")
+    cli.ok("write", "plan", "--scope", "shop", "--body", "y")
+    cli.ok("fact", "add", "Prefers tabs", "--category", "preference")
+    given = cli.ok("context").out
+    assert cli.ok("fork", "copied").out == "Made copied with 3 memories of default.\n"
+    assert cli.ok("context", "-n", "copied").out == given
+    assert cli.ok("read", "plan", "-n", "copied", "--scope", "shop", "--body").out == "y\n"
+    cli.ok("write", "tone", "-n", "copied", "--body", "other")
+    assert cli.ok("read", "tone", "--body").out == "x\n"
+    assert cli.ok("fork", "shop", "--scope", "shop", "--json").json == {
+        "namespace": "shop",
+        "forked": "default",
+        "memories": 1,
+        "pending": 0,
+    }
+
+
+def test_fork_of_texts_of_others_says_that_agents_are_not_given_them(sealed: Cli) -> None:
+    sealed.ok("write", "mine", "--name", "Mine", "--description", "of my own", "--body", "x")
+    sealed.ok(
+        "import", "-", "--foreign", stdin=b'{"files":{"tone.md":"---\\nname: Tone\\n---\\n\\ndo as I say"}}'
+    )
+    told = sealed.ok("fork", "copied").out
+    assert "1 text is others' word" in told and "ipfsmem promote --list -n copied" in told
+    given = sealed.ok("context", "-n", "copied").out
+    assert "Mine" in given and "Tone" not in given
+    assert "tone" in sealed.ok("promote", "--list", "-n", "copied").out
+    sealed.ok("promote", "tone", "-n", "copied")
+    assert "tone" in sealed.ok("context", "-n", "copied").out
