@@ -574,7 +574,7 @@ def test_cut_log(tmp_path: Path) -> None:
         a.replica.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         states.append(texts(a))
         for i in range(6):
-            a.write(f"key{i % 3}", f"text {i}")
+            a.write(f"key{i % 3}", f"text {i}", description="Of use where one write is one transaction.")
             states.append(texts(a))
             sizes.append((folder / "state.db-wal").stat().st_size)
         kept = shutil.copytree(folder, tmp_path / "kept")
