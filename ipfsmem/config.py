@@ -6,8 +6,6 @@ Reads the settings file and knows the shape of a namespace's own `ipfsmem.json`;
 from __future__ import annotations
 
 import os
-import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -15,12 +13,15 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from ipfsmem.errors import ConfigError
+from ipfsmem.locations import DEFAULT_NAMESPACE as DEFAULT_NAMESPACE
+from ipfsmem.locations import expanded as expanded
+from ipfsmem.locations import is_namespace as is_namespace
+from ipfsmem.locations import namespace_folder as namespace_folder
+from ipfsmem.locations import no_home, platform_folder
 from ipfsmem.mode import Mode
 
 CONFIG_FILE: Final = "ipfsmem.json"
-DEFAULT_NAMESPACE: Final = "default"
 _SETTINGS_MAX: Final = 1024 * 1024
-_is_namespace = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}").fullmatch
 
 
 def _says(about: str, unit: str = "", *, ge: float | None = None, le: float | None = None) -> msgspec.Meta:
@@ -404,7 +405,7 @@ def settings_file(environment: Mapping[str, str] | None = None) -> Path | None:
 def usual_settings_file() -> Path | None:
     """The settings file at its usual place; None where the system names no home, so that there are no settings in it."""
     try:
-        return _platform("config") / "config.toml"
+        return platform_folder("config") / "config.toml"
     except RuntimeError:
         return None
 
@@ -418,26 +419,6 @@ def settings_text(file: Path) -> str:
     return data.decode()
 
 
-#: Where Linux has settings and data: the variable of the XDG Base Directory Specification, and the folder of the home without it.
-_XDG: Final = {"config": ("XDG_CONFIG_HOME", ".config"), "data": ("XDG_DATA_HOME", ".local/share")}
-
-
-def _platform(kind: str) -> Path:
-    """Our folder where this system has settings ("config") or data. Raises RuntimeError where it names no home."""
-    if sys.platform == "linux" and "ANDROID_ROOT" not in os.environ:
-        variable, usual = _XDG[kind]
-        named, home = os.environ.get(variable, ""), os.environ.get("HOME", "")
-        if os.path.isabs(named):  # noqa: PTH117 - a path that is empty is none
-            return Path(named) / "ipfsmem"
-        if os.path.isabs(home):  # noqa: PTH117
-            return Path(home) / usual / "ipfsmem"
-    import platformdirs  # 6 ms, for what no two systems but Linux have in common
-
-    return Path(
-        platformdirs.user_config_dir("ipfsmem") if kind == "config" else platformdirs.user_data_dir("ipfsmem")
-    )
-
-
 def home(chosen: str | os.PathLike[str] | None, known: Settings | None = None) -> Path:
     """The home directory: an argument, else the settings, else the platform's data directory."""
     if chosen is None:
@@ -445,17 +426,9 @@ def home(chosen: str | os.PathLike[str] | None, known: Settings | None = None) -
     if chosen is not None:
         return expanded(chosen)
     try:
-        return _platform("data")
+        return platform_folder("data")
     except RuntimeError:
-        raise _no_home() from None
-
-
-def expanded(path: str | os.PathLike[str]) -> Path:
-    """A path with the home that `~` or `~NAME` at its beginning means. Raises ConfigError where the system names none."""
-    try:
-        return Path(path).expanduser()
-    except RuntimeError:
-        raise _no_home(f"{os.fspath(path)} cannot be found: ") from None
+        raise no_home() from None
 
 
 def user_home() -> Path:
@@ -463,32 +436,10 @@ def user_home() -> Path:
     try:
         found = Path.home()
     except RuntimeError:
-        raise _no_home() from None
+        raise no_home() from None
     if not found.is_absolute():
-        raise _no_home(f"HOME is {str(found)!r}, which depends on where one stands: ")
+        raise no_home(f"HOME is {str(found)!r}, which depends on where one stands: ")
     return found
-
-
-def _no_home(why: str = "") -> ConfigError:
-    return ConfigError(
-        f"{why}the system names no home folder for this user",
-        hint="Set HOME to the whole path of one. Where memories are can also be said with --home DIR (in Python: home=).",
-    )
-
-
-def is_namespace(name: str) -> bool:
-    """Whether this can be the name of a memory on this device."""
-    return bool(_is_namespace(name))
-
-
-def namespace_folder(home: Path, namespace: str) -> Path:
-    """The directory of one memory. Raises ConfigError for a name that cannot be one."""
-    if not _is_namespace(namespace):
-        raise ConfigError(
-            f"{namespace!r} is not a namespace",
-            hint="A namespace is 1 to 64 characters of a-z, 0-9, _ and -, starting with a letter or digit.",
-        )
-    return home / namespace
 
 
 class _Kind(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""The sync beside an agent: started by a hook in a process of its own, so that no agent waits for a network.
+"""The sync beside an agent: started by a hook in a process of its own (`agents/background_start.py`), so that no agent waits for a network.
 
 One at a time for each memory; who comes meanwhile leaves a mark, and it syncs once more. It is bounded in time, has a low priority, and says
 how it went only in the memory's notes (`device/agent_notes.py`).
@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from ipfsmem.canonical import read_json, write_json
-from ipfsmem.config import namespace_folder
+from ipfsmem.canonical import read_json
 from ipfsmem.device.agent_notes import hook_notes, note_attempt, note_background, note_hook
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.wall_clock import now_ms
 from ipfsmem.errors import IpfsmemError, LockedError, NotFoundError, PassphraseError
+from ipfsmem.locations import namespace_folder
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -32,71 +30,6 @@ _END = 400.0
 #: Syncs in a row, when hooks come meanwhile.
 _MOST = 3
 _LOCK, _AGAIN = "background.lock", "background.again"
-
-
-def start(namespace: str, home: Path, folder: str, passphrase: str | None = None) -> None:
-    """Start a sync in a process of its own, and return at once.
-
-    `folder`: in which the agent works. Neither it nor the passphrase stands in a command line, which every user of a machine can
-    see. Raises OSError.
-    """
-    stand_by(namespace, home, folder, passphrase).release()
-
-
-def stand_by(namespace: str, home: Path, folder: str, passphrase: str | None = None) -> Standby:
-    """Start a process that syncs once this one releases it, or is gone, however it ended. As for `start`. Raises OSError."""
-    words = [
-        sys.executable,
-        "-P",  # nothing that lies in the folder of the memories takes the place of our modules
-        "-m",
-        "ipfsmem",
-        "hook",
-        "background",
-        "--namespace",
-        namespace,
-        "--home",
-        str(home),
-    ]
-    # On Windows: detached, a group of its own, no window, below normal priority.
-    flags = 0x00000008 | 0x00000200 | 0x08000000 | 0x00004000 if sys.platform == "win32" else 0
-    process = subprocess.Popen(
-        words,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd=home,
-        start_new_session=True,
-        creationflags=flags,
-    )
-    with contextlib.suppress(OSError, AttributeError):
-        os.setpriority(os.PRIO_PROCESS, process.pid, 10)
-    assert process.stdin is not None
-    with contextlib.suppress(OSError):
-        process.stdin.write(write_json({"folder": folder, "passphrase": passphrase or ""}))
-        process.stdin.flush()
-    return Standby(process)
-
-
-class Standby:
-    """A process that waits for the end of its pipe, which it also meets when this process is killed, and syncs then."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-
-    def release(self) -> None:
-        """Let it sync now."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
-        self._process.returncode = 0  # it is nobody's to wait for
-
-    def dismiss(self) -> None:
-        """End it without a sync."""
-        self._process.kill()
-        self._process.wait()
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
 
 
 def run(namespace: str, home: Path, given: bytes) -> None:

@@ -7,15 +7,11 @@ hooks: reference", code.visualstudio.com). What a program is not known to unders
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Literal
-
-import msgspec
-
-from ipfsmem.canonical import read_json, write_json
+from typing import Any, Final, Literal, NamedTuple
 
 Event = Literal["session-start", "prompt", "stop", "session-end", "pre-compact"]
 EVENTS: Final[tuple[Event, ...]] = ("session-start", "prompt", "stop", "session-end", "pre-compact")
@@ -41,13 +37,13 @@ _CURSOR: Final = "cursor"
 PROGRAMS: Final = (*_NAMES, _CURSOR)
 
 
-class Said(msgspec.Struct, frozen=True):
+class Said(NamedTuple):
     """What a program told a hook."""
 
     #: The folder in which the agent works, empty when it was not said.
     folder: str = ""
-    #: A hash that stands for the session, empty without.
-    session: str = ""
+    #: What the program calls the session, empty when it was not said.
+    session_id: str = ""
     #: What the person asks, after the event `prompt`.
     prompt: str = ""
     #: Whether what the session was given before still stands before its model: it goes on, and was not compacted or cleared.
@@ -59,6 +55,13 @@ class Said(msgspec.Struct, frozen=True):
     #: Why the input could not be read, empty when it was.
     unreadable: str = ""
 
+    @property
+    def session(self) -> str:
+        """A hash that stands for the session, empty without."""
+        from hashlib import sha256  # not for a hook that only starts a sync
+
+        return sha256(self.session_id.encode("utf-8", "replace")).hexdigest()[:16] if self.session_id else ""
+
 
 def read_said(data: bytes, environment: Mapping[str, str]) -> Said:
     """What a program wrote to a hook's standard input, or says in its environment. Nonsense says nothing but that it is unreadable."""
@@ -67,7 +70,7 @@ def read_said(data: bytes, environment: Mapping[str, str]) -> Said:
     if data.strip():
         try:
             given = _read(data)
-        except msgspec.DecodeError as error:
+        except ValueError as error:
             unreadable = str(error)
         if not isinstance(given, dict):
             given, unreadable = {}, "it is not a JSON object"
@@ -82,7 +85,7 @@ def read_said(data: bytes, environment: Mapping[str, str]) -> Said:
     prompt, transcript = given.get("prompt"), given.get("transcript_path")
     return Said(
         folder=folder,
-        session=sha256(session.encode("utf-8", "replace")).hexdigest()[:16] if session else "",
+        session_id=session,
         prompt=without_given(prompt) if isinstance(prompt, str) else "",
         resumed=given.get("source") == "resume",
         may_compact=given.get("hook_event_name") == "PreCompress" and given.get("trigger") == "auto",
@@ -100,39 +103,40 @@ def is_whole(data: bytes) -> bool:
     """Whether this is all that a program says, and not only its beginning."""
     try:
         _read(data)
-    except msgspec.DecodeError:
+    except ValueError:
         return False
     return True
 
 
 def _read(data: bytes) -> Any:
     """JSON as programs write it: with a mark of its encoding, as PowerShell pipes it, or with half an emoji, where a text was cut. Raises
-    DecodeError."""
-    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "")
-    if encoding:
-        data = data.decode(encoding, "replace").encode("utf-8", "replace")
-    try:
-        return read_json(data)
-    except msgspec.DecodeError:
-        return _without_halves(data.decode("utf-8", "replace"))
-
-
-def _without_halves(text: str) -> Any:
-    """JSON in which halves of characters may stand. Raises DecodeError."""
-    import json  # rarely needed, and a hook starts often
-
+    ValueError. Python's own reader does it: a hook that only starts a sync loads no other."""
+    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
+    text = data.decode(encoding, "replace")
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise msgspec.DecodeError(str(error)) from None
+    except RecursionError:
+        found = _read_deep(text)
     if not isinstance(found, dict):
         return found
     return {
         name: value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        if isinstance(value, str)
+        if isinstance(value, str) and not value.isascii()
         else value
         for name, value in found.items()
     }
+
+
+def _read_deep(text: str) -> Any:
+    """JSON that is nested deeper than Python's own reader goes. Raises ValueError."""
+    import msgspec
+
+    from ipfsmem.canonical import read_json
+
+    try:
+        return read_json(text)
+    except msgspec.DecodeError as error:
+        raise ValueError(str(error)) from None
 
 
 def _is_path(text: str) -> bool:
@@ -158,4 +162,8 @@ def answer(program: str, event: str, *, context: str = "", line: str = "") -> by
         said["hookSpecificOutput"] = {"hookEventName": name, "additionalContext": context}
     if line and event == "session-start" and shows_lines(program):
         said["systemMessage"] = line
-    return write_json(said) + b"\n" if said else b""
+    if not said:
+        return b""
+    from ipfsmem.canonical import write_json  # not for a hook that says nothing
+
+    return write_json(said) + b"\n"

@@ -2,7 +2,7 @@
 
 The one promise is not to disturb: whatever happens, a hook ends within its bound, prints only what the program understands, and
 is no failure of the program's. What it could not do is noted (`device/agent_notes.py`) and shown by `status`. It waits for no network,
-asks for nothing, and connects no folder to anything.
+asks for nothing, and connects no folder to anything. Most hooks only start that sync: what the others need is imported where they use it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,9 @@ from ipfsmem.agents.hook_programs import (
     shows_lines,
     takes_context,
 )
-from ipfsmem.config import context_tokens, namespace_folder
-from ipfsmem.device.agent_notes import background_notes, hook_notes, note_hook, syncing_notes
 from ipfsmem.device.atomic_files import storage_errors
-from ipfsmem.device.shown_texts import forget_shown, note_shown, shown_to
 from ipfsmem.errors import IpfsmemError, PassphraseError
+from ipfsmem.locations import namespace_folder
 
 if TYPE_CHECKING:
     from ipfsmem.agents.session_text import SessionText
@@ -91,6 +89,8 @@ class Hook:
                     texts = (self._after_a_pull(said, folder), self._fitting(said, folder))
                     printed = answer(self._program, self._event, context="\n".join(filter(None, texts)))
             elif self._event == "pre-compact" and said.session:
+                from ipfsmem.device.shown_texts import forget_shown
+
                 forget_shown(self._place, said.session)
         finally:
             if self._event != "prompt":
@@ -105,6 +105,8 @@ class Hook:
             grown = 0
         if not grown or not said.session:
             return False
+        from ipfsmem.device.shown_texts import note_shown, shown_to
+
         at = f"{grown:012x}"
         known = shown_to(self._place, f"compacted {said.session}")
         note_shown(self._place, f"compacted {said.session}", (at,))
@@ -120,9 +122,14 @@ class Hook:
         try:
             self._start_sync(self._namespace, self._home, folder)
         except Exception as error:
+            from ipfsmem.device.agent_notes import note_hook
+
             note_hook(self._place, failed=self._now(), failure=type(error).__name__)
 
     def _begin(self, said: Said, folder: str) -> bytes:
+        from ipfsmem.device.agent_notes import note_hook
+        from ipfsmem.device.shown_texts import forget_shown
+
         at, context, lines = self._now(), "", list[str]()
         # It was given nothing so far: whatever ends this hook now, the next prompt gives what is here.
         note_hook(self._place, session=said.session, at=-1)
@@ -146,6 +153,8 @@ class Hook:
     def _after_a_pull(self, said: Said, folder: str) -> str:
         """What is here after a pull that brought something since this session was given anything, when it is another text than
         the session was given. Opens nothing where no pull brought anything."""
+        from ipfsmem.device.agent_notes import background_notes, hook_notes, note_hook, syncing_notes
+
         at, notes = self._now(), hook_notes(self._place)
         given = notes.sessions.get(said.session)
         if not said.session or not takes_context(self._program, self._event):
@@ -168,6 +177,7 @@ class Hook:
         if not (said.session and said.prompt and takes_context(self._program, self._event)):
             return ""
         from ipfsmem.agents.session_text import prompt_text  # and with it the memory
+        from ipfsmem.device.shown_texts import note_shown, shown_to
 
         shown = shown_to(self._place, said.session)
         found = prompt_text(
@@ -179,6 +189,7 @@ class Hook:
     def _look(self, folder: str) -> SessionText:
         """What is here for the model and for the person. Raises PassphraseError while the keys are locked."""
         from ipfsmem.agents.session_text import SessionText, session_text  # and with it the memory
+        from ipfsmem.config import context_tokens
 
         if not (takes_context(self._program, self._event) or shows_lines(self._program)):
             return SessionText()
@@ -187,6 +198,8 @@ class Hook:
         )
 
     def _not_synced(self, at: int) -> list[str]:
+        from ipfsmem.device.agent_notes import background_notes
+
         notes = background_notes(self._place)
         if not notes.failing or at - notes.failing < _TELL_AFTER:
             return []
@@ -221,6 +234,8 @@ def run_hook(
 
     def failed(failure: str) -> None:
         if place is not None:  # a name that is none has no place; this is the folder of somebody's project
+            from ipfsmem.device.agent_notes import note_hook
+
             note_hook(place, failed=now(), failure=failure)
 
     def over() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shlex
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -152,6 +151,8 @@ def _not_connected(memory: Memory, row: ProjectFolder | None, folder: str, progr
         project = project_at(folder)
         if project.repository is not None and not is_too_wide(project.folder):
             named = "" if memory.namespace == "default" else f" -n {memory.namespace}"
+            import shlex
+
             place = shlex.quote(str(project.folder))
             command = f"ipfsmem connect {program or 'claude-code'} --project {place}{named}"
             return [f"this project is not connected: {command}"]

@@ -15,7 +15,6 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 import msgspec
-import rfc8785
 
 from ipfsmem.canonical import MAX_INT, b64, check_depth
 from ipfsmem.errors import FormatError, LimitError
@@ -394,9 +393,13 @@ def _value_fault(event: Event) -> str | None:
 
 def canonical(value: Any) -> bytes:
     """RFC 8785 form of a JSON value. Raises FormatError when it has none."""
-    try:  # the fast encoder where both agree: no floats, ASCII names
-        return _encode(value) if _fast_encoder_agrees(value) else rfc8785.dumps(value)
-    except (rfc8785.CanonicalizationError, UnicodeError, RecursionError, TypeError) as error:
+    try:
+        if _fast_encoder_agrees(value):  # no floats, ASCII names
+            return _encode(value)
+        import rfc8785  # for few events
+
+        return rfc8785.dumps(value)
+    except (ValueError, RecursionError, TypeError) as error:
         raise FormatError(f"timeline event has no canonical form: {error}") from None
 
 

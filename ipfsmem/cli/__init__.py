@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import sys
 from collections.abc import Sequence
 
 #: So many objects more than went are made before garbage is looked for. Python's 700 are reached dozens of times while modules are
@@ -20,6 +21,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     atexit.register(
         gc.freeze
     )  # what is left goes with the process: Python would look through it twice on its way out
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given[:1] == ["hook"]:
+        from ipfsmem.cli.hook_call import plain_call, run_plain
+
+        call = plain_call(given)
+        if call is not None:
+            return run_plain(call)
     from ipfsmem.cli.app import run
 
-    return run(arguments)
+    return run(given)

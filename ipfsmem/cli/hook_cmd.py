@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
 
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.hook_call import run
 
 
 @cli_command("hook", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
@@ -21,33 +20,13 @@ def command(context: CommandContext, event: str, program: str) -> None:
     nothing else, and starts a sync that goes on by itself. It always ends with 0 and within seconds: what it
     could not do is shown by `ipfsmem status`.
     """
-    from ipfsmem.agents import hooks
-    from ipfsmem.agents.hook_programs import MAX_INPUT
-    from ipfsmem.device.wall_clock import now_ms
-
     if event == "background":
         from ipfsmem.agents import background_sync
+        from ipfsmem.agents.hook_programs import MAX_INPUT
 
         background_sync.run(context.namespace, context.home, sys.stdin.buffer.read(MAX_INPUT))
         return
     passphrase = context.passphrase_from_fd_or_environment()
-
-    def start_sync(namespace: str, home: Path, folder: str) -> None:
-        from ipfsmem.agents import background_sync  # a prompt starts none
-
-        background_sync.start(namespace, home, folder, passphrase=passphrase)
-
-    wrong = hooks.run_hook(
-        event,
-        program,
-        context.namespace,
-        context.home,
-        stdin=sys.stdin.buffer,
-        stdout=sys.stdout.buffer,
-        now=now_ms,
-        start_sync=start_sync,
-        passphrase=passphrase,
-        give_up=lambda: os._exit(0),
-    )
+    wrong = run(event, program, context.namespace, context.home, passphrase=passphrase)
     if wrong:
         click.echo(f"ipfsmem: {wrong}", err=True)

@@ -15,7 +15,7 @@ from ipfsmem.errors import PassphraseError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ipfsmem.agents.background_sync import Standby
+    from ipfsmem.agents.background_start import Standby
     from ipfsmem.compat.programs import Program
     from ipfsmem.mcp.stdio import Pipe
     from ipfsmem.memory import Memory
@@ -151,9 +151,9 @@ def _serve(
             _say(context, url_of(listening), None if given else token)
 
         def stand_by() -> Standby:
-            from ipfsmem.agents import background_sync
+            from ipfsmem.agents import background_start
 
-            return background_sync.stand_by(context.namespace, context.home, "", passphrase)
+            return background_start.stand_by(context.namespace, context.home, "", passphrase)
 
         asyncio.run(run(served, transport, sync=in_sync, stand_by=stand_by))
     finally:

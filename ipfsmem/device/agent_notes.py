@@ -2,7 +2,8 @@
 
 Small files in the folder of a memory, which can be written while its keys are locked: so they hold moments and the names of
 errors, and no word, path or address. `hooks.json` is written by hooks, `background.json` by the sync beside them, `syncing.json` by
-`sync --every`, as the service runs it. Of what a session was given there is a keyed hash. They are lost without harm, and what is damaged is as if it were not there.
+`sync --every`, as the service runs it. Of what a session was given there is a keyed hash. They are written without
+waiting for the disk, are lost without harm, and what is damaged is as if it were not there.
 """
 
 from __future__ import annotations
@@ -134,4 +135,4 @@ def _read(path: Path, empty: _Notes) -> _Notes:
 
 def _write(path: Path, before: msgspec.Struct, after: msgspec.Struct) -> None:
     if after != before:
-        write_atomic(path, msgspec.json.encode(after))
+        write_atomic(path, msgspec.json.encode(after), durable=False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
@@ -265,6 +264,8 @@ class Database:
                 return
             with storage_errors(self.path, "read"):
                 needed = 2 * self.path.stat().st_size
+                import shutil  # it loads every compressor that Python has
+
                 free = shutil.disk_usage(self.path.parent).free
             if free < needed:
                 raise StorageError(

@@ -22,7 +22,7 @@ from typing import Final
 import msgspec
 from nacl import bindings, exceptions
 
-from ipfsmem.device import kernel_keyring, system_keyring
+from ipfsmem.device import kernel_keyring
 from ipfsmem.device.atomic_files import open_regular, read_file, reason, write_atomic
 from ipfsmem.device.identity import KEY_FILE, Device
 from ipfsmem.device.lock import file_lock
@@ -146,6 +146,8 @@ def require_place() -> None:
     """Raises UsageError where there is no place to hold unlocked keys; nothing is made."""
     runtime_folder()
     if not kernel_keyring.has_kernel_keyring():
+        from ipfsmem.device import system_keyring
+
         system_keyring.require_system_keyring()
 
 
@@ -251,6 +253,8 @@ def _drop(name: str, folder: Path) -> bool:
         except OSError as error:
             failed.append(f"the kernel's keyring: {reason(error)}")
     elif place != _KERNEL:
+        from ipfsmem.device import system_keyring
+
         try:
             there = system_keyring.remove(_key_name(Path(name))) or there
         except UsageError:
@@ -384,6 +388,8 @@ def _place_of(path: Path) -> bytes:
 
 def _put(place: bytes, name: str, key: bytes, seconds: int) -> None:
     if place == _SYSTEM:
+        from ipfsmem.device import system_keyring
+
         system_keyring.put(name, key)
         return
     try:
@@ -393,7 +399,11 @@ def _put(place: bytes, name: str, key: bytes, seconds: int) -> None:
 
 
 def _get(place: bytes, name: str) -> bytes | None:
-    return kernel_keyring.read(name) if place == _KERNEL else system_keyring.read(name)
+    if place == _KERNEL:
+        return kernel_keyring.read(name)
+    from ipfsmem.device import system_keyring
+
+    return system_keyring.read(name)
 
 
 def _name(folder: Path) -> str:

@@ -21,7 +21,7 @@ from ipfsmem.parts.versions import is_unpublished
 from ipfsmem.sync.background import Attempt
 
 if TYPE_CHECKING:
-    from ipfsmem.agents.background_sync import Standby
+    from ipfsmem.agents.background_start import Standby
 
 #: Seconds between two looks whether a locked memory was unlocked, and until syncing begins again that could not begin.
 LOCKED_EVERY: Final = 1.0

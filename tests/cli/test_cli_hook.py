@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.agents import background_sync
+from ipfsmem.agents import background_start, hooks
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.cli.hook_call import plain_call
 from ipfsmem.device.agent_notes import background_notes, hook_notes
 from ipfsmem.device.lock import file_lock
 from ipfsmem.memory import Memory
@@ -21,7 +23,9 @@ from tests.support.unlock_lab import PASSPHRASE
 
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    monkeypatch.setattr(background_sync, "start", lambda *_, **__: None)
+    monkeypatch.setattr(background_start, "start", lambda *_, **__: None)
+    monkeypatch.setattr(hooks, "BOUNDS", {})  # a busy machine takes longer than an agent waits
+    monkeypatch.setattr(hooks, "_BOUND", 60.0)
     made = Cli(tmp_path / "home", monkeypatch)
     made.ok("init", "--mode", "local")
     made.ok("write", "who", "--body", "Alex works on firmware.", "--description", "who Alex is")
@@ -51,6 +55,64 @@ def test_every_call_ends_with_0(cli: Cli, words: list[str]) -> None:
     assert done.code == 0
     assert "Traceback" not in done.err + done.out
     assert "--help" in words or not done.out or json.loads(done.out)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["stop", "--program"],
+        ["stop", "--program", "codex", "--program", "codex"],
+        ["stop", "--program=codex"],
+        ["stop", "codex", "--program"],
+        ["stop", "--namespace", ""],
+        ["stop", "--home", "--json"],
+        ["stop", "--passphrase-fd", "3"],
+        ["nonsense"],
+        ["background"],
+    ],
+)
+def test_an_unusual_call_of_a_hook_is_left_to_the_command_line(words: list[str]) -> None:
+    assert plain_call(["hook", *words], {}) is None
+
+
+def test_a_call_that_connect_wrote_means_what_the_command_line_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flag, then settings with the environment above them, then the usual."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "IPFSMEM_CONFIG", "IPFSMEM_NAMESPACE", "IPFSMEM_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    file = tmp_path / "some.toml"
+    file.write_text('namespace = "work"\nhome = "~/there"\n')
+    named = ["--program", "codex", "--namespace", "given", "--home", str(tmp_path / "here")]
+    for environment in (
+        {},
+        {"IPFSMEM_NAMESPACE": "other", "IPFSMEM_HOME": "~/other"},
+        {"IPFSMEM_CONFIG": str(file)},
+        {"IPFSMEM_CONFIG": str(file), "IPFSMEM_NAMESPACE": "other"},
+        {"IPFSMEM_CONFIG": str(file), "IPFSMEM_HOME": str(tmp_path / "other")},
+    ):
+        for words in (named, named[:4], named[4:], []):
+            with monkeypatch.context() as patch:
+                for name, value in environment.items():
+                    patch.setenv(name, value)
+                call = plain_call(["hook", "prompt", *words])
+                given = dict(zip(words[::2], words[1::2], strict=True))
+                meant = CommandContext(given.get("--namespace"), given.get("--home"), False, None)
+                assert call == ("prompt", given.get("--program", ""), meant.namespace, meant.home)
+
+
+@pytest.mark.parametrize("said", ["namespace = 3", None])
+def test_settings_that_cannot_be_used_are_said_by_the_command_line(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str | None
+) -> None:
+    file = tmp_path / "some.toml"
+    if said is not None:
+        file.write_text(said)
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+    done = cli("hook", "stop", "--program", "codex", stdin=b"{}")
+    assert (done.code, done.out) == (0, "") and str(file) in done.err
 
 
 def test_only_the_answer_is_printed(cli: Cli, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,9 @@ from ipfsmem.memory import Memory
 LOADED = """
 import json, sys
 from ipfsmem.cli import main
+if sys.argv[1] == "hook":  # a busy machine takes longer than an agent waits
+    from ipfsmem.agents import hooks
+    hooks.BOUNDS, hooks._BOUND = {}, 60.0
 code = main(sys.argv[1:])
 print(json.dumps([code, sorted(sys.modules)]), file=sys.stderr)
 """
@@ -56,6 +60,10 @@ RARE = {
 NOT_ON_LINUX = {"platformdirs", "tempfile", "random"}
 #: What a read or a write of a text has nothing to do with.
 OF_OTHERS = {"ipfsmem.bundle.timeline", "ipfsmem.memories.scopes", "rfc8785"}
+#: What a hook has no command line for.
+OF_COMMANDS = {"click", "ipfsmem.cli.app", "ipfsmem.cli.context"}
+#: What a hook that only starts a sync reads nothing with.
+OF_MEMORIES = {"msgspec", "hashlib", "inspect", "ipfsmem.config", "ipfsmem.memory"}
 
 
 @pytest.mark.parametrize(
@@ -67,7 +75,8 @@ OF_OTHERS = {"ipfsmem.bundle.timeline", "ipfsmem.memories.scopes", "rfc8785"}
         (("list",), 99),  # with the headers that an earlier list kept
         (("context",), 126),
         (("hook", "session-start", "--program", "claude-code"), 141),
-        (("hook", "stop", "--program", "claude-code"), 24),
+        (("hook", "prompt", "--program", "claude-code"), 144),
+        (("hook", "stop", "--program", "claude-code"), 15),
     ],
     ids=lambda given: " ".join(given[:2]) if isinstance(given, tuple) else "",
 )
@@ -78,11 +87,15 @@ def test_what_agents_call_loads_nothing_that_meets_a_provider(
     where = {"provider": str(tmp_path / "stick"), "passphrase": False, "home": tmp_path / "home"}
     with Memory.create("default", "encrypted-ipfs", **where) as memory:
         memory.write("tone", "direct")
-    command = [sys.executable, "-c", LOADED, "--home", str(tmp_path / "home"), *call]
+    command = [sys.executable, "-c", LOADED, *call, "--home", str(tmp_path / "home")]  # as `connect` has it
     said = json.dumps(
-        {"session_id": "a", "cwd": str(tmp_path), "hook_event_name": "SessionStart", "source": "startup"}
+        {"session_id": "a", "cwd": str(tmp_path), "source": "startup", "prompt": "a direct tone"}
     )
-    done = subprocess.run(command, input=said, capture_output=True, text=True, timeout=60, check=True)
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("IPFSMEM_")}
+    plain |= {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    done = subprocess.run(
+        command, input=said, capture_output=True, text=True, timeout=60, check=True, env=plain
+    )
     code, loaded = json.loads(done.stderr.splitlines()[-1])
     assert not code, done.stderr
     assert sorted(HEAVY & set(loaded)) == []
@@ -90,6 +103,10 @@ def test_what_agents_call_loads_nothing_that_meets_a_provider(
     allowed = "agents" if call[0] == "hook" else None
     elsewhere = tuple(room for room in ELSEWHERE if room != allowed)
     assert [name for name in ours if name.removeprefix("ipfsmem.").startswith(elsewhere)] == []
+    if call[0] == "hook":
+        assert sorted(OF_COMMANDS & set(loaded)) == []
+    if call[1:2] == ("stop",):
+        assert sorted(OF_MEMORIES & set(loaded)) == []
     if call[0] != "hook":
         assert sorted((RARE | (NOT_ON_LINUX if sys.platform == "linux" else set())) & set(loaded)) == []
     if call[0] in ("read", "write", "list"):

@@ -16,7 +16,7 @@ PROVIDERS = Path(__file__).parents[2] / "providers" / "ipfsmem_providers"
 #: The rooms from the ground up. A room imports rooms below its own floor only; those of one floor do not know each other.
 FLOORS = (
     ("errors",),
-    ("mode",),
+    ("locations", "mode"),
     (
         "canonical",
         "config",

@@ -1,0 +1,114 @@
+"""A hook as `connect` writes it into a program's settings, run without the machinery of the command line, which takes longer to load
+than most hooks do. Any other call of `hook`, and whatever is wrong with one, is left to `cli/app.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ipfsmem.locations import DEFAULT_NAMESPACE, expanded, platform_folder
+
+_EVENTS: Final = frozenset(["session-start", "prompt", "stop", "session-end", "pre-compact"])
+_OPTIONS: Final = {"--program": "program", "--namespace": "namespace", "-n": "namespace", "--home": "home"}
+#: With one of these, there are settings to look into.
+_SETTINGS: Final = ("IPFSMEM_CONFIG", "IPFSMEM_EMBEDDINGS")
+
+
+class HookCall(NamedTuple):
+    """What a hook is run with."""
+
+    event: str
+    program: str
+    namespace: str
+    home: Path
+
+
+def plain_call(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> HookCall | None:
+    """The call of a hook that these arguments are, None when only the command line can tell."""
+    if len(arguments) % 2 or arguments[:1] != ["hook"] or arguments[1] not in _EVENTS:
+        return None
+    if None in (sys.stdin, sys.stdout, sys.stderr) or environment.get("IPFSMEM_DEBUG"):
+        return None
+    given: dict[str, str] = {}
+    for option, value in zip(arguments[2::2], arguments[3::2], strict=True):
+        name = _OPTIONS.get(option, "")
+        if not name or name in given or not value.strip() or value.startswith("-"):
+            return None
+        given[name] = value
+    namespace, home = given.get("namespace"), given.get("home")
+    try:
+        if (namespace is None or home is None) and _has_settings(environment):
+            from ipfsmem.config import settings
+
+            known = settings(environment)
+            namespace, home = namespace or known.namespace, home or known.home
+        namespace = namespace or environment.get("IPFSMEM_NAMESPACE") or DEFAULT_NAMESPACE
+        home = home or environment.get("IPFSMEM_HOME")
+        place = expanded(home) if home else platform_folder("data")
+    except Exception:
+        return None  # said by the command line
+    return HookCall(arguments[1], given.get("program", ""), namespace, place)
+
+
+def _has_settings(environment: Mapping[str, str]) -> bool:
+    if any(environment.get(name) for name in _SETTINGS):
+        return True
+    try:
+        (platform_folder("config") / "config.toml").stat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def run_plain(call: HookCall) -> int:
+    """Run it; 0, whatever happens."""
+    from ipfsmem.ending_signals import ended_as_by_ctrl_c
+
+    with ended_as_by_ctrl_c():
+        try:
+            wrong = run(*call, passphrase=os.environ.get("IPFSMEM_PASSPHRASE") or None)
+        except KeyboardInterrupt:
+            wrong = "interrupted; nothing that was acknowledged is lost"
+    if wrong:
+        _say(wrong)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:  # else Python would say it again, and end with a code of its own
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return 0
+
+
+def _say(wrong: str) -> None:
+    try:
+        sys.stderr.write(f"ipfsmem: {wrong}\n")
+    except OSError:
+        pass  # nobody listens
+
+
+def run(event: str, program: str, namespace: str, home: Path, *, passphrase: str | None) -> str:
+    """Run a hook of this process's standard streams; what went wrong, empty when nothing did."""
+    from ipfsmem.agents import hooks
+    from ipfsmem.device.wall_clock import now_ms
+
+    def start_sync(namespace: str, home: Path, folder: str) -> None:
+        from ipfsmem.agents import background_start  # a prompt starts none
+
+        background_start.start(namespace, home, folder, passphrase=passphrase)
+
+    return hooks.run_hook(
+        event,
+        program,
+        namespace,
+        home,
+        stdin=sys.stdin.buffer,
+        stdout=sys.stdout.buffer,
+        now=now_ms,
+        start_sync=start_sync,
+        passphrase=passphrase,
+        give_up=lambda: os._exit(0),
+    )
