@@ -134,7 +134,7 @@ class FactSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     decay_rate: Annotated[
         float,
         _says(
-            "what share of a confidence fades with each day without use; 0: none does",
+            "share of a confidence that fades per day without use; 0: none",
             "share a day",
             ge=0,
             le=1,
@@ -186,7 +186,7 @@ class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     facts: Annotated[
         int,
         _says(
-            "how much longer a block is for its facts where the caller gives no limit",
+            "tokens for facts in addition to the limit, if the caller sets none",
             "tokens",
             ge=0,
             le=100_000,

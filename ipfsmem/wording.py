@@ -104,7 +104,7 @@ def day_of(said: str, now: int, zone: tzinfo | None = None) -> str:
     """The day, as `2026-04-14`, of a moment as people say one (`moment_of`) in `zone`. Raises UsageError."""
     day = local_day(moment_of(said, now, zone), zone)
     if day is None:
-        raise UsageError(f"{said[:40]!a} is before the days that are counted")
+        raise UsageError(f"{said[:40]!a} is out of range")
     return day.isoformat()
 
 

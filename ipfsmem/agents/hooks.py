@@ -63,7 +63,7 @@ class Hook:
         self._now = now
         self._start_sync = start_sync
         self._passphrase = passphrase
-        #: Why what the program said could not be read, empty when it was.
+        #: Why unreadable hook input, empty when it was.
         self.unreadable = ""
         #: What is to be noted once the answer is printed.
         self._once_printed: list[Callable[[], None]] = []
@@ -260,8 +260,8 @@ def run_hook(
                 stdout.flush()
             hook.note_printed()
         if hook.unreadable:
-            failed("what the program said could not be read")
-            return f"what the program said could not be read: {hook.unreadable}"
+            failed("unreadable hook input")
+            return f"unreadable hook input: {hook.unreadable}"
     except IpfsmemError as error:
         failed(error.kind)
         return str(error)

@@ -77,7 +77,9 @@ def remove(text: str, done: Inserted) -> str:
             continue
         if after.entry is None and after.around() == read.around() and not (prune and after.parent):
             return edited
-    raise FormatError(f"{'.'.join(done.entry.path)} cannot be taken out without a change to something else")
+    raise FormatError(
+        f"{'.'.join(done.entry.path)} cannot be removed without changing another part of the file"
+    )
 
 
 def _block(wanted: YamlEntry, indent: str, step: str) -> list[str]:
@@ -138,7 +140,7 @@ class _Read:
             return yaml.safe_load(yaml.emit(whole))
         except (yaml.YAMLError, ValueError, RecursionError):
             raise FormatError(
-                f"{'.'.join(self.wanted.path)} has a form of YAML that is not read here"
+                f"{'.'.join(self.wanted.path)} uses YAML syntax that ipfsmem does not edit"
             ) from None
 
     def around(self) -> tuple[Any, ...]:

@@ -218,15 +218,13 @@ QUERY: Final[dict[str, Parameter]] = {
         _number(1, MAX_PAGE),
         "Maximum number of results.",
     ),
-    "reason": _text("Why; it is noted.", MAX_REASON),
-    "since": Parameter(
-        _DAY, _day, "From this day on: a UTC day, or one of the time zone tz where that is given."
-    ),
+    "reason": _text("Reason, for the timeline.", MAX_REASON),
+    "since": Parameter(_DAY, _day, "First day, in the time zone tz, default UTC."),
     "until": Parameter(_DAY, _day, "Up to this day, included, as in since."),
     "tz": Parameter(
         {"type": "string", "maxLength": 64},
         zone_of,
-        "The time zone of days, as America/Los_Angeles; UTC without it.",
+        "Time zone of the days, such as America/Los_Angeles; default UTC.",
     ),
     "forgotten": Parameter(_YES, _yes, "Those that are forgotten instead."),
     "operation": _text("Only what is called so, as write; session is all about sessions.", 64),
@@ -266,8 +264,8 @@ QUERY: Final[dict[str, Parameter]] = {
         "The key of the value: 1 to 256 bytes of any characters.",
     ),
     "prefix": _text("Only keys with this prefix.", MAX_NAME),
-    "level": _text("Only those of this level: user, session or agent.", 16),
-    "expired": Parameter(_YES, _yes, "Those that expired and were not swept yet."),
+    "level": _text("Only values of this level: user, session or agent.", 16),
+    "expired": Parameter(_YES, _yes, "Only expired values that were not swept yet."),
 }
 
 

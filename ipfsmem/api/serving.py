@@ -165,7 +165,7 @@ class Api:
         try:
             return await handler(request)
         except TooManyCalls:
-            words = f"this token has {MOST} calls under way, and no more at once are taken"
+            words = f"this token has {MOST} concurrent calls, which is the maximum"
             return _problem(problems.said(429, "LimitError", words, exit_code=5), {"Retry-After": "1"})
         except Refused as stopped:
             return _problem(self._hinted(request, stopped.problem))
@@ -220,7 +220,7 @@ class Api:
         query = read_query(list(request.query.items()), route.parameters, route.needs)
         served = self._memory(request, query.pop("namespace", None))
         if self._read_only and route.right != "read":
-            raise Refused(problems.said(403, "ReadOnlyError", "this server was started to change nothing"))
+            raise Refused(problems.said(403, "ReadOnlyError", "this server is read-only"))
         if known.caller is not None:
             known.caller.require(route.right)
         scope, stack = query.pop("scope", ""), tuple(query.pop("stack", ()))
@@ -285,7 +285,7 @@ class Api:
         known, program = request[_KNOWN], compat_serving.PROGRAMS[self._program]
         served = self._memory(request, None)
         if self._read_only and route.right != "read":
-            raise Refused(problems.said(403, "ReadOnlyError", "this server was started to change nothing"))
+            raise Refused(problems.said(403, "ReadOnlyError", "this server is read-only"))
         try:
             has_body = request.body_exists and request.method != "GET"
             body = compat_serving.body_of(await _bytes(request, _MOST_OF_A_PROGRAM)) if has_body else None

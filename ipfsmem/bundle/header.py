@@ -364,7 +364,7 @@ def _indented(events: Iterable[Any], lines: list[str]) -> Iterator[Any]:
 def _check_indented(lines: Iterable[str], columns: list[int]) -> None:
     least = columns[-1] + 1 if columns else 0
     if any(line.strip(" ") and len(line) - len(line.lstrip(" ")) < least for line in lines):
-        raise FormatError("header has a value that goes on without an indentation")
+        raise FormatError("header has a continued value without indentation")
 
 
 def _tree(events: Iterable[Any], scalar: Callable[[Any], Any]) -> Any:

@@ -89,7 +89,7 @@ def _edited(data: bytes, changes: Mapping[str, str], body: str | None) -> bytes:
     is_foreign = bool(front) and not old.fields.keys() - {"origin_name"}
     if is_foreign and wanted.fields != old.fields and changes.keys() - {"origin_name"}:
         raise FormatError(
-            "the header of this memory is of a kind that is kept as it is and not changed by field",
+            "the header of this memory has a format whose fields cannot be changed one by one",
             hint=_HINT,
         )
     if marks is None:
@@ -99,7 +99,7 @@ def _edited(data: bytes, changes: Mapping[str, str], body: str | None) -> bytes:
     again = parse_memory(made)
     if again.fields != wanted.fields or again.body != wanted.body:
         raise FormatError(
-            "the header of this memory is of a form in which this field cannot be changed without losing another part of it",
+            "this field cannot be changed without losing another part of the memory's header",
             hint=_HINT,
         )
     return made

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     "--as",
     "program",
     type=click.Choice(["librefang", "agh"]),
-    help="Answer another program's routes too, in its forms.",
+    help="Also serve another program's memory routes.",
 )
-@click.option("--workspace", default="", metavar="SCOPE", help="With --as agh: the scope of the workspace.")
+@click.option("--workspace", default="", metavar="SCOPE", help="Scope of the workspace, with --as agh.")
 def command(
     context: CommandContext,
     host: str,
@@ -66,7 +66,7 @@ def command(
     from ipfsmem.cli.api_server import refuse_unnamed, served_memories
 
     if workspace and program != "agh":
-        raise UsageError("--workspace goes with --as agh")
+        raise UsageError("--workspace requires --as agh")
     if workspace:
         check_scope(workspace)
     if in_sync and read_only:

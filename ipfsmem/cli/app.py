@@ -56,9 +56,9 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "open": "Read what somebody published: an address, a folder or a CAR.",
     },
     "On your disk": {
-        "attach": "Make a folder of plain files a working copy of this memory.",
-        "detach": "Let go of a working copy; its files stay.",
-        "folders": "Where the plain files are: list, pause, accept, put-back.",
+        "attach": "Link a folder of plain files to this memory.",
+        "detach": "Unlink a folder; its files stay.",
+        "folders": "Linked folders: list, pause, accept, put-back.",
     },
     "With agents": {
         "connect": "Let an agents' program use this memory.",

@@ -35,8 +35,8 @@ _NAMED = 10
     help="Also when it is marked as another memory's, or lies on another disk now.",
 )
 @click.option("--timeline", is_flag=True, help="Write timeline/ into it too, although it stood there before.")
-@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask, and take in the files of a git repository.")
+@click.option("--dry-run", is_flag=True, help="Show the changes without making them.")
+@click.option("--yes", is_flag=True, help="Do not ask, also in a git repository.")
 def command(
     context: CommandContext,
     folder: str,
@@ -46,11 +46,11 @@ def command(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Make DIR a working copy of this memory, from now on. Whoever can read this disk can read its files, in every mode.
+    """Link DIR to this memory as a working copy. Anyone who can read this disk can read its files, in every mode.
 
-    What is in it is taken in, what it lacks is written; its files keep their names and their bytes. In MEMORY.md the lines of
-    others stay theirs, and ours stand in one marked block. DIR belongs to one scope; a scope may have several folders.
-    It is made when only its last part is not there. A folder that holds files already is shown first, and a terminal is asked.
+    ipfsmem takes the files of DIR in as memories, and writes the memories that it lacks; files keep their names and bytes. In
+    MEMORY.md the lines of others stay theirs, and ours are in one marked block. DIR belongs to one scope; a scope may have
+    several folders. A missing DIR is created if its parent exists. A folder with files is previewed, and a terminal asks first.
     """
     stood = expanded(folder).exists()
     with context.memory() as memory:

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--all", "everything", is_flag=True, help="Of all projects that it knows and that are listed now."
 )
-@click.option(
-    "--follow", is_flag=True, help="With --all: also projects that begin later, each as a new scope."
-)
+@click.option("--follow", is_flag=True, help="With --all: also future projects, each as a new scope.")
 @click.option("--scope", callback=not_empty, metavar="NAME", help="The scope that stands for the project.")
 @click.option("--new", is_flag=True, help="The project is none of those that are here.")
 @click.option("--yes", is_flag=True, help="Do not ask before projects are connected.")
@@ -65,7 +63,7 @@ def command(
 
     if follow and not everything:
         raise UsageError(
-            "--follow is about all projects", hint="Add --all: ipfsmem connect claude-code --all --follow"
+            "--follow requires --all", hint="Add --all: ipfsmem connect claude-code --all --follow"
         )
     refuse_wrong_projects(program, project, everything, about_one=scope is not None or new)
     if as_list:

@@ -25,7 +25,7 @@ def command(context: CommandContext, folder: str, gone: bool) -> None:
 
         context.emit(FolderDetached(path=folder, brought_out=brought))
         return
-    click.echo(f"{clean(folder)} is no working copy any more; its files stay as they are.")
+    click.echo(f"{clean(folder)} is not a working copy any more; its files stay as they are.")
     if brought:
         click.echo(
             f"{count(len(brought), 'text')} came out of what was set aside: {clean(', '.join(brought))}"

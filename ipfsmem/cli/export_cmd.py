@@ -60,10 +60,10 @@ _PROGRAMS: Final = ("initrunner", "initrunner-typed", "infraware")
     "--as",
     "program",
     type=click.Choice(["initrunner", "initrunner-typed", "infraware"]),
-    help="With --out: one scope as the JSON that this program imports.",
+    help="Write one scope in another program's JSON format.",
 )
 @click.option("--root", metavar="CID", help="Which version for --car (default: the one published last).")
-@click.option("--overwrite", is_flag=True, help="Replace a file that is there already.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @click.option("--partial", is_flag=True, help="It is fine that what is named is left out.")
 def command(
     context: CommandContext,

@@ -1,4 +1,4 @@
-"""`ipfsmem folders`: the working copies of this memory, and what counts when one went back to earlier texts."""
+"""`ipfsmem folders`: list, pause and resume the linked folders of this memory."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @click.group("folders", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """The folders of plain files on this device that belong to this memory."""
+    """Linked folders: plain files on this device, kept in step with this memory. Link one with: ipfsmem attach DIR"""
 
 
-@cli_command("list", short_help="Where the plain files are.")
+@cli_command("list", short_help="List the linked folders.")
 def list_command(context: CommandContext) -> None:
-    """List the working copies: where they are, whose scope, how many files, and whether one is paused or not there."""
+    """List the linked folders with their scope, number of files and state (ok, paused, not there)."""
     with context.memory() as memory:
         found = memory.folders.list()
     if context.json:
@@ -45,34 +45,33 @@ def list_command(context: CommandContext) -> None:
     )
 
 
-@cli_command("pause", short_help="Leave a folder alone for now.")
+@cli_command("pause", short_help="Pause a linked folder.")
 @click.argument("folder", metavar="DIR", callback=not_empty)
 def pause_command(context: CommandContext, folder: str) -> None:
-    """Take nothing in from DIR and write nothing to it, until `accept` or `put-back`. Before a large operation on it, for
-    instance: a checkout, a search and replace, a restore."""
+    """Stop reading and writing DIR until `accept` or `put-back`, for instance before a checkout, a search and replace or a
+    restore."""
     from ipfsmem.results import FolderPaused
 
     with context.memory() as memory:
         memory.folders.pause(folder)
-    _said(context, FolderPaused(path=folder), "is paused: nothing is taken in there and nothing written.")
+    _said(context, FolderPaused(path=folder), "is paused: its files are not read or written.")
 
 
-@cli_command("accept", short_help="What stands in a paused folder counts.")
+@cli_command("accept", short_help="Resume a paused folder and take in its files.")
 @click.argument("folder", metavar="DIR", callback=not_empty)
 def accept_command(context: CommandContext, folder: str) -> None:
-    """Take everything that stands in DIR for edits, earlier texts too. Files that are missing follow the usual rule for deletes."""
+    """Take in every file of DIR as an edit, earlier texts too. Missing files follow the usual rule for deletes."""
     from ipfsmem.results import FolderAccepted
 
     with context.memory() as memory:
         memory.folders.accept(folder)
-    _said(context, FolderAccepted(path=folder), "counts as it stands, and goes on.")
+    _said(context, FolderAccepted(path=folder), "is resumed with its own files.")
 
 
-@cli_command("put-back", short_help="What is remembered counts.")
+@cli_command("put-back", short_help="Resume a paused folder and restore its files.")
 @click.argument("folder", metavar="DIR", callback=not_empty)
 def put_back_command(context: CommandContext, folder: str) -> None:
-    """Write what is remembered into every file of DIR, missing ones too. A text that was never remembered is kept beside, as a
-    conflict copy."""
+    """Write the memories into every file of DIR, missing ones too. A text that was never remembered is kept as a conflict copy."""
     with context.memory() as memory:
         number = memory.folders.put_back(folder)
     if context.json:
@@ -80,7 +79,7 @@ def put_back_command(context: CommandContext, folder: str) -> None:
 
         context.emit(FolderPutBack(path=folder, put_back=number))
     else:
-        click.echo(f"{clean(folder)} is as it is remembered: {count(number, 'file')} put back.")
+        click.echo(f"{clean(folder)} is resumed with the remembered texts: {count(number, 'file')} put back.")
 
 
 def _said(context: CommandContext, done: FolderPaused | FolderAccepted, text: str) -> None:

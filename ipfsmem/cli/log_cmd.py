@@ -26,7 +26,7 @@ from ipfsmem.errors import UsageError
     "--since",
     callback=not_empty,
     metavar="TIME",
-    help="Of these only those since then: 24h, yesterday, a day, a moment.",
+    help="Only operations since: 24h, yesterday, a day, a moment.",
 )
 def command(
     context: CommandContext,

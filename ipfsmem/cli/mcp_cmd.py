@@ -39,14 +39,14 @@ _SAYS_HELLO = 1.0
     "names",
     multiple=True,
     metavar="NAMES",
-    help="Offer these tools or sets, with commas: everyday (the default), graph, sessions, facts, ..., all.",
+    help="Tools or sets to offer, with commas: everyday (default), graph, sessions, facts, ..., all.",
 )
-@click.option("--structured", is_flag=True, help="Answer in structured form too, for programs that want it.")
+@click.option("--structured", is_flag=True, help="Add a structured form to answers.")
 @click.option(
     "--as",
     "program",
     type=click.Choice(["initrunner", "initrunner-typed", "librefang", "infraware", "agh"]),
-    help="Offer another program's tools instead: its names, arguments, defaults and texts.",
+    help="Offer another program's tools instead of ours.",
 )
 @click.option(
     "--by-type",

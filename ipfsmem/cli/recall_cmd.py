@@ -47,9 +47,7 @@ if TYPE_CHECKING:
 @click.option(
     "--by", metavar="NAME", help="Only what this device or member wrote: what it is called, or its id."
 )
-@click.option(
-    "--since", metavar="TIME", help="Only what was written since then: 7d, yesterday, a day, a moment."
-)
+@click.option("--since", metavar="TIME", help="Only texts written since: 7d, yesterday, a day, a moment.")
 @click.option(
     "--threshold",
     type=Number(-1, 1),
@@ -84,7 +82,7 @@ def command(
     from ipfsmem.results import Recalled
 
     if kind == "memory" and of_type not in (None, *RECALLED_TYPES):
-        raise UsageError(f"there is no type of memories {of_type!a}; there are {', '.join(RECALLED_TYPES)}")
+        raise UsageError(f"unknown memory type {of_type!a}; supported: {', '.join(RECALLED_TYPES)}")
     with context.memory() as memory:
         read = memory.stack(*context.stacked) if context.stacked else memory
         found = read.recall(

@@ -28,7 +28,7 @@ def command() -> None:
 @click.argument("key")
 @click.argument("value")
 @click.option("--parse", is_flag=True, help="VALUE is JSON: a number, list, object, true, false or null.")
-@click.option("--level", type=click.Choice(_LEVELS), help="How long it is meant to last.")
+@click.option("--level", type=click.Choice(_LEVELS), help="Level: lifetime of the value.")
 @click.option("--ttl", type=Number(0, 1e10), metavar="SECONDS", help="Seconds until it expires; 0 for never.")
 def set_command(
     context: CommandContext, key: str, value: str, parse: bool, level: str | None, ttl: float | None
@@ -100,7 +100,7 @@ def clear_command(
 ) -> None:
     """Delete the values of KEYS, of a prefix or of a level; given together, what fits all. `value restore` brings each back."""
     if not keys and prefix is None and level is None:
-        raise UsageError("nothing says which values to delete", hint="Give keys, --prefix or --level.")
+        raise UsageError("no values selected", hint="Give keys, --prefix or --level.")
     with context.memory() as memory:
         gone = memory.values.clear(prefix=prefix, level=level, keys=list(keys) or None)
     lacking = sorted({*keys}.difference(gone)) if prefix is None and level is None else []
@@ -147,7 +147,7 @@ def history_command(context: CommandContext, key: str) -> None:
 @cli_command("restore", scoped=True, short_help="Bring an earlier value of a key back.")
 @click.argument("key")
 @click.option(
-    "--number", type=WholeNumber(1), default=1, metavar="N", help="Which, as `value history` counts them."
+    "--number", type=WholeNumber(1), default=1, metavar="N", help="Number of the value in `value history`."
 )
 def restore_command(context: CommandContext, key: str, number: int) -> None:
     """Bring an earlier value of KEY back, the newest unless you give a number; also a value that was deleted."""

@@ -173,7 +173,7 @@ def _add(call: Call) -> Answer:
         if isinstance(message, dict) and message.get("role") == "user":
             texts.append(message.get("content"))
     if not texts or not all(isinstance(one, str) and one.strip() for one in texts):
-        raise UsageError("nothing to add: give content, or messages of a user")
+        raise UsageError("nothing to add: pass content, or messages of a user")
     category = str(given.get("category") or metadata.get("category") or "")
     user = str(given.get("user_id") or "")
     made = [_write(call, text, agent, level, category, given.get("confidence"), user) for text in texts]

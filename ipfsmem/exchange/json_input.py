@@ -186,7 +186,7 @@ def _sequence(data: bytes, what: str) -> Iterator[tuple[str, Any]]:
             except FormatError as error:
                 fault, broken = error, True
         if broken:
-            yield where, FormatError(f"{where} has more on it that is not JSON") if found else fault
+            yield where, FormatError(f"{where} has trailing text that is not JSON") if found else fault
 
 
 def _spans(data: bytes, at: int) -> tuple[list[tuple[int, int]], int]:

@@ -89,7 +89,7 @@ class MemoryValues(MemoryPart):
         """Delete the values whose keys begin with `prefix`, of a level, or of these keys; what is given together must all be true. The
         keys that had one. Raises UsageError where nothing is given."""
         if prefix is None and level is None and keys is None:
-            raise UsageError("nothing says which values to delete: give keys, a prefix or a level")
+            raise UsageError("no values selected: give keys, a prefix or a level")
         if level is not None:
             check_level(level, LEVELS)
         wanted = None if keys is None else {check_name(key) for key in keys}

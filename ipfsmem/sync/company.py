@@ -178,7 +178,7 @@ class Company:
         text = f"{member.name} asks to be left alone until {clock_time(until)}"
         member.leave_out(ProviderUnavailable(f"{text}: {error}"), paused_until=until, cause=str(error))
         self._pauses[member.name] = until
-        self.say(f"{text}; going on without it")
+        self.say(f"{text}; continuing without it")
 
     def keep_pauses(self) -> None:
         """Remember the pauses that are not over. Outside any transaction."""
@@ -372,12 +372,12 @@ class Member:
             self._hurry += passed / self._calls
             if self._hurry >= HURRY:
                 self.late = True
-                self._company.say(f"{self.name} has not answered yet; going on without it")
+                self._company.say(f"{self.name} has not answered yet; continuing without it")
                 return
         if call.waited >= call.limit or self._spent >= DEADLINE:
             took = call.waited if call.waited >= call.limit else self._spent
             self.leave_out(ProviderUnavailable(f"{self.name} did not answer within {took:.0f} s"))
-            self._company.say(f"{self.gone}; going on without it")
+            self._company.say(f"{self.gone}; continuing without it")
 
 
 class _Call:

@@ -83,7 +83,7 @@ class Session:
         if start and seen not in ("", reading.seen):
             raise ChangedError(
                 f"{place_of(*place[:2])} was changed since you began to read it",
-                hint="Read it anew: start=0.",
+                hint="Read it again from start=0.",
             )
         if seen and start <= upto:
             upto = max(upto, end)

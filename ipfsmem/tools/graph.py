@@ -140,7 +140,7 @@ def _delete_entities(desk: Desk, given: JSON) -> ToolResult:
         # A memory that is no entity of the graph's making holds more than the graph shows of it.
         if reading is not None and not is_made(reading.readable) and not desk.session.was_shown(reading):
             raise UsageError(
-                f"{place(reading)} is a text of its own that you were not shown, so nothing was taken away",
+                f"{place(reading)} is a memory that you were not shown, so nothing was deleted",
                 hint="Read it to its end with read_memory first, or use forget.",
             )
     gone = sum(graph.delete(name, relations=True) for name in given["entityNames"])

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MESSAGE: Final = 4_000
 _AROUND: Final = 800
 _PROPOSAL: Final = ANSWER - 3_000
-_CUT: Final = "(cut here: read_memory shows all of it)"
+_CUT: Final = "(truncated: read_memory shows all of it)"
 #: Earlier texts that one answer has.
 _EARLIER: Final = 50
 _string, _count, _flag = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}

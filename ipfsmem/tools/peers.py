@@ -127,7 +127,7 @@ def _store(desk: Desk, given: JSON) -> ToolResult:
             )
     if isinstance(value, str) and not value.strip():
         raise UsageError(
-            "the value is empty, so nothing was stored", hint="To take a value away: memory_delete."
+            "the value is empty, so nothing was stored", hint="To delete a value, use memory_delete."
         )
     made = there.values.set(name, value, seen="" if shown is None else shown.seen)
     written = there.read(made.memory)

@@ -159,4 +159,4 @@ def test_events_and_messages_are_found_where_they_are_asked_for(cli: Cli) -> Non
     assert {one["kind"] for one in found["moments"]} == {"event", "message"} and found["searched"] == 3
     assert cli.ok("recall", "Lisbon", "--kind", "event", "--type", "decision", "--json").json["moments"]
     refused = cli("recall", "Lisbon", "--type", "decision")
-    assert refused.code == 2 and "no type of memories 'decision'" in refused.err
+    assert refused.code == 2 and "unknown memory type 'decision'" in refused.err

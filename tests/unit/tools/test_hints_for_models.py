@@ -71,7 +71,7 @@ def test_what_is_there_already_is_shown_and_can_be_replaced_then(tools: dict[str
 
 def test_empty_texts_are_forgotten_instead(tools: dict[str, Tool]) -> None:
     hinted("To take a memory away: forget.", told(tools["remember"], key="tone", body=" ")[0])
-    hinted("To take a value away: memory_delete.", told(tools["memory_store"], key="tone2", value=" ")[0])
+    hinted("To delete a value, use memory_delete.", told(tools["memory_store"], key="tone2", value=" ")[0])
     works(tools["memory_store"], key="a:b", value="x")
     works(tools["memory_delete"], key="a:b")
     works(tools["forget"], key="tone", confirm=tools["forget"].call(key="tone").structured["confirm"])

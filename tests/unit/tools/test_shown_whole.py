@@ -96,7 +96,7 @@ def test_seen_is_for_who_was_shown_all_of_one_version(memory: Memory, model: Mod
     assert model("read_memory", key="long", start=39_000).structured["seen"] == ""  # a gap
     assert model("read_memory", key="long").structured["seen"] == ""
     memory.write("long", "b" * 40_000)
-    hinted("Read it anew: start=0.", model.refused("read_memory", key="long", start=starts[1]))
+    hinted("Read it again from start=0.", model.refused("read_memory", key="long", start=starts[1]))
     seen = read_to_the_end(model, "long")[-1].structured["seen"]
     assert not model("remember", key="long", body="short", seen=seen).is_error
 

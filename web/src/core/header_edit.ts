@@ -93,12 +93,12 @@ function edited(data: Bytes, changes: Changes, given: string | null): Bytes {
   if (front !== '' && !isSame(fields, old)) {
     // Only the name that a text had outside may be put above the header of another program.
     const isOther = (name: string): boolean => name !== 'origin_name'
-    need([...old.keys()].some(isOther) || ![...changes.keys()].some(isOther), 'format', 'the header of this memory is of a kind that is kept as it is and not changed by field')
+    need([...old.keys()].some(isOther) || ![...changes.keys()].some(isOther), 'format', 'the header of this memory has a format whose fields cannot be changed one by one')
   }
   const made = utf8(marks === null ? withoutHeader(bom, wanted) : withHeader(bom, text, marks, old, wanted, body))
   const again = parseFile(made)
   const isRight = isSame(new Map(again.fields), fields) && again.body === wanted.body
-  need(isRight, 'format', 'the header of this memory is of a form in which this field cannot be changed without losing another part of it')
+  need(isRight, 'format', 'this field cannot be changed without losing another part of the memory's header')
   return made
 }
 
