@@ -1,10 +1,21 @@
-"""docs/ROWS.md names every row of the four systems once, with its state, and only tests that there are."""
+"""docs/ROWS.md names every row of the four systems once, with its state, and only calls and tests that there are."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from pathlib import Path
+
+import click
+import pytest
+
+from ipfsmem.cli.app import group
+from ipfsmem.compat.programs import definitions
+from ipfsmem.config import VARIABLES
+from ipfsmem.memory import Memory
+from ipfsmem.parts.conversation import Conversation
+from ipfsmem.setting_list import all_settings
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "ROWS.md").read_text("utf-8")
@@ -37,3 +48,82 @@ def test_the_counts_are_those_of_the_rows() -> None:
     counted = Counter((letter, state) for letter, _, _, _, state, _, _ in ROWS)
     said = re.findall(r"^\| \w+ \(([IRAL])\) \| (\d+) \| (\d+) \| (\d+) \|$", TEXT, re.M)
     assert said == [(letter, *(str(counted[letter, state]) for state in ("works", "differs", "not"))) for letter in MANY]  # fmt: skip
+
+
+def test_every_row_quotes_its_document_or_says_that_it_cannot() -> None:
+    for letter, number, said, *_ in ROWS:
+        quotes = re.sub("“[^“”]+”", "", said)
+        assert not quotes.strip() or quotes.startswith("*not in its document:* "), letter + number
+
+
+def routes() -> list[str]:
+    """Each `METHOD path` of the HTTP interface."""
+    pytest.importorskip("starlette", reason="the HTTP interface needs its extra")
+    from ipfsmem.api.document import document
+    from ipfsmem.api.serving import ROUTES as SERVED
+
+    paths = document(SERVED)["paths"]
+    return [f"{method.upper()} {path}" for path, methods in paths.items() for method in methods]
+
+
+def command(words: list[str]) -> click.Command | None:
+    """The command that words begin with; of `add|list` the first."""
+    found: click.Command | None = group
+    context = click.Context(group)
+    while isinstance(found, click.Group) and words:
+        found = found.get_command(context, words.pop(0).split("|")[0])
+    return None if isinstance(found, click.Group) and found is not group and words else found
+
+
+def is_command(call: str) -> bool:
+    """Whether a line of the command line names a command, its subcommands, options and choices that there are."""
+    words = call.removeprefix("ipfsmem ").split()
+    options = [word for word in words if word.startswith("-")]
+    names = words[: words.index(options[0])] if options else list(words)
+    for several in names[-1].split("|") if names else ():
+        found = command([*names[:-1], several])
+        if found is None:
+            return False
+    found = command(list(names)) if names else group
+    if found is None:
+        return False
+    known = {name: one for one in (*found.params, *group.params) for name in one.opts}
+    for place, word in enumerate(words):
+        if word.startswith("-"):
+            one = known.get(word)
+            behind = words[place + 1] if place + 1 < len(words) else "--"
+            takes = one is not None and isinstance(one.type, click.Choice) and not behind.startswith("-")
+            if one is None or (takes and behind not in one.type.choices):
+                return False
+    return True
+
+
+def is_there(call: str, cell: str) -> bool:
+    """Whether what a row calls exists: a command, a setting, a variable, a route, a tool, or something of Python."""
+    if call in all_settings() or call in VARIABLES.values() or call in ("IPFSMEM_HOME", "IPFSMEM_NAMESPACE"):
+        return True
+    if re.match("(GET|POST|PUT|DELETE) ", call):
+        return call in routes() or call == "GET /api/memory/kg"
+    if owner := re.match(r"(Memory|conversation\(\.\.\.\))\.(\w+)", call):
+        return hasattr(Memory if owner[1] == "Memory" else Conversation, owner[2])
+    if adapter := re.match(r"adapters\.(\w+)\.(\w+)", call):
+        tree = ast.parse((ROOT / "ipfsmem" / "adapters" / f"{adapter[1]}.py").read_text("utf-8"))
+        return adapter[2] in {one.name for one in tree.body if isinstance(one, ast.FunctionDef)}
+    if tool := re.match(r"(\w+)\(", call):
+        programs = re.findall(r"mcp --as (\w+)", cell)
+        return any(one.name == tool[1] for program in programs for one in definitions(program))
+    return is_command(call)
+
+
+def test_every_call_of_a_row_exists() -> None:
+    for letter, number, _, cell, *_ in ROWS:
+        for call in re.findall("`([^`]+)`", cell):
+            assert is_there(call.replace("\\|", "|"), cell), (letter + number, call)
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["session clear", "nothing", "write --nothing", "mcp --as nobody", "facts.nothing", "Memory.nothing", "nothing(x)", "value set|nothing", "conversation(...).nothing()"],
+)  # fmt: skip
+def test_call_of_a_row_that_does_not_exist_is_found(call: str) -> None:
+    assert not is_there(call, "`mcp --as librefang`")
