@@ -9,7 +9,7 @@ import click
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Number, Subcommands, WholeNumber
-from ipfsmem.cli.printing import clean, moment, table
+from ipfsmem.cli.printing import clean, earlier, moment, table
 from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.facts.categories import GENERAL, KINDS
@@ -171,14 +171,8 @@ def _print_earlier(
     if context.json:
         context.emit(found)
         return
-    rows = [(str(one.number) if numbers else one.key, moment(one.until), one.why, one.text) for one in found]
-    table(
-        ("number" if numbers else "key", "until", "", "text"),
-        rows,
-        styles=("bold", "dim", "", ""),
-        shrink=(3,),
-        nothing=nothing,
-    )
+    rows = ((str(one.number) if numbers else one.key, one.until, one.why, one.text) for one in found)
+    earlier(rows, "number" if numbers else "key", "text", nothing)
 
 
 for _command in (

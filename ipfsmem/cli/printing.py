@@ -238,3 +238,14 @@ class Meter:
     def __exit__(self, *exc: object) -> None:
         if self._width:
             click.echo("\r" + " " * self._width + "\r", err=True, nl=False)
+
+
+def earlier(rows: Iterable[tuple[str, int, str, str]], first: str, last: str, nothing: str) -> None:
+    """What a fact or a value said before: a number or key, until when (milliseconds), what became of it, and the text."""
+    table(
+        (first, "until (UTC)", "", last),
+        [(name, moment(until), why, said) for name, until, why, said in rows],
+        styles=("bold", "dim", "", ""),
+        shrink=(3,),
+        nothing=nothing,
+    )

@@ -8,7 +8,7 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import Number, Subcommands, WholeNumber
-from ipfsmem.cli.printing import clean, moment, table
+from ipfsmem.cli.printing import clean, earlier, moment, table
 from ipfsmem.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -134,14 +134,8 @@ def history_command(context: CommandContext, key: str) -> None:
     if context.json:
         context.emit(found)
         return
-    rows = [(str(one.number), moment(one.until), one.why, _shown(one.value)) for one in found]
-    table(
-        ("number", "until (UTC)", "", "value"),
-        rows,
-        styles=("bold", "dim", "", ""),
-        shrink=(3,),
-        nothing=f"{clean(key)} has no earlier value.",
-    )
+    rows = ((str(one.number), one.until, one.why, _shown(one.value)) for one in found)
+    earlier(rows, "number", "value", f"{clean(key)} has no earlier value.")
 
 
 @cli_command("restore", scoped=True, short_help="Bring an earlier value of a key back.")

@@ -5,17 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from ipfsmem.agents.command_line import Launch
-from ipfsmem.agents.edits import Entry
-from ipfsmem.agents.programs.program import (
-    NAME,
-    ConfigFile,
-    Program,
-    Surroundings,
-    group_of_one,
-    hook_entries,
-    stdio,
-)
+from ipfsmem.agents.programs.program import Program, Surroundings, settings_json
 
 _NAME: Final = "gemini"
 #: Time-outs in milliseconds.
@@ -32,17 +22,11 @@ def _folder(around: Surroundings) -> Path:
     return around.folder_of("GEMINI_CLI_HOME", around.user) / ".gemini"
 
 
-def _files(around: Surroundings, launch: Launch) -> tuple[ConfigFile, ...]:
-    server = Entry(path=("mcpServers", NAME), value=stdio(launch))
-    hooks = hook_entries(launch, _NAME, _EVENTS, group_of_one)
-    return (ConfigFile(path=_folder(around) / "settings.json", wanted=(server, *hooks)),)
-
-
 PROGRAM: Final = Program(
     name=_NAME,
     title="Gemini CLI",
     command="gemini",
     traces=lambda around: (_folder(around),),
-    files=_files,
+    files=lambda around, launch: settings_json(_folder(around), launch, _NAME, _EVENTS),
     notes=("Sessions that run now take it up when they are started again.",),
 )

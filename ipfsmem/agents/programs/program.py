@@ -91,6 +91,15 @@ def group_of_one(command: str, timeout: int) -> Any:
     return {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
 
 
+def settings_json(
+    folder: Path, launch: Launch, program: str, events: Mapping[str, tuple[str, int]]
+) -> tuple[ConfigFile, ...]:
+    """Servers and hooks in one `settings.json`, as Gemini CLI and what was made of it have them. `events`: as in `hook_entries`."""
+    server = Entry(path=("mcpServers", NAME), value=stdio(launch))
+    hooks = hook_entries(launch, program, events, group_of_one)
+    return (ConfigFile(path=folder / "settings.json", wanted=(server, *hooks)),)
+
+
 def stdio(launch: Launch) -> dict[str, Any]:
     """A server that is started and spoken to through its standard streams, as most programs write it."""
     command, *arguments = launch.server()
