@@ -2,7 +2,8 @@
 
 What a path stands for is said in `memory_paths`. Where a text has changed since this conversation was shown it, a command is
 refused, and the refusal says what to do. A file that it was never shown is edited, deleted or renamed as it stands: these
-commands name the file, and an edit names the words or the line that it changes. Texts of others that nobody promoted are no
+commands name the file, and an edit names the words or the line that it changes. A text that is deleted before this conversation was
+shown all of it stays in the history, from where a person brings it back. Texts of others that nobody promoted are no
 files here, nor are parts of sessions, and nothing here promotes. Answers and refusals are worded as models are trained to
 read them.
 """
@@ -47,6 +48,8 @@ class MemoryDirectory:
         self._alone = threading.Lock()
         #: The digests of the texts that this conversation was shown, by path.
         self._seen: dict[str, bytes] = {}
+        #: The paths of those of which it was shown all.
+        self._read_whole: set[str] = set()
         self._commands: dict[str, Callable[[_Arguments], str]] = {
             "view": self._view,
             "create": self._create,
@@ -79,6 +82,7 @@ class MemoryDirectory:
             for _, key in self._below(""):
                 self._memory.forget(key, reason="all memory cleared")
             self._seen.clear()
+            self._read_whole.clear()
         return "All memory cleared"
 
     # -- the commands --------------------------------------------------------------------------------------------
@@ -92,6 +96,8 @@ class MemoryDirectory:
         first, last = given.lines("view_range")
         start = max(1, first) - 1
         self._note(where, found)
+        if start == 0 and (last == -1 or last >= len(lines)):
+            self._read_whole.add(where)
         chosen = lines[start : len(lines) if last == -1 else last]
         return f"Here's the content of {path} with line numbers:\n" + _numbered(chosen, start + 1)
 
@@ -153,8 +159,11 @@ class MemoryDirectory:
         if not gone:
             raise CommandError(f"The path {path} does not exist")
         for file, found in gone:
-            self._memory.forget(found.key, seen=found)
-            self._seen.pop(file, None)
+            unseen = file not in self._read_whole
+            if unseen:
+                self._memory.facts.keep(found.key, seen=found.seen)
+            self._memory.forget(found.key, seen=found, keep_earlier=unseen)
+            self._forget(file)
         return f"Successfully deleted {path}"
 
     def _rename(self, given: _Arguments) -> str:
@@ -177,7 +186,9 @@ class MemoryDirectory:
         for new_file, (file, found) in zip(ready, moved, strict=True):
             self._put_new(new_file)
             self._memory.forget(found.key, reason="renamed", seen=found)
-            self._seen.pop(file, None)
+            if file not in self._read_whole:
+                self._read_whole.discard(new_file.where)
+            self._forget(file)
         return f"Successfully renamed {old} to {new}"
 
     # -- what is there -------------------------------------------------------------------------------------------
@@ -282,6 +293,12 @@ class MemoryDirectory:
         except ChangedError:
             raise CommandError(f"File {ROOT}/{new.where} already exists") from None
         self._note_written(new.where, new.data, written)
+        self._read_whole.add(new.where)
+
+    def _forget(self, where: str) -> None:
+        """What stood at a path is not there any more."""
+        self._seen.pop(where, None)
+        self._read_whole.discard(where)
 
     def _note(self, where: str, found: Reading) -> None:
         self._seen[where] = _digest(found)

@@ -15,7 +15,7 @@ from ipfsmem.bundle.fence import clean_text
 from ipfsmem.bundle.header import write_header
 from ipfsmem.bundle.keys import INDEX_FILE, key_of_foreign_name
 from ipfsmem.bundle.memory_file import TYPES, MemoryFile
-from ipfsmem.compat.entries import instant
+from ipfsmem.compat.entries import instant, scope_flag
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.invisible_characters import CONTROLS_AND_BREAKS
 from ipfsmem.memories.readings import Reading
@@ -300,7 +300,13 @@ def _write(desk: Desk, given: JSON) -> ToolResult:
     made, new = _files(desk, given).write(
         given["filename"], given["type"], given["content"], fields, given.get("scope", "")
     )
-    return _answer(f"{'Wrote' if new else 'Updated'} {made.filename} ({made.scope})")
+    if new:
+        return _answer(f"Wrote {made.filename} ({made.scope})")
+    flag = scope_flag(desk) if made.scope == WORKSPACE else ""
+    back = f"ipfsmem fact restore {made.reading.key}{flag}"
+    return _answer(
+        f"Updated {made.filename} ({made.scope}). It replaced another text; a person brings that back with: {back}"
+    )
 
 
 def _read(desk: Desk, given: JSON) -> ToolResult:

@@ -51,33 +51,20 @@ def category_of(reading: Reading) -> str:
 def tools(form: Form) -> tuple[Definition, ...]:
     """The tools, which answer in one of the two forms."""
 
-    def remember(desk: Desk, given: JSON) -> ToolResult:
-        return _written(desk, given, "semantic", "Remembered")
-
-    def learn(desk: Desk, given: JSON) -> ToolResult:
-        return _written(desk, given, "procedural", "Learned procedure")
-
-    def record(desk: Desk, given: JSON) -> ToolResult:
-        return _written(desk, given, "episodic", "Recorded episode")
-
     def recall(desk: Desk, given: JSON) -> ToolResult:
         return _answer(_recalled(desk, given, form))
 
     def listing(desk: Desk, given: JSON) -> ToolResult:
         return _answer(_listed(desk, given, form))
 
-    content = text("The text to keep.", least=1, most=_MAX_TEXT)
-    category = {**text("A word for what it is about.", most=200), "default": GENERAL}
     kinds = {"type": "string", "enum": list(TYPES)}
     return (
-        Definition(
-            name="remember",
-            title="Remember",
-            description="Store a piece of information in long-term memory for later recall.",
-            parameters=arguments("content", content=content, category=category),
-            returns=_RESULT,
-            run=remember,
-            idempotent=True,
+        _writer(
+            "remember",
+            "Remember",
+            "Store a piece of information in long-term memory for later recall.",
+            "semantic",
+            "Remembered",
         ),
         Definition(
             name="recall",
@@ -119,24 +106,41 @@ def tools(form: Form) -> tuple[Definition, ...]:
             read_only=True,
             idempotent=True,
         ),
-        Definition(
-            name="learn_procedure",
-            title="Learn a procedure",
-            description="Store a learned procedure, policy, or pattern for future reference.",
-            parameters=arguments("content", content=content, category=category),
-            returns=_RESULT,
-            run=learn,
-            idempotent=True,
+        _writer(
+            "learn_procedure",
+            "Learn a procedure",
+            "Store a learned procedure, policy, or pattern for future reference.",
+            "procedural",
+            "Learned procedure",
         ),
-        Definition(
-            name="record_episode",
-            title="Record an episode",
-            description="Record an episode: what happened during a task or interaction.",
-            parameters=arguments("content", content=content, category=category),
-            returns=_RESULT,
-            run=record,
-            idempotent=True,
+        _writer(
+            "record_episode",
+            "Record an episode",
+            "Record an episode: what happened during a task or interaction.",
+            "episodic",
+            "Recorded episode",
         ),
+    )
+
+
+def _writer(name: str, title: str, description: str, kind: str, label: str) -> Definition:
+    """A tool that stores a text as an entry of a type. `label`: what its answer begins with."""
+
+    def run(desk: Desk, given: JSON) -> ToolResult:
+        return _written(desk, given, kind, label)
+
+    return Definition(
+        name=name,
+        title=title,
+        description=description,
+        parameters=arguments(
+            "content",
+            content=text("The text to keep.", least=1, most=_MAX_TEXT),
+            category={**text("A word for what it is about.", most=200), "default": GENERAL},
+        ),
+        returns=_RESULT,
+        run=run,
+        idempotent=True,
     )
 
 

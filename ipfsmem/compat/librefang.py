@@ -6,10 +6,12 @@ them. A value that is replaced stays in the history of its key.
 
 from __future__ import annotations
 
+import shlex
 from typing import Final
 
 from ipfsmem.bundle.fence import clean_text
 from ipfsmem.bundle.value_file import as_json
+from ipfsmem.compat.entries import scope_flag
 from ipfsmem.tools.definition import Definition
 from ipfsmem.tools.desk import Desk, one_line
 from ipfsmem.tools.graph import matches
@@ -18,8 +20,6 @@ from ipfsmem.tools.tool import ToolResult
 
 #: Entries of one page of keys.
 PAGE: Final = 100
-#: Bytes of a value that one answer shows.
-MAX_VALUE: Final = 64 * 1024
 MAX_NAME: Final = 256
 _RESULT: Final = answer(result={"type": "string"})
 #: Its names of the types that it knows, as its answers write them; another one is `Custom("...")`.
@@ -34,15 +34,20 @@ def _answer(said: str) -> ToolResult:
 
 
 def _store(desk: Desk, given: JSON) -> ToolResult:
-    desk.there(given).values.set(given["key"], given["value"])
-    return _answer(f"Stored value under key '{one_line(given['key'])}'.")
+    values, name = desk.there(given).values, one_line(given["key"])
+    before = values.get(given["key"])
+    made = values.set(given["key"], given["value"])
+    said = f"Stored value under key '{name}'."
+    if before is not None and before.own and before.value != made.value:
+        said += f" It replaced another value; a person brings that back with: ipfsmem value restore {shlex.quote(name)}{scope_flag(desk)}"
+    return _answer(said)
 
 
 def _recall(desk: Desk, given: JSON) -> ToolResult:
     found = desk.there(given).values.get(given["key"])
     if found is None or not found.own:
         return _answer(f"No value found for key '{one_line(given['key'])}'.")
-    return _answer(_cut(clean_text(as_json(found.value))))
+    return _answer(clean_text(as_json(found.value)))
 
 
 def _list(desk: Desk, given: JSON) -> ToolResult:
@@ -97,11 +102,6 @@ def _type(word: str, known: tuple[str, ...]) -> str:
     if word in known:
         return "".join(part.capitalize() for part in word.split("_"))
     return f"Custom({as_json(one_line(word))})"
-
-
-def _cut(said: str) -> str:
-    data = said.encode()
-    return said if len(data) <= MAX_VALUE else data[:MAX_VALUE].decode("utf-8", "ignore")
 
 
 _KEY: Final = text("The storage key", least=1, most=MAX_NAME)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Program = Literal["initrunner", "initrunner-typed", "librefang", "infraware", "agh"]
 PROGRAMS: Final[tuple[Program, ...]] = get_args(Program)
 _TOOLS: Final = {"librefang": librefang.TOOLS, "infraware": infraware.TOOLS, "agh": agh.TOOLS}
+#: Bytes of one answer, as LibreFang bounds a value, and of its end in which a line is looked for that may be the last.
+MAX_ANSWER: Final = 64 * 1024
+_LAST_LINE: Final = 4 * 1024
 _GUIDANCE: Final = (
     "This is the person's own memory, private, kept across conversations and on all their devices, with the tools of {program}. Search "
     "it before you answer about the person, their projects, preferences or past decisions; save what later conversations need. What "
@@ -55,7 +58,26 @@ def program_tools(
     source = memory if callable(memory) else lambda: memory
     desk = Desk(source, scope, session or Session())
     wanted = [one for one in definitions(program) if one.read_only or not read_only]
-    return [(one if one.read_only else _warning(one)).at(desk) for one in wanted]
+    return [(_bounded(one) if one.read_only else _warning(one)).at(desk) for one in wanted]
+
+
+def _bounded(one: Definition) -> Definition:
+    """The same tool, whose answer ends after `MAX_ANSWER` bytes and says so."""
+
+    def run(desk: Desk, given: JSON) -> ToolResult:
+        result = one.run(desk, given)
+        data = result.text.encode()
+        if len(data) <= MAX_ANSWER:
+            return result
+        end = data.rfind(b"\n", MAX_ANSWER - _LAST_LINE, MAX_ANSWER)
+        shown = data[: end if end > 0 else MAX_ANSWER].decode("utf-8", "ignore")
+        said = (
+            f"{shown}\n\n[Cut here: {len(shown.encode()):,} of {len(data):,} bytes are shown. Ask for fewer entries to see the others, "
+            "and do not write a text back that is cut.]"
+        )
+        return ToolResult(said, {"result": said})
+
+    return msgspec.structs.replace(one, run=run)
 
 
 def _warning(one: Definition) -> Definition:

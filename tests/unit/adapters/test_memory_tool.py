@@ -21,7 +21,7 @@ from ipfsmem.adapters.anthropic import MemoryDirectory, async_memory_tool, memor
 from ipfsmem.adapters.memory_directory import CommandError
 from ipfsmem.adapters.memory_paths import PathError, name_below, path_of, relative, shown, stored
 from ipfsmem.bundle.memory_file import parse_memory
-from ipfsmem.errors import FormatError, PassphraseError, UsageError
+from ipfsmem.errors import FormatError, NotFoundError, PassphraseError, UsageError
 from ipfsmem.memory import Memory
 from tests.support.cancelling import ended_when_cancelled
 from tests.support.device_lab import Lab
@@ -654,3 +654,19 @@ def test_lines_of_windows_are_edited_as_they_are_shown() -> None:
     assert data() == b"a\nB\nC\nd\n"
     mixed.run({"command": "str_replace", "path": path, "old_str": "a\nB", "new_str": "x"})
     assert data() == b"x\nC\nd\n"
+
+
+def test_deleted_file_that_was_not_shown_whole_can_be_restored(memory: Memory) -> None:
+    for name in ("unseen", "part", "seen", "mine", "moved"):
+        memory.write(name, f"{name}\nsecond line")
+    directory = MemoryDirectory(memory)
+    directory.run({**view("/memories/part.md"), "view_range": [1, 1]})
+    directory.run(view("/memories/seen.md"))
+    directory.run(rename("/memories/moved.md", "/memories/away.md"))
+    for name in ("unseen", "part", "seen", "away"):
+        directory.run(delete(f"/memories/{name}.md"))
+        assert memory.read(name) is None
+    for name in ("unseen", "part", "away"):
+        assert "second line" in memory.facts.restore(name).text
+    with pytest.raises(NotFoundError):
+        memory.facts.restore("seen")
