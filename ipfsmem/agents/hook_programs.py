@@ -96,7 +96,11 @@ def read_said(data: bytes, environment: Mapping[str, str]) -> Said:
 
 def without_given(prompt: str) -> str:
     """A prompt without what a hook said before, which Gemini CLI puts around it."""
-    return _GIVEN.sub("", prompt).strip() if "<hook_context>" in prompt else prompt
+    if "<hook_context>" not in prompt:
+        return prompt
+    # Behind the last end no beginning has one: each would be looked for to the end of the text.
+    until = prompt.rfind("</hook_context>") + len("</hook_context>")
+    return (_GIVEN.sub("", prompt[:until]) + prompt[until:]).strip()
 
 
 def is_whole(data: bytes) -> bool:

@@ -23,7 +23,8 @@ _FIRST = {
 }
 _LINE = re.compile(rf"[ \t]*([^\r\n]*){_END}")
 _BLANK = re.compile(rf"(?:[ \t]*{_END})*")
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+# A string that nothing closes is one token, else each mark in it would be looked at to the end of the text.
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.?)*+"?|[{}\[\]]', re.DOTALL)
 
 
 def front_matter(body: str) -> str:

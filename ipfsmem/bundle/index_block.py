@@ -28,7 +28,7 @@ _ATTENTION = b"Needs attention:"
 _LINK = re.compile(r"\]\(\s*<([^<>\n]*)>|\]\(([^()\n]*)\)|\[\[([^\[\]\n|#]*)")
 _OURS = re.compile(rb"- \[(?:[^\\\]]|\\.)*\]\(([^)]*)\)")
 #: An item that leads to a memory, as programs write it into a MEMORY.md.
-_LISTED = re.compile(r"\s*[-*+]\s+(?:\[[^\n]*?\]\(\s*<?([^()<>\n]+\.md)>?[^()\n]*\)|\[\[([^\[\]\n|#]+))")
+_LISTED = re.compile(r"\s*[-*+]\s+(?:\[[^\n]*?\]\(\s*+<?((?>[^()<>\n]+\.md))>?[^()\n]*\)|\[\[([^\[\]\n|#]+))")
 _WORD = re.compile(r"[^\s()<>\[\]\"'`|,;]+")
 
 

@@ -14,7 +14,7 @@ from ipfsmem.errors import FormatError
 
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+\S")
 _HEADING = re.compile(r"#{1,6}\s")
-_LINK = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+.*?\]\(\s*<?([^()<>\s]+)")
+_LINK = re.compile(r"\s*(?:[-*+]|\d+[.)])\s++.*?\]\(\s*+<?([^()<>\s]+)")
 
 
 def merge_index(base: bytes, a: bytes, b: bytes) -> bytes | None:

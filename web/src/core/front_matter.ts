@@ -11,7 +11,7 @@ const FIRST: Readonly<Record<string, RegExp>> = {
   ';;;': /^[{"]/
 }
 const BLANK = new RegExp(`(?:[ \\t]*${END})*`, 'y')
-const JSON_TOKEN = /"(?:[^"\\]|\\[^])*"|[{}[\]]/g
+const JSON_TOKEN = /"(?:[^"\\]|\\[^]?)*(?:"|$)|[{}[\]]/g
 const LINE = new RegExp(`[ \\t]*${END}`, 'y')
 
 /** What stands at the beginning of a body as another program's header, with the blank lines after it; else empty text. */

@@ -1,0 +1,43 @@
+"""Texts of strangers cost time in proportion to their length, also where they look like the beginning of something."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from ipfsmem.agents.hook_programs import without_given
+from ipfsmem.bundle.front_matter import front_matter
+from ipfsmem.bundle.index_block import typed_text
+from ipfsmem.causal.merge_links import merge_index
+
+
+def typed(text: str) -> str:
+    return typed_text(text, lambda key: False)
+
+
+def merged(text: str) -> bytes | None:
+    lists = (f"- [a](a.md)\n{text}{more}\n".encode() for more in ("", "y", "z"))
+    return merge_index(*lists)
+
+
+@pytest.mark.parametrize(
+    ("read", "begin", "more"),
+    [
+        (front_matter, '{"', '\\"'),
+        (typed, "- [](", ".md"),
+        (typed, "- [](", " "),
+        (merged, "- ", " "),
+        (without_given, "", "<hook_context>"),
+    ],
+    ids=["json", "link", "spaces-of-link", "spaces-of-item", "context"],
+)
+def test_unfinished_text_is_read_once(read: Callable[[str], object], begin: str, more: str) -> None:
+    def seconds(count: int) -> float:
+        text = begin + more * count + "x"
+        start = time.process_time()
+        read(text)
+        return time.process_time() - start
+
+    assert seconds(16_000) < 40 * max(seconds(2_000), 0.002)
