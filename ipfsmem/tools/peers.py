@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ipfsmem.bundle.fence import NOTICE, clean_text, quote
-from ipfsmem.bundle.value_file import as_text
+from ipfsmem.bundle.value_file import as_json, as_text
 from ipfsmem.errors import ChangedError, UsageError
 from ipfsmem.facts.categories import (
     CLOSED,
@@ -105,7 +105,7 @@ def _store(desk: Desk, given: JSON) -> ToolResult:
     shown = there.read(found.memory) if found is not None and found.own else None
     if found is not None and shown is not None:
         body, cut = _page(as_text(found.value))
-        if not cut and found.value == value:
+        if not cut and as_json(found.value) == as_json(value):  # `==` says that 1 is true
             desk.session.show(shown)
             return _stored(name)
         if not desk.session.was_shown(shown):

@@ -66,3 +66,12 @@ def test_delete_entities_of_an_unseen_text_is_refused() -> None:
         model("read_memory", key="short")
         assert not model("delete_entities", entityNames=["short"]).is_error
         assert memory.read("short") is None
+
+
+def test_value_that_only_python_calls_equal_is_not_taken_for_stored() -> None:
+    with Memory.load("alex", "none") as memory:
+        model = Model(memory)
+        for before, after in ((True, 1), ([False], [0])):
+            model("memory_store", key="flag", value=before)
+            assert not model("memory_store", key="flag", value=after).is_error
+            assert repr(memory.values.get("flag").value) == repr(after)  # type: ignore[union-attr]
