@@ -303,7 +303,7 @@ class Api:
                     if route.right != "read":
                         served.may_have_changed()
 
-        made = await served.on(work)
+        made = await served.on(work, known.digest)
         if route.right != "read":
             served.wrote()
         return compat_serving.response(made)
