@@ -7,14 +7,14 @@ overwritten or deleted stays in the history.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID, uuid5
 
 from ipfsmem.bundle.fence import clean_text
 from ipfsmem.bundle.keys import is_scope
-from ipfsmem.bundle.value_file import LEVEL, LEVELS, name_of
+from ipfsmem.bundle.value_file import LEVEL, LEVELS, check_name, name_of, value_file
 from ipfsmem.compat.entries import created_at, instant, own_in, write_entry
 from ipfsmem.compat.http import Answer, Call, HttpRoute
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
@@ -119,14 +119,21 @@ def _one(call: Call) -> Item:
     return _by_id(call, call.path["memory_id"])
 
 
-def _by_id(call: Call, ident: str) -> Item:
-    for scope in _scopes(call):
-        for item in call.memory.scope(scope).list():
-            if str(uuid5(_IDS, f"{scope}/{item.key}")) == ident:
-                reading = call.memory.scope(scope).read(item.key)
-                if reading is not None and reading.own:
-                    return Item(scope, reading)
-    raise NotFoundError("Memory not found")
+def _by_id(call: Call, ident: str, places: Mapping[str, tuple[str, str]] | None = None) -> Item:
+    scope, key = (_places(call) if places is None else places).get(ident, ("", ""))
+    reading = call.memory.scope(scope).read(key) if key else None
+    if reading is None or not reading.own:
+        raise NotFoundError("Memory not found")
+    return Item(scope, reading)
+
+
+def _places(call: Call) -> dict[str, tuple[str, str]]:
+    """Scope and key of each memory that the caller may have, by ID."""
+    return {
+        str(uuid5(_IDS, f"{scope}/{item.key}")): (scope, item.key)
+        for scope in _scopes(call)
+        for item in call.memory.scope(scope).list()
+    }
 
 
 def _chosen(call: Call, items: Iterable[Item]) -> list[Item]:
@@ -243,10 +250,10 @@ def _bulk_delete(call: Call) -> Answer:
     ids = call.object().get("ids")
     if not isinstance(ids, list):
         raise UsageError("missing 'ids' array")
-    deleted = 0
+    deleted, places = 0, _places(call)
     for ident in ids:
         try:
-            _take_away(call.memory, _by_id(call, str(ident)))
+            _take_away(call.memory, _by_id(call, str(ident), places))
             deleted += 1
         except IpfsmemError:
             continue  # counted as failed
@@ -385,14 +392,20 @@ def _import(call: Call) -> Answer:
     given = call.body.get("memories") if isinstance(call.body, dict) else call.body
     if not isinstance(given, list):
         raise UsageError("invalid type: map, expected a sequence")
-    imported = 0
-    for one in given:
-        text = one.get("content") if isinstance(one, dict) else None
-        if isinstance(text, str) and text.strip():
-            level = _level(str(one.get("level") or "agent"))
-            _write(call, text, agent, level, str(one.get("category") or ""), one.get("confidence"))
-            imported += 1
-    return Answer({"agent_id": agent, "imported": imported, "skipped": len(given) - imported})
+    # All is checked before anything is written.
+    found = [
+        (
+            text,
+            _level(str(one.get("level") or "agent")),
+            str(one.get("category") or ""),
+            one.get("confidence"),
+        )
+        for one in given
+        if isinstance(one, dict) and isinstance(text := one.get("content"), str) and text.strip()
+    ]
+    for text, level, category, confidence in found:
+        _write(call, text, agent, level, category, confidence)
+    return Answer({"agent_id": agent, "imported": len(found), "skipped": len(given) - len(found)})
 
 
 # -- keys and values -----------------------------------------------------------------------------------------
@@ -437,6 +450,8 @@ def _kv_import(call: Call) -> Answer:
         raise UsageError("api-error-kv-missing-kv-object")
     there = _there(call)
     for key, value in given.items():
+        value_file(check_name(key), value, {})  # refused before anything is written
+    for key, value in given.items():
         there.values.set(key, value)
     return Answer({"status": "imported", "keys_imported": len(given)})
 
@@ -474,6 +489,7 @@ def _relate(call: Call) -> Answer:
             isinstance(one.get(name), str) and one[name] for name in ("subject", "relation", "object")
         ):
             raise UsageError("each relation has subject, relation and object")
+    for one in given:
         begin = graph.get(one["subject"]) or graph.add(one["subject"], str(one.get("subject_type") or ""))
         end = graph.get(one["object"]) or graph.add(one["object"], str(one.get("object_type") or ""))
         graph.relate(begin.key, one["relation"], end.key)

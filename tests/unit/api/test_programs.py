@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
 from ipfsmem.api.calls import Caller
 from ipfsmem.memory import Memory
 from tests.support.api_lab import Client, Lab, asked
+from tests.unit.api.test_access import token
 
 AGENT = "2e5bd2c1-e0f3-58d0-9281-77d561bf3a2a"
 KV = f"/api/memory/agents/{AGENT}/kv"
@@ -194,3 +197,39 @@ def test_aghs_files_are_answered_by_its_routes(tmp_path: Path) -> None:
         assert (await answered(client, "PUT", "/api/memory/x.md", {"content": "x", "type": "odd"}))[0] == 400
 
     asked(tmp_path, ask, program="agh", workspace="work")
+
+
+def test_librefang_import_with_one_invalid_entry_writes_nothing(tmp_path: Path) -> None:
+    async def ask(client: Client) -> None:
+        memories = [{"content": "Likes tea"}, {"content": "Works in Oslo", "level": "bogus"}]
+        assert (await answered(client, "POST", f"{OF_AGENT}/import", {"memories": memories}))[0] == 400
+        kv = {"theme": "dark", "x" * 300: "too long a key"}
+        assert (await answered(client, "POST", f"/api/agents/{AGENT}/memory/import", {"kv": kv}))[0] == 400
+        relations = [{"subject": "Ada", "relation": "knows", "object": "Bob"}, {"subject": "Ada"}]
+        assert (await answered(client, "POST", f"{OF_AGENT}/relations", relations))[0] == 400
+
+    asked(tmp_path, ask, program="librefang")
+    with Memory.load("m", home=tmp_path) as memory:
+        assert memory.scope(AGENT).list() == []
+
+
+def test_program_call_waits_in_turn_of_its_token(tmp_path: Path) -> None:
+    Memory.create("m", "local", home=tmp_path).close()
+    lab, secret = Lab(tmp_path, program="librefang"), token(tmp_path)
+    gate = threading.Event()
+
+    async def ask(client: Client) -> None:
+        served = lab.served[0]
+        known = lab.doors.who([f"Bearer {secret}"])
+        assert known is not None
+        at_work = asyncio.ensure_future(served.on(lambda _: gate.wait(60)))
+        call = asyncio.ensure_future(answered(client, "GET", "/api/memory", Authorization=f"Bearer {secret}"))
+        try:
+            while not served._turns._waiting:
+                await asyncio.sleep(0)
+            assert served._turns._waiting.keys() == {known.digest}
+        finally:
+            gate.set()
+        assert (await call)[0] == 200 and await at_work
+
+    lab.run(ask)
