@@ -32,6 +32,12 @@ if TYPE_CHECKING:  # who only lists what is there loads no ranking
 
 #: Characters of an event or a message that count as its words.
 _LONGEST = 20_000
+#: Of a time as a number: from here on it counts milliseconds, below seconds; and the end of the calendar.
+_MILLISECONDS, _YEAR_9999_MS = 100_000_000_000, 253_370_764_800_000
+#: Where a message says when it was said.
+_TIMES = ("ts", "timestamp", "created_at")
+#: Who speaks, in front of what is said: one name or two.
+_speaks = re.compile(r"([^\W\d_][\w.'-]{0,40}(?: [^\W\d_][\w.'-]{0,40})?): +(?=\S)").match
 _part = re.compile(f"session-(.+)-{NUMBERED}").fullmatch
 
 
@@ -43,6 +49,13 @@ class Told(NamedTuple):
     text: str
     #: The event that it is.
     event: Mapping[str, Any] | None = None
+    #: Who said it; of an event with a text its type, and all that it tells beside the text.
+    header: str = ""
+
+    @property
+    def words(self) -> str:
+        """All that it is found by."""
+        return f"{self.header} {self.text}" if self.header else self.text
 
 
 def group_of(name: str, segment: SegmentName | None) -> Group | None:
@@ -141,9 +154,12 @@ def _event(is_mine: Any, day: str, scope: str, event: Mapping[str, Any], line: b
     own = writer is not None and is_mine(writer[0])
     device, at = writer[0] if writer is not None else "", ms_of(event["ts"], day)
     moment = Moment("event", scope, own, device, at, event["type"], day)
-    words = [event["type"], *_texts({k: v for k, v in event.items() if k not in ("ts", "type", "id")})]
+    text = event.get("text")
+    said = text if isinstance(text, str) else ""
+    rest = {k: v for k, v in event.items() if k not in ("ts", "type", "id") and not (said and k == "text")}
+    words = " ".join([event["type"], *_texts(rest)])[:_LONGEST]
     id = f"event {day} {at:015} {scope} {_hash_of(line)}"
-    return Told(id, moment, " ".join(words)[:_LONGEST], event)
+    return Told(id, moment, said[:_LONGEST], event, words) if said else Told(id, moment, words, event)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -184,13 +200,27 @@ def _session(sessions: Sessions | None, group: Group, keys: list[str]) -> tuple[
         for entry in told(entries).messages:
             message = read_message(entry.item)
             if message.text and message.role != "system":
-                found.append(_message(group, session, entry.place, message.role, message.text))
+                said = next(filter(None, (_own_time(entry.item.get(name)) for name in _TIMES)), 0)
+                found.append(_message(group, session, entry.place, message.role, message.text, said))
     return found, missing
 
 
-def _message(group: Group, session: str, place: Place, role: str, text: str) -> Told:
+def _own_time(value: object) -> int:
+    """When a message says that it was said, in milliseconds since 1970 UTC; 0 where it says none that can be read."""
+    try:
+        if isinstance(value, str):
+            return max(0, int(datetime.fromisoformat(normal_ts(value)).timestamp() * 1000))
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _YEAR_9999_MS:
+            return int(value if value >= _MILLISECONDS else value * 1000)
+    except (FormatError, ValueError, OverflowError):
+        pass
+    return 0
+
+
+def _message(group: Group, session: str, place: Place, role: str, text: str, said: int) -> Told:
+    """`said`: when, where it says so; else that is when it was added."""
     at, device, number = place
-    moment = Moment("message", group.scope, True, device, at, role, group.name, session)
+    moment = Moment("message", group.scope, True, device, said or at, role, group.name, session)
     id = f"message {group.scope} {group.name} {at} {device} {number}"
     return Told(id, moment, text[:_LONGEST])
 
@@ -201,7 +231,10 @@ def document_of(told: Told) -> Document:
 
     moment = told.moment
     name = f"{moment.kind} {moment.group.scope} {moment.group.name}"
-    return Document(told.id, told.text, group=name, at=day_of(moment.at))
+    header, text = told.header, told.text
+    if not header and (speaks := _speaks(text)):
+        header, text = speaks[1], text[speaks.end() :]
+    return Document(told.id, text, header, group=name, at=day_of(moment.at))
 
 
 def ms_of(ts: str, day: str) -> int:

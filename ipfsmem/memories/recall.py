@@ -31,13 +31,15 @@ from ipfsmem.wording import moment_of
 MAX_HITS = 200
 #: Of more memories than these only so many count as similar: the ranking looks at fewer.
 _ALL, _CLOSE = 5_000, 2_000
+#: Where more than one in so many entries has no vector, these say nothing: what has none yet would stand behind all that has one.
+_ONE_IN = 10
 _NOT_ASKED = Asked(None, "", named=False)
 #: Who gives so few words looks a word up, and wants nothing in which it does not occur.
 _LOOKUP = 2
 #: Relations that come with a hit.
 MOST_JOINED = 20
 #: Parts of a score of which an entry that is no neighbour of a hit has one.
-_HAVING = frozenset({"words", "meaning", "date"})
+_HAVING = frozenset({"words", "meaning", "date", "day"})
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -129,6 +131,8 @@ def recall(
         devices = None if by is None else _devices(by, Writers(replica), found.writers())
         only = Filter(type, tag, category, least, devices)
         index = found.index(parts, only)
+        if threshold is None:
+            asked = _where_most_have_one(found, index, asked)
         search = _Search(
             found,
             index,
@@ -202,7 +206,7 @@ def _moments(
         one = texts.get(id)
         if one is None:
             continue  # it went missing since it was looked through
-        there = frozenset(terms(one.text))
+        there = frozenset(terms(one.words))
         has = tuple(word for word in words if _is_in(word, there)) if why else ()
         text = one.text if one.event is None else event_line(dict(one.event)).decode()
         hits.append(MomentHit(one.moment, text, one.event, hit.score, hit.parts if why else {}, has))
@@ -253,6 +257,7 @@ def why(parts: Sequence[Memories], key: str, query: str) -> Why:
         if held is None or reading is None:
             raise NotFoundError(f"there is no memory {key}")
         index = found.index(parts, Filter())
+        asked = _where_most_have_one(found, index, asked)
         search = _Search(
             found, index, query, replica.world.today(), _similar(found, index, asked, None), False, weighed
         )
@@ -313,6 +318,15 @@ def _asked(part: Memories, query: str, threshold: float | None) -> Asked:
             raise UsageError("a threshold needs a model, and none is named", hint=NOT_NAMED_HINT)
         raise UsageError("no text has a vector of the model yet", hint="Try again in a moment.")
     return asked
+
+
+def _where_most_have_one(found: SearchIndex, index: Index, asked: Asked) -> Asked:
+    """What the model says of a query, where nearly all of what is looked through has a vector; else it goes by words alone."""
+    if asked.vectors is None:
+        return asked
+    rows = found.rows(index, asked.vectors.at)
+    missing = rows.count(-1) - (len(rows) - len(index))
+    return asked if missing * _ONE_IN <= len(index) else asked._replace(vectors=None)
 
 
 def _similar(found: SearchIndex, index: Index, asked: Asked, threshold: float | None) -> dict[str, float]:

@@ -10,7 +10,7 @@ import sys
 from array import array
 from collections.abc import Sequence
 from datetime import date
-from operator import lt
+from operator import le, lt
 from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
@@ -19,9 +19,9 @@ from ipfsmem.errors import FormatError
 from ipfsmem.recall.postings import Flat
 
 #: Another when terms become others: they are kept.
-_VERSION = 2
-#: Characters from which on a longer entry is worth no more.
-LONGEST = 1_000
+_VERSION = 3
+#: Characters from which on a longer entry is worth no less.
+LONGEST = 20_000
 #: All bits that are noted of an entry.
 ALL_MARKS = 31
 
@@ -56,6 +56,11 @@ class State(NamedTuple):
     lengths: array[int]
     headers: Flat
     header_lengths: array[int]
+    #: The passages of entries that have several, by their own number: of which entry each is, and its characters.
+    passages: Flat
+    passage_lengths: array[int]
+    owners: array[int]
+    passage_sizes: array[int]
 
 
 class _Rows(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -77,6 +82,9 @@ class _Image(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields
     groups: bytes
     words: _Rows
     headers: _Rows
+    passages: _Rows
+    owners: bytes
+    passage_sizes: bytes
 
 
 _Numbers = TypeVar("_Numbers", bound="array[int] | array[float]")
@@ -99,6 +107,9 @@ def write(state: State) -> bytes:
             _bytes(columns.groups),
             _rows(state.words, state.lengths),
             _rows(state.headers, state.header_lengths),
+            _rows(state.passages, state.passage_lengths),
+            _bytes(state.owners),
+            _bytes(state.passage_sizes),
         )
     )
 
@@ -124,7 +135,24 @@ def read(data: bytes) -> State:
     _check(not any(column[0] for column in columns), "first entry")
     words, lengths = _flat(image.words, entries)
     headers, header_lengths = _flat(image.headers, entries)
-    return State(image.ids, image.group_names, columns, words, lengths, headers, header_lengths)
+    owners = _filled(array("I"), image.owners, len(image.owners) // 4)
+    _check(len(owners) > 0 and owners[0] == 0 and all(owners[1:]), "passages")
+    _check(max(owners) < entries and all(map(le, owners, owners[1:])), "passages")
+    sizes = _array("H", image.passage_sizes, len(owners), most=LONGEST)
+    passages, passage_lengths = _flat(image.passages, len(owners))
+    return State(
+        image.ids,
+        image.group_names,
+        columns,
+        words,
+        lengths,
+        headers,
+        header_lengths,
+        passages,
+        passage_lengths,
+        owners,
+        sizes,
+    )
 
 
 def _check(holds: bool, what: str) -> None:

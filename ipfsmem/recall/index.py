@@ -9,19 +9,24 @@ import re
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import date
-from math import log1p
+from functools import lru_cache
+from math import log10
 from typing import Any, NamedTuple
 
 from ipfsmem.recall.dates import MONTHS
 from ipfsmem.recall.image import LONGEST, Columns, State, read, write
-from ipfsmem.recall.postings import Postings, bm25, idf, lowered
+from ipfsmem.recall.passages import passages
+from ipfsmem.recall.postings import Postings, Row, bm25, idf, lowered
 from ipfsmem.recall.sums import Shares
 from ipfsmem.recall.terms import split
 
 #: What is noted of an entry, as bits. The last four are noted only of entries of a group.
 MEMORY, GROUPED, QUESTION, TIME, NUMBER = 1, 2, 4, 8, 16
-#: The logarithm of so many characters.
-SIZE = [log1p(size) for size in range(LONGEST + 1)]
+#: By how much so many characters are too long: up to so many not at all.
+_USUAL = 400
+LONG = [log10(max(size, _USUAL) / _USUAL) for size in range(LONGEST + 1)]
+#: A passage of fewer characters says so little that the one beyond it is looked at too.
+SHORT = 300
 
 _time = re.compile(
     r"\b(?:\d{1,2}:\d\d|\d{4}-\d\d|(?:19|20)\d\d|today|yesterday|tomorrow|tonight|ago|(?:last|next|this) \w+|"
@@ -71,6 +76,8 @@ _NUMBERS = frozenset(
         "hundred",
     ]
 )
+#: Terms of which it is kept which passages have them.
+_PASSAGE_ROWS = 256
 #: Entries that were taken out, beside as many as are there, before the others are numbered anew.
 _GONE = 1_000
 
@@ -80,11 +87,11 @@ class Document(NamedTuple):
 
     id: str
     text: str
-    #: Of a memory file: its name, description and tags. It is found by them as by its text.
+    #: Of a memory file its name, description and tags, of one of a group who said it. It is found by them as by its text.
     header: str = ""
     #: The conversation or day that it belongs to; "" is none.
     group: str = ""
-    #: When it happened, or was last changed or used.
+    #: When it happened, or was last changed or used. Of one of a group the day is among its words: "12 may 2026".
     at: date | None = None
     memory: bool = False
     #: What a memory file is worth, 0 to 1; see `ranking.salience`.
@@ -122,7 +129,8 @@ class Index:
         #: How often it was asked.
         self.asked = 0
         empty = Columns(array("I", [0]), array("H", [0]), array("B", [0]), array("d", [0.0]), array("I", [0]))
-        self._take([""], [""], empty, Postings(), Postings())
+        none = array("I", [0])
+        self._take([""], [""], empty, Postings(), Postings(), Postings(), none, array("H", [0]))
         for document in documents:
             self.add(document)
 
@@ -156,6 +164,10 @@ class Index:
         lengths, header_lengths = (
             array("I", map(postings.lengths.__getitem__, entries)) for postings in (self.words, self.headers)
         )
+        kept = [0, *(passage for passage, owner in enumerate(self.owners) if owner)]
+        new_passage = array("I", bytes(4 * len(self.owners)))
+        for passage, old in enumerate(kept):
+            new_passage[old] = passage
         return State(
             [self.ids[number] for number in entries],
             [self.group_names[group] for group in groups],
@@ -164,6 +176,10 @@ class Index:
             lengths,
             self.headers.flat(new),
             header_lengths,
+            self.passages.flat(new_passage),
+            array("I", map(self.passages.lengths.__getitem__, kept)),
+            array("I", [new[self.owners[passage]] for passage in kept]),
+            array("H", map(self.passage_sizes.__getitem__, kept)),
         )
 
     def signatures(self) -> dict[str, int]:
@@ -182,14 +198,45 @@ class Index:
 
     def _take_state(self, state: State) -> None:
         words, headers = Postings(state.words, state.lengths), Postings(state.headers, state.header_lengths)
-        self._take(state.ids, state.group_names, state.columns, words, headers)
+        passages = Postings(state.passages, state.passage_lengths)
+        self._take(
+            state.ids,
+            state.group_names,
+            state.columns,
+            words,
+            headers,
+            passages,
+            state.owners,
+            state.passage_sizes,
+        )
 
     def _take(
-        self, ids: list[str], group_names: list[str], columns: Columns, words: Postings, headers: Postings
+        self,
+        ids: list[str],
+        group_names: list[str],
+        columns: Columns,
+        words: Postings,
+        headers: Postings,
+        passages: Postings,
+        owners: array[int],
+        passage_sizes: array[int],
     ) -> None:
         #: By number, as all columns; "" at number 0 and for an entry that was taken out.
         self.ids, self.columns = ids, columns
         self.words, self.headers = words, headers
+        #: Of each entry that has several its passages, numbered by themselves and one after the other; by number of the passage the
+        #: entry, 0 of one that was taken out, and its characters.
+        self.passages, self.owners, self.passage_sizes = passages, owners, passage_sizes
+        #: By number of the entry: its first passage, and the one after its last; both 0 where it is one passage itself.
+        self.first_passage, self.passage_end = (array("I", bytes(4 * len(ids))) for _ in range(2))
+        for passage in range(len(owners) - 1, 0, -1):
+            owner = owners[passage]
+            self.first_passage[owner] = passage
+            if not self.passage_end[owner]:
+                self.passage_end[owner] = passage + 1
+        #: How many entries have several, and how many terms these have.
+        several = [number for number, first in enumerate(self.first_passage) if first]
+        self._several, self._of_several = len(several), sum(map(words.lengths.__getitem__, several))
         self.group_names = group_names
         self._numbers = {id: number for number, id in enumerate(ids) if number}
         self._group_numbers = {name: number for number, name in enumerate(group_names) if number}
@@ -208,6 +255,8 @@ class Index:
         self._by_day: dict[int, list[int]] | None = None
         self._group_rows: dict[str, GroupRow] = {}
         self._group_average: tuple[int, float] | None = None
+        self._passage_rows: dict[str, Row] = {}
+        self._passage_against: array[float] | None = None
         #: What `ranking_arrays` keeps of it until it changes, and what is kept by who knows whose each entry is.
         self.arrays: Any = None
         self.parted: tuple[frozenset[int], frozenset[int]] | None = None
@@ -229,13 +278,28 @@ class Index:
             self._take_state(self._state())
         number = len(self.ids)
         header = split(document.header) if document.header else []
-        words = header + split(document.text)
-        self.words.add(words)
+        grouped = bool(document.group) and not document.memory
+        beside = header + _day_words(document.at) if grouped and document.at is not None else header
+        pieces = passages(document.text)
+        texts = [split(piece) for piece in pieces]
+        said = texts[0] if len(texts) == 1 else [word for words in texts for word in words]
+        self.words.add(beside + said if beside else said)
         self.headers.add(header)
+        self.first_passage.append(0)
+        self.passage_end.append(0)
+        if len(texts) > 1:
+            self.first_passage[number] = len(self.owners)
+            self._several += 1
+            self._of_several += self.words.lengths[number]
+            for piece, words in zip(pieces, texts, strict=True):
+                self.passages.add(beside + words)
+                self.owners.append(number)
+                self.passage_sizes.append(min(len(piece), LONGEST))
+            self.passage_end[number] = len(self.owners)
         self._numbers[document.id] = number
         self.ids.append(document.id)
         group = 0
-        if document.group and not document.memory:
+        if grouped:
             group = self._group_numbers.setdefault(document.group, len(self.group_names))
             if group == len(self.group_names):
                 self.group_names.append(document.group)
@@ -244,7 +308,7 @@ class Index:
         days, sizes, marks, salience, groups = self.columns
         days.append(document.at.toordinal() if document.at else 0)
         sizes.append(min(len(document.text), LONGEST))
-        marks.append(MEMORY if document.memory else _marks(document.text, words) if group else 0)
+        marks.append(MEMORY if document.memory else _marks(document.text, said) if group else 0)
         salience.append(document.salience)
         groups.append(group)
         self.before.append(0)
@@ -269,6 +333,13 @@ class Index:
                 self.last[group] = before
             self.group_lengths[group] -= self.words.lengths[number]
             self._grouped -= 1
+        if self.first_passage[number]:
+            self._several -= 1
+            self._of_several -= self.words.lengths[number]
+            for passage in self.passages_of(number):
+                self.passages.remove(passage)
+                self.owners[passage] = 0
+            self.first_passage[number] = self.passage_end[number] = 0
         self.ids[number] = ""
         self.columns.days[number] = self.columns.groups[number] = self.columns.marks[number] = 0
         self.words.remove(number)
@@ -290,6 +361,10 @@ class Index:
             yield number
             number = self.before[number]
 
+    def passages_of(self, number: int) -> range:
+        """The passages of an entry that has several."""
+        return range(self.first_passage[number], self.passage_end[number])
+
     def by_day(self) -> dict[int, list[int]]:
         """The entries of each day, by `date.toordinal`."""
         if self._by_day is None:
@@ -303,6 +378,42 @@ class Index:
     def has_groups(self) -> bool:
         """Whether any entry is one of a conversation or a day."""
         return self._grouped > 0
+
+    @property
+    def has_passages(self) -> bool:
+        """Whether any entry has several passages."""
+        return self._several > 0
+
+    def _passage_statistics(self) -> tuple[int, float]:
+        """How many passages there are, an entry that is one counting as such, and how many terms one has on average."""
+        number = len(self) - self._several + self.passages.entries
+        total = self.words.total - self._of_several + self.passages.total
+        return number, total / number if total else 1.0
+
+    def passage_against(self) -> array[float]:
+        """What stands against the occurrences in each passage, by the numbers of `passage_row`."""
+        if self._passage_against is None:
+            average = self._passage_statistics()[1]
+            lengths = (*self.words.lengths, *self.passages.lengths)
+            self._passage_against = array("d", [lowered(length, average) for length in lengths])
+        return self._passage_against
+
+    def passage_row(self, term: str) -> Row:
+        """Which passages have a term: an entry that is one by its own number, the others after all entries."""
+        known = self._passage_rows.get(term)
+        if known is None:
+            row, several, beyond = self.words.row(term), self.first_passage, len(self.ids)
+            there = [
+                (one, times) for one, times in zip(row.numbers, row.counts, strict=True) if not several[one]
+            ]
+            row = self.passages.row(term)
+            there += [(beyond + one, times) for one, times in zip(row.numbers, row.counts, strict=True)]
+            numbers, counts = array("I", [one for one, _ in there]), array("I", [times for _, times in there])
+            if len(self._passage_rows) >= _PASSAGE_ROWS:
+                self._passage_rows.clear()
+            worth = idf(self._passage_statistics()[0], len(numbers))
+            known = self._passage_rows[term] = Row(numbers, counts, worth, self.passage_against(), None)
+        return known
 
     def group_average(self) -> tuple[int, float]:
         """How many groups there are, an entry alone being one, and how many terms one has on average."""
@@ -329,6 +440,11 @@ class Index:
             }
             known = self._group_rows[term] = GroupRow(worth, shares)
         return known
+
+
+@lru_cache(maxsize=4_096)
+def _day_words(day: date) -> list[str]:
+    return [str(day.day), MONTHS[day.month - 1], str(day.year)]
 
 
 def _marks(text: str, words: list[str]) -> int:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
 from heapq import heappush, heappushpop, nlargest
 from importlib.util import find_spec
 from math import inf
-from typing import NamedTuple
 
 from ipfsmem.recall.dates import days_named
-from ipfsmem.recall.index import NUMBER, QUESTION, SIZE, TIME, Document, Index
-from ipfsmem.recall.postings import bm25, lowered
+from ipfsmem.recall.index import LONG, NUMBER, QUESTION, SHORT, TIME, Document, Index
 from ipfsmem.recall.recipe import (
     USUAL,
     WEIGHTS,
@@ -28,6 +26,7 @@ from ipfsmem.recall.recipe import (
     Limits,
     Weighed,
     hit_of,
+    own_weight,
     weigh,
 )
 from ipfsmem.recall.spelling import spelled
@@ -60,7 +59,7 @@ _MANY, _FIRST = 2_000, 10
 _MISREAD = 0.25
 #: Different terms of a question that count.
 MAX_TERMS = 64
-#: More than sums of the same numbers in another order differ by.
+#: More than sums of the same numbers in another order differ by; of passages that are no further apart the first is the best.
 _ROUNDING = 1e-9
 _asks_when = re.compile(r"\b(?:when|what (?:day|date|month|year|time)|how long ago)\b", re.I)
 _asks_number = re.compile(r"\bhow (?:many|much|old|often|long|far|big|tall|high|heavy|fast|large)\b", re.I)
@@ -78,6 +77,13 @@ class _Words:
         of_groups = [(1 << bit, row) for bit, row in enumerate(self.group_rows)]
         #: Of conversations and days, each taken as one text.
         self.groups = Sums(of_groups, len(index.group_names))
+        #: Of passages: an entry that is one by its own number, the others after all entries.
+        self.passages = self.entries
+        self._beyond = len(index.ids) if index.has_passages else 0
+        if self._beyond:
+            of_passages = [(1 << bit, index.passage_row(term)) for bit, term in enumerate(wanted)]
+            of_passages.sort(key=lambda one: -one[1].most)
+            self.passages = Sums(of_passages, self._beyond + len(index.owners))
         self._total = sum(row.worth for row in self.rows)
         self._covers: dict[int, float] = {}
         #: Which of the terms the header of an entry has.
@@ -86,16 +92,51 @@ class _Words:
             for number in index.headers.row(term).numbers:
                 self.headers[number] = self.headers.get(number, 0) | 1 << bit
 
-    def alone(self, number: int) -> float:
-        """BM25 of an entry alone in its group, among all groups."""
-        if not self.group_rows:
-            return self.entries.exact(number)
-        against = lowered(self.index.words.lengths[number], self.index.group_average()[1])
-        score, has = 0.0, self.entries.has(number)
-        for bit, row in enumerate(self.rows):
-            if has >> bit & 1:
-                score += bm25(self.group_rows[bit].worth, row.times(number), against)
-        return score
+    def passages_of(self, number: int) -> Sequence[int]:
+        """The passages of an entry."""
+        if not self._beyond or not self.index.first_passage[number]:
+            return (number,)
+        there, beyond = self.index.passages_of(number), self._beyond
+        return range(beyond + there.start, beyond + there.stop)
+
+    def best_passage(self, number: int) -> int:
+        """The best passage of an entry, of equal ones the first."""
+        there = self.passages_of(number)
+        if len(there) == 1:
+            return there[0]
+        scores = list(map(self.passages.exact, there))
+        least = max(scores) - _ROUNDING
+        return next(one for one, score in zip(there, scores, strict=True) if score >= least)
+
+    def passage_beside(self, passage: int, way: int) -> int:
+        """The passage before one in its conversation or day (`way` -1), or after it (1); 0 where there is none."""
+        index, beyond = self.index, self._beyond
+        entry = passage
+        if beyond and passage >= beyond:
+            entry = index.owners[passage - beyond]
+            other = passage - beyond + way
+            if other < len(index.owners) and index.owners[other] == entry:
+                return passage + way
+        near = index.before[entry] if way < 0 else index.after[entry]
+        return self.passages_of(near)[-1 if way < 0 else 0] if near else 0
+
+    def around(self, number: int) -> int:
+        """Which terms the best passage of an entry has, and the two on either side, the second only beyond one that says little."""
+        passages = self.passages
+        middle = self.best_passage(number)
+        has = passages.has(middle)
+        for way in (-1, 1):
+            near = self.passage_beside(middle, way)
+            if near:
+                has |= passages.has(near)
+                if self._is_short(near) and (further := self.passage_beside(near, way)):
+                    has |= passages.has(further)
+        return has
+
+    def _is_short(self, passage: int) -> bool:
+        if self._beyond and passage >= self._beyond:
+            return self.index.passage_sizes[passage - self._beyond] < SHORT
+        return self.index.columns.sizes[passage] < SHORT
 
     def cover(self, has: int) -> float:
         """Which share of the terms these are, by what each is worth."""
@@ -130,14 +171,6 @@ def _at_place(values: list[float], place: int) -> float:
     return sorted(great, reverse=True)[place - 1]
 
 
-class _Near(NamedTuple):
-    """What speaks for an entry by itself, what for those before it, and which terms it and its neighbours have."""
-
-    own: float
-    before: float
-    has: int
-
-
 class _Ranking:
     """One question to one index: how much speaks for each entry that is looked at."""
 
@@ -150,36 +183,38 @@ class _Ranking:
         self._by_words = words.best()
         self._by_meaning = _best_by_meaning(similar, index) if self._cut else list(similar)
         self._top = words.entries.top(self._by_words) or 1.0
+        self._several = words.passages is not words.entries
+        self._top_passage, self._at_most = self._top, dict[int, float]()
+        if self._several:
+            there = [one for number in self._by_words for one in words.passages_of(number)]
+            self._top_passage = words.passages.top(there) or 1.0
         # Where neither counts, nothing speaks for an entry by itself.
         self._weight = (self.weights["words"] + (self.weights["meaning"] if similar else 0.0)) or 1.0
         whole = words.best_groups()
         self._looked = self._look_at(whole)
         of = index.columns.groups
         self._groups = set(map(of.__getitem__, self._looked))
-        #: The entries that are alone in their groups, and BM25 of each as a group.
+        #: The entries that are alone in their groups.
         self._lone = (
             {number for number in self._looked if not of[number]} if 0 in self._groups else set[int]()
         )
         self._groups.discard(0)
-        self._alone: dict[int, float] | None = None
-        top_group = self._top
-        if words.group_rows:
-            self._alone = {number: words.alone(number) for number in self._lone}
-            top_group = max(words.groups.top(whole), max(self._alone.values(), default=0.0))
-        self._top_group = top_group or 1.0
-        sizes = set(map(index.columns.sizes.__getitem__, self._looked - self._lone))
-        self._low = SIZE[min(sizes, default=0)]
-        self._apart = SIZE[max(sizes, default=0)] - self._low
+        self._top_group = words.groups.top(whole) or 1.0
         #: The best own score in each group of which that is known.
         self._best: dict[int, float] = {}
 
-    def _length(self, number: int) -> float:
-        """What the characters of an entry give."""
-        return (SIZE[self.index.columns.sizes[number]] - self._low) / self._apart if self._apart else 1.0
+    def _words_of(self, number: int) -> float:
+        """BM25 of an entry and of its best passage, each beside the best of those that can be hits."""
+        words = self.words
+        whole = min(1.0, words.entries.exact(number) / self._top)
+        if not self._several:
+            return whole
+        best = max(map(words.passages.exact, words.passages_of(number))) / self._top_passage
+        return (whole + min(1.0, best)) / 2
 
     def own(self, number: int) -> float:
         """What speaks for an entry by itself."""
-        value = self.weights["words"] * (self.words.entries.exact(number) / self._top)
+        value = self.weights["words"] * self._words_of(number)
         if self.similar:
             value += self.weights["meaning"] * self.similar.get(number, 0.0)
         return value / self._weight
@@ -188,9 +223,34 @@ class _Ranking:
         """What is no less than that, asked often."""
         at_most, by_words = self.words.entries.at_most, self.weights["words"] / self._top / self._weight
         similar, by_meaning = self.similar, self.weights["meaning"] / self._weight
+        if self._several:
+            return self._own_at_most_of_several()
         if not similar:
             return lambda number: by_words * at_most(number)
         return lambda number: by_words * at_most(number) + by_meaning * similar.get(number, 0.0)
+
+    def _own_at_most_of_several(self) -> Callable[[int], float]:
+        """The same where an entry may have several passages."""
+        words, similar, known = self.words, self.similar, self._at_most
+        at_most, of_passage, between = (
+            words.entries.at_most,
+            words.passages.at_most,
+            words.passages.at_most_between,
+        )
+        half, by_meaning = self.weights["words"] / 2 / self._weight, self.weights["meaning"] / self._weight
+        by_words, by_passage, beyond = half / self._top, half / self._top_passage, len(self.index.ids)
+        firsts, ends = self.index.first_passage, self.index.passage_end
+
+        def own(number: int) -> float:
+            value = known.get(number)
+            if value is None:
+                first = firsts[number]
+                best = between(beyond + first, beyond + ends[number]) if first else of_passage(number)
+                value = by_words * at_most(number) + by_passage * best + by_meaning * similar.get(number, 0.0)
+                known[number] = value
+            return value
+
+        return own
 
     def _look_at(self, whole: Iterable[int]) -> set[int]:
         """The entries that can be hits: all that anything speaks for, of very many only the best, and their neighbours."""
@@ -217,41 +277,30 @@ class _Ranking:
 
     def _rank_lone(self, found: _Hits) -> None:
         """Takes those that are alone in their groups, while one can be among the best."""
-        words, weights, similar = self.words, self.weights, self.similar
-        at_most, has, alone = words.entries.at_most, words.entries.has, self._alone
-        # The one weight of all that is its own score.
-        of_own = 1 + (weights["before"] + weights["best"]) / self._weight
-        by_words, by_meaning = of_own * weights["words"] / self._top, of_own * weights["meaning"]
-        by_group, by_cover, by_header = weights["group"], weights["cover"], weights["header"]
-        # Where nothing else speaks for them, the order of their words is that of all that is counted first.
-        in_order = alone is None and not similar
-        if in_order:
-            by_words += by_group / self._top_group
-        beside = weights["date"] * bool(self.asked.dated)
+        words, weights = self.words, self.weights
+        own, has = self._own_at_most(), words.entries.has
+        by_own = self._weight * own_weight(weights, "alone", bool(self.similar))
+        by_cover, by_header = weights["cover"], weights["header"]
+        beside = weights["day"] * bool(self.asked.dated)
         beside += weights["file"] + weights["salience"] + weights["recency"]
         salience, worth = weights["salience"], self.index.columns.salience
         headed = self._lone & words.headers.keys()
         for header, numbers in ((by_header, headed), (0.0, self._lone - headed)):
-            most_beside = beside + header + by_cover + (0.0 if in_order else by_group)
+            most_beside = beside + header + by_cover
             for number in self._in_order(numbers):
-                most = most_beside + by_words * at_most(number)
-                if similar:
-                    most += by_meaning * similar.get(number, 0.0)
+                most = most_beside + by_own * own(number)
                 if most < found.least:
                     break
                 most -= by_cover * (1 - words.cover(has(number)))
                 most -= salience * (1 - min(1.0, max(0.0, worth[number])))
                 if header:
                     most -= header * (1 - words.cover(words.headers[number]))
-                if not in_order:
-                    most -= by_group * (1 - self._as_group(number, 0) / self._top_group)
                 if most >= found.least:
-                    own = self.own(number)
-                    found.add(self._hit(number, _Near(own, own, has(number))))
+                    found.add(self._hit(number))
 
     def _in_order(self, numbers: Collection[int]) -> list[int]:
         """Entries, those first for which their words and their meaning speak most."""
-        if not self.similar:
+        if not self.similar and not self._several:
             return self.words.entries.in_order(numbers)
         return sorted(numbers, key=self._own_at_most(), reverse=True)
 
@@ -264,7 +313,8 @@ class _Ranking:
             return {group: max(map(own, self.index.members(group))) for group in self._groups}
         others = 0.0
         if self._cut and len(self._by_words) >= _BEST:
-            others += weights["words"] * words.entries.least(self._by_words) / self._top
+            least = words.entries.least(self._by_words) / self._top
+            others += weights["words"] * ((least + 1) / 2 if self._several else least)
         if self._cut and len(self._by_meaning) >= _BEST:
             others += weights["meaning"] * min(map(self.similar.__getitem__, self._by_meaning))
         others /= self._weight
@@ -277,10 +327,11 @@ class _Ranking:
         """Takes those of conversations and days, group by group, while one can be among the best."""
         index, words, weights, groups = self.index, self.words, self.weights, self.words.groups
         marks, before, looked = index.columns.marks, index.before, self._looked
-        length, own = self._length, self._own_at_most()
+        own, sizes, headers = self._own_at_most(), index.columns.sizes, words.headers
         by_group, by_cover = weights["group"] / self._top_group, weights["cover"]
-        by_own, by_before, by_best = self._weight, weights["before"], weights["best"]
-        by_length = weights["length"]
+        by_own = self._weight * own_weight(weights, "own", bool(self.similar))
+        by_beside, by_best, by_answer = weights["beside"], weights["best"], weights["answer"]
+        by_length, by_name = weights["long"], weights["by"]
         marked = [
             weights["when"] * (self.asked.when and bool(mark & TIME))
             + weights["number"] * (self.asked.number and bool(mark & NUMBER))
@@ -288,8 +339,8 @@ class _Ranking:
             for mark in range(2 * NUMBER)
         ]
         date = weights["date"] * bool(self.asked.dated)
-        beside = date + by_length + max(marked)
-        bests, by_all = self._bests_at_most(), by_own + by_before + by_best
+        beside = date + max(0.0, by_length * LONG[-1]) + by_name + max(marked)
+        bests, by_all = self._bests_at_most(), by_own + by_beside + by_answer + by_best
         bounds = [
             (by_all * bests[group] + by_group * most, group) for group, most in groups.at_most_of(bests)
         ]
@@ -299,29 +350,32 @@ class _Ranking:
             best = bests[group]
             covered = words.cover(groups.has(group))
             of_group = by_cover * covered + by_group * groups.exact(group) + by_best * best
-            if of_group + (by_own + by_before) * best + beside < found.least:
+            if of_group + (by_own + by_beside + by_answer) * best + beside < found.least:
                 continue
             of_group += date
             for number in looked.intersection(index.members(group)):
-                by_itself = by_length * length(number) + marked[marks[number]]
-                if of_group + by_itself + (by_own + by_before) * best < found.least:
+                mark = marks[number]
+                by_itself = by_length * LONG[sizes[number]] + marked[mark] + by_name * (number in headers)
+                one = before[number]
+                by_answered = by_answer if one and marks[one] & QUESTION else 0.0
+                if of_group + by_itself + (by_own + by_beside + by_answered) * best < found.least:
                     continue
-                value = earlier = own(number)
-                if of_group + by_itself + by_own * value + by_before * best < found.least:
+                by_itself += by_own * own(number)
+                if of_group + by_itself + (by_beside + by_answered) * best < found.least:
                     continue
-                if one := before[number]:
-                    earlier = own(one)
-                    if two := before[one]:
-                        earlier = (earlier + own(two)) / 2
-                if of_group + by_itself + by_own * value + by_before * earlier < found.least:
+                near = self._beside(number)
+                around = sum(map(own, near)) / len(near) if near else own(number)
+                by_itself += by_beside * around + (by_answered * own(one) if by_answered else 0.0)
+                if of_group + by_itself < found.least:
                     continue
                 if group not in self._best:
                     self._best[group] = self._best_of(group)
                     of_group -= by_best * (best - self._best[group])
-                it = self._near(number, self.own(number))
-                most = of_group + by_itself + by_own * it.own + by_before * it.before
-                if most - by_cover * (covered - words.cover(it.has)) >= found.least:
-                    found.add(self._hit(number, it))
+                if (
+                    of_group + by_itself - by_cover * (covered - words.cover(words.around(number)))
+                    >= found.least
+                ):
+                    found.add(self._hit(number))
 
     def _best_of(self, group: int) -> float:
         """The best own score in a group."""
@@ -334,38 +388,31 @@ class _Ranking:
             best = max(best, self.own(number))
         return best
 
-    def _near(self, number: int, own: float) -> _Near:
-        """What stands around an entry of a group."""
-        index, has = self.index, self.words.entries.has
-        before, after = index.before[number], index.after[number]
-        further, last = index.before[before], index.after[after]
-        around = has(number)
-        for other in (further, before, after, last):
-            if other:
-                around |= has(other)
-        if not before:
-            return _Near(own, own, around)
-        earlier = self.own(before)
-        return _Near(own, (self.own(further) + earlier) / 2 if further else earlier, around)
+    def _beside(self, number: int) -> list[int]:
+        """The two entries of its group before one, and the two after, as far as there are."""
+        before, after = self.index.before, self.index.after
+        one, other = before[number], after[number]
+        return [near for near in (before[one], one, other, after[other]) if near]
 
-    def _as_group(self, number: int, group: int) -> float:
-        """BM25 of the group of an entry."""
-        if group:
-            return self.words.groups.exact(group)
-        return self.words.entries.exact(number) if self._alone is None else self._alone[number]
-
-    def _hit(self, number: int, near: _Near) -> Hit:
+    def _hit(self, number: int) -> Hit:
         index, words = self.index, self.words
+        beside, answer, best, has = 0.0, 0.0, 0.0, words.entries.has(number)
         group = index.columns.groups[number]
+        if group:
+            near, before = self._beside(number), index.before[number]
+            beside = sum(map(self.own, near)) / len(near) if near else self.own(number)
+            if before and index.columns.marks[before] & QUESTION:
+                answer = self.own(before)
+            best, has = self._best[group], words.around(number)
         found = Found(
-            words=words.entries.exact(number) / self._top,
+            words=self._words_of(number),
             meaning=self.similar.get(number, 0.0) if self.similar else None,
-            before=near.before,
-            best=self._best[group] if group else near.own,
-            cover=words.cover(near.has),
-            group=self._as_group(number, group) / self._top_group,
+            beside=beside,
+            answer=answer,
+            best=best,
+            cover=words.cover(has),
+            group=words.groups.exact(group) / self._top_group if group else 0.0,
             header=words.cover(words.headers.get(number, 0)),
-            length=self._length(number),
         )
         return hit_of(index, number, found, self.asked, self.weighed)
 

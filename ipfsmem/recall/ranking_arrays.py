@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ipfsmem.recall.index import GROUPED, MEMORY, NUMBER, QUESTION, SIZE, TIME, Index
+from ipfsmem.recall.index import GROUPED, LONG, MEMORY, NUMBER, QUESTION, SHORT, TIME, Index
 from ipfsmem.recall.postings import FURTHER, Row, idf, lowered
-from ipfsmem.recall.recipe import Asked, Found, Hit, Limits, Weighed, hit_of
+from ipfsmem.recall.recipe import Asked, Found, Hit, Limits, Weighed, hit_of, own_weight
 
 #: More than sums of the same numbers in another order differ by.
 _ROUNDING = 1e-9
-_SIZES = np.array(SIZE)
+_LONG = np.array(LONG)
 
 
 class _Row:
@@ -46,10 +46,6 @@ class _GroupRow:
         self.worth = idf(groups, int(alone.sum()) + len(self.numbers))
         against = _lowered(known.group_lengths[self.numbers], average)
         self.shares = _bm25(self.worth, times[self.numbers], against)
-        #: The entries that are alone in their group and have the term, and what it gives each of them as a group.
-        self.alone = row.numbers[alone]
-        against = _lowered(known.lengths[self.alone], average)
-        self.alone_shares = _bm25(self.worth, row.counts[alone], against)
 
 
 def _lowered(lengths: Any, average: float) -> Any:
@@ -68,7 +64,7 @@ class _Arrays:
         days, sizes, marks, salience, groups = index.columns
         self.of = np.array(groups, dtype=np.intp)
         self.before, self.after = np.array(index.before, dtype=np.intp), np.array(index.after, dtype=np.intp)
-        self.lengths, self.group_lengths = np.array(index.words.lengths), np.array(index.group_lengths)
+        self.group_lengths = np.array(index.group_lengths)
         self.sizes, self.marks = np.array(sizes, dtype=np.intp), np.array(marks)
         self.salience = np.clip(
             np.nan_to_num(np.array(salience)), 0.0, 1.0
@@ -79,7 +75,36 @@ class _Arrays:
         self.days, self.used = self.changed, dict[str, int]()
         self._rows: dict[str, _Row] = {}
         self._groups: dict[str, _GroupRow] = {}
+        self._passages: dict[str, _Row] = {}
+        self._passage_against: Any = None
         self._kept = 0
+        self._take_passages()
+
+    def _take_passages(self) -> None:
+        """Which passages there are, an entry that is one by its own number, the others after all entries; those before and after each,
+        and which say little."""
+        index, beyond = self.index, len(self.of)
+        owners = np.array(index.owners, dtype=np.intp)
+        there = np.flatnonzero(owners)
+        #: The first and the last passage of each entry.
+        self.first, self.last = np.arange(beyond), np.arange(beyond)
+        #: The entries that have several, and where of `several` those of each begin.
+        self.long = self.starts = self.several = np.zeros(0, dtype=np.intp)
+        self.passage_before, self.passage_after = self.before, self.after
+        self.short = self.sizes < SHORT
+        if not len(there):
+            return
+        self.several = there + beyond
+        self.long, self.starts = np.unique(owners[there], return_index=True)
+        ends = np.append(self.starts[1:], len(there)) - 1
+        self.first[self.long], self.last[self.long] = self.several[self.starts], self.several[ends]
+        passages = np.arange(beyond + len(owners))
+        self.passage_before, self.passage_after = passages - 1, passages + 1
+        self.passage_before[:beyond] = self.last[self.before]
+        self.passage_after[:beyond] = self.first[self.after]
+        self.passage_before[self.several[self.starts]] = self.last[self.before[self.long]]
+        self.passage_after[self.several[ends]] = self.first[self.after[self.long]]
+        self.short = np.concatenate([self.short, np.array(index.passage_sizes) < SHORT])
 
     def row(self, term: str) -> _Row:
         """Who has a term."""
@@ -90,6 +115,7 @@ class _Arrays:
             if self._kept > self.index.words.room():
                 self._rows.clear()
                 self._groups.clear()
+                self._passages.clear()
                 self._kept = len(having.numbers)
             found = self._rows[term] = _Row(having, self.against)
         return found
@@ -99,6 +125,16 @@ class _Arrays:
         found = self._groups.get(term)
         if found is None:
             found = self._groups[term] = _GroupRow(self.row(term), self)
+        return found
+
+    def passage_row(self, term: str) -> _Row:
+        """Which passages have it."""
+        found = self._passages.get(term)
+        if found is None:
+            row = self.index.passage_row(term)
+            if self._passage_against is None:
+                self._passage_against = np.array(self.index.passage_against())
+            found = self._passages[term] = _Row(row, self._passage_against)
         return found
 
     def last_days(self) -> Any:
@@ -156,7 +192,7 @@ class _Ranking:
             self.has[row.numbers] |= np.uint64(1 << bit)
             for number in index.headers.row(wanted[bit]).numbers:
                 self.headers[number] = self.headers.get(number, 0) | 1 << bit
-        self.groups, self.alone = self._group_scores(wanted)
+        self.groups = self._group_scores(wanted)
         self.cut = len(index) > limits.all
         self.only = None
         if only is not None:
@@ -165,13 +201,14 @@ class _Ranking:
         having = self.has > 0 if self.only is None else (self.has > 0) & self.only
         best = self._first(np.flatnonzero(having), self.scores)
         self.top = float(self.scores[best].max(initial=0.0)) or 1.0
+        self.words, self.passage, self.passage_has = self._of_passages(wanted, best)
         self.similar = None
         close = np.array(list(similar), dtype=np.intp)
         if similar:
             self.similar = np.zeros(entries)
             self.similar[close] = list(similar.values())
             close = self._first(close, self.similar)
-        self.own = weighed.weights["words"] * (self.scores / self.top)
+        self.own = weighed.weights["words"] * self.words
         weight = weighed.weights["words"]
         if self.similar is not None:
             self.own += weighed.weights["meaning"] * self.similar
@@ -181,26 +218,36 @@ class _Ranking:
         self.dated[list(asked.dated)] = True
         self.looked = self._look_at(best, close)
         self.best = self._best_of_groups()
-        lone = self.alone[self.looked[known.of[self.looked] == 0]]
-        self.top_group = max(self.groups.max(initial=0.0), lone.max(initial=0.0)) or 1.0
-        sizes = known.sizes[self.looked[known.of[self.looked] > 0]]
-        low = SIZE[sizes.min()] if len(sizes) else 0.0
-        apart = SIZE[sizes.max()] - low if len(sizes) else 0.0
-        #: What so many characters give.
-        self.lengths = (_SIZES - low) / apart if apart else np.ones(len(_SIZES))
+        self.top_group = self.groups.max(initial=0.0) or 1.0
 
-    def _group_scores(self, wanted: Sequence[str]) -> tuple[Any, Any]:
-        """BM25 of each conversation and day, by its number, and of each entry that is alone in its group, by its own."""
+    def _of_passages(self, wanted: Sequence[str], best: Any) -> tuple[Any, Any, Any]:
+        """What the words give to each entry, itself and its best passage; which passage that is; and the terms of each passage."""
+        known, whole = self.known, np.minimum(1.0, self.scores / self.top)
+        if not len(known.several):
+            return whole, known.first, self.has
+        scores, has = np.zeros(len(known.short)), np.zeros(len(known.short), dtype=np.uint64)
+        rows = [known.passage_row(term) for term in wanted]
+        for bit, row in sorted(enumerate(rows), key=lambda one: -one[1].most):
+            scores[row.numbers] += row.shares
+            has[row.numbers] |= np.uint64(1 << bit)
+        of_best, passage = scores[: len(known.of)].copy(), known.first.copy()
+        there = scores[known.several]
+        of_best[known.long] = np.maximum.reduceat(there, known.starts)
+        many = np.diff(np.append(known.starts, len(there)))
+        near = there >= np.repeat(of_best[known.long], many) - _ROUNDING
+        places = np.where(near, np.arange(len(there)), len(there))
+        passage[known.long] = known.several[np.minimum.reduceat(places, known.starts)]
+        top = float(of_best[best].max(initial=0.0)) or 1.0
+        return (whole + np.minimum(1.0, of_best / top)) / 2, passage, has
+
+    def _group_scores(self, wanted: Sequence[str]) -> Any:
+        """BM25 of each conversation and day, by its number."""
         known = self.known
         groups = np.zeros(len(known.group_lengths))
-        if not known.index.has_groups:
-            return groups, self.scores
-        alone = np.zeros(len(known.of))
-        for term in wanted:
+        for term in wanted if known.index.has_groups else ():
             row = known.group_row(term)
             groups[row.numbers] += row.shares
-            alone[row.alone] += row.alone_shares
-        return groups, alone
+        return groups
 
     def _first(self, numbers: Any, values: Any) -> Any:
         """Of very many entries those with the greatest values, of equal ones the first by id."""
@@ -269,29 +316,35 @@ class _Ranking:
             share /= self.total
         return share
 
-    def _around(self, numbers: Any) -> tuple[Any, Any]:
-        """What speaks for the two before each entry, and which terms it has and the two on either side."""
-        before, after, own, has = self.known.before[numbers], self.known.after[numbers], self.own, self.has
-        further, last = self.known.before[before], self.known.after[after]
-        earlier = np.where(further > 0, (own[further] + own[before]) / 2, own[before])
-        around = has[numbers] | has[before] | has[further] | has[after] | has[last]
-        return np.where(before > 0, earlier, own[numbers]), around
+    def _around(self, numbers: Any) -> Any:
+        """Which terms the best passage of each entry has, and those on either side. At number 0, which is none, nothing stands."""
+        known, has = self.known, self.passage_has
+        middle = self.passage[numbers]
+        around = has[middle]
+        for beside in (known.passage_before, known.passage_after):
+            near = beside[middle]
+            around = (
+                around | has[near] | np.where(known.short[near] & (near > 0), has[beside[near]], np.uint64(0))
+            )
+        return around
 
     def _found(self, numbers: Any) -> dict[str, Any]:
         """What speaks for some entries, as `Found` has it."""
-        known = self.known
-        of = known.of[numbers]
-        before, around = self._around(numbers)
+        known, own = self.known, self.own
+        of, before, after = known.of[numbers], known.before[numbers], known.after[numbers]
+        near = (known.before[before], before, after, known.after[after])
+        many = sum((one > 0).astype(float) for one in near)
+        beside = sum(np.where(one > 0, own[one], 0.0) for one in near) / np.maximum(many, 1.0)
         headers = np.array([self.headers.get(number, 0) for number in numbers.tolist()], dtype=np.uint64)
         return {
-            "words": self.scores[numbers] / self.top,
+            "words": self.words[numbers],
             "meaning": None if self.similar is None else self.similar[numbers],
-            "before": before,
-            "best": np.where(of > 0, self.best[of], self.own[numbers]),
-            "cover": self._cover(around),
-            "group": np.where(of > 0, self.groups[of], self.alone[numbers]) / self.top_group,
+            "beside": np.where(many > 0, beside, own[numbers]),
+            "answer": np.where(known.marks[before] & QUESTION, own[before], 0.0),
+            "best": self.best[of],
+            "cover": self._cover(np.where(of > 0, self._around(numbers), self.has[numbers])),
+            "group": self.groups[of] / self.top_group,
             "header": self._cover(headers),
-            "length": self.lengths[known.sizes[numbers]],
         }
 
     def hits(self, limit: int) -> list[Hit]:
@@ -299,23 +352,34 @@ class _Ranking:
         known, weights, numbers = self.known, self.weighed.weights, self.looked
         if not len(numbers):
             return []
-        found = self._found(numbers)
-        score = weights["date"] * self.dated[numbers]
-        for part in ("words", "meaning", "before", "best", "cover", "group"):
+        found, marks = self._found(numbers), known.marks[numbers]
+        grouped = (marks & GROUPED) > 0
+        score = weights["cover"] * found["cover"]
+        score += np.where(grouped, weights["date"], weights["day"]) * self.dated[numbers]
+        own = np.where(
+            grouped,
+            own_weight(weights, "own", self.similar is not None),
+            own_weight(weights, "alone", self.similar is not None),
+        )
+        for part in ("words", "meaning"):
             if found[part] is not None:
-                score += weights[part] * found[part]
-        marks = known.marks[numbers]
+                score += weights[part] * own * found[part]
         day = known.last_days()[numbers]
         idle = np.maximum(0.0, self.asked.today - day)
         of_memory = weights["file"] + weights["header"] * found["header"]
         of_memory += weights["salience"] * known.salience[numbers]
         of_memory += weights["recency"] * np.where(day > 0, 0.5 ** (idle / self.weighed.half_life), 0.0)
-        of_turn = weights["length"] * found["length"] + weights["question"] * ((marks & QUESTION) > 0)
+        of_turn = weights["long"] * _LONG[known.sizes[numbers]] + weights["question"] * (
+            (marks & QUESTION) > 0
+        )
+        of_turn += weights["by"] * (found["header"] > 0)
+        for part in ("beside", "answer", "best", "group"):
+            of_turn += weights[part] * found[part]
         if self.asked.when:
             of_turn += weights["when"] * ((marks & TIME) > 0)
         if self.asked.number:
             of_turn += weights["number"] * ((marks & NUMBER) > 0)
-        score += np.where(marks & MEMORY, of_memory, np.where(marks & GROUPED, of_turn, 0.0))
+        score += np.where(marks & MEMORY, of_memory, np.where(grouped, of_turn, 0.0))
         if limit < len(score):
             least = np.partition(score, len(score) - limit)[len(score) - limit]
             near = np.flatnonzero(score >= least - _ROUNDING)

@@ -6,31 +6,40 @@ Which entries are looked at, and how what speaks for one is counted, is not said
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from ipfsmem.errors import ConfigError
-from ipfsmem.recall.index import GROUPED, MEMORY, NUMBER, QUESTION, TIME, Index
+from ipfsmem.recall.index import GROUPED, LONG, MEMORY, NUMBER, QUESTION, TIME, Index
 from ipfsmem.recall.worth import HALF_LIFE_DAYS, recency
 
-#: Each part and its weight. Those of entries of a group were fitted on conversations, `file` on the set of
-#: `bench/retrieval_set.py`; the last three are chosen, not fitted.
+#: Each part and its weight. Those of entries of a group were fitted on one half of two kinds of conversations, between two people and
+#: of people with agents, `file` on the set of `bench/retrieval_set.py`; salience and recency are chosen, not fitted.
 WEIGHTS = {
-    "words": 2.0,  # BM25 of the entry
-    "meaning": 3.0,  # its similarity, where one is given
-    "before": 3.0,  # mean own score of the two entries before it in its group; its own where there is none
-    "best": 2.0,  # the best own score in its group
-    "cover": 3.0,  # share, by idf, of the question's terms that it has, or two entries on either side
-    "group": 1.5,  # BM25 of the whole group
-    "date": 2.0,  # the question names its day, month or year
-    "when": 2.0,  # the question asks when, and the entry has a time
+    "words": 2.5,  # BM25 of the entry and of its best passage, the mean
+    "meaning": 2.5,  # its similarity, where one is given
+    "own": 3.5,  # of an entry of a group: what its words and its meaning count together, each by the share of its weight
+    "alone": 7.5,  # the same of an entry that has no group
+    "beside": 1.5,  # mean own score of the two entries before it in its group and the two after; its own where there are none
+    "answer": 1.0,  # own score of the entry right before it, where that one is a question
+    "best": 2.25,  # the best own score in its group
+    "cover": 3.0,  # share, by idf, of the question's terms that its best passage has, or those on either side
+    "group": 0.5,  # BM25 of the whole group
+    "by": 1.0,  # the question names who said it
+    "date": 1.0,  # the question names its day, month or year
+    "when": 1.0,  # the question asks when, and the entry has a time
     "number": 1.0,  # it asks how many, and the entry has a number
-    "question": -1.5,  # the entry is itself a question
-    "length": 5.0,  # the logarithm of its characters
-    "file": 2.5,  # of a memory file: what a turn of middling length has, so that a file is not behind turns because these are long
+    "question": -0.5,  # the entry is itself a question
+    "long": -2.0,  # the logarithm of how many times it has 400 characters
+    "day": 2.0,  # of an entry that has no group, in the place of `date`
+    "file": 2.5,  # of a memory file, so that it is not behind entries of groups because more can speak for these
     "header": 2.0,  # of a memory file: share, by idf, of the terms that its header has
     "salience": 0.5,  # of a memory file: what it is worth beside any question
     "recency": 0.5,  # of a memory file: halved each 7 days since its last update or use
 }
+#: What may count less than nothing.
+_AGAINST = frozenset({"question", "long"})
+#: Parts that there were: settings that name them stay good, and say nothing.
+_GONE = frozenset({"before", "length"})
 
 
 class Hit(NamedTuple):
@@ -42,7 +51,7 @@ class Hit(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """What each part counts: not less than 0, but for `question`. And the days after which recency is a half."""
+    """What each part counts: not less than 0, but for `question` and `long`. And the days after which recency is a half."""
 
     weights: Mapping[str, float] = WEIGHTS
     half_life: float = HALF_LIFE_DAYS
@@ -58,16 +67,17 @@ USUAL: Final = Weighed()
 def weigh(weights: Mapping[str, float], half_life: float = HALF_LIFE_DAYS) -> Weighed:
     """The usual weights with some in their place. Raises ConfigError for a part that there is not, or that cannot count less than
     nothing."""
-    unknown = sorted(weights.keys() - WEIGHTS.keys())
+    unknown = sorted(weights.keys() - WEIGHTS.keys() - _GONE)
     if unknown:
         raise ConfigError(
             f"recall has no part {unknown[0][:40]!a}, so it has no weight",
             hint=f"Its parts are {', '.join(WEIGHTS)}.",
         )
     for part, weight in weights.items():
-        if weight < 0 and part != "question":
+        if weight < 0 and part not in _AGAINST:
             raise ConfigError(f"the weight of {part} is 0 or more, not {weight}")
-    return Weighed({**WEIGHTS, **weights}, half_life)
+    known = {part: weight for part, weight in weights.items() if part in WEIGHTS}
+    return Weighed({**WEIGHTS, **known}, half_life)
 
 
 class Limits(NamedTuple):
@@ -92,27 +102,23 @@ class Found(NamedTuple):
 
     words: float
     meaning: float | None
-    before: float
+    beside: float
+    answer: float
     best: float
     cover: float
     group: float
     header: float
-    length: float
 
 
 def hit_of(index: Index, number: int, found: Found, asked: Asked, weighed: Weighed) -> Hit:
     """An entry with its score, by what speaks for it."""
-    parts = {
-        "words": found.words,
-        "before": found.before,
-        "best": found.best,
-        "cover": found.cover,
-        "group": found.group,
-        "date": float(number in asked.dated),
-    }
+    marks, weights = index.columns.marks[number], weighed.weights
+    is_grouped, has_meaning = bool(marks & GROUPED), found.meaning is not None
+    own = own_weight(weights, "own" if is_grouped else "alone", has_meaning)
+    dated = "date" if is_grouped else "day"
+    parts = {"words": own * found.words, "cover": found.cover, dated: float(number in asked.dated)}
     if found.meaning is not None:
-        parts["meaning"] = found.meaning
-    marks = index.columns.marks[number]
+        parts["meaning"] = own * found.meaning
     if marks & MEMORY:
         parts["file"] = 1.0
         parts["header"] = found.header
@@ -120,9 +126,19 @@ def hit_of(index: Index, number: int, found: Found, asked: Asked, weighed: Weigh
         day = max(index.columns.days[number], index.used.get(index.ids[number], 0))
         parts["recency"] = recency(asked.today - day, weighed.half_life) if day else 0.0
     elif marks & GROUPED:
+        parts["beside"] = found.beside
+        parts["answer"] = found.answer
+        parts["best"] = found.best
+        parts["group"] = found.group
+        parts["by"] = float(found.header > 0)
         parts["when"] = float(asked.when and bool(marks & TIME))
         parts["number"] = float(asked.number and bool(marks & NUMBER))
         parts["question"] = float(bool(marks & QUESTION))
-        parts["length"] = found.length
-    sums = {part: counts for part, value in parts.items() if (counts := weighed.weights[part] * value)}
+        parts["long"] = LONG[index.columns.sizes[number]]
+    sums = {part: counts for part, value in parts.items() if (counts := weights[part] * value)}
     return Hit(index.ids[number], sum(sums.values()), sums)
+
+
+def own_weight(weights: Mapping[str, float], together: Literal["own", "alone"], with_meaning: bool) -> float:
+    """By what words and meaning of an entry are multiplied beside their weights, so that both together count as that part says."""
+    return weights[together] / (weights["words"] + (weights["meaning"] if with_meaning else 0.0) or 1.0)

@@ -125,6 +125,10 @@ class Sums:
         """No less than the sum of an entry."""
         return (self._sums[number] + self._above) * self._worth
 
+    def at_most_between(self, first: int, end: int) -> float:
+        """No less than the sum of any entry from a first until the end."""
+        return (max(self._sums[first:end]) + self._above) * self._worth
+
     def at_most_of(self, numbers: Iterable[int]) -> list[tuple[int, float]]:
         """Each of these entries, and no less than its sum."""
         sums, above, worth = self._sums, self._above, self._worth

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
-from math import log, log1p
+from math import log, log10
 
 from ipfsmem.recall import index as marks
 from ipfsmem.recall.dates import days_named
 from ipfsmem.recall.index import Document
+from ipfsmem.recall.passages import passages
 from ipfsmem.recall.ranking import USUAL, Hit, Weighed, recency
 from ipfsmem.recall.terms import terms
 
@@ -26,13 +27,13 @@ def worth_of(texts: Sequence[list[str]], term: str) -> float:
 
 def bm25(texts: Sequence[list[str]], wanted: list[str]) -> list[float]:
     average = sum(map(len, texts)) / len(texts) if texts else 0.0
-    scores = []
+    scores, worths = [], {term: worth_of(texts, term) for term in wanted}
     for text in texts:
         score = 0.0
         for term in wanted:
             if times := text.count(term):
                 against = 1.2 * (0.25 + 0.75 * len(text) / average)
-                score += worth_of(texts, term) * times * 2.2 / (times + against)
+                score += worths[term] * times * 2.2 / (times + against)
         scores.append(score)
     return scores
 
@@ -80,7 +81,11 @@ def plain_rank(
     weights = weighed.weights
     everyone = range(len(documents))
     may = {n for n in everyone if only is None or documents[n].id in only}
-    texts = [terms(one.words) for one in documents]
+    days = [
+        f" {one.at.day} {one.at:%B %Y}" if one.group and not one.memory and one.at else ""
+        for one in documents
+    ]
+    texts = [terms(one.words + day) for one, day in zip(documents, days, strict=True)]
     having = Counter(term for n in may for term in set(texts[n]))
     asked = list(dict.fromkeys(terms(question)))
     wanted = list(
@@ -90,7 +95,23 @@ def plain_rank(
         weights = {**weights, "meaning": weights["meaning"] * 0.25}
     raw = bm25(texts, wanted)
     top = max([raw[n] for n in may], default=0.0) or 1.0
-    words = [score / top for score in raw]
+    pieces = [passages(one.text) for one in documents]
+    in_passages = [
+        [terms(f"{one.header}\n{piece}{day}") for piece in of]
+        for one, of, day in zip(documents, pieces, days, strict=True)
+    ]
+    scored = iter(bm25([one for of in in_passages for one in of], wanted))
+    of_passages = [[next(scored) for _ in of] for of in in_passages]
+    with_words = {n for n in may if raw[n]}
+    by_words = with_words
+    if len(documents) > look_all:
+        by_words = set(sorted(with_words, key=lambda n: (-raw[n], documents[n].id))[:look_best])
+    top_passage = max([max(of_passages[n]) for n in by_words], default=0.0) or 1.0
+    words = [
+        (min(1.0, whole / top) + min(1.0, max(each) / top_passage)) / 2
+        for whole, each in zip(raw, of_passages, strict=True)
+    ]
+    best_passage = [next(k for k, one in enumerate(each) if one >= max(each) - 1e-9) for each in of_passages]
     close = {
         n: meaning[documents[n].id] for n in everyone if n in may and meaning and documents[n].id in meaning
     }
@@ -124,11 +145,10 @@ def plain_rank(
     def first(found: set[int], value: Callable[[int], object], most: int) -> set[int]:
         return set(sorted(sorted(found, key=lambda n: documents[n].id), key=value, reverse=True)[:most])  # type: ignore[arg-type]
 
-    with_words = {n for n in may if raw[n]}
     if len(documents) <= look_all:
         looked = with_words | close.keys() | dated | {n for name in talks for n in groups[name]}
     else:
-        looked = first(with_words, lambda n: raw[n], look_best)
+        looked = by_words | set()
         looked |= first(set(close), lambda n: close[n], look_best)
         latest = {n: (at, documents[n].id) for n in dated if (at := documents[n].at)}
         looked |= first(dated, lambda n: latest[n], look_best)
@@ -136,9 +156,7 @@ def plain_rank(
         best = sorted(talks, key=lambda name: (talks[name], name), reverse=True)[:look_groups]
         looked |= {n for name in best for n in groups[name]}
     looked &= may
-    top_group = max([*talks.values(), *(of_groups[group_of[n]] for n in looked)], default=0.0) or 1.0
-    sizes = {n: log1p(min(len(documents[n].text), 1_000)) for n in looked if group_of[n].startswith("of ")}
-    shortest, longest = min(sizes.values(), default=0.0), max(sizes.values(), default=0.0)
+    top_group = max(talks.values(), default=0.0) or 1.0
     total = sum(worth_of(texts, term) for term in wanted)
 
     def share(there: set[str]) -> float:
@@ -146,28 +164,48 @@ def plain_rank(
 
     asks_when = any(one in f" {question.lower()} " for one in (" when ", "what day", "how long ago"))
     asks_number = any(one in question.lower() for one in ("how many", "how long"))
+
+    def in_sight(n: int) -> set[str]:
+        """The terms of the best passage and of those on either side, the second only beyond one of fewer than 300 characters."""
+        row = [(m, k) for m in groups[group_of[n]] for k in range(len(pieces[m]))]
+        at = row.index((n, best_passage[n]))
+        there = set(in_passages[n][best_passage[n]])
+        for way in (range(at - 1, -1, -1), range(at + 1, len(row))):
+            for m, k in [row[place] for place in way][:2]:
+                there |= set(in_passages[m][k])
+                if len(pieces[m][k]) >= 300:
+                    break
+        return there
+
     hits = []
     for n in looked:
-        one, before = documents[n], around(n, 2, -1)
-        parts = {
-            "words": words[n],
-            "before": sum(map(own, before)) / len(before) if before else own(n),
-            "best": max(map(own, groups[group_of[n]])),
-            "cover": share({term for near in around(n, 2, 2) for term in texts[near]}),
-            "group": of_groups[group_of[n]] / top_group,
-            "date": float(n in dated),
-            "meaning": close.get(n, 0.0),
-        }
+        one, before = documents[n], around(n, 1, -1)
+        parts = {"words": words[n], "meaning": close.get(n, 0.0)}
+        together = (weights["words"] + (weights["meaning"] if close else 0.0)) or 1.0
+        if one.group and not one.memory:
+            parts = {part: weights["own"] / together * value for part, value in parts.items()}
+            beside = [near for near in around(n, 2, 2) if near != n]
+            asked_before = before and documents[before[0]].text.rstrip().endswith(("?", "？", "؟"))
+            parts["date"] = float(n in dated)
+            parts["cover"] = share(in_sight(n))
+            parts["beside"] = sum(map(own, beside)) / len(beside) if beside else own(n)
+            parts["answer"] = own(before[0]) if asked_before else 0.0
+            parts["best"] = max(map(own, groups[group_of[n]]))
+            parts["group"] = of_groups[group_of[n]] / top_group
+            parts["by"] = float(bool(set(terms(one.header)) & set(wanted)))
+            parts["when"] = float(asks_when and bool(marks._time.search(one.text)))
+            parts["number"] = float(asks_number and bool(marks._number.search(one.text)))
+            parts["question"] = float(one.text.rstrip().endswith(("?", "？", "؟")))
+            parts["long"] = log10(max(len(one.text), 400) / 400)
+        else:
+            parts = {part: weights["alone"] / together * value for part, value in parts.items()}
+            parts["day"] = float(n in dated)
+            parts["cover"] = share(set(texts[n]))
         if one.memory:
             parts["file"] = 1.0
             parts["header"] = share(set(terms(one.header)))
             parts["salience"] = one.salience
             parts["recency"] = recency((today - one.at).days, weighed.half_life) if one.at else 0.0
-        elif one.group:
-            parts["when"] = float(asks_when and bool(marks._time.search(one.text)))
-            parts["number"] = float(asks_number and bool(marks._number.search(one.text)))
-            parts["question"] = float(one.text.rstrip().endswith(("?", "？", "؟")))
-            parts["length"] = (sizes[n] - shortest) / (longest - shortest) if longest > shortest else 1.0
         sums = {part: counts for part, value in parts.items() if (counts := weights[part] * value)}
         hits.append(Hit(one.id, sum(sums.values()), sums))
     return sorted(hits, key=lambda hit: (-hit.score, hit.id))

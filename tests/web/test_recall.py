@@ -25,13 +25,20 @@ TEXTS = {
 QUESTIONS = [
     "who deploys releases?", "coffee in the strasse", "cafe muller", "databases and migration", "東京タワー", "كتاب القاهرة",
     "what happened in May 2024", "last week", "οδος", "चाय", "hopped tests", "relational rationalise", "today", "ops db", "fluss",
-    "zzz nothing", "postgrse", "cofee", "migrashun", "rela", "deployer", "одос", "databses", "guests",
+    "zzz nothing", "postgrse", "cofee", "migrashun", "rela", "deployer", "одос", "databses", "who signs the releases", "gauge of pump 14", "池のある庭", "guests",
 ]  # fmt: skip
 
 
 def test_hits_and_scores_are_those_of_python(url: str, memory: Memory) -> None:
     for key, (name, body, kind, tags) in TEXTS.items():
         memory.write(key, body, name=name, type=kind, tags=tags)
+    steps = [
+        f"Step {n}: 🧭 open valve {n}, then wait until the gauge of pump {n * 7 % 40} is green."
+        for n in range(40)
+    ]
+    steps[30] = "The releases of the water plant are signed by Tove, who keeps the databases of all valves."
+    memory.write("plant", "\n".join(steps), name="Water plant", type="project")
+    memory.write("tower", "東京の塔は高いです。" * 100 + "庭に池があります。" * 60, name="塔")
     memory.write("coffee", fields={"important": "yes"})
     memory.write("database", fields={"confidence": "0.5", "decay": "30d"})
     memory.write("old_note", fields={"created": "2024-05-03", "updated": "2024-05-04"})

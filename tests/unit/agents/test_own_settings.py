@@ -76,7 +76,7 @@ def test_what_is_shown_says_where_it_comes_from_and_hides_what_may_be_a_token(fi
     )
     assert (found["sessions.resume"].value, found["sessions.resume"].default) == (12, 20)
     assert found["sessions.resume"].unit == "messages" and found["sessions.resume"].source == "file"
-    assert (found["recall.weights.words"].value, found["recall.weights.words"].default) == (2.5, 2.0)
+    assert (found["recall.weights.words"].value, found["recall.weights.words"].default) == (2.5, 2.5)
     assert found["providers.pinata.pinata_jwt"].value == "(hidden)"
     assert not [word for word in ("s3cret", "word@", "abc") if word in repr(list(found.values()))]
 
@@ -128,7 +128,7 @@ def test_a_value_taken_out_leaves_the_default_and_no_empty_table(file: Path) -> 
         ("facts.order", "newest", "one of first, oldest"),
         ("facts.closed", "maybe", "true or false"),
         ("recall.weights.words", "-1", "could not be used then"),
-        ("recall.weights.none", "1", "perhaps recall.weights.cover"),
+        ("recall.weights.covers", "1", "perhaps recall.weights.cover"),
         ("providers.pinata.pinata_jwt", "x", "no arguments of a command"),
         ("label", "a\udcff", "label takes"),
         ("sessions", "1", "there is no setting"),

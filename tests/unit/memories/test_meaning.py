@@ -14,8 +14,14 @@ import pytest
 from aiohttp import web
 
 from ipfsmem.errors import ConfigError, ProviderError, StorageError, UsageError
+from ipfsmem.memories.asked import Asked
 from ipfsmem.memories.kept_vectors import VECTORS_FILE, load_vectors
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.recall import Recall, recall
+from ipfsmem.memories.search_index import index_of
 from ipfsmem.memory import Memory
+from ipfsmem.recall.embedder import EmbedderIdentity
+from ipfsmem.recall.vectors import Vectors
 from tests.servers.embeddings import EmbeddingsServer
 from tests.servers.threaded import serve
 from tests.support.hints import Refused
@@ -80,9 +86,31 @@ def test_a_paraphrase_is_found_that_shares_no_word(memory: Memory, name: Name, u
     made_all(memory, 2)
     found = memory.recall("lisboa trains", why=True)
     assert keys(found)[0] == "travel" and found.by_meaning
-    assert found.hits[0].parts["meaning"] == 0.25 * 3.0  # "lisboa" is taken for a slip of "lisbon"
+    assert found.hits[0].parts["meaning"] == pytest.approx(
+        7.5 * 0.25 / 1.25
+    )  # "lisboa" is taken for a slip of "lisbon"
     assert keys(memory.recall("expresso machines", threshold=0.25)) == ["drinks"]
     assert keys(memory.recall("kitchen", threshold=1.0)) == []
+
+
+def test_vectors_count_only_when_nine_of_ten_of_what_is_looked_through_have_one(memory: Memory) -> None:
+    """While they were made, the newest first, what had none yet stood behind all that had one."""
+    for n in range(8):
+        memory.write(f"note_{n}", f"The roof was painted on day {n}")
+    vectors, parts = Vectors(EmbedderIdentity("test", "given", "00")), [Memories(memory.replica)]
+    with memory.replica.reading():
+        held = dict(index_of(parts).held)
+    near = {held[key].vector: [1.0, n / 10] for n, key in enumerate(sorted(held)) if key != "drinks"}
+
+    def asked(some: int) -> Recall:
+        vectors.add(dict(list(near.items())[:some]))
+        said = Asked(vectors.comparable(), "", question=[1.0, 0.0])
+        return recall(parts, "espresso", said=said, why=True, counts=False)
+
+    few = asked(8)
+    assert not few.by_meaning and [hit.reading.key for hit in few.hits] == ["drinks"]
+    enough = asked(9)
+    assert enough.by_meaning and len(enough.hits) == 10 and "meaning" in enough.hits[1].parts
 
 
 def test_a_fact_is_asked_about_once(memory: Memory, name: Name, url: str, server: EmbeddingsServer) -> None:

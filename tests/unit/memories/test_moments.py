@@ -52,7 +52,36 @@ def test_what_stands_around_an_entry_counts(memory: Memory) -> None:
     """A day and a session are groups: an answer is found by its question."""
     hits = memory.recall("which harbour do ships sail to", kind="message", why=True).moments
     assert [hit.text for hit in hits] == ["Which harbour do we sail to?", "To Lisbon, as Ann said."]
-    assert hits[1].words == () and hits[1].parts["before"] > 0
+    assert hits[1].words == () and hits[1].parts["answer"] > 0
+
+
+def test_a_message_that_says_when_it_was_said_is_of_that_day(memory: Memory) -> None:
+    """What is brought from elsewhere is not all of today."""
+    said = [("opera", {"ts": "2023-05-08T10:00:00Z"}), ("cinema", {"timestamp": 1_693_562_400}),
+            ("theatre", {"created_at": 1_693_562_400_000}), ("circus", {"ts": "some day", "timestamp": True})]  # fmt: skip
+    items = [{"role": "user", "content": f"We went to the {what}.", **when} for what, when in said]
+    memory.sessions.add(memory.sessions.create("old"), items)
+    hits = {
+        hit.text.split()[-1]: hit
+        for hit in memory.recall("went in may 2023", kind="message", why=True).moments
+    }
+    assert hits["opera."].moment.when == "2023-05-08T10:00:00Z" and "date" in hits["opera."].parts
+    assert {hits[one].moment.when for one in ("cinema.", "theatre.")} == {"2023-09-01T10:00:00Z"}
+    assert "date" not in hits["cinema."].parts and hits["circus."].moment.when > "2026"
+
+
+def test_a_message_is_found_by_who_said_it_and_an_event_by_what_it_tells_beside_its_text(
+    memory: Memory,
+) -> None:
+    talk = memory.sessions.create("two")
+    memory.sessions.add(
+        talk, [{"role": "user", "content": f"{who}: I bought a kayak."} for who in ("Cleo", "Dan")]
+    )
+    first, second = memory.recall("which kayak did Dan buy", kind="message", why=True).moments[:2]
+    assert first.text.startswith("Dan:") and "by" in first.parts and "by" not in second.parts
+    memory.note("visit", text="Looked at a canoe.", speaker="Edda")
+    found = memory.recall("Edda canoe", kind="event", why=True).moments[0]
+    assert found.parts["by"] > 0 and set(found.words) == {"edda", "canoe"}
 
 
 def test_filters(memory: Memory) -> None:

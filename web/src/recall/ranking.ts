@@ -6,6 +6,7 @@
 
 import { byCodePoints } from '../core/bytes.ts'
 import { daysNamed } from './dates.ts'
+import { passages } from './passages.ts'
 import { spelled } from './spelling.ts'
 import { terms } from './terms.ts'
 
@@ -14,8 +15,8 @@ const HALF_LIFE_DAYS = 7
 /** Letters of an ending that a stem has lost, and the least of a stem that a longer word is looked for by. */
 const LONGEST_ENDING = 3
 const LEAST_STEM = 4
-/** Each part and what it counts. Those of entries before it and of its group are its own, for it stands alone. */
-const WEIGHTS = { words: 2, before: 3, best: 2, cover: 3, group: 1.5, date: 2, file: 2.5, header: 2, salience: 0.5, recency: 0.5 } as const
+/** Each part and what it counts, of an entry that has no others beside it. */
+const WEIGHTS = { words: 7.5, cover: 3, day: 2, file: 2.5, header: 2, salience: 0.5, recency: 0.5 } as const
 type Part = keyof typeof WEIGHTS
 const DECAY_RATES: Readonly<Record<string, number>> = { never: 0, '30d': 1 / 30, '90d': 1 / 90 }
 /** The same for a confidence without a `decay`: it halves in 70 days. */
@@ -62,22 +63,56 @@ export function worthOf({ type, tags, important, confidence, decay, idleDays, us
 /** 1 for what was changed or used now, a half after seven days; what lies ahead is now. */
 export const recency = (days: number): number => 0.5 ** (Math.max(0, days) / HALF_LIFE_DAYS)
 
+/** The terms of a text or a passage: how often it has each, and how many these are. */
+type Passage = { readonly counts: ReadonlyMap<string, number>; readonly size: number }
+
 /** What was counted of a document. */
-export type Counted = { readonly counts: ReadonlyMap<string, number>; readonly size: number; readonly header: ReadonlySet<string> }
+export type Counted = Passage & {
+  readonly header: ReadonlySet<string>
+  /** Its passages, each with the header; itself where it is one. */
+  readonly passages: readonly Passage[]
+}
 
 function counted(one: Document): Counted {
-  const all = terms(`${one.header}\n${one.text}`)
+  const whole = countedIn(`${one.header}\n${one.text}`)
+  const found = passages(one.text)
+  const each = found.length === 1 ? [whole] : found.map(text => countedIn(`${one.header}\n${text}`))
+  return { ...whole, header: new Set(terms(one.header)), passages: each }
+}
+
+function countedIn(text: string): Passage {
+  const all = terms(text)
   const counts = new Map<string, number>()
   for (const term of all) counts.set(term, (counts.get(term) ?? 0) + 1)
-  return { counts, size: all.length, header: new Set(terms(one.header)) }
+  return { counts, size: all.length }
+}
+
+/** How many of these have each term, and how many terms one has on average. */
+function statistics(all: readonly Passage[]): { having: Map<string, number>; average: number } {
+  const having = new Map<string, number>()
+  for (const { counts } of all) for (const term of counts.keys()) having.set(term, (having.get(term) ?? 0) + 1)
+  return { having, average: all.reduce((sum, one) => sum + one.size, 0) / (all.length || 1) }
+}
+
+/** BM25 of some texts, and what each term is worth among all of these. */
+function bm25(wanted: readonly string[], many: number, having: ReadonlyMap<string, number>, average: number) {
+  const worths = wanted.map(term => {
+    const times = having.get(term) ?? 0
+    return Math.max(1e-6, Math.log((many - times + 0.5) / (times + 0.5)))
+  })
+  const score = ({ counts, size }: Passage): number =>
+    wanted.reduce((sum, term, i) => {
+      const times = counts.get(term) ?? 0
+      return times === 0 ? sum : sum + ((worths[i] as number) * times * 2.2) / (times + 1.2 * (0.25 + (0.75 * size) / average))
+    }, 0)
+  return { worths, score }
 }
 
 /** Documents that can be asked more than once. */
 export class Ranking {
   readonly #documents: readonly Document[]
   readonly #counted: readonly Counted[]
-  readonly #average: number
-  #having: Map<string, number> | null = null
+  #known: { whole: ReturnType<typeof statistics>; passages: readonly Passage[]; of: ReturnType<typeof statistics> } | null = null
 
   /** `known`: what was counted before of documents that stayed the same; it is kept up to date. */
   constructor(documents: readonly Document[], known = new WeakMap<Document, Counted>()) {
@@ -87,7 +122,6 @@ export class Ranking {
       known.set(one, held)
       return held
     })
-    this.#average = this.#counted.reduce((sum, one) => sum + one.size, 0) / (documents.length || 1)
   }
 
   get size(): number {
@@ -96,11 +130,15 @@ export class Ranking {
 
   /** How many documents have each term. */
   get having(): ReadonlyMap<string, number> {
-    if (this.#having === null) {
-      this.#having = new Map()
-      for (const { counts } of this.#counted) for (const term of counts.keys()) this.#having.set(term, (this.#having.get(term) ?? 0) + 1)
+    return this.#statistics().whole.having
+  }
+
+  #statistics() {
+    if (this.#known === null) {
+      const [whole, passages] = [statistics(this.#counted), this.#counted.flatMap(one => one.passages)]
+      this.#known = { whole, passages, of: passages.length === this.#counted.length ? whole : statistics(passages) }
     }
-    return this.#having
+    return this.#known
   }
 
   /** The terms that begin with one of these, or that are what one of these begins with but for an ending that a stem has lost. */
@@ -121,36 +159,29 @@ export class Ranking {
     const times = (term: string): number => (only === null || !having.has(term) ? (having.get(term) ?? 0) : this.#counted.filter(({ counts }, n) => isIn[n] && counts.has(term)).length)
     const sought = instead ?? spelled([...new Set(terms(question))], times)
     const wanted = [...new Set(sought)].slice(0, MOST_TERMS)
-    const many = this.#documents.length
-    const worths = wanted.map(term => {
-      const times = having.get(term) ?? 0
-      return Math.max(1e-6, Math.log((many - times + 0.5) / (times + 0.5)))
-    })
+    const { whole, passages, of } = this.#statistics()
+    const { worths, score: scoreOf } = bm25(wanted, this.#documents.length, having, whole.average)
+    const ofPassage = bm25(wanted, passages.length, of.having, of.average).score
     const total = worths.reduce((sum, one) => sum + one, 0)
     const share = (has: (term: string) => boolean): number =>
       total === 0 ? 0 : wanted.reduce((sum, term, i) => sum + (has(term) ? (worths[i] as number) : 0), 0) / total
-    const raw = this.#counted.map(({ counts, size }) =>
-      wanted.reduce((sum, term, i) => {
-        const times = counts.get(term) ?? 0
-        return times === 0 ? sum : sum + ((worths[i] as number) * times * 2.2) / (times + 1.2 * (0.25 + (0.75 * size) / this.#average))
-      }, 0)
-    )
+    const raw = this.#counted.map(scoreOf)
     const most = raw.reduce((a, b, n) => (isIn[n] ? Math.max(a, b) : a), 0)
+    const best = of === whole ? raw : this.#counted.map(one => Math.max(...one.passages.map(ofPassage)))
+    const mostOfPassages = best.reduce((a, b, n) => (isIn[n] && raw[n] !== 0 ? Math.max(a, b) : a), 0)
+    const shareOf = (score: number, most: number): number => (most === 0 ? 0 : Math.min(1, score / most))
     const named = daysNamed(question, today)
     const hits: Ranked[] = []
     for (const [n, one] of this.#documents.entries()) {
       const isDated = one.at !== null && named.some(days => days(one.at as number))
       if (!isIn[n] || (raw[n] === 0 && !isDated)) continue
-      const words = most === 0 ? 0 : (raw[n] as number) / most
+      const words = (shareOf(raw[n] as number, most) + shareOf(best[n] as number, mostOfPassages)) / 2
       const { counts, header } = this.#counted[n] as Counted
       const last = Math.max(one.at ?? 0, one.used ?? 0)
       const values: Record<Part, number> = {
         words,
-        before: words,
-        best: words,
         cover: share(term => counts.has(term)),
-        group: words,
-        date: isDated ? 1 : 0,
+        day: isDated ? 1 : 0,
         file: one.salience === null ? 0 : 1,
         header: share(term => header.has(term)),
         salience: one.salience ?? 0,
