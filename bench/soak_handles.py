@@ -2,7 +2,7 @@
 
 A case draws one interface that keeps running (`ui`, `api`, `mcp --sync`, `sync --every`, Python with two memories, Python with
 autosync) and steps on both sides: writes, lists, syncs, dreams, reindexing, vacuums, second loads, commands of other processes. The
-running side ends by SIGTERM or SIGKILL. A model holds what was acknowledged; both sides and a new process must show all of it, and
+running side ends by SIGTERM or SIGKILL; before a SIGTERM the log and its index are sometimes removed by hand. A model holds what was acknowledged; both sides and a new process must show all of it, and
 no process may hold a database file that was removed.
 
 Commands are forks of this process, which has imported the package already. Linux only (it reads /proc).
@@ -21,6 +21,7 @@ import json
 import os
 import pkgutil
 import random
+import re
 import shutil
 import signal
 import sys
@@ -36,6 +37,7 @@ from typing import Any, NoReturn
 import ipfsmem
 from ipfsmem.api.page import Files
 from ipfsmem.cli import main as command_line
+from ipfsmem.device.database_file import DATABASE_FILES
 from ipfsmem.memory import Memory
 from ipfsmem.parts.advising import WritingAdvice
 
@@ -155,6 +157,9 @@ class Side:
     def begin_write(self, key: str, body: str) -> None:
         """Ask for a write and do not wait for the answer."""
         raise NotImplementedError
+
+    def closes(self) -> None:
+        """Have it close the vault, where SIGTERM does not."""
 
 
 class Served(Side):
@@ -396,6 +401,10 @@ class Program(Side):
     def begin_write(self, key: str, body: str) -> None:
         self.child.input.write(json.dumps(["write", key, body]) + "\n")
 
+    def closes(self) -> None:
+        self.child.input.close()
+        self.child.output.read()
+
     def keys(self) -> set[str]:
         return set(self.ask("keys"))
 
@@ -458,6 +467,10 @@ class Case:
                 self.asked.add(key)
                 side.begin_write(key, body)
             number = self.random.choice((signal.SIGTERM, signal.SIGKILL))
+            if self.random.random() < 0.4:
+                self.remove_log(side)
+                number = signal.SIGTERM  # who is killed takes the removed log with it
+                side.closes()
             self.steps[number.name] += 1
             side.child.end(number)
         finally:
@@ -493,6 +506,24 @@ class Case:
             self.acknowledged[key] = body
         self.steps[kind] += 1
 
+    def remove_log(self, side: Side) -> None:
+        """Remove the log and its index by hand; another process writes first, and then perhaps the running side, which may refuse."""
+        for name in DATABASE_FILES[1:]:
+            (self.home / "default" / name).unlink(missing_ok=True)
+        self.steps["both removed by hand"] += 1
+        key, body = self.new()
+        self.asked.add(key)
+        code, text = command(self.home, "write", key, "--body", body)
+        if code:
+            raise Failed(f"write ended with {code}: {text[-300:]}")
+        self.acknowledged[key] = body
+        if self.random.random() < 0.5:
+            key, body = self.new()
+            self.asked.add(key)
+            with contextlib.suppress(Failed):
+                if side.write(key, body):
+                    self.acknowledged[key] = body
+
     def look_for_removed(self, side: Side) -> None:
         """No process may hold a database file that has no name."""
         folder = Path(f"/proc/{side.child.pid}/fd")
@@ -511,7 +542,8 @@ class Case:
         code, text = command(self.home, "list", "--json")
         if code:
             raise Failed(f"list ended with {code}: {text[-300:]}")
-        listed = json.loads(text)
+        # Behind warnings, which are on the same pipe.
+        listed = json.loads(re.sub(r"\A([^\[{].*\n)*", "", text))
         listed = listed if isinstance(listed, list) else listed["memories"]
         self.check("a new process", {item["key"] for item in listed})
         if side is None:

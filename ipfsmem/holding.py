@@ -69,6 +69,6 @@ class Holder:
 
     def close(self) -> None:
         """Close it. The next use opens it again."""
-        if self._memory is not None:
-            self._memory.close()
-            self._memory = None
+        held, self._memory = self._memory, None
+        if held is not None:
+            held.close()

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from ipfsmem.device.atomic_files import storage_errors
+from ipfsmem.device.atomic_files import new_name, storage_errors, sync_directory
 from ipfsmem.device.database_file import find
 from ipfsmem.errors import ClosedError, IpfsmemError, LockedError, StorageError
 
@@ -116,6 +116,26 @@ class Connection(sqlite3.Connection):
         """Close it, once the step that another thread is in has ended. What is begun later raises ClosedError."""
         with self.in_use:
             super().close()
+
+    def copy_to(self, path: Path) -> None:
+        """Write all that this connection reads to a new file, durably. What is not committed is rolled back.
+
+        Raises OSError and sqlite3.Error; then there is no file.
+        """
+        temporary = Path(new_name(path))
+        try:
+            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            with self.in_use, contextlib.closing(sqlite3.connect(temporary)) as target:
+                if super().in_transaction:
+                    self.rollback()
+                self.backup(target)
+            temporary.replace(path)
+            sync_directory(path.parent)
+        except BaseException:
+            for name in (temporary, *(Path(f"{temporary}{end}") for end in ("-journal", "-wal", "-shm"))):
+                with contextlib.suppress(OSError):
+                    name.unlink()
+            raise
 
     def give_up(self, reason: IpfsmemError, *, checkpoint: bool) -> None:
         """Close it for `reason`, which every later use raises.

@@ -7,6 +7,7 @@ gets there. Each transaction is one fsync (write-ahead log, synchronous FULL).
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sqlite3
 import threading
@@ -23,6 +24,7 @@ from ipfsmem.device.database_file import (
     file_id,
     find,
     find_or_make,
+    left_copy,
     open_here,
     register,
     unregister,
@@ -30,6 +32,8 @@ from ipfsmem.device.database_file import (
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.tables import blocks, meta, schema
 from ipfsmem.errors import ConfigError, IpfsmemError, StorageError
+
+_log = logging.getLogger("ipfsmem.database")
 
 #: Blocks that are written in one statement, and their bytes.
 _TOGETHER = 250
@@ -71,6 +75,8 @@ class Database:
         self._intact_at: tuple[int, int] | None = None
         #: Why this connection was abandoned; "" while it is of use.
         self._gone = ""
+        #: Why acknowledged writes may be lost with a log that was removed; "" if none are.
+        self._lost = ""
         if folder is not None:
             self._files[self.path] = self._find_or_make(make)
         try:
@@ -180,8 +186,22 @@ class Database:
         if not self._gone and (what := self.replaced()):
             self._unregister()
             self._gone = what
-            self.connection.give_up(_replaced(what), checkpoint=not self._is_stale())
+            stale = self._is_stale()
+            self._save_copy(stale)
+            self.connection.give_up(_replaced(what), checkpoint=not stale)
         return self._gone
+
+    def _save_copy(self, stale: bool) -> None:
+        """Copy what is read here to a file in the folder, where only the log or its index was removed: commits that only that log has
+        are nowhere else. Whoever opens the memory next merges the copy (`vault.removed_log`)."""
+        try:
+            if find(self.path) != self._files[self.path]:
+                return  # another database was put in its place, or it was moved
+            self.connection.copy_to(left_copy(self.path.parent))
+        except (OSError, sqlite3.Error, StorageError) as error:
+            if stale:
+                self._lost = f"{self._gone}: what was written last is only in the removed log, and a copy could not be saved ({error})"
+                _log.error("%s", self._lost)
 
     def _is_stale(self) -> bool:
         """Whether the file may have newer pages than the log that is open here.
@@ -385,11 +405,14 @@ class Database:
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file. Raises StorageError, once it is closed, when writes may be lost with a log that was removed."""
         if not self.abandon_if_replaced():
             self._unregister()
             self._files.clear()
             self.connection.close()
+        lost, self._lost = self._lost, ""
+        if lost:
+            raise StorageError(lost, hint="Compare with ipfsmem list, and write again what is missing.")
 
     def _unregister(self) -> None:
         for file in self._files.values():

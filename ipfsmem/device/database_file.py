@@ -19,6 +19,9 @@ DATABASE: Final = "state.db"
 #: The database, its write-ahead log, and the index of the log that all processes map.
 DATABASE_FILES: Final = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm")
 
+#: Prefix and suffix of a copy of a database that was open when its log was removed; 16 hex digits stand between.
+_LEFT, _LEFT_END = "state-left-", ".db"
+
 #: Device and inode.
 FileId = tuple[int, int]
 
@@ -67,6 +70,21 @@ def find_or_make(path: Path) -> FileId:
     if found is None:
         raise FileNotFoundError(f"{path} was removed meanwhile")
     return found
+
+
+def left_copy(folder: Path) -> Path:
+    """A path for a copy of a database whose log was removed."""
+    return folder / f"{_LEFT}{os.urandom(8).hex()}{_LEFT_END}"
+
+
+def left_copies(folder: Path) -> list[Path]:
+    """The copies of databases whose log was removed, which were not merged yet."""
+    try:
+        with os.scandir(folder) as inside:  # each command does this once
+            names = [one.name for one in inside if one.name.startswith(_LEFT)]
+    except OSError:
+        return []  # whoever opens the database is told
+    return sorted(folder / name for name in names if name.endswith(_LEFT_END))
 
 
 def register(file: FileId, database: OpenDatabase) -> None:

@@ -94,6 +94,11 @@ class Replica:
             raise
 
     @property
+    def first_device(self) -> Device:
+        """This device with the keys of its key file, whatever id it took since."""
+        return self._first_device
+
+    @property
     def vault_tag(self) -> bytes | None:
         """The 16 bytes that values are signed for; None in modes without a vault."""
         return bytes.fromhex(self.config.vault.tag) if self.config.vault else None

@@ -28,7 +28,6 @@ from ipfsmem.device.connection import (
     verdict,
 )
 from ipfsmem.device.database import Database
-from ipfsmem.device.database_file import DATABASE
 from ipfsmem.device.identity import Device, open_row
 from ipfsmem.device.state import Frame, Store, locations, read_row, read_top
 from ipfsmem.device.tables import (
@@ -60,13 +59,12 @@ class Rescued(msgspec.Struct, frozen=True):
     lost: tuple[str, ...]
 
 
-def rescue(folder: Path, device: Device, codec: Codec, *, sealed: bool) -> Rescued:
-    """Read all that can be read of `state.db` in `folder`. `codec` gets the keys of the ring that is found; `sealed`: whether
+def rescue(path: Path, device: Device, codec: Codec, *, sealed: bool) -> Rescued:
+    """Read all that can be read of the database at `path`. `codec` gets the keys of the ring that is found; `sealed`: whether
     there must be one.
 
     Raises StorageError when nothing can be read.
     """
-    path = folder / DATABASE
     lost: list[str] = []
     target = Database(None)
     try:

@@ -559,6 +559,11 @@ def read_top(codec: Codec, state: bytes) -> bytes:
     return bytes.fromhex(_state_decoder.decode(codec.open_row(state)).top)
 
 
+def read_frame(codec: Codec, state: bytes) -> Frame:
+    """The frame of a stored state. Raises ValueError, FormatError, OpenError."""
+    return _state_decoder.decode(codec.open_row(state)).f
+
+
 def _holds_many(text: bytes) -> bool:
     """Whether canonical JSON of an entry holds more than one value."""
     return text.count(_KIND) > 1

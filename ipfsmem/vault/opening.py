@@ -10,6 +10,7 @@ from pathlib import Path
 from ipfsmem.config import NamespaceConfig, settings
 from ipfsmem.device.codec import Codec, PlainCodec, SealedCodec
 from ipfsmem.device.creation import note_finished_in_database
+from ipfsmem.device.database_file import DATABASE, left_copies
 from ipfsmem.device.identity import Device
 from ipfsmem.device.replica import Replica, World, require_config
 from ipfsmem.errors import ConfigError
@@ -32,6 +33,10 @@ def open_replica(folder: Path, passphrase: str | None, world: World) -> Replica:
             with replica.transaction():
                 replica.set_device(device.successor(world.random))
                 replica.note_place()
+        if left_copies(folder):
+            from ipfsmem.vault.removed_log import merge_left_copies  # after a rare accident only
+
+            merge_left_copies(replica)
     except BaseException:
         replica.close()
         raise
@@ -48,7 +53,7 @@ def open_damaged(folder: Path, passphrase: str | None, world: World) -> Replica:
     codec = codec_for(config, device, world)
     from ipfsmem.device.rescue import rescue  # only a damaged memory needs it
 
-    found = rescue(folder, device, codec, sealed=config.mode.sealed)
+    found = rescue(folder / DATABASE, device, codec, sealed=config.mode.sealed)
     replica = Replica(None, config, device, codec, world, db=found.db)
     replica.lock_watch = watch
     replica.lost = found.lost

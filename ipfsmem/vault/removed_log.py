@@ -1,0 +1,310 @@
+"""Merging what was acknowledged and stood only in a log of SQLite that somebody removed under a running process.
+
+That process keeps reading the removed log and saves a copy of what it read (`Database.abandon_if_replaced`). Meanwhile others may have
+written to the database without it, under the same counters: two copies of one device. What the copy has and the database never had is
+written here under new dots, in one transaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Mapping
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from ipfsmem import canonical
+from ipfsmem.bundle.timeline import own_id, parse_lines, segment_lines
+from ipfsmem.causal.entries import MemoryName, memory_entry, memory_name, parse_entry, segment_name
+from ipfsmem.causal.own_copies import unsigned_copies
+from ipfsmem.causal.salvage import is_known_text
+from ipfsmem.causal.state import covers
+from ipfsmem.causal.value import Entry, Value, same_identity
+from ipfsmem.device.connection import open_to_be_read
+from ipfsmem.device.database import Database
+from ipfsmem.device.database_file import left_copies
+from ipfsmem.device.events import Timeline
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.rescue import rescue
+from ipfsmem.device.scopes import scope_forgotten
+from ipfsmem.device.state import Frame, read_frame, read_row
+from ipfsmem.device.tables import authors, held_texts, hidden, journal, meta, reports, sessions_here
+from ipfsmem.device.tables.reports import ReportRow
+from ipfsmem.device.writing import Writing
+from ipfsmem.errors import IpfsmemError, LimitError, NotFoundError, StorageError
+from ipfsmem.vault.opening import codec_for
+from ipfsmem.wording import count
+
+_log = logging.getLogger("ipfsmem.database")
+#: Characters of a key that stay before the hash of a text for which its memory has no room.
+_STEM = 40
+
+
+def merge_left_copies(replica: Replica) -> None:
+    """Merge all copies in the folder of this memory and remove them. One that cannot be merged now stays, and that is logged."""
+    assert replica.folder is not None
+    for path in left_copies(replica.folder):
+        try:
+            with replica.transaction():
+                text = _merge(replica, path) if path.exists() else ""
+                if text:
+                    reports.add(replica.db.connection, ReportRow(replica.world.now(), "removed-log", text))
+        except IpfsmemError as error:
+            _log.error(
+                "the log of %s was removed while a program had it open. What only that log had is in %s and was not merged: %s",
+                replica.db.path,
+                path,
+                error,
+            )
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+        if text:
+            _log.warning("%s", text)
+
+
+def _merge(replica: Replica, path: Path) -> str:
+    """Write what the copy at `path` has and this database lacks (inside a transaction). Returns what to tell, "" for nothing."""
+    lost: tuple[str, ...] = ()
+    try:
+        copy = _read(replica, path)
+    except IpfsmemError:
+        copy, lost = _rescue(replica, path)
+    with contextlib.closing(copy):
+        if copy.ring is not None:
+            replica.set_ring(copy.ring if replica.ring is None else replica.ring.join(copy.ring))
+        merging = _Merging(replica, copy, whole=not lost)
+        merging.texts()
+        merging.rows()
+    lost += tuple(merging.without)
+    back = [*merging.back, *([count(merging.events, "event")] if merging.events else [])]
+    if not back and not lost:
+        return ""
+    told = (
+        f"the log of {replica.db.path} was removed while a program had it open; "
+        f"from a copy of that log came back: {', '.join(back[:5]) or 'nothing'}"
+    )
+    if len(back) > 5:
+        told += f" and {len(back) - 5} more"
+    return told + (f". Lost: {'; '.join(dict.fromkeys(lost))}" if lost else "")
+
+
+def _read(replica: Replica, path: Path) -> Replica:
+    """A whole copy, in memory. Raises StorageError for one that is not whole."""
+    db = Database(None)
+    try:
+        with contextlib.closing(open_to_be_read(path)) as source:
+            source.execute("COMMIT")
+            source.backup(db.connection)
+        if (found := db.verdict()) != "ok":
+            raise StorageError(found)
+        copy = _in_memory(replica, db)
+        for _ in copy.store.texts():
+            pass
+        return copy
+    except BaseException:
+        db.close()
+        raise
+
+
+def _rescue(replica: Replica, path: Path) -> tuple[Replica, tuple[str, ...]]:
+    """What can be read of a copy into which others wrote while it was made, and what cannot."""
+    device, config = replica.first_device, replica.config
+    found = rescue(path, device, codec_for(config, device, replica.world), sealed=config.mode.sealed)
+    return _in_memory(replica, found.db), found.lost
+
+
+def _in_memory(replica: Replica, db: Database) -> Replica:
+    device = replica.first_device
+    codec = codec_for(replica.config, device, replica.world)
+    return Replica(None, replica.config, device, codec, replica.world, db=db)
+
+
+class _Merging:
+    """One copy and the database. `back`, `events`: what came back; `without`: what could not be kept, in words."""
+
+    def __init__(self, replica: Replica, copy: Replica, *, whole: bool) -> None:
+        self._replica = replica
+        self._copy = copy
+        self._whole = whole
+        self._common = _common_count(replica, copy)
+        self.back: list[str] = []
+        self.events = 0
+        self.without: list[str] = []
+
+    def _knew(self, ctx: Mapping[str, int], dot: str) -> bool:
+        """Whether the side with this `ctx` knew of a write of the other side."""
+        if dot[:16] == self._replica.device.id:
+            return int(dot[17:]) <= self._common
+        return covers(ctx, dot)
+
+    def texts(self) -> None:
+        """Memories, events and all other entries."""
+        store, copy = self._replica.store, self._copy.store
+        here, there = dict(store.texts()), dict(copy.texts())
+        # Cards of scopes sort first: without its card nothing is written into a scope.
+        changed = sorted(name for name in here.keys() | there.keys() if here.get(name) != there.get(name))
+        newest = max(store.frame.hlc, copy.frame.hlc)
+        if newest != store.frame.hlc:
+            store.apply({}, Frame(store.frame.ctx, store.frame.seen, newest))
+        change = Writing(self._replica)
+        lines: dict[str, list[bytes]] = {}
+        for name in changed:
+            segment = segment_name(name)
+            if segment is None:
+                self._one(change, name, store.entry(name), copy.entry(name))
+            elif segment.dev in (self._replica.device.id, self._copy.device.id):
+                self._segment(change, name, lines.setdefault(segment.scope, []))
+        for scope, found in lines.items():
+            self._events(change, scope, found)
+        change.commit()
+
+    def _segment(self, change: Writing, name: str, lines: list[bytes]) -> None:
+        """Take the lines of a segment of this device, or its deletion."""
+        ours, theirs = self._replica.store.entry(name), self._copy.store.entry(name)
+        for value in theirs.values():
+            body = self._copy.store.body(name, value)
+            if body is None:
+                self.without.append("events of a day")
+            else:
+                lines += segment_lines(body)
+        if not theirs and self._whole:
+            there = self._copy.store.frame.ctx
+            change.remove(name, [dot for dot in ours if self._knew(there, dot)])
+
+    def _events(self, change: Writing, scope: str, lines: list[bytes]) -> None:
+        """Append the events that are not here. One whose id was given to another event here meanwhile gets a new id."""
+        if not lines or scope_forgotten(self._replica.store, scope):
+            return
+        db, mine = self._replica.db, self._replica.device.id
+        timeline = Timeline(self._replica, scope)
+        known = timeline.events()
+        ids = {str(event["id"]) for event in known}
+        there = {_without_id(event) for event in known}
+        n = max(_counted(self._replica), _counted(self._copy))
+        new: list[dict[str, Any]] = []
+        for event in parse_lines(b"\n".join(lines) + b"\n"):
+            if _without_id(event) in there:
+                continue
+            if str(event["id"]) in ids:
+                n += 1
+                event = {**event, "id": own_id(mine, n)}
+            new.append(event)
+        if new:
+            db.set_meta(meta.EVENTS, str(n).encode())
+            timeline.add_lines(change, new)
+            self.events += len(new)
+
+    def _one(self, change: Writing, name: str, ours: Entry, theirs: Entry) -> None:
+        here, there = self._replica.store.frame.ctx, self._copy.store.frame.ctx
+        gone = [dot for dot in ours if self._whole and dot not in theirs and self._knew(there, dot)]
+        left = [value for dot, value in ours.items() if dot not in gone]
+        news = [
+            (dot, value)
+            for dot, value in theirs.items()
+            if not (dot in ours and same_identity(value, ours[dot]))
+            and not self._knew(here, dot)
+            and not is_known_text(value, left)
+        ]
+        if gone:
+            change.remove(name, gone)
+        for value in sorted(unsigned_copies(name, news, self._replica.is_mine), key=lambda one: one.h):
+            if self._put(change, name, value):
+                self.back.append(_shown(name))
+
+    def _put(self, change: Writing, name: str, value: Value) -> bool:
+        """Write one value beside what is there, or under a key of its own where there is no room."""
+        body = None
+        if value.body is not None:
+            body = self._copy.store.body(name, value)
+            if body is None:
+                self.without.append(f"the text of {_shown(name)}")
+                return False
+            assert value.loc is not None
+            block = self._copy.db.block(bytes.fromhex(value.loc.sha))
+            if block is not None:
+                self._replica.db.add_blocks([(bytes.fromhex(value.loc.sha), block)])
+            if not value.loc.ek and self._replica.vault_tag is not None:
+                self._replica.db.set_meta(meta.LOCAL_BODIES, b"1")
+            if value.base is not None:
+                base = self._copy.db.block(bytes.fromhex(value.base.sha))
+                if base is not None:
+                    self._replica.db.add_blocks([(bytes.fromhex(value.base.sha), base)])
+        try:
+            change.write_again(name, value)
+        except NotFoundError:
+            self.without.append(f"{_shown(name)}, whose scope was forgotten")
+            return False
+        except LimitError:
+            memory = memory_name(name)
+            if memory is None or body is None or value.body is None:
+                self.without.append(_shown(name))
+                return False
+            key = f"{memory.key[:_STEM]}-{value.body[:16]}"
+            change.keep_beside(memory_entry(key, memory.scope), body, of=value.of)
+        return True
+
+    def rows(self) -> None:
+        """What only this device has: sessions kept here, hidden texts, own texts that others replaced, and whose texts are whose."""
+        db, there = self._replica.db.connection, self._copy.db.connection
+        for mark in list(sessions_here.marks(there)):
+            ours, theirs = list(sessions_here.rows(db, mark)), list(sessions_here.rows(there, mark))
+            held = {row for _, row in ours}
+            new = [row for _, row in theirs if row not in held]
+            first = ours[-1][0] + 1 if ours else 1
+            sessions_here.add(db, mark, enumerate(new, first))
+            if new:
+                self.back.append("a session")
+        known = {mark for mark, _ in hidden.rows(db)}
+        hidden.hide(db, [(mark, row) for mark, row in hidden.rows(there) if mark not in known])
+        held_texts.note_others(db, list(held_texts.others(there)))
+        for mark, row in held_texts.kept_rows(there):
+            if held_texts.kept(db, mark) is None:
+                held_texts.keep(db, mark, row)
+        by = authors.everyone(db)
+        authors.put(
+            db, [(mark, " ".join(names)) for mark, names in authors.everyone(there).items() if mark not in by]
+        )
+
+
+def _common_count(replica: Replica, copy: Replica) -> int:
+    """A count up to which both surely wrote the same under this device's id: a lower bound. What is above may come twice, or come back
+    once deleted; it is never lost."""
+    mine = replica.device.id
+    found = 0
+    ours, theirs = replica.store.frame.seen.get(mine), copy.store.frame.seen.get(mine)
+    if ours is not None and theirs is not None and (ours.n, ours.r) == (theirs.n, theirs.r):
+        found = ours.n
+    for name, entry in replica.store.entries():
+        for dot, value in entry.items():
+            if dot[:16] == mine and int(dot[17:]) > found:
+                other = copy.store.entry(name).get(dot)
+                if other is not None and same_identity(value, other):
+                    found = int(dot[17:])
+    state = replica.db.get_meta(meta.STATE)
+    if state == copy.db.get_meta(meta.STATE):
+        frame = Frame({}, {}) if state is None else read_frame(replica.codec, state)
+        both = zip(journal.rows(replica.db.connection), journal.rows(copy.db.connection), strict=False)
+        for (_, row), _ in takewhile(lambda pair: pair[0] == pair[1], both):
+            _, frame = read_row(replica.codec, row)
+        found = max(found, frame.ctx.get(mine, 0))
+    return found
+
+
+def _counted(replica: Replica) -> int:
+    """The number of this device's last event."""
+    return int(replica.db.get_meta(meta.EVENTS) or b"0")
+
+
+def _without_id(event: Mapping[str, Any]) -> bytes:
+    """What an event says, whatever its id."""
+    return canonical.encode({name: value for name, value in event.items() if name != "id"})
+
+
+def _shown(name: str) -> str:
+    """An entry in words."""
+    parsed = parse_entry(name)
+    if isinstance(parsed, MemoryName):
+        return f"{parsed.scope}/{parsed.key}" if parsed.scope else parsed.key
+    return f"the scope {parsed.scope}" if parsed.scope else "an event"

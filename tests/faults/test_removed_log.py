@@ -1,0 +1,230 @@
+"""`state.db-wal` and `state.db-shm` are removed by hand while a process has them open, and another process writes."""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem.device.connection import Connection
+from ipfsmem.errors import StorageError
+from ipfsmem.memory import Memory
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows does not remove an open file")
+
+TOKEN = "tok-0123456789abcdef0123456789abcdef"
+#: A program that has the memory open: it writes one text for each line that it reads, and closes at the end.
+PROGRAM = """
+import json, sys
+from ipfsmem.memory import Memory
+memory = Memory.load("default", home=sys.argv[1])
+print("open", flush=True)
+for line in sys.stdin:
+    name, *given = json.loads(line)
+    if name == "event":
+        memory.note(*given)
+    elif name == "forget":
+        memory.forget(*given)
+    else:
+        memory.write(*given)
+    print("done", flush=True)
+memory.close()
+"""
+
+
+class Program:
+    """The program, running."""
+
+    def __init__(self, home: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(home)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._answer("open")
+
+    def _answer(self, wanted: str) -> None:
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline().strip() == wanted
+
+    def ask(self, *request: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        self._answer("done")
+
+    def end(self) -> None:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.close()
+        assert self.process.wait(60) == 0
+        self.process.stdout.close()
+
+
+def remove_log(home: Path, *names: str) -> None:
+    for name in names or ("state.db-wal", "state.db-shm"):
+        (home / "default" / name).unlink()
+
+
+@pytest.fixture(params=["local", "encrypted-ipfs"])
+def home(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    home = tmp_path / "home"
+    (tmp_path / "stick").mkdir()
+    given: dict[str, Any] = {} if request.param == "local" else {"provider": str(tmp_path / "stick")}
+    with Memory.create("default", request.param, passphrase=False, home=home, **given) as memory:
+        memory.write("first", "text of first")
+        memory.write("second", "text of second")
+        memory.note("begun")
+    return home
+
+
+@pytest.fixture
+def running(home: Path) -> Iterator[Program]:
+    program = Program(home)
+    yield program
+    if program.process.poll() is None:
+        program.process.kill()
+        program.process.wait()
+    for pipe in (program.process.stdin, program.process.stdout):
+        assert pipe is not None
+        with closing(pipe):
+            pass
+
+
+def texts(home: Path) -> dict[str, str]:
+    with Memory.load("default", home=home) as memory:
+        assert [one for one in memory.check() if one.level == "error"] == []
+        return {item.key: memory.read(item.key).readable.body.strip() for item in memory.list()}
+
+
+def test_writes_of_a_removed_log_come_back_beside_later_writes(home: Path, running: Program) -> None:
+    running.ask("write", "third", "text of third")
+    running.ask("write", "second", "text of second, changed")
+    running.ask("event", "seen")
+    remove_log(home)
+    with Memory.load("default", home=home) as memory:
+        memory.write("foreign", "text of foreign")
+        memory.write("first", "text of first, changed")
+        memory.note("other")
+    running.end()
+    assert texts(home) == {
+        "first": "text of first, changed",
+        "second": "text of second, changed",
+        "third": "text of third",
+        "foreign": "text of foreign",
+    }
+    with Memory.load("default", home=home) as memory:
+        assert [
+            one["type"] for one in memory.timeline.read() if one["type"] in ("begun", "seen", "other")
+        ] == [
+            "begun",
+            "seen",
+            "other",
+        ]
+        assert memory.conflicts() == []
+        # In mode local the files in the folder memory/ had it too.
+        local = (home / "default" / "memory").exists()
+        assert local or "third" in str([one for one in memory.check() if one.level == "warn"])
+    assert not list((home / "default").glob("state-left-*"))
+
+
+def test_a_forget_of_a_removed_log_holds(home: Path, running: Program) -> None:
+    running.ask("forget", "first")
+    remove_log(home)
+    with Memory.load("default", home=home) as memory:
+        memory.forget("second")
+    running.end()
+    assert texts(home) == {}
+
+
+def test_a_text_that_both_sides_changed_is_kept_twice(home: Path, running: Program) -> None:
+    running.ask("write", "first", "one side")
+    remove_log(home)
+    with Memory.load("default", home=home) as memory:
+        memory.write("first", "other side")
+    running.end()
+    with Memory.load("default", home=home) as memory:
+        (found,) = memory.conflicts()
+        assert found.shown is not None
+        said = found.shown.readable.body + " ".join(str(one) for one in found.copies)
+        assert "one side" in said and "other side" in said
+
+
+@pytest.mark.parametrize("used_again", [True, False], ids=["used again", "never used again"])
+def test_a_server_brings_back_what_its_removed_log_had(home: Path, used_again: bool) -> None:
+    environment = {**os.environ, "IPFSMEM_API_TOKEN": TOKEN}
+    server = subprocess.Popen(
+        [sys.executable, "-m", "ipfsmem.cli", "--json", "api", "--port", "0", "--home", str(home)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+    )
+    assert server.stdout is not None
+    with server:
+        try:
+            url = json.loads(server.stdout.readline())["url"]
+
+            def put(key: str) -> int:
+                wire = http.client.HTTPConnection(url.split("/")[2], timeout=60)
+                with closing(wire):
+                    headers = {"Authorization": f"Bearer {TOKEN}", "If-None-Match": "*"}
+                    headers["Content-Type"] = "application/json"
+                    wire.request(
+                        "PUT", f"/v1/memories/{key}", json.dumps({"body": f"text of {key}"}), headers
+                    )
+                    return wire.getresponse().status
+
+            assert put("third") == 201
+            remove_log(home)
+            with Memory.load("default", home=home) as memory:
+                memory.write("foreign", "text of foreign")
+            if used_again:
+                assert put("fourth") == 201
+                assert {"third", "fourth", "foreign"} <= texts(home).keys()
+            server.send_signal(signal.SIGTERM)
+            server.communicate(timeout=60)
+        finally:
+            server.kill()
+    assert {"first", "second", "third", "foreign"} <= texts(home).keys()
+
+
+def test_a_copy_into_which_another_process_wrote_is_read_row_by_row(home: Path, running: Program) -> None:
+    """A checkpoint of the new log changes pages under the old one."""
+    for number in range(40):
+        running.ask("write", f"long_{number}", f"text {number} " * 300)
+    remove_log(home)
+    with Memory.load("default", home=home) as memory:
+        memory.write("foreign", "text of foreign")
+        memory.maintenance.vacuum()
+    running.end()
+    found = texts(home)
+    assert {"first", "second", "foreign", *(f"long_{number}" for number in range(40))} <= found.keys()
+
+
+def test_a_log_of_which_no_copy_can_be_saved_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = Memory.load("default", home=home)
+    memory.write("third", "text of third")
+    remove_log(home)
+    done = subprocess.run(
+        [sys.executable, "-m", "ipfsmem.cli", "write", "foreign", "--body", "x", "--home", str(home)],
+        check=True,
+        capture_output=True,
+    )
+    assert done.returncode == 0
+
+    def full(self: Connection, path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Connection, "copy_to", full)
+    with pytest.raises(StorageError, match="only in the removed log, and a copy could not be saved"):
+        memory.close()
