@@ -16,21 +16,22 @@ if TYPE_CHECKING:
 _MOST: Final = 20
 
 
-def folders_of(uris: Iterable[str]) -> list[Path]:
-    """The folders of this machine among some URIs."""
-    found = []
-    for uri in list(uris)[:_MOST]:
-        try:
-            split = urlsplit(uri)
-        except ValueError:
-            continue
-        path = unquote(split.path)
-        if split.scheme != "file" or split.netloc not in ("", "localhost") or not path or "\0" in path:
-            continue
-        if path[2:3] == ":" and path[:1] == "/":  # file:///C:/work
-            path = path[1:]
-        found.append(Path(path))
-    return found
+def folders_of(uris: Iterable[str]) -> list[Path | None]:
+    """The folders of this machine that some URIs name; None for each that names another place."""
+    return [_folder_of(uri) for uri in list(uris)[:_MOST]]
+
+
+def _folder_of(uri: str) -> Path | None:
+    try:
+        split = urlsplit(uri)
+    except ValueError:
+        return None
+    path = unquote(split.path)
+    if split.scheme != "file" or split.netloc not in ("", "localhost") or not path or "\0" in path:
+        return None
+    if path[2:3] == ":" and path[:1] == "/":  # file:///C:/work
+        path = path[1:]
+    return Path(path)
 
 
 class Projects:
@@ -42,12 +43,15 @@ class Projects:
         self._known: dict[Path, str] = {}
         self._mark: object = None
 
-    def scope_of(self, memory: Memory, roots: list[Path] | None) -> str:
-        """The scope of the first folder that a person connected; "" where none is."""
+    def scope_of(self, memory: Memory, roots: list[Path | None] | None) -> str:
+        """The scope of the first folder that a person connected; "" where none is. The folder in which the server was started is looked
+        at only for a program that names no place at all: one that works elsewhere gets no project's scope."""
         mark = memory.replica.db.version(), id(memory)
         if mark != self._mark:
             self._known, self._mark = {}, mark
         for folder in roots or ([] if self._folder is None else [self._folder]):
+            if folder is None:
+                continue
             if folder not in self._known:
                 self._known[folder] = _scope_of(memory, folder)
             if self._known[folder]:

@@ -89,8 +89,9 @@ class Conversation:
         self.tools = {tool.name: tool for tool in tools}
         #: What it was shown, and its project.
         self.about = about
-        #: The folders that its program works in, as it said; None while it was not asked, or does not say.
-        self.roots: list[Path] | None = None
+        #: The folders that its program works in, as it said, None for a place that is not a folder of this machine; the whole is None
+        #: while it was not asked, or does not say.
+        self.roots: list[Path | None] | None = None
         self.subscribed: set[str] = set()
         #: The last session object of a client that keeps a channel open for notices.
         self.session: ServerSession | None = None
@@ -259,8 +260,16 @@ class MemoryServer:
         """What `tools/list` answers in a conversation, as the protocol writes it."""
         return [wire.tool(one, structured=self._structured) for one in there.tools.values()]
 
-    async def call_tool(self, there: Conversation, name: str, arguments: JSON, by: str) -> JSON:
-        """What `tools/call` answers, as the protocol writes it; `by`: the program that calls."""
+    async def call_tool(
+        self,
+        there: Conversation,
+        name: str,
+        arguments: JSON,
+        by: str,
+        is_cancelled: Callable[[], bool] = lambda: False,
+    ) -> JSON | None:
+        """What `tools/call` answers, as the protocol writes it; `by`: the program that calls. None where it was cancelled before its
+        turn came: nothing was begun then."""
 
         def before() -> None:
             if self.before_write is not None and not there.tools[name].read_only:
@@ -268,8 +277,10 @@ class MemoryServer:
             self._choose_project(there)
 
         with acting_as("mcp", by):
-            found = await self.in_thread(lambda: _called(there.tools, name, arguments, before))
-        return wire.result(found, structured=self._structured)
+            done = await self.in_thread(
+                lambda: None if is_cancelled() else _called(there.tools, name, arguments, before)
+            )
+        return None if done is None else wire.result(done, structured=self._structured)
 
     def _choose_project(self, there: Conversation) -> None:
         """Find the scope of the project that the program of a conversation works on, unless the person chose one."""

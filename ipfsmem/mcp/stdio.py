@@ -76,6 +76,8 @@ class Pipe:
         #: The handshake, where it was answered here; and whether nobody reads what is written any more.
         self.handshake: Message | None = None
         self.is_gone = False
+        #: The calls of tools that were read and not answered yet, and whether the client cancelled each.
+        self._calls: dict[str | int, bool] = {}
 
     def start(self) -> None:
         """Begin to read."""
@@ -91,6 +93,7 @@ class Pipe:
                     if message.method == "tools/list":
                         self.greeted.set()
                     continue
+                self._note(message)
                 if line.strip():
                     self._room.acquire()
                     self._waiting.put(message)
@@ -103,6 +106,25 @@ class Pipe:
         finally:
             self._waiting.put(None)
             self.greeted.set()
+
+    def _note(self, message: Message) -> None:
+        """Note a call, or that one is cancelled, as soon as it is read: one that waits for its turn is then never begun."""
+        if message.method == "tools/call" and message.id is not None:
+            self._calls[message.id] = False
+        elif message.method == "notifications/cancelled":
+            params = message.value.get("params")
+            number = params.get("requestId") if isinstance(params, dict) else None
+            if isinstance(number, str | int) and number in self._calls:
+                self._calls[number] = True
+
+    def is_cancelled(self, call: str | int | None) -> bool:
+        """Whether the client does not wait for the answer of a call any more."""
+        return call is not None and self._calls.get(call, False)
+
+    def forget_call(self, call: str | int | None) -> None:
+        """Note that a call is over; its number may be used again."""
+        if call is not None:
+            self._calls.pop(call, None)
 
     def answer(self, message: Message) -> dict[str, Any] | None:
         """What needs no tools: the answer to a request of a client that began with the handshake. None for everything else."""
@@ -211,6 +233,7 @@ class Conversing:
                 self._ask_roots()
             self._hand_on(message) if self._sdk is not None else self._pipe.done()
         else:
+            self._pipe.forget_call(message.id)  # the SDK looks after its own
             self._hand_on(message)
 
     def _begin(self, work: Any) -> None:
@@ -236,9 +259,14 @@ class Conversing:
             handshake = self._pipe.handshake
             assert handshake is not None
             by = handshake.value["params"]["clientInfo"]["name"]
-            answer = await self._served.call_tool(self._there, name, arguments, by)
-            await self._send({"jsonrpc": "2.0", "id": message.id, "result": answer})
+            answer = await self._served.call_tool(
+                self._there, name, arguments, by, lambda: self._pipe.is_cancelled(message.id)
+            )
+            # What was begun is done whole; a cancelled call has no answer either way.
+            if answer is not None and not self._pipe.is_cancelled(message.id):
+                await self._send({"jsonrpc": "2.0", "id": message.id, "result": answer})
         finally:
+            self._pipe.forget_call(message.id)
             self._pipe.done()
 
     async def _send(self, message: dict[str, Any]) -> None:
@@ -258,8 +286,12 @@ class Conversing:
 
         result = answer.get("result")
         told = result.get("roots") if isinstance(result, dict) else None
-        uris = [one.get("uri") for one in told if isinstance(one, dict)] if isinstance(told, list) else []
-        self._there.roots = folders_of(uri for uri in uris if isinstance(uri, str))
+        uris = (
+            [one.get("uri") if isinstance(one, dict) else None for one in told]
+            if isinstance(told, list)
+            else []
+        )
+        self._there.roots = folders_of(uri if isinstance(uri, str) else "" for uri in uris)
         self._roots_known.set()
 
     # -- what the SDK answers --------------------------------------------------------------------------------

@@ -69,11 +69,8 @@ def _remember(desk: Desk, given: JSON) -> ToolResult:
     fields = {name: given.get(name) for name in ("name", "description", "type")}
     if body is not None and not body.strip():
         raise UsageError("the text is empty, so nothing was written", hint="To take a memory away: forget.")
-    if body is None and not tags and not any(fields.values()):
-        raise UsageError(
-            "there is nothing to write",
-            hint="Give body, or a name, description, type or tags that are not empty.",
-        )
+    if body is None and tags is None and not any(fields.values()):
+        raise _nothing_to_write()
     WriteRequest(
         text=None if body is None else body.encode(),
         whole=False,
@@ -81,10 +78,13 @@ def _remember(desk: Desk, given: JSON) -> ToolResult:
         description=given.get("description"),
         type=given.get("type"),
         tags=tuple(tags or ()),
+        fields={"tags": ""} if tags == [] else {},
     ).check()
     if seen is None:
         there = desk.there_by_type(given)
         shown = there.read(key)
+        if shown is None and body is None and not tags and not any(fields.values()):
+            raise _nothing_to_write()
     else:
         there, shown = desk.found(key, given)
     if seen is None and shown is not None and shown.own:
@@ -123,6 +123,13 @@ def _remember(desk: Desk, given: JSON) -> ToolResult:
         "is remembered" if shown is None else "is changed",
         known=known and (written.own or replaced is not None),
         beside="" if shown is not None or "scope" in given else _namesake(desk, written),
+    )
+
+
+def _nothing_to_write() -> UsageError:
+    return UsageError(
+        "there is nothing to write",
+        hint="Give body, or a name, description, type or tags that are not empty.",
     )
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from ipfsmem.device.agent_notes import background_notes, syncing_notes
+from ipfsmem.device.lock import file_lock
 from ipfsmem.memory import Memory
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support import effort
@@ -129,6 +130,24 @@ def test_nonsense_gets_no_traceback_and_ends_nothing(home: Path) -> None:
     assert "> Works on firmware." in found[8]["result"]["content"][0]["text"]
     assert all(found[n].get("error") for n in (1, 2, 3, 4))
     assert all(found[n]["result"]["isError"] for n in (5, 6, 7) if n in found)
+
+
+def test_a_call_cancelled_before_its_turn_is_not_done_nor_answered(home: Path) -> None:
+    hurried = call(2, "remember", key="second", body="Cancelled.")
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
+    with started(home) as server:
+        with file_lock(home / "ipfsmem" / "default" / "lock"):
+            # The first waits for the lock, the second for the first; the answer to the list says that the cancellation was read.
+            say(server, HELLO, READY, call(1, "remember", key="first", body="Waited."), hurried, cancel)
+            say(server, {"jsonrpc": "2.0", "id": "list", "method": "tools/list"})
+            assert server.stdout is not None
+            while json.loads(server.stdout.readline()).get("id") != "list":
+                pass
+        say(server, call(3, "read_memory", key="second"))
+        answers, _ = ended(server)
+    found = {answer.get("id"): answer["result"] for answer in answers}
+    assert "first is remembered" in found[1]["content"][0]["text"]
+    assert 2 not in found and found[3]["isError"]
 
 
 class Peak:

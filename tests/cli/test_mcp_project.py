@@ -117,6 +117,34 @@ def test_roots_go_before_the_folder_and_may_change(home: Path) -> None:
     play(work)
 
 
+@pytest.mark.parametrize("root", ["vscode-remote://ssh/work", "file://server/share", "file:///elsewhere"])
+def test_roots_that_are_foreign_mean_no_project(home: Path, root: str) -> None:
+    """Not that of the folder in which the server was started."""
+    roots = {"jsonrpc": "2.0", "id": "ipfsmem-roots", "result": {"roots": [{"uri": root}]}}
+    lines = [
+        {"id": 0, "method": "initialize", "params": {**HELLO, "capabilities": {"roots": {}}}},
+        {"method": "notifications/initialized"},
+        {"id": 1, "method": "tools/call", "params": {"name": "read_memory", "arguments": {"key": "build"}}},
+    ]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "ipfsmem.cli", "mcp"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=home / "widget", env=surroundings(home), text=True,
+    )  # fmt: skip
+    with server:
+        assert server.stdin is not None and server.stdout is not None
+        for line in lines:
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", **line}) + "\n")
+        server.stdin.flush()
+        found: dict[str, Any] = {}
+        while found.get("id") != 1:
+            found = json.loads(server.stdout.readline())
+            if found.get("method") == "roots/list":
+                server.stdin.write(json.dumps(roots) + "\n")
+                server.stdin.flush()
+        server.stdin.close()
+    assert found["result"]["isError"] and "there is no memory build" in found["result"]["content"][0]["text"]
+
+
 def test_folders_of_roots_are_those_of_this_machine() -> None:
     from ipfsmem.mcp.roots import folders_of
 
@@ -129,7 +157,7 @@ def test_folders_of_roots_are_those_of_this_machine() -> None:
         "file://[",
         "",
     ]
-    assert folders_of(said) == [Path("/a b/c"), Path("/y")]
+    assert folders_of(said) == [Path("/a b/c"), None, None, Path("/y"), None, None, None]
     assert folders_of(["file:///C:/work"]) == [Path("C:/work")]
     assert len(folders_of(f"file:///x{n}" for n in range(1_000))) == 20
 

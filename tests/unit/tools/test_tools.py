@@ -117,6 +117,20 @@ def test_remember_with_only_empty_values_says_what_to_give(model: Model) -> None
     assert not model("remember", key="tone", name="Tone", body="direct").is_error
 
 
+def test_remember_with_an_empty_list_clears_the_tags(memory: Memory, model: Model) -> None:
+    model("remember", key="tone", body="direct", tags=["a", "b"])
+    made = memory.read("tone")
+    assert made is not None
+    kept = model("remember", key="tone", description="how to speak", seen=made.seen)
+    assert memory.read("tone").readable.tags == ("a", "b")  # type: ignore[union-attr]
+    assert not kept.is_error
+    seen = memory.read("tone").seen  # type: ignore[union-attr]
+    assert not model("remember", key="tone", tags=[], seen=seen).is_error
+    cleared = memory.read("tone")
+    assert cleared is not None and cleared.readable.tags == () and cleared.readable.body == "direct"
+    assert cleared.readable.fields["description"] == "how to speak"
+
+
 def test_optional_arguments_may_be_null(model: Model) -> None:
     model("remember", key="tone", body="direct", name=None, tags=None, scope=None, seen=None)
     assert len(model("recall", query="direct", limit=None).structured["hits"]) == 1
