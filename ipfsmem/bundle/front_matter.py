@@ -36,6 +36,17 @@ def front_matter(body: str) -> str:
     return body[: blank.end() if blank is not None else end]
 
 
+def is_unclosed(text: str) -> bool:
+    """Whether a text opens as a header does, and no line closes it: what of it is header and what body, nobody can tell."""
+    text = text.removeprefix("\ufeff")
+    opening = _OPEN.match(text)
+    if opening is None or _CLOSE[opening[1]].search(text, opening.end() - 1) is not None:
+        return False
+    firsts = (line[1].rstrip(" \t") for line in _LINE.finditer(text + "\n", opening.end()))
+    first = next((line for line in firsts if line and not line.startswith("#")), "")
+    return bool(opening[2]) or _FIRST[opening[1]].match(first) is not None
+
+
 def _marked_end(body: str) -> int | None:
     opening = _OPEN.match(body)
     if opening is None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ipfsmem.bundle import header
-from ipfsmem.bundle.front_matter import front_matter
+from ipfsmem.bundle.front_matter import front_matter, is_unclosed
 from ipfsmem.bundle.memory_file import (
     Marks,
     MemoryFile,
@@ -49,6 +49,16 @@ def edit_memory(
         return _edited(data, {**stamps, **changes}, body)
     except FormatError:
         return _edited(data, changes, body)
+
+
+def refuse_over_unclosed(data: bytes, body: str) -> None:
+    """Raise FormatError where a new body would replace a header of which the closing line is missing. A body that opens in the same
+    way may."""
+    if is_unclosed(str(data, "utf-8", "replace")) and not is_unclosed(body):
+        raise FormatError(
+            "the header of this memory has no closing line, so a new body would replace the header too",
+            hint=_HINT,
+        )
 
 
 def render_over(data: bytes | None, made: MemoryFile, *, stamps: Mapping[str, str] = _NONE) -> bytes:

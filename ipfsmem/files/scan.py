@@ -8,6 +8,7 @@ was read and taken in.
 from __future__ import annotations
 
 import time
+import unicodedata
 from collections.abc import Callable
 from hashlib import sha256
 
@@ -26,7 +27,7 @@ from ipfsmem.device.tables.renders import Before, FileRow, Missing, Return, Show
 from ipfsmem.device.tables.sealed_renders import renders_of
 from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.device.writing import Writing
-from ipfsmem.errors import IpfsmemError
+from ipfsmem.errors import IpfsmemError, UsageError
 from ipfsmem.files.base_texts import BaseTexts
 from ipfsmem.files.file_names import is_copy_of, longest, name_of
 from ipfsmem.files.folder import RACY, TIMELINE, NotPlainError, PlainFolder
@@ -236,6 +237,8 @@ class Scan:
 
     def _put_text(self, file: str, data: bytes, body: bytes, stat: Stat | None, row: FileRow | None) -> None:
         key, origin = self._name_of(file, row)
+        if row is None:
+            self._refuse_twin(file, key, stat)
         text = with_origin(data, origin)
         check_body(key, text)
         name = self._memories.name(key)
@@ -259,6 +262,22 @@ class Scan:
         made = FileRow(file, key, body, digest.digest(), dots, shows, stat, before=before)
         self._renders.put(made, new=row is None)
         self._renders.drop_return(file)
+
+    def _refuse_twin(self, file: str, key: str, stat: Stat | None) -> None:
+        """Raise UsageError for a second file of one memory: its name is the first one's in another form of Unicode. Both would be written
+        over with the text that is shown."""
+        if file.isascii():
+            return
+        same = unicodedata.normalize("NFC", file)
+        for other in self._renders.of_key(key):
+            known = self._folder.stat(other) if other != file else None
+            # A disk that does not tell the two names apart shows one file under both.
+            if known is None or (stat is not None and known.inode == stat.inode):
+                continue
+            if unicodedata.normalize("NFC", other) == same:
+                raise UsageError(
+                    "another file here has this name in another form of Unicode; give one of them another name"
+                )
 
     def _view(self, key: str) -> KeyView:
         """What is shown under a key, with what this look has taken in so far."""

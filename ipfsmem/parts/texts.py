@@ -146,8 +146,10 @@ class MemoryTexts(MemoryPart):
         if made == old and shown is not None:
             return shown
         stamps = {"created": made.created or today, "updated": changes.get("updated", today)}
-        from ipfsmem.bundle.header_edit import edit_memory
+        from ipfsmem.bundle.header_edit import edit_memory, refuse_over_unclosed
 
+        if shown is not None and body is not None:
+            refuse_over_unclosed(shown, body)
         return edit_memory(shown or b"", changes, body, stamps=stamps)
 
     def write_text(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ipfsmem.bundle.fence import fence_memory, shows_fields_whole
-from ipfsmem.bundle.header_edit import edit_memory
+from ipfsmem.bundle.header_edit import edit_memory, refuse_over_unclosed
 from ipfsmem.bundle.memory_file import MemoryFile, render_memory
 from ipfsmem.errors import ChangedError, FormatError, NotFoundError, UsageError
 from ipfsmem.memories.readings import Reading, Unsettled
@@ -186,6 +186,7 @@ def _merged(desk: Desk, item: Unsettled, body: str) -> bytes:
     readings = [item.shown, *(copy.reading for copy in item.copies)]
     stamps = {"updated": desk.memory.replica.world.today().isoformat()}
     old = next((reading.data for reading in readings if reading is not None), b"")
+    refuse_over_unclosed(old, body)
     try:
         return edit_memory(old, {}, body, stamps=stamps)
     except FormatError:  # a text that is not a memory file

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import unicodedata
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from ipfsmem.device.tables.renders import Shows
 from ipfsmem.device.tables.sealed_renders import renders_of
 from ipfsmem.device.writing import Writing
-from ipfsmem.errors import ChangedError, UsageError
+from ipfsmem.errors import ChangedError, FormatError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
 from ipfsmem.vault.home import Home
@@ -786,3 +787,37 @@ def test_which_lines_are_taken_for_edits_of_others(came: bytes, new: bytes, alik
     from ipfsmem.files.stale_writes import _alike
 
     assert _alike({came}, {new}) is alike
+
+
+def test_a_twin_in_another_form_of_unicode_is_left_alone_until_renamed(lab: Lab) -> None:
+    """Both were written over with the text that is shown."""
+    nfc, nfd = (unicodedata.normalize(form, "caf\u00e9.md") for form in ("NFC", "NFD"))
+    (lab.dir / nfc).write_text("composed\n")
+    if (lab.dir / nfd).exists():
+        pytest.skip("this disk does not tell the two names apart")
+    lab.look()
+    (lab.dir / nfd).write_text("decomposed\n")
+    lab.look()
+    assert lab.files()[nfc] == b"composed\n" and lab.files()[nfd] == b"decomposed\n"
+    assert len(lab.memory.list()) == 1 and any(b"composed\n" in text for text in lab.texts())
+    assert "another form of Unicode" in " ".join(lab.memory.status().notices)
+    (lab.dir / nfd).rename(lab.dir / "cafe2.md")
+    lab.look()
+    assert len(lab.memory.list()) == 2 and b"decomposed\n" in b"".join(lab.texts())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["---\nname: Tone\nA text.\n", "\ufeff---\r\nname: Tone\r\nA text.\r\n", '+++\nname = "Tone"\nA text.\n'],
+)
+def test_a_header_without_its_end_is_not_replaced_by_a_body(lab: Lab, text: str) -> None:
+    (lab.dir / "tone.md").write_bytes(text.encode())
+    lab.look()
+    with pytest.raises(FormatError, match="has no closing line"):
+        lab.memory.write("tone", "A new text.")
+    assert lab.memory.read("tone").data == text.encode()
+    lab.memory.write("tone", text + "More.")
+    assert "More." in lab.memory.read("tone").readable.body
+    lab.memory.write_text("tone", b"---\nname: Tone\n---\n\nA new text.\n")
+    lab.memory.write("tone", "Newer.")
+    assert lab.memory.read("tone").readable.name == "Tone"
