@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,7 +34,7 @@ from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.cli.wallets import Wallet, default_keystore
 from ipfsmem.cli.words_prompt import require_output, show_words, words_unprinted
 from ipfsmem.config import expanded
-from ipfsmem.errors import NoVaultError, PublicError, SecretsError
+from ipfsmem.errors import IpfsmemError, NoVaultError, PublicError, SecretsError
 from ipfsmem.mode import Mode
 from ipfsmem.parts.noting import acting_as
 from ipfsmem.vault.beginning import (
@@ -108,10 +109,12 @@ def command(context: CommandContext, request: InitRequest) -> None:
     passphrase = device_passphrase(context, request) if request.kind.published else None
     settings = request.settings(context, passphrase)
     unlock, keystore = _owner_keys(context, request, passphrase)
-    found = _find(context, request, settings, unlock) if unlock is not None and keystore is None else None
-    if makes_words and found is None:
-        require_output(_WORDS)
-    with contextlib.closing(found or _create(request, settings, unlock)) as memory:
+    with _wallet_for(context.folder, keystore):
+        found = _find(context, request, settings, unlock) if unlock is not None and keystore is None else None
+        if makes_words and found is None:
+            require_output(_WORDS)
+        made_or_found = found or _create(request, settings, unlock)
+    with contextlib.closing(made_or_found) as memory:
         if found is not None:
             report = publish_restored(memory, context, request.yes_public)
             error: BaseException | None = incomplete_restore_error(memory.restored)
@@ -157,6 +160,21 @@ def _owner_keys(
     plain_files_at(request.kind, request.memory_dir)
     signer = make_wallet(path, keystore_passphrase, secrets.token_bytes)
     return request.wallet.unlock_with(signer, signature_passphrase), path
+
+
+@contextlib.contextmanager
+def _wallet_for(folder: Path, keystore: Path | None) -> Iterator[None]:
+    """Remove a wallet that was made just now where no memory could be made for it: the next try makes another one."""
+    from ipfsmem.device.replica import read_config
+
+    try:
+        yield
+    except BaseException:
+        if keystore is not None:
+            with contextlib.suppress(IpfsmemError, OSError):
+                if read_config(folder) is None:
+                    keystore.unlink()
+        raise
 
 
 def _find(

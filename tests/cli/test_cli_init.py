@@ -157,6 +157,19 @@ def test_a_new_wallet_and_its_passphrases(
     other.fails(30, "init", "-n", "third", "--wallet", str(tmp_path / "missing.json"))
 
 
+def test_init_that_fails_leaves_no_new_wallet(
+    bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IPFSMEM_PASSPHRASE", "the first one")
+    in_the_way = bare.home / "default" / "create.lock"
+    in_the_way.mkdir(parents=True)
+    assert bare("init", "--new-wallet").code
+    assert not (bare.home / "wallet.json").exists()
+    in_the_way.rmdir()
+    bare.ok("init", "--new-wallet")
+    assert (bare.home / "wallet.json").exists()
+
+
 def test_one_passphrase_serves_both(bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", "the first one")
     said = bare.ok("init", "--new-wallet", "--json").json
