@@ -56,6 +56,7 @@ def get_command(context: CommandContext, key: str) -> None:
         context.emit(found)
     else:
         click.echo(_shown(found.value))
+        _print_conflicts(found)
 
 
 @cli_command("list", scoped=True, shows=True, short_help="The keys and their values.")
@@ -126,16 +127,18 @@ def sweep_command(context: CommandContext) -> None:
 def history_command(context: CommandContext, key: str) -> None:
     """List the earlier values of KEY, the newest first: number, until when, what became of it, value."""
     with context.memory() as memory:
-        found = memory.values.history(key)
-        if not found and memory.values.get(key) is None:
+        found, shown = memory.values.history(key), memory.values.get(key)
+        if not found and shown is None:
             raise NotFoundError(
                 f"no value for the key {key[:80]!a}", hint="List the keys: ipfsmem value list"
             )
     if context.json:
         context.emit(found)
         return
-    rows = ((str(one.number), one.until, one.why, _shown(one.value)) for one in found)
+    rows = ((str(one.number or "-"), one.until, one.why, _shown(one.value)) for one in found)
     earlier(rows, "number", "value", f"{clean(key)} has no earlier value.")
+    if shown is not None:
+        _print_conflicts(shown)
 
 
 @cli_command("restore", scoped=True, short_help="Bring an earlier value of a key back.")
@@ -181,6 +184,17 @@ def _shown(value: Any) -> str:
     from ipfsmem.bundle.value_file import as_text
 
     return clean(as_text(value))
+
+
+def _print_conflicts(one: Value) -> None:
+    """Name the texts beside a value, on the error stream, as `read` does."""
+    if one.conflicts:
+        from ipfsmem.cli.hint_commands import advice
+
+        within = f" --scope {one.scope}" if one.scope else ""
+        click.echo(
+            advice(f"also: {', '.join(one.conflicts)} (ipfsmem conflicts {one.memory}{within})"), err=True
+        )
 
 
 def _line(one: Value) -> str:

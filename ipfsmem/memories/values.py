@@ -29,7 +29,8 @@ list_ = list  # `Values.list` hides the builtin inside the class
 
 class Value(msgspec.Struct, frozen=True):
     """A value. `key`: as its writer named it; `memory`: the key of the memory that holds it; `changed`: the last write in milliseconds
-    since 1970 UTC; `expires`: ISO 8601, "" for never; `seen`: what a write takes that replaces this one and no other."""
+    since 1970 UTC; `expires`: ISO 8601, "" for never; `seen`: what a write takes that replaces this one and no other; `conflicts`: the
+    files of texts beside it that could not be merged, as for any memory."""
 
     key: str
     value: Any
@@ -41,6 +42,7 @@ class Value(msgspec.Struct, frozen=True):
     expires: str
     own: bool
     seen: str
+    conflicts: tuple[str, ...] = ()
 
 
 class Values:
@@ -131,7 +133,16 @@ class Values:
             file.expires,
             reading.own,
             reading.seen,
+            reading.conflicts,
         )
+
+    def copies(self, name: str) -> list_[Reading]:
+        """The texts of a key that are not shown as they could not be merged, and are on this device."""
+        key = self.place(name)
+        with self._replica.reading():
+            view, entry = self._memories.looked_at(key, self._replica.store.entry(self._memories.name(key)))
+            found = self._memories.unsettled(view, entry)
+        return [copy.reading for copy in found.copies if copy.reading is not None]
 
     def _expired(self, one: Value) -> bool:
         return bool(one.expires) and is_past(one.expires, self._replica.world.now())

@@ -10,6 +10,7 @@ import msgspec
 
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.value_file import LEVEL, LEVELS, check_name, value_of
+from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.config import settings
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.fact_history import earlier
@@ -22,7 +23,8 @@ from ipfsmem.parts.texts import MemoryTexts
 
 class EarlierValue(msgspec.Struct, frozen=True):
     """A value that a key had. `number`: what `restore` takes, 1 is the newest; `until`: when it went, in milliseconds since 1970 UTC;
-    `why`: `updated`, `deleted`, or replaced when another was `restored`."""
+    `why`: `updated`, `deleted`, or replaced when another was `restored`. One that another device wrote at the same time is `conflict`, with
+    number 0 and the moment at which it was written: `resolve` settles it."""
 
     number: int
     key: str
@@ -110,10 +112,14 @@ class MemoryValues(MemoryPart):
         return [one.key for one in found]
 
     def history(self, key: str) -> builtins.list[EarlierValue]:
-        """The earlier values of a key, the newest first."""
+        """The earlier values of a key, the newest first; before them its conflicts."""
         self._open.look()
         memory = self._values().place(key)
-        return [
+        beside = [
+            EarlierValue(0, key, value_of(one.readable), hlc_ms(one.hlc) if one.hlc else 0, "conflict")
+            for one in self._values().copies(key)
+        ]
+        return beside + [
             EarlierValue(number, key, value_of(parse_memory(one.data)), one.until, one.why)
             for number, one in enumerate(earlier(self._texts().memories, memory), 1)
         ]

@@ -46,6 +46,21 @@ def test_an_empty_file_settles_no_conflict(clash: tuple[Cli, Cli]) -> None:
     assert first.ok("conflicts").out == first.ok("list").out == ""
 
 
+def test_value_that_two_devices_set_shows_both(clash: tuple[Cli, Cli]) -> None:
+    first, second = clash
+    first.ok("value", "set", "theme", "dark")
+    second.ok("value", "set", "theme", "light")
+    for device in (first, second, first):
+        device.ok("sync")
+    told = first.ok("value", "get", "theme")
+    assert "also: " in told.err and "ipfsmem" in told.err and "conflicts" in told.err
+    shown = first.ok("value", "get", "theme", "--json").json
+    (beside,) = first.ok("value", "history", "theme", "--json").json
+    assert {shown["value"], beside["value"]} == {"dark", "light"}
+    assert len(shown["conflicts"]) == 1 and beside["why"] == "conflict"
+    assert f"conflict\t{beside['value']}" in first.ok("value", "history", "theme").out
+
+
 def test_each_secret_says_its_own_way_in(
     sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

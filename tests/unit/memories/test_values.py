@@ -15,6 +15,7 @@ from ipfsmem.bundle.keys import is_key, key_of_foreign_name
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.value_file import memory_key, name_of, value_file, value_of
 from ipfsmem.device.replica import World
+from ipfsmem.device.writing import Writing
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memory import Memory
@@ -142,6 +143,21 @@ def test_set_with_seen_replaces_only_what_was_shown(memory: Memory) -> None:
     with pytest.raises(ChangedError):
         memory.values.delete("k", seen=first.seen)
     assert memory.values.get("k").value == "two"  # type: ignore[union-attr]
+
+
+def test_values_that_two_devices_wrote_are_both_shown(memory: Memory) -> None:
+    made = memory.values.set("theme", "dark")
+    with memory.replica.transaction():
+        change = Writing(memory.replica)
+        change.put(f"m/{made.memory}", value_file("theme", "light", {"created": made.created}), ())
+        change.commit()
+    found = memory.values.get("theme")
+    assert found is not None and len(found.conflicts) == 1
+    (beside,) = memory.values.history("theme")
+    assert {found.value, beside.value} == {"dark", "light"} and (beside.number, beside.why) == (0, "conflict")
+    memory.values.set("theme", "blue")
+    assert [one.why for one in memory.values.history("theme")] == ["conflict", "updated"]
+    assert memory.values.restore("theme").value == found.value
 
 
 def test_clear_deletes_by_prefix_level_and_keys(memory: Memory) -> None:
