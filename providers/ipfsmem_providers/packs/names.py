@@ -62,7 +62,7 @@ class NameRecords:
         """Remove what has not been a record of this name for a day. A file that a sync program is still copying may become one."""
         files = self._shelf.files(f"{name}{self.separator}")
         newest = max((info.modified for info in files.values()), default=0)
-        for file in self.unread & files.keys():
+        for file in self._heads([*(self.unread & files.keys())]):  # not what another user alone may read
             if files[file].modified < newest - _PATIENCE_MS:
                 with contextlib.suppress(OSError, ProviderError):
                     self._shelf.unlink(file)

@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
+from ipfsmem_providers.directory.files import FolderShelf
+from ipfsmem_providers.packs.shelf import Head
 from ipfsmem_providers.peer import PeerProvider
 
 from ipfsmem.cli.sync_cmd import paragraph
@@ -138,6 +140,28 @@ def test_old_garbage_under_a_name_goes_with_the_next_record(tmp_path: Path) -> N
         sync(tmp_path, "a", place, "three")
     left = [file for file in garbage_files if file.exists()]
     assert len(left) < len(garbage_files)  # those of names that were put; anchors go in their time
+
+
+def test_old_record_that_may_not_be_read_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user of the folder wrote it; this device only lacks the permission."""
+    stick = tmp_path / "stick"
+    with as_a_folder(stick) as place:
+        sync(tmp_path, "a", place, "one")
+    closed = {f"{file.name.partition('.')[0]}.{'0' * 16}.ipns-record" for file in (stick / "names").iterdir()}
+    for name in closed:
+        (stick / "names" / name).write_bytes(b"a record")
+        os.utime(stick / "names" / name, (1, 1))
+    real = FolderShelf.heads
+
+    def heads(self: FolderShelf, names: Sequence[str], length: int) -> dict[str, Head]:
+        if closed.intersection(names):
+            raise PermissionError
+        return real(self, names, length)
+
+    monkeypatch.setattr(FolderShelf, "heads", heads)
+    with as_a_folder(stick) as place:
+        assert sync(tmp_path, "a", place, "two").exit_code == 45
+    assert all((stick / "names" / name).exists() for name in closed)
 
 
 def test_vanished_record_of_a_device_leads_to_a_look_at_the_list(tmp_path: Path) -> None:
