@@ -37,7 +37,10 @@ _lenient = json.JSONDecoder(parse_int=_number, parse_float=_number, parse_consta
 MAX_VALUES = 4_000_000
 MAX_ITEMS = 250_000
 MAX_ITEM = 32 * 1024 * 1024
-_TOKEN = re.compile(rb'"(?:[^"\\\n]|\\[^\n])*"|[\[\]{}\n]')
+# A string that its line does not close is one token, else each mark in it would be looked at to the end of the line.
+_TOKEN = re.compile(rb'"(?:[^"\\\n]|\\[^\n])*+"?|[\[\]{}\n]')
+#: How often the bytes of a file are looked at, on an average, for values over several lines.
+_LOOKS = 8
 _LINE = re.compile(rb"[^\n]+")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _decode = msgspec.json.Decoder().decode
@@ -162,7 +165,7 @@ def read_values(data: bytes, what: str) -> Iterator[tuple[str, Any]]:
 def _sequence(data: bytes, what: str) -> Iterator[tuple[str, Any]]:
     data = as_utf8(data, what) if data.startswith(_UTF16) else data.removeprefix(codecs.BOM_UTF8)
     number, at, end = 1, 0, 0
-    broken = False
+    broken, room = False, _LOOKS * len(data)
     for match in _LINE.finditer(data):
         number += data.count(b"\n", at, match.start())
         at = match.start()
@@ -176,7 +179,8 @@ def _sequence(data: bytes, what: str) -> Iterator[tuple[str, Any]]:
             continue
         except FormatError as error:
             fault = error
-        spans, end = _spans(data, at)
+        spans, end, looked = _spans(data, at, len(data) if room > 0 else match.end())
+        room -= looked
         broken = not spans or bool(data[spans[-1][1] : end].strip(b" \t\r\n,"))
         found = False
         for begin, stop in spans:
@@ -189,12 +193,12 @@ def _sequence(data: bytes, what: str) -> Iterator[tuple[str, Any]]:
             yield where, FormatError(f"{where} has trailing text that is not JSON") if found else fault
 
 
-def _spans(data: bytes, at: int) -> tuple[list[tuple[int, int]], int]:
-    """Begin and end of each object and list that begins on the line at an offset, the last perhaps over several lines; and the
-    offset after their last line."""
+def _spans(data: bytes, at: int, until: int) -> tuple[list[tuple[int, int]], int, int]:
+    """Begin and end of each object and list that begins on the line at an offset, the last perhaps over several lines up to `until`;
+    the offset after their last line; and how many bytes were looked at."""
     spans: list[tuple[int, int]] = []
     depth = begin = 0
-    for match in _TOKEN.finditer(data, at):
+    for match in _TOKEN.finditer(data, at, until):
         sign = match[0][:1]
         if sign in b"{[":
             begin = begin if depth else match.start()
@@ -202,14 +206,14 @@ def _spans(data: bytes, at: int) -> tuple[list[tuple[int, int]], int]:
         elif sign in b"]}":
             depth -= 1
             if depth < 0:
-                return spans, _line_end(data, match.end())
+                return spans, _line_end(data, match.end()), match.end() - at
             if not depth:
                 spans.append((begin, match.end()))
         elif sign == b"\n" and (not depth or spans or data[match.end() : match.end() + 1] in b"{["):
             break
     else:
-        return spans, len(data) if spans else _line_end(data, at)
-    return spans, match.start() if spans else _line_end(data, at)
+        return spans, until if spans else _line_end(data, at), until - at
+    return spans, match.start() if spans else _line_end(data, at), match.end() - at
 
 
 def _line_end(data: bytes, at: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 
@@ -11,6 +12,8 @@ from ipfsmem.agents.hook_programs import without_given
 from ipfsmem.bundle.front_matter import front_matter
 from ipfsmem.bundle.index_block import typed_text
 from ipfsmem.causal.merge_links import merge_index
+from ipfsmem.errors import FormatError
+from ipfsmem.exchange.json_input import read_values
 
 
 def typed(text: str) -> str:
@@ -22,6 +25,12 @@ def merged(text: str) -> bytes | None:
     return merge_index(*lists)
 
 
+def values(text: str) -> list[object]:
+    with contextlib.suppress(FormatError):
+        return [*read_values(text.encode(), "it")]
+    return []
+
+
 @pytest.mark.parametrize(
     ("read", "begin", "more"),
     [
@@ -30,8 +39,10 @@ def merged(text: str) -> bytes | None:
         (typed, "- [](", " "),
         (merged, "- ", " "),
         (without_given, "", "<hook_context>"),
+        (values, '{"a": 1}\n{"', '\\"'),
+        (values, "", "x[\n"),
     ],
-    ids=["json", "link", "spaces-of-link", "spaces-of-item", "context"],
+    ids=["json", "link", "spaces-of-link", "spaces-of-item", "context", "string-of-line", "lists-of-lines"],
 )
 def test_unfinished_text_is_read_once(read: Callable[[str], object], begin: str, more: str) -> None:
     def seconds(count: int) -> float:
