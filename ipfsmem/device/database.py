@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
+from ipfsmem.config import CONFIG_FILE
 from ipfsmem.device.atomic_files import storage_errors
 from ipfsmem.device.connection import Connection, explained, not_found_again, unusable, verdict
 from ipfsmem.device.database_file import (
@@ -24,6 +25,7 @@ from ipfsmem.device.database_file import (
     file_id,
     find,
     find_or_make,
+    left_copies,
     left_copy,
     open_here,
     register,
@@ -104,7 +106,9 @@ class Database:
         with storage_errors(self.path, "open"):
             file = find_or_make(self.path) if make else find(self.path)
         if file is None:
-            raise unusable(f"{self.path} is missing, and with it the memory on this device")
+            saved = left_copies(self.path.parent)
+            told = f". A program that had it open saved it: rename {saved[-1]} to {DATABASE}" if saved else ""
+            raise unusable(f"{self.path} is missing, and with it the memory on this device{told}")
         # A new connection would share the index of a log that is not there any more.
         for other in open_here(file):
             other.abandon_if_replaced()
@@ -192,15 +196,20 @@ class Database:
         return self._gone
 
     def _save_copy(self, stale: bool) -> None:
-        """Copy what is read here to a file in the folder, where only the log or its index was removed: commits that only that log has
-        are nowhere else. Whoever opens the memory next merges the copy (`vault.removed_log`)."""
+        """Copy what is read here to a file in the folder, where the log, its index or the database was removed: what is read here is
+        then nowhere else. Whoever opens the memory next merges the copy (`vault.removed_log`)."""
         try:
-            if find(self.path) != self._files[self.path]:
-                return  # another database was put in its place, or it was moved
+            there = find(self.path)
+            if there is None:
+                if not (self.path.parent / CONFIG_FILE).exists():
+                    return  # the memory was moved or deleted, and not only its database
+                stale = True
+            elif there != self._files[self.path]:
+                return  # another database was put in its place
             self.connection.copy_to(left_copy(self.path.parent))
         except (OSError, sqlite3.Error, StorageError) as error:
             if stale:
-                self._lost = f"{self._gone}: what was written last is only in the removed log, and a copy could not be saved ({error})"
+                self._lost = f"{self._gone}: what was written last is only in a removed file, and a copy could not be saved ({error})"
                 _log.error("%s", self._lost)
 
     def _is_stale(self) -> bool:

@@ -226,5 +226,23 @@ def test_a_log_of_which_no_copy_can_be_saved_is_told(home: Path, monkeypatch: py
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Connection, "copy_to", full)
-    with pytest.raises(StorageError, match="only in the removed log, and a copy could not be saved"):
+    with pytest.raises(StorageError, match="only in a removed file, and a copy could not be saved"):
         memory.close()
+
+
+def test_a_database_removed_while_open_is_saved_by_who_has_it_open(home: Path, running: Program) -> None:
+    running.ask("write", "third", "text of third")
+    remove_log(home, "state.db", "state.db-wal", "state.db-shm")
+    running.end()
+    with pytest.raises(StorageError, match=r"rename .*state-left-[0-9a-f]{16}\.db to state\.db"):
+        Memory.load("default", home=home)
+    (saved,) = (home / "default").glob("state-left-*.db")
+    saved.rename(home / "default" / "state.db")
+    assert texts(home).keys() == {"first", "second", "third"}
+
+
+def test_a_memory_deleted_while_open_is_not_saved(home: Path, running: Program) -> None:
+    names = ["ipfsmem.json", "state.db", "state.db-wal", "state.db-shm"]
+    remove_log(home, *names)
+    running.end()
+    assert not list((home / "default").glob("state-left-*"))
