@@ -98,7 +98,7 @@ function edited(data: Bytes, changes: Changes, given: string | null): Bytes {
   const made = utf8(marks === null ? withoutHeader(bom, wanted) : withHeader(bom, text, marks, old, wanted, body))
   const again = parseFile(made)
   const isRight = isSame(new Map(again.fields), fields) && again.body === wanted.body
-  need(isRight, 'format', 'this field cannot be changed without losing another part of the memory's header')
+  need(isRight, 'format', 'this field cannot be changed without losing another part of the memory\'s header')
   return made
 }
 
