@@ -26,7 +26,7 @@ _PATIENCE = 30
 
 
 class ResumedRequest(ModelRequest):
-    """A request whose first parts are the system prompt of the running agent, where it has one and none stands in the request."""
+    """A request that starts with the running agent's system prompt, if the agent has one and the request has none."""
 
     def _parts(self) -> Sequence[ModelRequestPart]:
         stored: Sequence[ModelRequestPart] = self.__dict__["_stored"]

@@ -20,7 +20,7 @@ def start(namespace: str, home: Path, folder: str, passphrase: str | None = None
 
 
 def stand_by(namespace: str, home: Path, folder: str, passphrase: str | None = None) -> Standby:
-    """Start a process that syncs once this one releases it, or is gone, however it ended. As for `start`. Raises OSError."""
+    """Start a process that syncs when this one releases it or ends in any way. Arguments as for `start`. Raises OSError."""
     words = [
         sys.executable,
         "-P",  # nothing that lies in the folder of the memories takes the place of our modules
@@ -62,7 +62,7 @@ def _said(folder: str, passphrase: str) -> bytes:
 
 
 class Standby:
-    """A process that waits for the end of its pipe, which it also meets when this process is killed, and syncs then."""
+    """A process that syncs when its pipe closes, which also happens when this process is killed."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process

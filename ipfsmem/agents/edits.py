@@ -44,7 +44,7 @@ Wanted = Entry | Table | YamlEntry
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was added by one edit: one of the three. `mark`: as in Entry."""
+    """The addition of one edit, in exactly one of these fields."""
 
     entry: Added | None = None
     block: Block | None = None
@@ -327,7 +327,7 @@ def _standing_block(text: str, wanted: Table, program: str) -> Iterator[Standing
 
 
 def _is_same(value: Any, wanted: YamlEntry) -> bool:
-    """Whether an entry says what is wanted, what the program writes itself aside."""
+    """Whether an entry has the wanted value, ignoring the keys that the program writes itself."""
     told, ours = (
         {key: each for key, each in one.items() if key not in wanted.program_keys}
         for one in (value if isinstance(value, dict) else {}, wanted.value)

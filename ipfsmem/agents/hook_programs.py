@@ -64,7 +64,7 @@ class Said(NamedTuple):
 
 
 def read_said(data: bytes, environment: Mapping[str, str]) -> Said:
-    """What a program wrote to a hook's standard input, or says in its environment. Nonsense says nothing but that it is unreadable."""
+    """Parse the hook input of a program from standard input or its environment. Invalid input sets `unreadable` only."""
     given: Any = {}
     unreadable = ""
     if data.strip():
@@ -95,7 +95,7 @@ def read_said(data: bytes, environment: Mapping[str, str]) -> Said:
 
 
 def without_given(prompt: str) -> str:
-    """A prompt without what a hook said before, which Gemini CLI puts around it."""
+    """Strip the earlier hook output that Gemini CLI wraps around a prompt."""
     if "<hook_context>" not in prompt:
         return prompt
     # Behind the last end no beginning has one: each would be looked for to the end of the text.
@@ -132,7 +132,7 @@ def _read(data: bytes) -> Any:
 
 
 def _read_deep(text: str) -> Any:
-    """JSON that is nested deeper than Python's own reader goes. Raises ValueError."""
+    """Parse JSON nested deeper than Python's parser allows. Raises ValueError."""
     import msgspec
 
     from ipfsmem.canonical import read_json

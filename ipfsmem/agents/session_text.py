@@ -142,7 +142,7 @@ def _scope(memory: Memory, folder: str, program: str) -> tuple[str, ProjectFolde
 
 
 def _not_connected(memory: Memory, row: ProjectFolder | None, folder: str, program: str) -> list[str]:
-    """How a project is connected that is not."""
+    """The command that connects an unconnected project."""
     if row is not None:
         return []
     from ipfsmem.files.attaching import is_too_wide

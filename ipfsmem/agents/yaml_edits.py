@@ -46,12 +46,12 @@ class Inserted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find(text: str, wanted: YamlEntry) -> Any:
-    """The value of an entry, UNSET where there is none. Raises FormatError for what is not one mapping of YAML."""
+    """Return the value of an entry, UNSET without one. Raises FormatError unless the text is one YAML mapping."""
     return _Read(text, wanted).value()
 
 
 def add(text: str, wanted: YamlEntry) -> tuple[str, Inserted]:
-    """The text with an entry that is not there yet. Raises FormatError where the text cannot be edited safely."""
+    """Add a new entry to the text. Raises FormatError when the text cannot be edited safely."""
     read = _Read(text, wanted)
     at, written = _insertion(read, wanted)
     edited = text[:at] + written + text[at:]
@@ -104,7 +104,7 @@ class _Pair(NamedTuple):
 
 
 class _Read:
-    """A YAML text as events, and where the mapping and the entry of a path stand in it."""
+    """A YAML text as events, with the positions of the mapping and the entry of a path."""
 
     def __init__(self, text: str, wanted: YamlEntry) -> None:
         import yaml  # only here: starting up is not free
@@ -124,7 +124,7 @@ class _Read:
         self.entry = self._named(self.children, wanted.path[1], listed=wanted.listed)
 
     def value(self) -> Any:
-        """What the entry says, UNSET where there is none."""
+        """The value of the entry, UNSET without one."""
         if self.entry is None:
             return msgspec.UNSET
         yaml = self._yaml
@@ -144,7 +144,7 @@ class _Read:
             ) from None
 
     def around(self) -> tuple[Any, ...]:
-        """All that the text says beside the entry, a mapping that is not there being one without an entry."""
+        """All other content of the text; a missing mapping equals one without the entry."""
         outside = tuple(self._said(pair.key, pair.end) for pair in self.pairs if pair != self.parent)
         own = None if self.parent is None else self.events[self.parent.value]
         head = (getattr(own, "anchor", None), getattr(own, "tag", None))
@@ -210,7 +210,7 @@ class _Read:
         return found[0] if found else None
 
     def _word(self, event: int) -> Any:
-        """What a scalar says."""
+        """The value of a scalar."""
         return getattr(self.events[event], "value", None)
 
     def _name_of(self, item: _Pair) -> Any:
@@ -258,11 +258,11 @@ class _Read:
         return self.parent.value
 
     def is_flow(self, event: int) -> bool:
-        """Whether a mapping or a list stands in braces or brackets."""
+        """Whether a mapping or a list is in flow style (braces or brackets)."""
         return bool(getattr(self.events[event], "flow_style", False))
 
     def last(self, pair: _Pair) -> int:
-        """Behind the last character of a value; the end of a block is that of its last part."""
+        """The offset after the last character of a value; a block ends with its last part."""
         at = pair.end - 1
         while isinstance(self.events[at], self._yaml.CollectionEndEvent) and self.end(at) == self.start(at):
             at -= 1
@@ -272,12 +272,12 @@ class _Read:
 
 
 def _index(mark: Any) -> int:
-    """Where a mark of the parser stands in the text."""
+    """The offset of a parser mark in the text."""
     return int(mark.index)
 
 
 def _insertion(read: _Read, wanted: YamlEntry) -> tuple[int, str]:
-    """Where the entry goes in, and its characters."""
+    """The offset at which the entry is inserted, and its text."""
     text, pair, end = read.text, read.parent, newline(read.text)
     parent, name = wanted.path
     entry = _flow(wanted.value) if wanted.listed else f"{json.dumps(name)}: {_flow(wanted.value)}"
@@ -300,7 +300,7 @@ def _insertion(read: _Read, wanted: YamlEntry) -> tuple[int, str]:
 
 
 def _removals(text: str, done: Inserted, read: _Read, prune: bool) -> Iterator[str]:
-    """The text without the entry, in the ways that there are: as it was written, then by where it stands now."""
+    """Candidate texts without the entry: removed as written first, then by its current position."""
     end = newline(text)
     written = done.written.replace("\r\n", "\n").replace("\n", end)
     for one in (written, written.removesuffix(end)):  # an editor may have taken the last line end

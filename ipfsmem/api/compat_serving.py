@@ -17,7 +17,7 @@ from ipfsmem.memory import Memory
 
 
 class ProgramRoutes(NamedTuple):
-    """The routes of a program, and how it says that something is wrong."""
+    """The routes of a program and its error format."""
 
     routes: Sequence[HttpRoute]
     problem: Callable[[IpfsmemError], Answer]
@@ -40,7 +40,7 @@ def worked(
     caller: Caller,
     whole: Memory,
 ) -> Answer:
-    """What a route answers on an open memory. Raises Refused, and errors that are none of the request's."""
+    """Return the answer of a route on an open memory. Raises Refused, and errors not caused by the request."""
     caller.require(route.right)
     call = Call(
         whole,
@@ -58,7 +58,7 @@ def worked(
 
 
 def body_of(data: bytes) -> Any:
-    """The JSON of a body; None where there is none. Raises UsageError."""
+    """Parse the body as JSON; None without a body. Raises UsageError."""
     if not data.strip():
         return None
     try:

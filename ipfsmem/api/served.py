@@ -296,7 +296,7 @@ class ServedMemory:
 
 
 def _end_of(report: SyncReport) -> Change:
-    """How a sync ended that came to its end. Where not all was done, its notices say why."""
+    """The result of a finished sync. If it is incomplete, its notices say why."""
     said = "\n".join(notice.text for notice in report.notices) if report.exit_code else ""
     return Change(what="sync", ended=True, exit_code=report.exit_code, said=said)
 

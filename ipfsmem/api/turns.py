@@ -16,11 +16,11 @@ MOST: Final = 16
 
 
 class TooManyCalls(Exception):
-    """A token has as many calls under way as it may."""
+    """A token has its maximum number of concurrent calls."""
 
 
 class Turns:
-    """A lock that its callers get in turn. What calls for nobody's token is one caller of its own."""
+    """A fair lock: callers get it in turn. All calls without a token count as one caller."""
 
     def __init__(self) -> None:
         self._busy = False
@@ -31,7 +31,7 @@ class Turns:
 
     @contextlib.asynccontextmanager
     async def of(self, caller: str = "", *, most: int | None = None) -> AsyncIterator[None]:
-        """A turn. Raises TooManyCalls at once where this caller has `most` under way."""
+        """Acquire a turn. Raises TooManyCalls at once if this caller has `most` calls pending."""
         if most is not None and self._calls.get(caller, 0) >= most:
             raise TooManyCalls
         self._calls[caller] = self._calls.get(caller, 0) + 1

@@ -28,7 +28,7 @@ _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.?)*+"?|[{}\[\]]', re.DOTALL)
 
 
 def front_matter(body: str) -> str:
-    """What stands at the beginning of a body as another program's header, with the blank lines after it; else empty text."""
+    """Return another program's header at the start of a body, with the blank lines after it; else an empty text."""
     end = _json_end(body) if body.startswith("{") else _marked_end(body)
     if end is None:
         return ""

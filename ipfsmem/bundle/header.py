@@ -81,7 +81,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def is_bare(value: str) -> bool:
-    """Whether every reader takes `value` for this text when it stands without quotation marks."""
+    """Whether every YAML parser reads `value` as this text without quotation marks."""
     return _is_plain(value) and not _has_other_type(value)
 
 
@@ -92,7 +92,7 @@ _DAY_OF_NOW = re.compile(
 
 
 def is_bare_value(name: str, value: str) -> bool:
-    """Whether the value of a field stands without quotation marks: dates, `important` and `confidence` may be what they are."""
+    """Whether a field's value is written without quotation marks; dates, `important` and `confidence` keep their types."""
     if not _is_plain(value):
         return False
     if name in _DATES:

@@ -62,7 +62,7 @@ def refuse_over_unclosed(data: bytes, body: str) -> None:
 
 
 def render_over(data: bytes | None, made: MemoryFile, *, stamps: Mapping[str, str] = _NONE) -> bytes:
-    """The file that `made` says, written as a change of `data`, which it was made from; in the normal form without one."""
+    """Render `made` as an edit of `data`, from which it was made; in the normal form without `data`."""
     if data is None:
         return render_memory(made.with_fields(stamps))
     old = parse_memory(data)
@@ -185,7 +185,7 @@ class _Entry(NamedTuple):
 
 
 def _spliced(text: str, marks: Marks, old: MemoryFile, wanted: MemoryFile) -> str:
-    """Header lines with the fields that differ written anew, each where it stood, new ones at the end."""
+    """Replace the header lines of changed fields in place and append new fields."""
     is_flat = header.read_flat(text.replace("\r\n", "\n").removesuffix("\n")) is not None
     lines = text.split("\n")[:-1]
     end = "\r" if marks.crlf else ""
@@ -252,7 +252,7 @@ def _name(content: str, is_flat: bool) -> tuple[str, int]:
 
 
 def _indent(lines: list[str]) -> str:
-    """How the first line is indented that holds something."""
+    """The indentation of the first line that is not blank."""
     first = next(
         (line for line in lines if line.strip(_SPACE) and not line.lstrip(" \t").startswith("#")), ""
     )
@@ -268,7 +268,7 @@ def _scalar(name: str, value: str) -> str:
 
 
 def _line(lines: list[str], one: _Entry, value: str, is_flat: bool) -> str:
-    """The line of a field with another value; a comment behind it stays. Raises FormatError where comments stand in its value."""
+    """Return a field's line with another value and its comment. Raises FormatError if the value contains comments."""
     line = lines[one.start]
     end = "\r" if line.endswith("\r") else ""
     rest = line[one.value :].rstrip("\r")

@@ -200,7 +200,7 @@ def refuse_inside(context: CommandContext, where: str | None) -> None:
 
 
 def _refuse_existing(where: str | None) -> None:
-    """Raises UsageError for a file that holds something: it may be the only copy of it."""
+    """Raise UsageError for a file that is not empty: it may be the only copy of its content."""
     if where is None or where == "-":
         return
     from ipfsmem.cli.cid_cmd import is_stdout

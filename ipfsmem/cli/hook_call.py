@@ -19,7 +19,7 @@ _SETTINGS: Final = ("IPFSMEM_CONFIG", "IPFSMEM_EMBEDDINGS")
 
 
 class HookCall(NamedTuple):
-    """What a hook is run with."""
+    """The options of a hook call."""
 
     event: str
     program: str

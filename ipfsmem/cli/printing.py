@@ -45,7 +45,7 @@ def clean_lines(text: str) -> str:
 
 
 def _without_invisible(text: str) -> str:
-    """With a mark for each run of characters that nobody sees. Joiners stay between letters of scripts, and emoji, that need them."""
+    """Replace each run of invisible characters with a mark. Joiners that scripts and emoji need are kept."""
     if text.isascii():
         return text
     from ipfsmem.invisible_characters import INVISIBLE

@@ -47,7 +47,7 @@ def words_unprinted(made: str) -> Iterator[None]:
 
 
 def show_words(words: list[str], memory: Memory) -> None:
-    """Show new recovery words, once, and have some typed back where somebody can. Until then `status` says that nobody did."""
+    """Show new recovery words once and, on a terminal, ask for some of them. `status` warns until somebody confirms them."""
     if secret_input.can_ask():
         memory.members.note_words(confirmed=False)
     click.echo(style("Recovery words", bold=True) + ": write them down. They are shown only now.")

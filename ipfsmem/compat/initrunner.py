@@ -34,7 +34,7 @@ _RESULT: Final = answer(result={"type": "string"})
 
 
 def type_of(reading: Reading) -> str:
-    """The memory type of an entry: what it came in as, else what the type of the memory says."""
+    """The memory type of an entry: as imported, else by the type of the memory."""
     file = reading.readable
     program, _, came_as = file.source.partition(":")
     if program == PROGRAM and came_as in TYPES:

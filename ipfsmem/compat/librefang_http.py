@@ -93,7 +93,7 @@ def _there(call: Call) -> Memory:
 
 
 def _in_scope(memory: Memory, scope: str) -> list[Item]:
-    """The memories of a scope that are no values and no entities and did not expire, the newest first."""
+    """The memories of a scope without values, entities and expired ones, newest first."""
     now = memory.replica.world.now()
     return [
         Item(scope, one)

@@ -33,7 +33,7 @@ _GUIDANCE: Final = (
 
 
 def guidance(program: Program) -> str:
-    """What a model is told before it calls any tool."""
+    """The instructions for the model."""
     return _GUIDANCE.format(program=program)
 
 
@@ -81,7 +81,7 @@ def _bounded(one: Definition) -> Definition:
 
 
 def _warning(one: Definition) -> Definition:
-    """The same tool, whose answer also says that a likely secret was saved; any other answer is that of the program."""
+    """Wrap a tool so that its answer warns of a likely secret."""
 
     def run(desk: Desk, given: JSON) -> ToolResult:
         result = one.run(desk, given)

@@ -178,7 +178,7 @@ class Database:
         return ""
 
     def _written_at(self) -> tuple[int, int] | None:
-        """When the file was written last, and its length; None if nobody can tell."""
+        """The modification time and length of the file; None if unknown."""
         try:
             status = os.lstat(self.path)
         except OSError:

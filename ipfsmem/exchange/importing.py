@@ -250,7 +250,7 @@ class Importer:
         return msgspec.structs.replace(found, sessions=[])
 
     def _converse(self, change: Writing, conversed: Conversed, problems: list[str]) -> int:
-        """Take in the messages of a conversation that are not here yet; how many."""
+        """Import the new messages of a conversation and return their number."""
         there = Sessions(self._memories.in_scope(self._into[conversed.scope]))
         try:
             return there.add_dated_in(change, conversed.session, conversed.items, title=conversed.agent)

@@ -146,7 +146,7 @@ def _leaves(value: object) -> Iterator[str]:
 
 
 def plain_text(value: object, depth: int = 0) -> str:
-    """The text in a decoded JSON value: of a list the texts of its items, of an object the one that holds text; "" for none."""
+    """Return the text in a decoded JSON value: of a list its items' texts, of an object the member with text; "" for none."""
     if isinstance(value, str):
         return unicode_text(value)
     if _is_number(value):

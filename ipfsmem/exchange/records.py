@@ -106,7 +106,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
             fields[longest] = name_of(fields[longest]) if longest == "name" else ""
 
     def text_alone(self) -> Record:
-        """The same without what was said beside the text."""
+        """The same record with its text only."""
         return msgspec.structs.replace(self, extra={}, tags=(), fields={}, description="")
 
     def _render_file(self, data: bytes) -> bytes:

@@ -140,12 +140,12 @@ def decide(text: str, category: str, there: Iterable[Candidate], *, with_model: 
 
 
 def says_a_change(text: str) -> bool:
-    """Whether a text says itself that something is other than before."""
+    """Whether a text itself states a change."""
     return not _CHANGES.isdisjoint(words_of(text))
 
 
 def meaning_matters(text: str, there: Iterable[Candidate]) -> bool:
-    """Whether what a model says of these could lead to another decision than their words."""
+    """Whether a model's similarity could change the decision that the words lead to."""
     words = words_of(text)
     if not _CHANGES.isdisjoint(words):
         return True

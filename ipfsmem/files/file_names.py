@@ -60,7 +60,7 @@ def is_copy_of(file: str, key: str) -> bool:
 
 
 def copies_last(files: Iterable[str]) -> list[str]:
-    """Files in their order, but copies of sync programs behind the texts that they are kept beside."""
+    """Sort conflict copies of sync programs after their originals."""
     return sorted(files, key=lambda file: base_of_conflict(file) is not None)
 
 
@@ -77,7 +77,7 @@ def rendered_name(key: str, text: bytes) -> str:
 
 
 def _is_file_name(name: str) -> bool:
-    """Whether a file of this name can be here, is looked at, and is nothing else: the name comes from outside."""
+    """Whether this untrusted name is a valid name of a memory file on this disk."""
     return (
         name[-3:].lower() == ".md"
         and not name.startswith((".", "~$"))

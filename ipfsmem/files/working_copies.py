@@ -47,7 +47,7 @@ class FolderFacts(msgspec.Struct, frozen=True):
 
 
 class FolderPreview(msgspec.Struct, frozen=True):
-    """What attaching a folder would do."""
+    """A preview of `attach`."""
 
     path: str
     scope: str
@@ -169,7 +169,7 @@ class WorkingCopies:
         return examine_place(folder, copies, scope=scope, take_over=take_over)
 
     def preview(self, folder: str | Path, *, scope: str = "", take_over: bool = False) -> FolderPreview:
-        """What `attach` would do. Changes nothing. Raises what `attach` raises of the folder."""
+        """Preview `attach` without changes. Raises the errors of `attach` about the folder."""
         import os
 
         from ipfsmem.bundle.keys import INDEX_FILE

@@ -59,7 +59,7 @@ class Entity(NamedTuple):
 
 
 class _Said:
-    """What the lines of a text say, so far."""
+    """The parsed lines of a text, so far."""
 
     __slots__ = ("below", "observations", "out")
 
@@ -100,7 +100,7 @@ _reading = Lock()
 
 
 def _said_in(body: str) -> _Said:
-    """What a text says."""
+    """Parse the lines of a text."""
     if len(body) < _LONG:
         said = _Said()
         said.read(body.split("\n"))
@@ -127,7 +127,7 @@ def entity_of(key: str, file: MemoryFile) -> Entity:
 
 
 def is_made(file: MemoryFile) -> bool:
-    """Whether a memory was made as an entity; any other holds a text of its own."""
+    """Whether a memory was created as an entity; any other has a text of its own."""
     return TAG in file.tags or file.source.startswith(_IMPORTED)
 
 

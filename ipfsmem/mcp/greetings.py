@@ -52,7 +52,7 @@ class Greetings:
 
 
 def prepared() -> dict[str, Any]:
-    """What was prepared."""
+    """Load the prepared answers."""
     found: dict[str, Any] = json.decode(FILE.read_bytes())
     return found
 

@@ -35,7 +35,7 @@ def _folder_of(uri: str) -> Path | None:
 
 
 class Projects:
-    """The projects of folders, looked up anew only when something in the memory changed."""
+    """The projects of folders, cached until the memory changes."""
 
     def __init__(self, folder: Path | None) -> None:
         """`folder`: meant where a program does not say in which it works."""
@@ -44,8 +44,8 @@ class Projects:
         self._mark: object = None
 
     def scope_of(self, memory: Memory, roots: list[Path | None] | None) -> str:
-        """The scope of the first folder that a person connected; "" where none is. The folder in which the server was started is looked
-        at only for a program that names no place at all: one that works elsewhere gets no project's scope."""
+        """The scope of the first connected folder; "" without one. The folder in which the server was started counts only for a program
+        that names no roots at all; one that works elsewhere gets no project's scope."""
         mark = memory.replica.db.version(), id(memory)
         if mark != self._mark:
             self._known, self._mark = {}, mark

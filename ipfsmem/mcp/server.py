@@ -142,12 +142,12 @@ class MemoryServer:
 
     @functools.cached_property
     def server(self) -> Server[Any]:
-        """What the SDK runs, imported now."""
+        """The SDK's server, imported on first use."""
         return self._server()
 
     @property
     def instructions(self) -> str:
-        """What a model is told before it calls any tool."""
+        """The instructions for the model."""
         if not self._program:
             return GUIDANCE
         from ipfsmem.compat.programs import guidance

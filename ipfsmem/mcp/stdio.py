@@ -47,7 +47,7 @@ class Message(msgspec.Struct):
 
     @property
     def method(self) -> str:
-        """What is asked or told; "" for an answer, and for what is no message."""
+        """The method of a request or notification; "" for anything else."""
         method = self.value.get("method")
         return method if isinstance(method, str) else ""
 
@@ -146,11 +146,11 @@ class Pipe:
             self._greetings = make()
 
     def next(self) -> Message | None:
-        """The next message that is left to others, None at the end of all. Waits for it."""
+        """Wait for the next message that `answer` did not handle; None at the end of input."""
         return self._waiting.get()
 
     def done(self) -> None:
-        """One that was taken is answered: there is room for another."""
+        """Free the slot of an answered message."""
         self._room.release()
 
     def send(self, message: dict[str, Any]) -> None:
@@ -196,7 +196,7 @@ class Conversing:
         self._reader, self._writer = _Helper("waits"), _Helper("writes")
 
     async def run(self) -> None:
-        """Answer until the client closes its end, and then what it asked before."""
+        """Answer until the client closes its end, and then the pending requests."""
         import asyncio
 
         try:

@@ -41,7 +41,7 @@ class FactLine(NamedTuple):
 
 
 class FactsShown(NamedTuple):
-    """The text of a block's facts, how many stand in it, and how many had no room."""
+    """The facts of a block as text, with the numbers of facts shown and left out."""
 
     text: str
     shown: int
@@ -75,7 +75,7 @@ def facts_of_scopes(parts: Sequence[Memories]) -> list[FactLine]:
 
 
 def bytes_of_facts(parts: Sequence[Memories], facts: Sequence[FactLine]) -> int:
-    """The bytes that all of them take."""
+    """The size of all of them in bytes."""
     return sum(len(text.encode()) + 1 for text in _texts(parts, facts))
 
 

@@ -439,7 +439,7 @@ class Facts:
         return tuple(over)
 
     def _ranked(self, held: Iterable[tuple[str, Held]]) -> list[Ranked]:
-        """What the order asks of each entry, and no more: a header is read only for the day on which it was made."""
+        """The sort key of each entry; a header is read only for its creation date."""
         today, fading, order = self._replica.world.today(), self._memories.fading, self._limits.order
         found = []
         for key, one in held:

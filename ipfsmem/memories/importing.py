@@ -349,7 +349,7 @@ def read_path(path: Path) -> dict[str, Part]:
 
 
 def _export(data: bytes, what: str) -> Blob:
-    """A `memory/0.1` blob. Raises FormatError for other JSON, which would come in as nothing."""
+    """Parse a `memory/0.1` blob. Raises FormatError for other JSON instead of importing nothing."""
     blob = read_blob(data)
     if blob == Blob({}, []) and not is_blob(data):
         raise FormatError(

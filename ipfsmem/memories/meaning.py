@@ -117,7 +117,7 @@ class Meaning:
 
     @property
     def named(self) -> bool:
-        """Whether there is a model to ask."""
+        """Whether a model is configured."""
         try:
             return self._opener(True) is not None
         except IpfsmemError:

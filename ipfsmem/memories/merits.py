@@ -32,7 +32,7 @@ def expired_on(file: MemoryFile, today: date) -> bool:
 
 
 def worth_tags(tags: Iterable[str]) -> int:
-    """How many tags count for what a memory is worth: not the one that is set automatically on what contradicts another entry."""
+    """The number of tags that raise a memory's rank; the automatic tag `conflict` does not."""
     return sum(tag != CONFLICT for tag in tags)
 
 

@@ -607,7 +607,7 @@ def shown_of(part: Memories, key: str, entry: Entry) -> _Shown | None:
 
 
 def _is_list_alone(key: str, file: MemoryFile) -> bool:
-    """Whether a memory is a MEMORY.md into which nobody typed anything."""
+    """Whether a memory is a MEMORY.md without typed text."""
     return key == INDEX_KEY and not file.body
 
 

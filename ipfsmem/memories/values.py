@@ -58,7 +58,7 @@ class Values:
         return None if found is None or self._expired(found) else found
 
     def list(self, prefix: str = "", level: str | None = None, *, expired: bool = False) -> list_[Value]:
-        """The values whose keys begin so, by key; `expired`: those that expired instead."""
+        """The values with a key prefix, by key; `expired`: expired values instead."""
         found = (self._at(key) for key in self._keys())
         chosen = {
             one.key: one
@@ -149,7 +149,7 @@ class Values:
 
 
 def is_past(expires: str, now: int) -> bool:
-    """Whether an ISO 8601 date or instant is over; a date is with the end of its day in UTC. What is no date never is."""
+    """Whether an ISO 8601 date (until the end of its day in UTC) or instant is past. Other texts never are."""
     try:
         ends = datetime.fromisoformat(expires)
     except ValueError:

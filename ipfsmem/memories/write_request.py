@@ -38,7 +38,7 @@ def scope_of_type(type: str, workspace: str) -> str:
 
 
 def check_values(given: Mapping[str, str | None]) -> None:
-    """Refuse a type or a decay that there is not, for a caller that writes fields. Raises UsageError."""
+    """Raise UsageError for an unknown type or decay."""
     allowed = {"type": (*TYPES, *ENTRY_TYPES, SESSION), "decay": DECAYS}
     for field, values in allowed.items():
         value = given.get(field)

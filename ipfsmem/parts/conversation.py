@@ -98,7 +98,7 @@ class Conversation:
         return Saved(len(new))
 
     def _new(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The messages, or later parts of them, that are not stored; all where the session cannot be read."""
+        """The messages, or later parts of them, that are not stored; all if the session is unreadable."""
         if not messages:
             return []
         items, given = self._compared(messages)

@@ -161,7 +161,7 @@ def _shown_path(
 
 
 def _is_spoken(message: _Message) -> bool:
-    """Whether ChatGPT shows it as something that the person or the assistant said."""
+    """Whether ChatGPT shows it as a message of the person or the assistant."""
     hidden = isinstance(message.metadata, dict) and message.metadata.get(
         "is_visually_hidden_from_conversation"
     )

@@ -35,7 +35,7 @@ class _Conversation(msgspec.Struct):
 
 
 class _Message(msgspec.Struct):
-    """A message without what was said in it."""
+    """A message without its content."""
 
     uuid: Any = None
     parent_message_uuid: Any = None
