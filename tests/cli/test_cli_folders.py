@@ -263,7 +263,7 @@ def test_a_sync_says_what_it_could_not_take_in_and_does_not_end_with_0(sealed: C
     sealed.ok("sync")
 
 
-def test_attach_shows_what_it_would_do_and_changes_nothing(cli: Cli, tmp_path: Path) -> None:
+def test_attach_dry_run_previews_and_changes_nothing(cli: Cli, tmp_path: Path) -> None:
     cli.ok("write", "secret", "--body", "a private memory")
     folder = tmp_path / "notes"
     folder.mkdir()

@@ -76,7 +76,7 @@ def test_an_unusual_call_of_a_hook_is_left_to_the_command_line(words: list[str])
     assert plain_call(["hook", *words], {}) is None
 
 
-def test_a_call_that_connect_wrote_means_what_the_command_line_reads(
+def test_command_written_by_connect_parses_on_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Flag, then settings with the environment above them, then the usual."""
@@ -104,7 +104,7 @@ def test_a_call_that_connect_wrote_means_what_the_command_line_reads(
 
 
 @pytest.mark.parametrize("said", ["namespace = 3", None])
-def test_settings_that_cannot_be_used_are_said_by_the_command_line(
+def test_unusable_settings_are_reported_by_the_command_line(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str | None
 ) -> None:
     file = tmp_path / "some.toml"

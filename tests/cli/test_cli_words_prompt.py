@@ -170,9 +170,7 @@ def _fits(words: list[str]) -> bool:
     return True
 
 
-def test_words_that_nobody_typed_back_are_named_by_status_until_others_are_confirmed(
-    bare: Cli, stick: Path, tmp_path: Path
-) -> None:
+def test_status_warns_until_recovery_words_are_confirmed(bare: Cli, stick: Path, tmp_path: Path) -> None:
     home = tmp_path / "closed"
     options = ("--home", str(home))
     init = Terminal("init", "--unprotected-keys", "--no-wallet", "--provider", str(stick), *options)

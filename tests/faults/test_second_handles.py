@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc, which only Linux has")
-def test_acknowledged_writes_beside_a_running_process_are_kept() -> None:
+def test_acknowledged_writes_next_to_running_process_are_kept() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bench.soak", "handles", "--count", "48" if effort.THOROUGH else "12"],
         cwd=ROOT,

@@ -199,7 +199,7 @@ def test_claude_code_is_given_memories_again_after_compaction_only(
 
 
 @pytest.mark.parametrize("name", ["claude-code", "codex"])
-def test_real_program_is_told_that_memory_is_locked_and_uses_it_unlocked(
+def test_real_program_reports_locked_memory_and_uses_it_unlocked(
     machine: Machine, tmp_path: Path, name: str
 ) -> None:
     program = REAL_PROGRAMS[name]

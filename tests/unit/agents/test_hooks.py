@@ -143,7 +143,7 @@ def test_what_claude_reads_by_itself_is_not_given_twice(hook: Hooks, tmp_path: P
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_further_working_tree_with_a_folder_of_its_own_is_given_the_project(
+def test_extra_worktree_with_own_folder_gets_the_project(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
 ) -> None:
     root, claude = repository(tmp_path / "api"), Claude(tmp_path / "me")
@@ -183,7 +183,7 @@ def test_input_in_utf16_is_read(hook: Hooks, tmp_path: Path) -> None:
     assert "how to deploy" in str(hook.given("session-start", said.encode("utf-16")))
 
 
-def test_input_that_is_no_json_is_reported(hook: Hooks) -> None:
+def test_hook_input_that_is_not_json_is_reported(hook: Hooks) -> None:
     assert "who Alex is" in str(hook.given("session-start", b'{"cwd": "/work'))
     assert "could not be read" in hook.wrong
     assert "could not be read" in hook_notes(hook.place).failure
@@ -244,7 +244,7 @@ GEMINI_PROMPT = (
 )
 
 
-def test_gemini_prompt_is_searched_without_what_a_hook_said(hook: Hooks, tmp_path: Path) -> None:
+def test_gemini_prompt_is_searched_without_hook_output(hook: Hooks, tmp_path: Path) -> None:
     root = repository(tmp_path / "api")
     scope = connect(hook, root)
     with hook.open() as memory:

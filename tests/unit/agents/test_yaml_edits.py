@@ -96,7 +96,7 @@ PLAIN = {name: text for name, text in LAYOUTS.items() if "tag" not in name}
 
 @pytest.mark.parametrize("text", PLAIN.values(), ids=PLAIN)
 @pytest.mark.parametrize("more", [False, True], ids=["as it was", "with one more"])
-def test_yaml_entry_is_removed_after_the_program_wrote_the_file_anew(text: str, more: bool) -> None:
+def test_yaml_entry_is_removed_after_program_rewrote_the_file(text: str, more: bool) -> None:
     """goose writes the whole file: without comments, in a layout of its own, with fields of its own."""
     edited, done = yaml_edits.add(text, WANTED)
     rewritten = dict(says(edited))
@@ -118,7 +118,7 @@ def test_yaml_entry_with_neighbours_added_behind_it_leaves_them() -> None:
     assert yaml_edits.remove(later, done) == "a: 1\nextensions:\n  # theirs\n  later:\n    type: builtin\n"
 
 
-def test_yaml_entry_that_was_edited_goes_with_its_lines_alone() -> None:
+def test_edited_yaml_entry_is_removed_with_its_lines_only() -> None:
     edited, done = yaml_edits.add(LAYOUTS["a list below"], WANTED)
     changed = edited.replace("enabled: true", "enabled: false  # for now")
     assert changed != edited
@@ -149,7 +149,7 @@ LISTS = {
 
 @pytest.mark.parametrize("text", LISTS.values(), ids=LISTS)
 @pytest.mark.parametrize("written_anew", [False, True])
-def test_yaml_item_of_a_list_comes_and_goes(text: str, written_anew: bool) -> None:
+def test_yaml_list_item_is_added_and_removed(text: str, written_anew: bool) -> None:
     edited, done = yaml_edits.add(text, LISTED)
     assert yaml_edits.find(edited, LISTED) == LISTED.value
     assert yaml_edits.remove(edited, done) == text
@@ -161,7 +161,7 @@ def test_yaml_item_of_a_list_comes_and_goes(text: str, written_anew: bool) -> No
 
 
 @pytest.mark.parametrize("text", ["extensions: {}\n", "extensions: a\n", "- a\n", "extensions:\n- name: ipfsmem\n- name: ipfsmem\n"])  # fmt: skip
-def test_yaml_list_that_is_none_or_has_the_name_twice_is_refused(text: str) -> None:
+def test_yaml_non_list_or_duplicate_name_is_refused(text: str) -> None:
     with pytest.raises(FormatError):
         yaml_edits.add(text, LISTED)
 
@@ -178,7 +178,7 @@ values = st.recursive(
     flow=st.sampled_from([True, False, None]),
     words=st.lists(st.text(max_size=12), max_size=3),
 )
-def test_yaml_entry_among_random_settings_comes_and_goes(
+def test_yaml_entry_in_random_settings_is_added_and_removed(
     outside: dict[str, Any], inside: dict[str, Any] | None, flow: bool | None, words: list[str]
 ) -> None:
     whole = {key: value for key, value in outside.items() if key != PATH[0]}

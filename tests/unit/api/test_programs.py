@@ -26,7 +26,7 @@ async def answered(
         return answer.status, await answer.json() if answer.content_length else None
 
 
-def test_librefangs_values_are_answered_by_its_routes(tmp_path: Path) -> None:
+def test_librefang_routes_serve_its_values(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         key = f"{KV}/user:preference:theme"
         assert await answered(client, "GET", KV) == (200, {"kv_pairs": []})
@@ -68,7 +68,7 @@ def test_librefangs_values_are_answered_by_its_routes(tmp_path: Path) -> None:
         assert [one.value for one in history] == ["light", "dark"]
 
 
-def test_librefangs_memories_are_answered_by_its_routes(tmp_path: Path) -> None:
+def test_librefang_routes_serve_its_memories(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         for content, level in (
             ("Likes tea", "agent"),
@@ -169,7 +169,7 @@ def test_a_token_of_one_agent_reaches_no_other(tmp_path: Path) -> None:
     lab.run(ask)
 
 
-def test_aghs_files_are_answered_by_its_routes(tmp_path: Path) -> None:
+def test_agh_routes_serve_its_files(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         text = "---\nname: Review Style\ndescription: concise findings\ntype: user\n---\n\nFindings first.\n"
         one = "/api/memory/review-style.md"

@@ -85,7 +85,7 @@ def test_a_workspace_file_without_a_workspace_is_refused() -> None:
 
 
 @pytest.mark.parametrize("filename", ["", ".", "..", "a/b.md", "a\\b.md", "MEMORY.md"])
-def test_a_name_that_is_no_file_is_refused(filename: str) -> None:
+def test_invalid_file_name_is_refused(filename: str) -> None:
     with Memory.load("alex", "none") as memory:
         assert call(memory, "memory_write", **{**STYLE, "filename": filename}).is_error
 

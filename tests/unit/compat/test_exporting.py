@@ -31,7 +31,7 @@ INFRAWARE = [
 ]
 
 
-def test_an_initrunner_export_goes_out_as_it_came_in(tmp_path: Path) -> None:
+def test_initrunner_export_equals_the_imported_file(tmp_path: Path) -> None:
     (tmp_path / "memories.json").write_text(json.dumps(INITRUNNER))
     with Memory.load("alex", "none") as memory:
         memory.bundles.import_from("initrunner", tmp_path / "memories.json")
@@ -45,7 +45,7 @@ def test_an_initrunner_export_goes_out_as_it_came_in(tmp_path: Path) -> None:
         )
 
 
-def test_an_infraware_file_goes_out_as_it_came_in(tmp_path: Path) -> None:
+def test_infraware_export_equals_the_imported_file(tmp_path: Path) -> None:
     (tmp_path / "memory.json").write_text(json.dumps(INFRAWARE))
     with Memory.load("alex", "none") as memory:
         memory.bundles.import_from("infraware", tmp_path / "memory.json")

@@ -94,7 +94,7 @@ def test_a_query_of_some_depth_follows_relations() -> None:
         assert said(memory, "knowledge_query", source="Ann", max_depth=2).startswith("Found 2 match")
 
 
-def test_an_imported_key_value_export_is_reached_by_its_keys(tmp_path: Path) -> None:
+def test_imported_key_value_export_is_found_by_its_keys(tmp_path: Path) -> None:
     export = {
         "agent_id": "a1",
         "version": 1,

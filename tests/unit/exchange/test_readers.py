@@ -137,7 +137,7 @@ def test_initrunner_sessions_come_in_as_sessions(memory: Memory, tmp_path: Path)
     assert [one.session for one in memory.sessions.list()] == ["aaaabbbbcccc"]
 
 
-def test_a_session_that_went_on_there_goes_on_here(memory: Memory, tmp_path: Path) -> None:
+def test_session_continued_elsewhere_continues_here(memory: Memory, tmp_path: Path) -> None:
     path = initrunner_db(tmp_path / "helper.db", seed=True)
     turns = [_said("user", f"message {n}", f"2026-08-01T10:0{n}:00Z") for n in range(4)]
     with closing(sqlite3.connect(path)) as db:

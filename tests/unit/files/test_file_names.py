@@ -140,7 +140,7 @@ def test_disk_that_cannot_have_a_name_gets_the_key(
         ("sync-conflict-20260112-003022-FUKIKK4.md", None),
     ],
 )
-def test_copies_of_sync_programs_are_told_by_their_names(name: str, base: str | None) -> None:
+def test_conflict_copies_of_sync_programs_are_recognised_by_name(name: str, base: str | None) -> None:
     assert base_of_conflict(name) == base
 
 

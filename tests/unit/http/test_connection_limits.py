@@ -331,7 +331,7 @@ def test_body_without_a_token_ends_in_time_however_it_moves() -> None:
     with_owner(work, ConnectionLimits(total=16, per_address=16, body=3.0, stall=0.4))
 
 
-def test_further_request_without_a_token_is_told_to_come_back() -> None:
+def test_excess_request_without_token_gets_retry_after() -> None:
     async def work(url: str, port: int, server: Server) -> None:
         async with wires(port, 20, BUSY):
             await asyncio.sleep(0.1)

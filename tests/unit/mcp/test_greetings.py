@@ -72,7 +72,7 @@ def test_the_prepared_file_is_made_of_the_tools_of_now() -> None:
 @pytest.mark.parametrize("structured", [False, True])
 @pytest.mark.parametrize("read_only", [False, True])
 @pytest.mark.parametrize("names", [None, ["all"], ["graph,recall", "facts"]])
-def test_greetings_are_what_the_sdk_answers(
+def test_greetings_equal_the_answers_of_the_sdk(
     memory: Memory, names: list[str] | None, read_only: bool, structured: bool
 ) -> None:
     known = greetings.prepared()

@@ -61,7 +61,7 @@ def test_decisions_are_the_same_with_and_without_the_word_index(
     ]
 
 
-def test_the_word_index_follows_what_is_edited_and_deleted(
+def test_word_index_follows_edits_and_deletes(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(facts, "_MANY", 0)
@@ -90,7 +90,7 @@ lines = st.lists(
 
 
 @given(lines, lines, lines)
-def test_a_text_read_on_from_its_beginning_says_what_it_says_whole(
+def test_text_parsed_incrementally_equals_the_whole_text(
     one: list[str], two: list[str], three: list[str]
 ) -> None:
     long, before = entity._LONG, entity._READ.copy()

@@ -390,7 +390,7 @@ def test_a_threshold_needs_a_model_and_is_a_cosine(memory: Memory, name: Name) -
         memory.recall("kitchen", threshold=1.5)
 
 
-def test_threshold_right_after_a_write_finds_what_was_written(memory: Memory, name: Name, url: str) -> None:
+def test_threshold_right_after_a_write_finds_the_new_text(memory: Memory, name: Name, url: str) -> None:
     name(model="hashed-words", base_url=url)
     assert keys(memory.recall("espresso", threshold=0.2)) == ["drinks"]
     memory.write("guests", name="Guests", description="what they drink", body="Guests drink espresso, too.")
@@ -431,7 +431,7 @@ def test_embeddings_without_a_provider_follow_that_of_the_model(
     assert not [line for line in memory.status().notices if "api.openai.com" in line]
 
 
-def test_reindex_makes_all_vectors_anew_where_a_model_has_other_dimensions(
+def test_reindex_with_other_dimensions_rebuilds_all_vectors(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     name(model="hashed-words", base_url=url)

@@ -306,7 +306,7 @@ def test_an_operation_is_noted_whole_on_a_disk_that_takes_it_in_pieces(
     assert [one.key for one in operations.operations(memory.replica, 100)] == ["at 9", "at 1"]
 
 
-def test_an_operation_is_noted_anew_where_another_process_wrote_between_its_pieces(
+def test_operation_split_by_another_process_is_written_again(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ipfsmem.device import operations

@@ -595,7 +595,7 @@ def test_confidence_fades_by_the_rate_of_the_settings(
     assert memory.read("old") == before
 
 
-def test_a_fact_shows_what_is_left_of_its_confidence(memory: Memory) -> None:
+def test_fact_with_decay_shows_current_confidence(memory: Memory) -> None:
     aged(memory, "crane", "confidence: 0.9\ncategory: general\n", 100)
     (fact,) = memory.facts.list()
     assert fact.confidence == 0.9 and fact.confidence_now == pytest.approx(0.9 * exp(-1), abs=1e-5)

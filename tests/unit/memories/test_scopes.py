@@ -100,7 +100,7 @@ def test_what_is_said_of_the_whole_memory_counts_all_scopes(memory: Memory) -> N
     assert "work/tone" in finding.text
 
 
-def test_a_title_of_a_card_whose_siblings_hold_too_many_ids_changes_and_no_id_is_lost(
+def test_title_of_card_with_too_many_sibling_ids_changes_without_loss(
     memory: Memory,
 ) -> None:
     scopes = Scopes(memory.replica)

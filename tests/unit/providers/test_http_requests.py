@@ -180,7 +180,7 @@ def test_retry_after_is_kept_to(site: Site, work: Clockwork) -> None:
     assert later.pauses == [30.5]
 
 
-def test_pause_is_not_waited_for_beside_other_providers(site: Site, work: Clockwork) -> None:
+def test_pause_of_one_of_several_providers_is_not_awaited(site: Site, work: Clockwork) -> None:
     site.answers = [plain(429, Retry_After="7"), plain(200)]
     http = client(site.url, work, company=True)
     error = fails(http, http.request("GET", site.url))
@@ -188,7 +188,7 @@ def test_pause_is_not_waited_for_beside_other_providers(site: Site, work: Clockw
     assert work.pauses == [] and len(site.seen) == 1
 
 
-def test_pause_that_is_waited_for_is_said_before_the_wait(site: Site, work: Clockwork) -> None:
+def test_awaited_pause_is_reported_before_the_wait(site: Site, work: Clockwork) -> None:
     site.answers = [plain(429, Retry_After="7"), plain(200)]
     http, said = client(site.url, work), []
 

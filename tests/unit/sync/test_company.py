@@ -156,7 +156,7 @@ class World:
 
 @either_order
 @sick_neighbour
-def test_write_beside_a_sick_provider_reaches_the_healthy_one_first(
+def test_write_next_to_failing_provider_reaches_healthy_one_first(
     illness: Callable[[Neighbour, Healthy], None], first: bool, tmp_path: Path
 ) -> None:
     world = World(tmp_path, first=first)
@@ -176,7 +176,7 @@ def test_write_beside_a_sick_provider_reaches_the_healthy_one_first(
         assert later.exit_code == 0 and world.read_at(1) == "new text"
 
 
-def test_slow_provider_with_news_is_joined_after_the_healthy_one_holds_the_write(tmp_path: Path) -> None:
+def test_slow_provider_is_joined_after_the_healthy_one_has_the_write(tmp_path: Path) -> None:
     world = World(tmp_path, first=True)
     with device(tmp_path / "other", "b", [SimProvider(world.clouds[1], name="neighbour")]) as other:
         other.write("theirs", "news")
@@ -304,7 +304,7 @@ def test_sync_that_missed_a_provider_is_not_called_up_to_date(tmp_path: Path) ->
 @pytest.mark.parametrize("way", ["names", "given version"])
 @pytest.mark.parametrize("durable", [True, False], ids=["plain", "looks names up in a network"])
 @either_order
-def test_restore_beside_a_silent_provider_ends_soon_and_says_what_may_be_missing(
+def test_restore_next_to_silent_provider_ends_and_reports_missing_texts(
     first: bool, durable: bool, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def here(work: Callable[..., object], *_: object, **given: object) -> object:
@@ -339,7 +339,7 @@ def test_restore_beside_a_silent_provider_ends_soon_and_says_what_may_be_missing
     assert notice.kind == "provider-down" and "what is new there was not read" in notice.text
 
 
-def test_provider_that_was_down_gets_no_name_of_a_device_whose_version_it_lacks(tmp_path: Path) -> None:
+def test_recovered_provider_gets_no_name_without_its_version(tmp_path: Path) -> None:
     """Two more devices publish at the healthy one meanwhile; a new device then finds the whole memory at the other one."""
 
     def down(call: str) -> None:

@@ -37,7 +37,7 @@ def test_a_revoked_device_whose_root_is_read_first_is_refused() -> None:
     assert "late" not in seen["memories"]
 
 
-def test_a_device_that_only_another_ring_enrols_is_joined_whatever_is_read_first() -> None:
+def test_device_enrolled_in_another_ring_only_is_joined_in_any_order() -> None:
     assert verdicts("a root whose maker another ring enrols") == ["joined", "joined"]
     assert "new" in CASES["a root whose maker another ring enrols"]["expect"]["memories"]
 

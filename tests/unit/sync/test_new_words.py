@@ -127,9 +127,7 @@ def test_revoked_words_are_told_so(tmp_path: Path, channel: str, mode: str, used
         assert body(d, "role") == "by b"
 
 
-def test_texts_of_a_device_stay_own_when_the_words_that_enrolled_it_are_revoked(
-    tmp_path: Path, channel: str
-) -> None:
+def test_texts_of_device_stay_own_after_its_words_are_revoked(tmp_path: Path, channel: str) -> None:
     cloud = SimCloud()
     a = make(tmp_path, at(cloud, channel))
     first = more(a)

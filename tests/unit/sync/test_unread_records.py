@@ -123,7 +123,7 @@ def test_sync_past_a_damaged_record_reads_the_rest_and_ends_with_45(
     assert report.exit_code == 0 and "p to date" in paragraph(report)
 
 
-def test_old_garbage_under_a_name_goes_with_the_next_record(tmp_path: Path) -> None:
+def test_garbage_under_a_name_is_replaced_by_the_next_record(tmp_path: Path) -> None:
     stick = tmp_path / "stick"
     with as_a_folder(stick) as place:
         sync(tmp_path, "a", place, "one")
@@ -220,7 +220,7 @@ def test_name_that_no_provider_can_say_costs_the_other_names_nothing(tmp_path: P
 
 
 @pytest.mark.parametrize("answer", [b"", b"not a record", bytes(200)])
-def test_answer_that_is_no_record_is_not_up_to_date(answer: bytes, tmp_path: Path) -> None:
+def test_answer_that_is_not_a_record_is_not_up_to_date(answer: bytes, tmp_path: Path) -> None:
     cloud = SimCloud()
     sync(tmp_path, "a", SimProvider(cloud), "one")
     sync(tmp_path, "b", SimProvider(cloud))

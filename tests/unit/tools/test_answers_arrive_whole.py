@@ -131,7 +131,7 @@ def test_a_field_that_is_cut_is_replaced_only_once_it_was_shown(memory: Memory) 
     assert model("forget", key="tone").structured["confirm"] == ""
 
 
-def test_an_answer_of_a_write_has_no_seen_of_what_its_caller_did_not_say(memory: Memory) -> None:
+def test_write_answer_has_no_seen_for_text_the_caller_did_not_send(memory: Memory) -> None:
     memory.write("tone", "a text", name="Tone", description="how to talk")
     model = Model(memory)
     for given in ({"name": "Tone"}, {"body": "a text"}, {"body": "a text", "name": "Tone"}):
@@ -183,7 +183,7 @@ def test_a_long_conflict_is_settled_once_each_text_was_read_to_its_end(lab: Lab)
     assert done.structured["settled"] and a.conflicts() == []
 
 
-def test_what_one_conversation_read_counts_for_no_other(memory: Memory) -> None:
+def test_pages_read_in_one_conversation_are_unread_in_another(memory: Memory) -> None:
     memory.write("long", TEXTS["lines"])
     one, other = Model(memory, session=Session()), Model(memory, session=Session())
     start = one("read_memory", key="long").structured["next"]

@@ -99,7 +99,7 @@ def test_objects_come_as_json_too(memory: Memory, model: Model) -> None:
         ("remember", {"key": 10**30, "body": "x"}, "key is text, not a whole number"),
     ],
 )
-def test_what_has_no_one_reading_is_refused(
+def test_ambiguous_argument_is_refused(
     memory: Memory, model: Model, tool: str, given: dict[str, Any], said: str
 ) -> None:
     before = memory.files(), memory.timeline.read()

@@ -111,7 +111,7 @@ def test_what_is_wrong_is_said_and_nothing_is_done(
     assert (memory.files(), memory.timeline.read()) == before
 
 
-def test_remember_with_only_empty_values_says_what_to_give(model: Model) -> None:
+def test_remember_with_only_empty_values_names_required_fields(model: Model) -> None:
     refused = model.refused("remember", key="tone", name="", tags=[])
     hinted("Give body, or a name, description, type or tags that are not empty.", refused)
     assert not model("remember", key="tone", name="Tone", body="direct").is_error
