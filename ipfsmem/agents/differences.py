@@ -21,6 +21,8 @@ _HIDDEN: Final = "..."
 _NOTHING: Final = Node("{", 0, 0, [])
 #: A line of TOML that begins a table, is empty, or is a mark of ours; and the name at the beginning of another.
 _open_line = re.compile(r"\s*(\[[A-Za-z0-9_.-]+\]\s*|# (>>>|<<<) ipfsmem.*)?")
+#: An entry of YAML that was put between braces or brackets.
+_entry = re.compile(r'["{].*[]}](, )?')
 _name = re.compile(r"\s*[A-Za-z0-9_.-]+ =(?= )")
 
 
@@ -113,11 +115,15 @@ def _lines(old: list[str], new: list[str], ours: Collection[str]) -> Iterator[st
             if what != "equal" and begin < end:
                 yield f"@@ {sign}{begin + 1} @@"
                 for line in lines[begin:end]:
-                    yield f"{sign}{line if line in ours else _hidden_line(line)}"
+                    yield f"{sign}{line if line in ours else _hidden_line(line, ours)}"
 
 
-def _hidden_line(line: str) -> str:
+def _hidden_line(line: str, ours: Collection[str]) -> str:
+    """A line of which only what we wrote is shown: in YAML an entry may stand inside a line."""
     if _open_line.fullmatch(line):
         return line
+    within = next((one for one in ours if _entry.fullmatch(one) and one in line), "")
+    if within:
+        return f"{_HIDDEN} {within.rstrip(', ')} {_HIDDEN}"
     name = _name.match(line)
     return f"{name[0]} {_HIDDEN}" if name else _HIDDEN

@@ -139,9 +139,7 @@ class _Read:
         try:
             return yaml.safe_load(yaml.emit(whole))
         except (yaml.YAMLError, ValueError, RecursionError):
-            raise FormatError(
-                f"{'.'.join(self.wanted.path)} uses YAML syntax that ipfsmem does not edit"
-            ) from None
+            raise FormatError(f"{'.'.join(self.wanted.path)} uses unsupported YAML syntax") from None
 
     def around(self) -> tuple[Any, ...]:
         """All other content of the text; a missing mapping equals one without the entry."""

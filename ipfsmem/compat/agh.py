@@ -15,7 +15,7 @@ from ipfsmem.bundle.fence import clean_text
 from ipfsmem.bundle.header import write_header
 from ipfsmem.bundle.keys import INDEX_FILE, key_of_foreign_name
 from ipfsmem.bundle.memory_file import TYPES, MemoryFile
-from ipfsmem.compat.entries import instant, scope_flag
+from ipfsmem.compat.entries import instant
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.invisible_characters import CONTROLS_AND_BREAKS
 from ipfsmem.memories.readings import Reading
@@ -302,8 +302,9 @@ def _write(desk: Desk, given: JSON) -> ToolResult:
     )
     if new:
         return _answer(f"Wrote {made.filename} ({made.scope})")
-    flag = scope_flag(desk) if made.scope == WORKSPACE else ""
-    back = f"ipfsmem fact restore {made.reading.key}{flag}"
+    back = f"ipfsmem fact restore {made.reading.key}"
+    if made.scope == WORKSPACE:
+        back = f"ipfsmem fact restore {made.reading.key} --scope {desk.scope_of({})}"
     return _answer(
         f"Updated {made.filename} ({made.scope}). It replaced another text; a person brings that back with: {back}"
     )

@@ -16,7 +16,6 @@ from ipfsmem.memories.readings import Reading
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
-    from ipfsmem.tools.desk import Desk
 
 _STEM: Final = 48
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
@@ -110,9 +109,3 @@ def created_at(reading: Reading) -> datetime:
     if len(said) <= len("2026-01-01") and written is not None and written.date() == created.date():
         return written
     return created.replace(tzinfo=UTC) if created.tzinfo is None else created.astimezone(UTC)
-
-
-def scope_flag(desk: Desk) -> str:
-    """The option that a person gives a command so that it reaches the scope of these tools; nothing for the nameless one."""
-    scope = desk.scope_of({})
-    return f" --scope {scope}" if scope else ""

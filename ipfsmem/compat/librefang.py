@@ -11,7 +11,6 @@ from typing import Final
 
 from ipfsmem.bundle.fence import clean_text
 from ipfsmem.bundle.value_file import as_json
-from ipfsmem.compat.entries import scope_flag
 from ipfsmem.tools.definition import Definition
 from ipfsmem.tools.desk import Desk, one_line
 from ipfsmem.tools.graph import matches
@@ -39,7 +38,11 @@ def _store(desk: Desk, given: JSON) -> ToolResult:
     made = values.set(given["key"], given["value"])
     said = f"Stored value under key '{name}'."
     if before is not None and before.own and before.value != made.value:
-        said += f" It replaced another value; a person brings that back with: ipfsmem value restore {shlex.quote(name)}{scope_flag(desk)}"
+        scope, quoted = desk.scope_of({}), shlex.quote(name)
+        back = f"ipfsmem value restore {quoted}"
+        if scope:
+            back = f"ipfsmem value restore {quoted} --scope {scope}"
+        said += f" It replaced another value; a person brings that back with: {back}"
     return _answer(said)
 
 

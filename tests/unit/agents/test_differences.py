@@ -84,3 +84,24 @@ def test_a_user_s_hook_that_stays_beside_ours_is_not_shown_when_ours_moves(machi
     assert SECRET not in shown(machine.connect("claude-code", Launch(("/opt/ipfsmem",))))
     difference = shown(machine.disconnect("claude-code"))
     assert SECRET not in difference and "/opt/ipfsmem hook stop" in difference and SECRET in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "text"),
+    [
+        ("goose", ".config/goose/config.yaml", "key: t0ken\nextensions: {}\n"),
+        ("goose", ".config/goose/config.yaml", "extensions: {other: {envs: {KEY: t0ken}}}\n"),
+        ("goose", ".config/goose/config.yaml", '{"key": "t0ken"}'),
+        ("continue", ".continue/config.yaml", "mcpServers: [{name: a, env: {KEY: t0ken}}]\n"),
+        ("continue", ".continue/config.yaml", "mcpServers:\n- name: a\n  env: {KEY: t0ken}\n"),
+        ("goose", ".config/goose/config.yaml", "extensions:\n  other:\n    envs:\n      KEY: t0ken\n"),
+    ],
+)
+def test_difference_of_yaml_shows_our_entry_and_no_token(
+    name: str, path: str, text: str, machine: Machine
+) -> None:
+    machine.put(path, text)
+    for act in (machine.connect, machine.disconnect):
+        told = shown(act(name))
+        assert SECRET not in told
+        assert "/usr/local/bin/ipfsmem" in told
