@@ -1,4 +1,4 @@
-"""Forged vaults that this program and the browser client have to see alike: `python -m bench.soak vaults`.
+"""Forged vaults that this program, the browser client and the plain reader have to see alike: `python -m bench.soak vaults`.
 
 Prints each difference with its seed. `tests.support.forged_vaults.Forge(seed)` makes that vault again.
 """
@@ -15,13 +15,14 @@ _BATCH = 50
 
 def run(seed: int, count: int, seconds: float) -> int:
     """Compare the vaults of seeds from `seed` on. Returns 1 if any was seen differently."""
-    from tests.support.forged_vaults import differences, forged
+    from tests.support.forged_vaults import differences, forged, plain_differences
 
     started, done, differ = time.monotonic(), 0, 0
     while (not count or done < count) and (not seconds or time.monotonic() - started < seconds):
         size = min(_BATCH, count - done) if count else _BATCH
         with tempfile.TemporaryDirectory() as folder:
-            found = differences(forged(range(seed + done, seed + done + size)), Path(folder))
+            file = forged(range(seed + done, seed + done + size))
+            found = [*differences(file, Path(folder)), *plain_differences(file)]
         done, differ = done + size, differ + len(found)
         for line in found:
             print(line)

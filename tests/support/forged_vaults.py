@@ -39,6 +39,8 @@ from ipfsmem.sync.names import pin_name
 from ipfsmem.wallet.recovery_words import to_words
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.interop.counterparts import built_web, need_program, run
+from tests.support.plain import vault as plain
+from tests.support.plain.texts import NotJudged
 from tests.support.ring_lab import (
     OWNER,
     RECOVERY,
@@ -862,6 +864,22 @@ def differences(file: Json, folder: Path) -> list[str]:
             parts = sorted(part for part in {*ours, *theirs} if ours.get(part) != theirs.get(part))
             told = "; ".join(f"{part}: {ours.get(part)} and {theirs.get(part)}" for part in parts)
             found.append(f"{case['name']} ({case['why']}): {told or ours}"[:2000])
+    return found
+
+
+def plain_differences(file: Json) -> list[str]:
+    """In which cases the plain reader and this program do not see the same, and in what."""
+    found = []
+    for case in file["cases"]:
+        try:
+            read = json.loads(json.dumps(plain.read_case(case, file["cars"])))
+        except NotJudged:
+            continue
+        ours = json.loads(json.dumps(seen_by_python(case, file["cars"])))
+        if ours != read:
+            parts = sorted(part for part in {*ours, *read} if ours.get(part) != read.get(part))
+            told = "; ".join(f"{part}: {ours.get(part)} and {read.get(part)}" for part in parts)
+            found.append(f"{case['name']} ({case['why']}), plain reader: {told}"[:2000])
     return found
 
 

@@ -156,7 +156,7 @@ def view(entry: Entry, body_of: Callable[[str], bytes | None]) -> View:
     )
     missing = [dot for body in order if body_of(body) is None for dot in live[body]]
     if forgotten:
-        return View(None, False, True, [], order, missing)
+        return View(None, False, True, [], order, [])
     if not order:
         return View(None, False, False, [], [], missing)
     if len(order) > 1 and (merged := _folded(entry, live, order, body_of)) is not None:

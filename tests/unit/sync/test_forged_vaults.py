@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.forged_vaults import FILE, kept_cases, seen_by_python
+from tests.support.effort import cases
+from tests.support.forged_vaults import FILE, forged, kept_cases, plain_differences, seen_by_python
+from tests.support.plain.vault import read_case
 
 VAULTS = json.loads(FILE.read_text("utf-8"))
 CASES: dict[str, dict[str, Any]] = {case["name"]: case for case in VAULTS["cases"]}
@@ -53,3 +55,13 @@ def test_texts_under_keys_that_a_revoke_dropped_are_read() -> None:
 
 def test_no_forged_vault_is_a_fault_of_the_reader() -> None:
     assert [name for name, case in CASES.items() if "fault" in case["expect"]] == []
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_plain_reader_sees_a_forged_vault_as_the_vectors_say(name: str) -> None:
+    assert read_case(CASES[name], VAULTS["cars"]) == CASES[name]["expect"]
+
+
+def test_the_plain_reader_sees_random_forged_vaults_as_the_package_does() -> None:
+    """`python -m bench.soak vaults` looks at more of them."""
+    assert plain_differences(forged(range(cases(6, 20)))) == []

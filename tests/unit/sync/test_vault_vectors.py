@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.plain import vault as plain
 from tests.support.vault_reading import read_case
 from tests.support.vault_vectors import FILE, build, known_streams, text
 
@@ -19,6 +20,12 @@ CASES = {case["name"]: case for case in VAULTS["cases"]}
 def test_a_vault_is_read_as_the_vectors_say(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     assert read_case(case, VAULTS["cars"], tmp_path) == case["expect"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_plain_reader_reads_a_vault_as_the_vectors_say(name: str) -> None:
+    expect = {part: value for part, value in CASES[name]["expect"].items() if part != "by_rule"}
+    assert plain.read_case(CASES[name], VAULTS["cars"]) == expect
 
 
 def test_the_file_is_made_again_byte_for_byte() -> None:
