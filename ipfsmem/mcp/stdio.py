@@ -233,7 +233,6 @@ class Conversing:
                 self._ask_roots()
             self._hand_on(message) if self._sdk is not None else self._pipe.done()
         else:
-            self._pipe.forget_call(message.id)  # the SDK looks after its own
             self._hand_on(message)
 
     def _begin(self, work: Any) -> None:
@@ -299,6 +298,7 @@ class Conversing:
     def _hand_on(self, message: Message) -> None:
         import asyncio
 
+        self._pipe.forget_call(message.id)  # the SDK looks after the calls that it has
         if self._sdk is None:
             self._sdk = asyncio.ensure_future(self._run_sdk())
             handshake = self._pipe.handshake
