@@ -32,7 +32,7 @@ PREFIXES: Final = (
         URL_SAFE,
         16,
     ),
-    ("GitLab token", ("glagent-", "gloas-", "glffct-"), URL_SAFE, 20),
+    ("GitLab token", ("glagent-", "gloas-", "glffct-", "GR1348941"), URL_SAFE, 20),
     ("Bitbucket token", ("ATBB", "ATCTT3xFfG", "ATATT3xFfG"), DOTTED, 24),
     ("Anthropic key", ("sk-ant-",), URL_SAFE, 20),
     ("OpenRouter key", ("sk-or-v1-",), LETTERS, 32),
@@ -94,7 +94,7 @@ PREFIXES: Final = (
     ("Netlify token", ("nfp_", "nfc_", "nfo_", "nfb_"), LETTERS, 30),
     ("Supabase key", ("sbp_", "sb_secret_"), URL_SAFE, 24),
     ("Heroku token", ("HRKU-",), URL_SAFE, 30),
-    ("Fly.io token", ("FlyV1 fm2_", "fm2_", "fo1_"), "A-Za-z0-9+/=_-", 40),
+    ("Fly.io token", ("fm2_", "fm1r_", "fm1a_", "fo1_"), "A-Za-z0-9+/=_-", 40),
     ("Cloudflare token", ("cfat_", "cfut_", "v1.0-"), URL_SAFE, 36),
     ("Deno token", ("ddp_", "ddw_"), LETTERS, 36),
     ("Doppler token", ("dp.pt.", "dp.st.", "dp.ct.", "dp.sa.", "dp.scim.", "dp.audit."), DOTTED, 40),
@@ -133,6 +133,8 @@ PREFIXES: Final = (
     ("Airtable token", ("pat",), DOTTED, 60),
     ("age secret key", ("AGE-SECRET-KEY-1",), CAPITALS, 50),
     ("Nostr secret key", ("nsec1",), BECH32, 50),
+    ("Sui private key", ("suiprivkey1",), BECH32, 50),
+    ("Cardano secret key", ("addr_xsk1", "acct_xsk1", "root_xsk1", "ed25519e_sk1", "ed25519_sk1"), BECH32, 50),
     ("extended private key", ("xprv", "yprv", "zprv", "tprv"), BASE58, 100),
     ("SonarQube token", ("sqp_", "squ_", "sqa_"), HEX, 40),
     ("Sourcegraph token", ("sgp_",), "0-9a-f_", 40),
@@ -144,8 +146,41 @@ PREFIXES: Final = (
     ("WakaTime key", ("waka_",), "0-9a-f-", 36),
     ("Razorpay key", ("rzp_live_", "rzp_test_"), LETTERS, 14),
     ("Duffel token", ("duffel_live_", "duffel_test_"), URL_SAFE, 40),
+    ("X token", ("AAAAAAAAAAAAAAAAAAAA",), "A-Za-z0-9%", 60),
+    ("VK token", ("vk1.a.",), URL_SAFE, 60),
+    ("Clojars token", ("CLOJARS_",), LETTERS, 40),
+    ("Frame.io token", ("fio-u-",), URL_SAFE, 40),
+    ("Infracost key", ("ico-",), LETTERS, 32),
+    ("Octopus key", ("API-",), CAPITALS, 26),
+    ("OpenShift token", ("sha256~",), URL_SAFE, 43),
+    ("1Password secret key", ("A3-",), "A-Z0-9-", 30),
+    ("Plaid token", ("access-sandbox-", "access-development-", "access-production-"), "0-9a-f-", 36),
+    ("Braintree token", ("access_token$production$", "access_token$sandbox$"), "a-z0-9$", 40),
+    ("Square token", ("EAAA",), URL_SAFE, 50),
+    ("Telegram session", ("1BVts", "1AZWarz"), "A-Za-z0-9_=-", 200),
+    ("Discord token", ("mfa.",), URL_SAFE, 60),
+    ("Yandex token", ("t1.9eu",), DOTTED, 60),
+    ("EKS token", ("k8s-aws-v1.",), URL_SAFE, 60),
+    ("GoCardless token", ("live_",), URL_SAFE, 40),
+    ("OpenAI session", ("sess-",), LETTERS, 40),
+    ("Voyage key", ("pa-",), URL_SAFE, 40),
+    ("Apify token", ("apify_api_",), LETTERS, 30),
     ("ipfsmem token", ("ipfsmem_",), URL_SAFE, 40),
 )
+
+#: What a password is called.
+PASSWORD_NAMES: Final = (
+    "password", "passwort", "passwords", "passphrase", "passcode", "passwd", "pwd", "pswd", "passw", "passwrd", "clave", "код доступа", "паролем", "пароля", "пароли", "合言葉", "비번", "kennwort", "contraseña", "contrasena", "contrasenya", "senha", "mot de passe",
+    "wachtwoord", "psk", "mdp", "bindpw", "passord", "adgangskode", "lösenord", "losenord", "salasana", "hasło", "haslo", "heslo", "geslo", "lozinka", "jelszó", "jelszo",
+    "parolă", "parola", "parola d'ordine", "parool", "slaptažodis", "şifre", "sifre", "kata sandi", "mật khẩu", "пароль", "парола", "лозинка", "κωδικός",
+    "كلمة المرور", "كلمة السر", "סיסמה", "סיסמא", "पासवर्ड", "รหัสผ่าน", "密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호",
+)  # fmt: skip
+_NAMED: Final = "|".join(sorted(PASSWORD_NAMES, key=len, reverse=True))
+#: What a token or a key of a service is called, besides the English names.
+TOKEN_NAMES: Final = (
+    "api-schlüssel", "schlüssel", "zugriffsschlüssel", "ключ api", "api-ключ", "ключ", "ключа", "токен", "токена", "секрет", "私钥", "私鑰", "密钥", "秘钥", "令牌", "キー", "トークン", "シークレット",
+    "clé", "jeton", "chiave", "chave", "klucz", "sleutel", "nyckel", "anahtar", "키", "토큰",
+)  # fmt: skip
 
 #: Kind, hints of which one must stand in the text (in lower case for a pattern in any case), pattern. A group `value` must not be a
 #: placeholder; without a group `is` a match is a finding, with it only where that group took part. A pattern takes a bounded number of
@@ -154,7 +189,7 @@ SHAPES: Final = (
     (
         "private key (PEM)",
         ("-----BEGIN ",),
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----"
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----(?=[^-]{0,300}?[A-Za-z0-9+/=]{6})"
         r"(?:[^-]|-(?!----)){0,20000}(?:-----END[^\n]{0,80})?",
     ),
     (
@@ -255,13 +290,96 @@ SHAPES: Final = (
     ),
     (
         "password in SQL",
-        ("identified by", "password"),
-        r"(?i)\b(?:identified by|password)\s{1,8}'(?P<value>[^'\n]{3,200})'",
+        ("identified ", "password", "sp_add"),
+        r"(?i)\b(?:identified(?:[ ]with[ ][a-z_\"']{1,40})?[ ](?:by|as)|password)(?:\s{1,8}|\s{0,8}[=(]\s{0,8})(?:N?'|(?<=[yY][ ])\")(?P<value>[^'\"\n]{3,200})['\"]",
+    ),
+    (
+        "password in SQL",
+        ("identified by",),
+        r"(?i)\bidentified[ ]by[ ](?:values[ ])?(?P<mixed>[A-Za-z0-9_#$!]{6,60})(?=[\s;]|$)",
     ),
     (
         "password on a command line",
-        ("login", "redis-cli", "ldapsearch"),
-        r"\b(?:(?:docker|podman|helm|az|oc|cf|npm|skopeo|buildah|crane|oras|nerdctl|gcloud)[^\n]{0,60}?[ ]login|redis-cli|ldapsearch)\b[^\n]{0,200}?[ ]-[paw]"
+        ("sqlplus", "rman ", "expdp", "impdp"),
+        r"(?i)\b(?:sqlplus|expdp|impdp|rman[ ]target)[ ](?:-[a-z][ ]){0,2}[\"']?[a-z0-9_$#]{1,40}/(?P<value>[^\s/@\"']{4,100})",
+    ),
+    (
+        "password in SQL",
+        ("sp_add", "sp_password"),
+        r"(?i)\bsp_(?:addlogin|addlinkedsrvlogin|password)\b[^\n']{0,40}(?:'[^'\n]{0,80}'|(?<=NULL)),(?:[^'\n]{0,40}'[^'\n]{0,80}',){0,3}?\s{0,4}(?:@\w{1,20}\s?=\s?)?N?'(?P<value>[^'\n]{6,200})'",
+    ),
+    (
+        "password in JDBC",
+        ("jdbc:oracle",),
+        r"(?i)\bjdbc:oracle:[a-z]{2,6}:[A-Za-z0-9_$#]{1,40}/(?P<value>[^\s/@\"']{3,100})@",
+    ),
+    (
+        "password of a device",
+        ("secret ", "password ", "key ", "psk ", "md5 ", "hex ", "ascii ", "key-string "),
+        r"(?i)\b(?:secret|password|key|key-string|psk|hex|ascii|md5|auth|priv)[ ][0-9][ ](?!(?:steps|times|char|bits?\b|byte|days?\b|item|minute|hour|word|digit))(?P<value>(?=[^\s]{0,60}[0-9])[^\s\"']{6,200})(?=\s|$)",
+    ),
+    (
+        "password of a device",
+        ("radius", "tacacs", "enable ", "message-digest", "key-string", "auth ", "priv ", "com2sec", "chap password", "ssl-psk"),
+        r"(?i)\b(?:(?:radius|tacacs)-server\b[^\n]{0,80}?[ ]key(?:[ ][0-9])?|enable[ ](?:secret|password)(?:[ ][0-9])?|message-digest-key[ ][0-9]{1,3}[ ]md5(?:[ ][0-9])?|auth[ ](?:sha|md5)(?:-?[0-9]{3})?|priv[ ](?:aes|des|3des)(?:[ -]?[0-9]{3})?"
+        r"|key-string(?:[ ][0-9])?|com2sec\w{0,2}[ ][^\s]{1,40}[ ][^\s]{1,40}|chap[ ]password(?:[ ][0-9])?)[ ][\"']?(?P<mixed>[^\s\"'`<$]{6,100})",
+    ),
+    (
+        "password of a device",
+        ("community", "isakmp", "wpa-psk", "pre-shared", "snmp"),
+        r"(?i)\b(?:snmp-server[ ](?:community|host[ ][^\s]{1,60}(?:[ ]version[ ]\w{1,4})?)|(?:ro|rw)community6?|snmp[ ]community|community[ ]?[:=]|isakmp[ ]key(?:[ ][0-9])?|pre-shared-key(?:[ ](?:local|remote|ascii-text|[0-9])){0,2}"
+        r"|wpa-psk[ ](?:ascii|hex)(?:[ ][0-9])?|snmp(?:walk|get|bulkwalk|set|getnext|table)\b[^\n]{0,80}?[ ]-[cAX])[ ]{0,4}[\"']?(?!(?:public|private|ro|rw|string)\b)(?P<value>[^\s\"'`]{5,100})",
+    ),
+    (
+        "password hash",
+        ("$",),
+        r"(?<![A-Za-z0-9$])\$(?:1|2[abxy]?|5|6|7|8|9|y|gy|apr1|P|H|argon2(?:id|i|d)|scrypt|pbkdf2[a-z0-9-]{0,10})\$(?P<value>[A-Za-z0-9./$=,+]{20,300})",
+    ),
+    (
+        "password hash",
+        ("sha}", "pbkdf2", "crypt}", "md5}", "sha512}", "sha256}"),
+        r"(?:\{(?:S?SHA(?:256|384|512)?|S?MD5)\}(?P<value>[A-Za-z0-9+/]{20,200}={0,2})|\bpbkdf2_sha(?:1|256)\$[0-9]{4,8}\$[A-Za-z0-9]{8,40}\$[A-Za-z0-9+/]{20,100}={0,2})",
+    ),
+    (
+        "password on a command line",
+        ("htpasswd", "chpasswd", "sudo -s", "secret create", "net use", "net user", "useradd", "--password-stdin"),
+        r"(?:\bhtpasswd[ ](?:-[A-Za-z]{1,4}[ ]){0,3}-[A-Za-z]{0,4}b[A-Za-z]{0,4}[ ][^\s]{1,200}[ ][^\s]{1,60}[ ]|\bchpasswd[^\n]{0,20}<<<[ ]?[\"'][^\s:]{1,60}:|\b(?:echo|printf)[ ](?:-n[ ])?[\"']?(?:[^\s:\"']{1,60}:(?=[^\n|]{3,100}\|[ ]?(?:sudo[ ])?chpasswd))?"
+        r"(?=[^\n|]{3,200}\|[^\n]{0,100}?(?:sudo[ ]-S|--password-stdin|chpasswd|secret[ ]create))|\bnet[ ]user[ ][^\s]{1,40}[ ])[\"']?(?P<value>[^\s\"'/$<-][^\s\"'|]{4,200})",
+    ),
+    (
+        "password on a command line",
+        (" -p", " -k", " -w", " -a", " -n", "-storepass", "storepass", "-passphrase", "lftp", "/p:", "/pass:"),
+        r"(?:\b(?:sqlcmd|bcp|ipmitool|mosquitto_(?:pub|sub)|zip|unzip)\b[^\n]{0,200}?[ ]-P|\b(?:7z|7za|unrar|rar)\b[^\n]{0,200}?[ ]-p|\bplink\b[^\n]{0,200}?[ ]-pw|\b(?:mongo|mongosh|mongodump|rdesktop|psexec|sshpass)\b[^\n]{0,200}?[ ]-p"
+        r"|\bopenssl[ ]enc\b[^\n]{0,200}?[ ]-k|\bldap(?:search|modify|add|delete|whoami|passwd)\b[^\n]{0,200}?[ ]-w|\bssh-keygen\b[^\n]{0,200}?[ ]-[NP]|\b(?:https?|xh)\b[^\n]{0,200}?[ ](?:-a|--auth)[ ][^\s:]{1,60}:"
+        r"|\bsecurity[ ]add-\w{1,10}-password\b[^\n]{0,200}?[ ]-w|\blftp[ ]-u[ ][^\s,]{1,60},|[ ]/(?:p|pass):|[ ]-(?:storepass|keypass|srcstorepass|deststorepass|passphrase|pw))[ ]?[\"']?(?![0-9]{1,5}(?:[\s:]|$))(?P<value>[^\s\"'/$<-][^\s\"']{4,200})",
+    ),
+    (
+        "session cookie",
+        ("cookie",),
+        r"(?i)\b(?:set-)?cookie[\"']?:[^\n]{0,300}?(?:sess\w{0,20}|sid|\w{0,20}token|jwt|auth\w{0,20}|remember\w{0,20})=(?P<value>[A-Za-z0-9%._~+/=-]{16,2000})",
+    ),
+    (
+        "webhook URL",
+        ("/webhook", "/hooks/", "hook.", "maker.ifttt", "/integration/", "/hook/", "hc-ping.com"),
+        r"https?://(?:[^\s/]{1,80}/(?:api/|bot/|open-apis/bot/v2/|cgi-bin/){0,2}(?:webhooks?|hooks?|integration)/(?:[A-Za-z0-9_-]{1,30}/){0,2}|hook\.[a-z0-9.]{1,30}/|hc-ping\.com/|maker\.ifttt\.com/trigger/[^\s/]{1,60}/(?:json/)?with/key/)"
+        r"(?P<hook>[A-Za-z0-9_-]{20,200})",
+    ),
+    (
+        "passphrase",
+        ("passphrase", "pass phrase", "diceware", "master key", "master password", "парольная фраза", "parolă", "passwortsatz"),
+        r"(?i)(?<![a-z])(?:pass ?phrase|diceware|master (?:key|password)|парольная фраза|passwortsatz)(?:[ ](?:for|of|to|für)[ ][^\n:=]{1,40}?)?(?:[ ]is|[ ]?[:：=])[ ]{1,3}"
+        r"(?P<words>[a-z0-9]{2,20}(?:[ ][a-z0-9]{2,20}){3,11})(?=[.]?[ \t]*(?:\n|$))",
+    ),
+    ("code of a share", ("提取码", "访问码", "解压码"), r"(?:提取码|访问码|解压码)[是：: ]{1,3}(?P<is>[A-Za-z0-9]{4,12})(?![A-Za-z0-9])"),
+    (
+        "recovery phrase",
+        ("助记词", "助記詞", "恢复短语"),
+        r"(?:助记词|助記詞|恢复短语)[是：: ]{0,4}(?P<is>(?:[\u4e00-\u9fff][ 　]){11,23}[\u4e00-\u9fff])",
+    ),
+    (
+        "password on a command line",
+        ("login", "redis-cli"),
+        r"\b(?:(?:docker|podman|helm|az|oc|cf|npm|skopeo|buildah|crane|oras|nerdctl|gcloud)[^\n]{0,60}?[ ]login|redis-cli)\b[^\n]{0,200}?[ ]-[paw]"
         r"[ ][\"']?(?P<value>[^\s\"'-][^\s\"']{5,200})",
     ),
     (
@@ -291,23 +409,74 @@ SHAPES: Final = (
     ),
     (
         "password of a login",
-        ("cred", "login", "@"),
-        r"(?i)\b(?:creds?|credentials|logins?)[ ]?[:=]?[ ]{0,3}[A-Za-z0-9_.@+-]{1,60}[ ]{0,2}[/|,:][ ]{0,2}(?P<strong>[^\s\"'`]{8,100})",
+        ("cred", "login", "log in", "basic auth", "account", "zugang", "logg", "учёт", "доступ", "账号", "帐号"),
+        r"(?i)(?:\b(?:creds?|credentials|log-?ins?|log in with|logged in as|basic[ -]auth|accounts?|zugangsdaten|zugang)\b|учёт\w{0,10}|доступ|账号|帐号)"
+        r"(?:[ ](?:is|are|for|to|at|on|of|für|zu|к|для|на)\b[^\n:=|]{0,60}?)?[ ]{0,2}(?:[:=：]|->|=>|→|–|—|-)?[ ]{0,3}"
+        r"[\"'`]?[A-Za-z0-9_.@+\\-]{1,60}[\"'`]?[ ]{0,2}[/|,:][ ]{0,2}[\"'`]?(?P<strong>[^\s\"'`]{8,100})",
+    ),
+    (
+        "password of a login",
+        (" as ", " is ", " ist ", " als ", " — "),
+        r"(?i)(?<![^\s\"'`(])(?P<strong>[^\s\"'`]{8,100})[\"'`]?[ ](?:as|is|ist|als|—)[ ](?:(?:the|its|my|our|your|his|her|das|mein|unser)[ ])?(?:[a-z-]{2,16}[ ])?"
+        rf"(?:{_NAMED})(?![A-Za-z])",
+    ),
+    (
+        "password of a login",
+        ("auth", "login("),
+        r"(?i)(?:\bauth[ ]?=[ ]?|HTTP(?:Basic|Digest)Auth|\.login|\.authenticate)\([ ]?[\"'][^\"'\n]{1,80}[\"'],[ ]?[\"'](?P<value>[^\"'\s]{6,100})[\"']",
     ),
     (
         "password of a login",
         ("@",),
-        r"(?<![A-Za-z0-9_./@:%+-])[A-Za-z][A-Za-z0-9_.-]{0,40}:(?P<strong>[^\s/@:\"'<>]{8,100})@[A-Za-z0-9-]{1,60}\.[A-Za-z0-9]",
+        r"(?<=[A-Za-z0-9_.-]):(?P<strong>[^\s/@:\"'<>]{8,100})@[A-Za-z0-9-]{1,60}\.[A-Za-z0-9]",
     ),
     (
         "TOTP secret",
-        ("totp", "2fa", "mfa", "otp", "authenticator"),
-        r"(?<![A-Za-z])(?i:totp|2fa|mfa|otp|authenticator)(?![A-Za-z])[^\n]{0,24}?(?<![A-Za-z0-9])(?P<is>(?=[A-Z]{0,40}[2-7])[A-Z2-7]{16,64})(?![A-Za-z0-9])",
+        ("totp", "2fa", "mfa", "otp", "authenticator", "authy", "seed", "secret"),
+        r"(?<![A-Za-z])(?i:totp|2fa|mfa|otp|authenticator|authy|seed|secret(?:[ ]key)?)(?![A-Za-z])[^\n]{0,24}?(?<![A-Za-z0-9])(?P<is>(?=[A-Z]{0,40}[2-7])[A-Z2-7]{16,64})(?![A-Za-z0-9])",
     ),
+    (
+        "password of a network",
+        ("wifi", "wi-fi", "wlan", "router", "ssid", "fritz"),
+        r"(?i)(?:wi-?fi|wlan|router|ssid|fritz\W?box)[^\n]{0,60}?(?:key|schlüssel|pass\w{0,10}|pw|kennwort)[ :=]{1,3}(?P<is>[0-9]{8,24})(?![0-9A-Za-z])",
+    ),
+    ("Stellar secret key", ("s",), r"(?<![A-Za-z0-9])S[A-Z2-7]{55}(?![A-Za-z0-9])"),
     (
         "password in a QR text",
         ("wifi:",),
         r"(?i)\bwifi:(?=[^\n]{0,100}?;P:|P:)[^\n]{0,100}?\bP:(?P<value>[^;\s]{5,100})",
+    ),
+    (
+        "PIN",
+        ("pin ", "pin-", "пин"),
+        r"(?:(?<![A-Za-z])(?:PIN|Pin-?[Cc]ode|PIN-?[Cc]ode)[ ](?:for|of|to|der|des|vom|von|zur|zum|für|de|del|della|du)[ ][^\n:=0-9.,;]{1,30}?(?:[ ](?:is|ist|es|est|è)[ ]|[ ]?[:=][ ]?)"
+        r"|(?<![А-Яа-яЁё])(?i:пин)(?:[- ]?(?i:код))?(?:[ ][^\n:=0-9.,;]{1,30}?)?(?:[ ]?[:=—–-][ ]?|[ ]))(?P<is>[0-9]{4,8})(?![0-9A-Za-z.-])",
+    ),
+    (
+        "code of a door or a card",
+        ("code", "код", "combination", "cvv", "cvc", "código", "门禁", "コード", "密码锁", "puk", "tan ", "tan:"),
+        r"(?i)(?:(?<![a-z])(?:alarm|door|gate|entry|entrance|garage|safe|lock|vault|elevator|lift|security|voicemail|sim|unlock|pairing|one-time|tür|haus|tor|tresor|alarmanlagen|sicherheits)"
+        r"(?:[ '’-]?s)?[ -]?(?:code|combination|key ?code)|(?<![a-z])(?:cvv2?|cvc2?|puk|tan|digicode)|код[ ](?:от[ ])?(?:двери|домофона|ворот|сейфа|сигнализации|подъезда)|código[ ]de[ ](?:la[ ]|el[ ])?(?:puerta|alarma|caja)"
+        r"|code[ ](?:de[ ](?:la[ ]|l['’])?|du[ ])(?:porte|portail|alarme|immeuble|coffre)|门禁码|密码锁|(?:ドア|玄関|オートロック)の?(?:コード|番号))"
+        r"(?![a-z])(?:(?:[ ][^\n0-9.;?!:=]{1,30}?)?(?:[ ](?:is|ist|es|est|was)[ ]|[ ]?[:：=—–-]>?[ ]?|[ ]?[是は][ ]?)|[ ]|(?<=[码锁]))[#*]?(?P<is>[0-9]{3,10}[A-Z]?|[0-9]{1,2}(?:-[0-9]{1,2}){2,3})(?![0-9A-Za-z.%-]|[ ]?%)",
+    ),
+    (
+        "recovery code",
+        ("recovery", "backup", "rescue", "wiederherstellung", "notfall", "резервн", "восстановления", "备份", "恢复", "备用", "バックアップ", "リカバリ", "復旧", "recuperación", "respaldo", "récupération", "secours", "scratch", "emergency", "one-time", "einmal", "2fa", "mfa"),
+        r"(?i)(?:\b(?:recovery|back-?up|rescue|emergency|scratch|one-time)[ -]?(?:code|key|kit|token|pin|password)s?(?![a-z])|\b(?:2fa|mfa|two-factor)[ -](?:backup|recovery|code)s?(?![a-z])|(?:wiederherstellungs|notfall|backup-?|einmal)[ -]?(?:code|schlüssel)s?"
+        r"|(?:резервн\w{1,4}[ ]код\w{0,3}|код\w{0,3}[ ]восстановления)|(?:备份|恢复|备用)(?:码|代码|密钥)|(?:バックアップ|リカバリー?|復旧)の?(?:コード|キー)|códigos?[ ]de[ ](?:recuperación|respaldo)|(?:codes?|clés?)[ ]de[ ](?:récupération|secours))"
+        r"(?:(?:[ ](?:for|of|to|für|für|para|pour|de|для|от)[ ][^\n0-9.;?!:=]{1,40}?|[ ]?\([^)\n]{1,40}\))?(?:[ ](?:is|are|ist|sind|es|son|est|sont)[ :]|[ ]?[:：=是は—–-]|[ ]?\n)|[ ])\s{0,4}(?:[-*•][ ]|[0-9]{1,2}[.)][ ])?[\"'`]?"
+        r"(?P<is>(?=[A-Za-z -]{0,40}[0-9])(?![0-9]{4}-[0-9]{2}-[0-9]{2})(?:(?-i:(?=[A-Z0-9]{4,8}(?![a-z])|[a-z]{0,7}[0-9]))[A-Za-z0-9]{4,8}(?:[ -](?-i:(?=[A-Z0-9]{4,8}(?![a-z])|[a-zA-Z]{0,7}[0-9]))[A-Za-z0-9]{4,8}){1,13}|(?=[A-Za-z]{0,15}[0-9][A-Za-z0-9]{0,15}[0-9])[A-Za-z0-9]{8,64}))(?![A-Za-z0-9])",
+    ),
+    (
+        "recovery code",
+        ("-",),
+        r"(?<![A-Za-z0-9-])(?:(?:[0-9]{6}-){7}[0-9]{6}|(?=[A-Z-]{0,40}[0-9])(?=[0-9-]{0,40}[A-Z])(?:(?:[A-Z0-9]{4}-){5,7}[A-Z0-9]{4}|(?:[A-Z0-9]{5}-){4,5}[A-Z0-9]{5}))(?![A-Za-z0-9-])",
+    ),
+    (
+        "TOTP secret",
+        ("totp", "2fa", "mfa", "otp", "authenticator", "app password", "app-pass", "two-factor", "app-specific"),
+        r"(?i)(?<![a-z])(?:totp|2fa|mfa|otp|authenticator|two-factor|app(?:-specific)?[ -]?passwords?)(?![a-z])[^\n:=]{0,40}?(?:[ ]is|[:=])?[ ]{1,3}[\"'`]?(?P<is>[a-z2-7]{4}(?:[ -][a-z2-7]{4}){3,7})(?=[\"'`.,;)]|\s*$|\n)",
     ),
     (
         "PIN",
@@ -316,8 +485,9 @@ SHAPES: Final = (
     ),
     (
         "private key (hex)",
-        ("key", "seed", "secret"),
-        r"(?i)\b(?:private|secret|priv|signing|master|wallet|account)?[ _-]?(?:key|seed|secret)\b[^\n0-9a-f]{0,24}(?:0x)?[0-9a-f]{64}(?![0-9a-f])",
+        ("key", "seed", "secret", "priv", " pk", "pk="),
+        r"(?i)(?<![a-z])(?:private|secret|priv|signing|master|wallet|account)?[ _-]?(?<!public[ _-])(?<!verifying[ _-])(?<!verify[ _-])(?<!cache[ _-])(?<!pub[ _-])(?:(?:key|seed|secret)\b|(?<=private)|(?<=priv)|(?:(?<=eth )|(?<=wallet )|(?<=deployer ))pk\b|(?<![a-z_])pk(?==))[^\n0-9a-f]{0,24}"
+        r"(?:0x)?[0-9a-f]{64}(?:[0-9a-f]{32}|[0-9a-f]{64})?(?![0-9a-f])",
     ),
     (
         "private key (WIF)",
@@ -328,25 +498,32 @@ SHAPES: Final = (
     ("private key (JWK)", ('"kty"',), r"\"d\"\s{0,4}:\s{0,4}\"[A-Za-z0-9_-]{40,2000}\""),
 )
 
-#: What a password is called.
-PASSWORD_NAMES: Final = (
-    "password", "passwort", "passwords", "passphrase", "passcode", "passwd", "pwd", "kennwort", "contraseña", "contrasena", "contrasenya", "senha", "mot de passe",
-    "wachtwoord", "psk", "mdp", "bindpw", "passord", "adgangskode", "lösenord", "losenord", "salasana", "hasło", "haslo", "heslo", "geslo", "lozinka", "jelszó", "jelszo",
-    "parolă", "parola", "parola d'ordine", "parool", "slaptažodis", "şifre", "sifre", "kata sandi", "mật khẩu", "пароль", "парола", "лозинка", "κωδικός",
-    "كلمة المرور", "كلمة السر", "סיסמה", "סיסמא", "पासवर्ड", "รหัสผ่าน", "密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호",
+#: What else a sentence says: a key or a token of a service, a PIN.
+SPOKEN_NAMES: Final = (
+    *(f"{owner}{gap}{name}" for owner in ("api", "access", "auth", "secret", "private", "license", "client", "master", "encryption", "signing", "webhook")
+      for gap in ("", " ", "-") for name in ("key", "secret", "token")),
+    "token", "secret", "key", "pin", "pin code", *TOKEN_NAMES,
 )  # fmt: skip
-_NAMED: Final = "|".join(sorted(PASSWORD_NAMES, key=len, reverse=True))
-#: A sentence that says a password or a token: `what` is its name, `spoken` the word.
+#: What follows the name in a sentence that says a password or a token: a few words, a verb or a sign, and the word that is `spoken`,
+#: or in quotes a `phrase`.
 SENTENCE: Final = (
-    rf"(?i)(?<![A-Za-z])(?P<what>{_NAMED}|(?:api|access|auth|secret|private|license)[ -]?key|token|secret|pin(?: code)?)(?![A-Za-z])[^\n:=.,;?!]{{0,40}}?"
-    r"(?:[ ](?:is|was|lautet|ist|es|est|é|è|to|zu|jest|je|är|er|on|это)(?: now)?[ :]{1,3}|[ ]?(?:是|为|為|は|은|는)[ :：]{0,2})"
-    r"[\"'`“「]?(?P<spoken>[^\s\"'`”」]{4,100})"
+    r"(?i)(?![A-Za-z])(?:[^\n:=.,;?!：]{0,40}?"
+    r"(?:[ ](?:is|was|lautet|ist|war|wurde|es|fue|est|é|è|era|to|zu|jest|je|är|er|on|bol|oli|это|был|auf|на|naar|a|à|por)(?: now| jetzt| ahora)?[ :]{1,3}|['’]s(?: now)?[ :]{1,3}|[ ]?(?:是|为|為|は|은|는|을|를|を|が)[ :：「]{0,2}|「)"
+    r"|(?:[ ](?:for|of|to|on|at|in|für|zum|zur|vom|von|beim|der|des|im|de|del|della|para|pour|du|от|для|к|на|до|в|od|do|voor|van|för|til)[ ][^\n:=.,;?!：]{1,40}?|[ ][(\[][^)\]\n]{1,30}[)\]]|[ ](?:такой|itself|selbst|actual|now)|[ ][a-zA-Z]{2,12}(?=[ ]:)|[\u3000-\u9fff ]{0,12})"
+    r"[ ]?(?:[:：—–]|=+>?|-+>|→)[ ]{0,2})"
+    r"(?:[\"“„«「](?P<phrase>[^\"”“»」\n]{4,80}[ ][^\"”“»」\n]{1,80})[\"”“»」]|[\"'`“„«「]?(?P<spoken>[^\s\"'`”」]{4,100}))"
+)
+#: A password that stands without a verb behind what it is for.
+FOR_WHAT: Final = (
+    r"(?i)(?:[ ](?:[а-яё]{3,20}[ ]){1,2}|[ ](?:for|of|to|on|at|für|zum|zur|vom|von|del|de|para|pour|du|от|для|к|на|do|od|voor|för|til)[ ](?:[^\s:=.,;?!\"'`]{1,20}[ ]){0,2}"
+    r"(?!(?:users?|accounts?|logins?|hosts?|servers?|machine|benutzer|konto|usuario|cuenta|пользователя|сервера|аккаунта|хоста)[ ])[^\s:=.,;?!\"'`]{1,20}[ ])"
+    r"(?P<bare>[^\s\"'`]{7,80})(?=[.,;)]?(?:\s|$))(?![ ][a-z])"
 )
 
 #: Words that end a name to which a secret is assigned, longest first; any case style, digits and an environment may follow.
 SECRET_NAMES: Final = (
     *PASSWORD_NAMES,
-    "secret", "secrets", "token", "apikey", "authkey", "authtoken", "accesstoken", "secretkey", "privatekey", "credential", "credentials", "mnemonic",
+    "secret", "secrets", "token", "apikey", "authkey", "authtoken", "accesstoken", "secretkey", "privatekey", "credential", "credentials", "mnemonic", "pepper",
 )  # fmt: skip
 #: Words of which one must come before `key`.
 KEY_OWNERS: Final = _words(
@@ -354,6 +531,13 @@ KEY_OWNERS: Final = _words(
     access account admin aes anthropic api app application auth aws azure bot cipher cookie crypto decryption
     deploy encryption functions gcp google gpg hmac host ingest jwt license master openai pgp priv private root
     secret server service session shared sign signing ssh storage stripe subscription wallet webhook write
+    """
+)
+#: Words before `key` that make it no secret, whatever its value looks like.
+KEY_OTHERS: Final = _words(
+    """
+    block cache column composite content dedup deduplication dict file foreign hash hot idempotency index lock lookup map message object
+    partition primary pub public queue range registry routing row s3 shard shortcut sort storage the this unique verify verifying
     """
 )
 #: Words that follow the ending of such a name.
@@ -368,7 +552,7 @@ PUBLIC_WORDS: Final = _words(
     age arn budget cache cached column completion continuation count csrf cursor endpoint expired expires expiry
     field fields file filename format hash hashed header hint id ids input label len length limit manager max min
     mode name names next output page path pattern per placeholder policy prompt provider public publishable ref
-    regex reset rotation size store sync ttl type types uri url usage used uses xsrf
+    regex reset rotation size sync ttl type types uri url usage used uses xsrf
     """
 )
 #: A value made of these words only stands for a secret.
@@ -382,6 +566,26 @@ PLACEHOLDER_WORDS: Final = _words(
     unset user username value values variable vault xxx xxxx yes your
     """
 )
+#: A phrase with one of these says something about a password.
+PHRASE_WORDS: Final = _words(
+    """
+    allowed asked ask auth authentication authorization blank cannot changed character characters chars confirm current days digits does empty
+    enter expired expires failed field forgot generated here hidden incorrect input insert invalid keep kept know least length letters
+    long login managed manager match maximum min minimum mismatch missing must never new not old one only optional password passwords
+    passwort passphrase per please prompt protected random repeat required reset same secret see set short should shown sign
+    site somewhere stored string strong token type unknown update use user username valid value vault wrong your
+    contraseña senha mot passe kennwort geben eingeben zeichen stellen bitte muss ungültig falsch obligatoria caracteres caractères olvidado
+    пароль пароля введите забыли неверный символов должен
+    """
+)
+#: Words of ordinary sentences, which phrases that are a secret rarely have.
+SENTENCE_WORDS: Final = _words(
+    """
+    a am an and are as at be been but by can could did do for from had has have he her his how i if in into is it its just like me no of off on
+    or our out she so some than that the their them then there they this to too up was we were what when where which who will with would yes
+    you der die das ein eine und ist im in mit von zu den nicht el la los las y es en de con un una por para le les et est dans du des il
+    """
+)
 #: Words that a sentence about passwords says after "is", which are names of methods.
 METHODS: Final = (
     r"(?i)(?:sha-?[0-9]|md[45]|base-?[0-9]{2}|utf-?[0-9]|argon2|bcrypt|scrypt|pbkdf2|aes-?[0-9]|rsa-?[0-9]|ed25519|x25519|blake[23]|"
@@ -393,10 +597,10 @@ PUBLIC_BEFORE: Final = (
     r"(?i)(?<![a-z])(?:sha-?[0-9]{1,3}(?:-|:|=)|h1:|did:[a-z0-9]{2,10}:|(?:next|page|cursor|continuation|sync)\w{0,20}[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}[\"'`]?|(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp[0-9]{3}|sk-ssh-ed25519@openssh\.com)[ ]|base64,|"
     r"(?:hash|digest|checksum|integrity|fingerprint|cid|commit|etag|nonce|signature|sig|address|pubkey|public[ _-]?key|publickey|version|"
     r"build(?:[ _-]?id)?|revision|tree|object|blob|oid|u?uid|guid|account|tx|transaction|merkle|root|block|content|image|data|id|ref|rev|sha|md5|"
-    r"certificate|cert|peer|node|multihash|keyid|thumbprint|state|cursor|page|next|recipient|salt|iv|proof)[\"'`]?[ \t]{0,4}[:=]?[ \t]{0,4}[\"'`(]?)$"
+    r"certificate|cert|peer|node|multihash|keyid|thumbprint|state|cursor|page|next|recipient|salt|iv|proof|pk|vk|verify(?:ing)?[ _-]?key)[\"'`]?[ \t]{0,4}[:=]?[ \t]{0,4}[\"'`(]?)$"
 )
 #: What stands before 0x and 64 hex digits that are a hash and not a key.
 HASH_BEFORE: Final = (
-    r"(?i)(?:tx|txn|transaction|hash|block|root|digest|commit|topic|slot|keccak\w*|sha\w*|checksum|state|event|receipt|proof|selector|bytes32|cid|"
+    r"(?i)(?:public|pub|pubkey|pub_key|public_key|verif\w{1,6}|tx|txn|transaction|hash|block|root|digest|commit|topic|slot|keccak\w*|sha\w*|checksum|state|event|receipt|proof|selector|bytes32|cid|"
     r"merkle|salt|signature|sig|domain|separator|id|contract|storage)\b[^\n]{0,24}$"
 )

@@ -22,19 +22,25 @@ import msgspec
 
 from ipfsmem.bundle.secret_kinds import (
     CAPITALS,
+    FOR_WHAT,
     HASH_BEFORE,
     HEX,
+    KEY_OTHERS,
     KEY_OWNERS,
     METHODS,
     NAME_TAILS,
     PASSWORD_NAMES,
+    PHRASE_WORDS,
     PLACEHOLDER_WORDS,
     PREFIXES,
     PUBLIC_BEFORE,
     PUBLIC_WORDS,
     SECRET_NAMES,
     SENTENCE,
+    SENTENCE_WORDS,
     SHAPES,
+    SPOKEN_NAMES,
+    TOKEN_NAMES,
 )
 from ipfsmem.wordlist import word_indexes
 
@@ -76,24 +82,27 @@ def find_secrets(text: str) -> list[SecretFinding]:
     """All findings in the order of the text; overlapping ones are one, named after the more telling rule."""
     seen, places = _visible(text)
     spans: list[_Span] = []  # sorted, none overlaps another
-    raw = seen.encode("utf-8", "replace")
+    raw = seen.encode("latin-1", "replace")  # a byte for each character
     lower = _lower(seen)
-    runs = raw.translate(_AS_TOKENS)
-    long_run = _LONG_RUN in runs
-    if _SHORT_RUN in runs:
-        _add(spans, _prefixed(seen))
-    for number in sorted({number for hint, number in _HINTS if hint in lower}):
-        kind, needs_long, pattern = _SHAPES[number]
-        if (long_run or not needs_long) and (number != _NUMBERS or seen.count(",") >= 63):
-            _add(spans, [(m.start(), m.end(), kind) for m in pattern.finditer(seen) if _is_finding(m)])
-    _add(spans, _spoken(seen, lower, long_run))
-    _add(spans, _assigned(seen, lower))
+    long_runs = _runs(raw, _LONG_RUN)
+    _add(spans, _prefixed(seen, _runs(raw, _SHORT_RUN)))
+    for number in _hinted(lower):
+        kind, window, pattern = _SHAPES[number]
+        if number == _NUMBERS and seen.count(",") < 63:
+            continue
+        for start, end in ((0, len(seen)),) if window is None else long_runs:
+            matches = pattern.finditer(seen, max(0, start - (window or 0)), end + 1)
+            _add(spans, [(m.start(), m.end(), kind) for m in matches if _is_finding(m)])
+    named = _places(lower, _STEMS if seen.isascii() else _ALL_STEMS)
+    _add(spans, _assigned(seen, named))
+    _add(spans, _spoken(seen, named))
+    _add(spans, _columns(seen, named))
+    _add(spans, _strong_words(seen, raw))
     if len(raw.translate(None, _NO_DIGITS)) >= _CARD_DIGITS:
         _add(spans, [(m.start(), m.end(), "card number") for m in _CARD.finditer(seen) if _is_card(m[0])])
     if _has_twelve_list_words(raw):
         _add(spans, _phrases(seen))
-    if long_run:
-        _add(spans, _tokens(seen))
+    _add(spans, _tokens(seen, long_runs))
     if places is not None:
         spans = [(places[start], places[end - 1] + 1, kind) for start, end, kind in spans]
     findings = []
@@ -157,15 +166,36 @@ def _phrases(text: str) -> list[_Span]:
     for match in _WORD.finditer(text):
         number = words.get(match[0].lower())
         if number is None or (run and not _GAP.fullmatch(text, run[-1][1], match.start())):
-            found += _phrases_in(run)
+            found += _phrases_in(text, run)
             run = []
         if number is not None:
             run.append((match.start(), match.end(), number))
-    return found + _phrases_in(run)
+    return found + _phrases_in(text, run)
 
 
-def _phrases_in(run: list[tuple[int, int, int]]) -> list[_Span]:
+#: What stands before the words of a phrase: with it they are one whatever their check bits say.
+_PHRASE_NAME = _Lazy(
+    r"(?i)(?:seed|mnemonic|(?:recovery|secret|backup) phrase|wallet|metamask|ledger|助记词|助記詞|сид|мнемоник|фраз|semilla|frase|wiederherstellung)[^\n]{0,40}(?:[:：=\n>—–-]|[ ]is)\s{0,4}[^A-Za-z\n]{0,4}$|(?:助记词|助記詞|сид\S{0,5}|фраз\S{0,5})[ ]{0,2}[^A-Za-z\n]{0,4}$"
+)
+_PHRASE_SIZES = frozenset((12, 15, 18, 20, 21, 24, 25, 33))
+
+
+def _is_named_phrase(text: str, run: list[tuple[int, int, int]], at: int) -> bool:
+    """Whether the words from one to the last are as many as a phrase has, and a name stands before them or nothing beside them."""
+    if len(run) - at not in _PHRASE_SIZES or len({number for _, _, number in run[at:]}) < 10:
+        return False
+    start, end = run[at][0], run[-1][1]
+    if _PHRASE_NAME.search(text, max(0, start - 80), start):
+        return True
+    before, after = text[text.rfind("\n", 0, start) + 1 : start], text[end:].partition("\n")[0]
+    return not before.strip(" \"'`*>-") and not after.strip(" \"'`*.") and "\n" not in text[start:end]
+
+
+def _phrases_in(text: str, run: list[tuple[int, int, int]]) -> list[_Span]:
     found: list[_Span] = []
+    named = next((at for at in range(len(run) - 11) if _is_named_phrase(text, run, at)), None)
+    if named is not None:
+        return [(run[named][0], run[-1][1], f"recovery phrase ({len(run) - named} words)")]
     numbers = [number for _, _, number in run]
     begin = [(size, _phrase_starts(numbers, size)) for size in (24, 21, 18, 15, 12)]
     at = 0
@@ -228,9 +258,13 @@ _PREFIX = _Lazy(lambda: f"(?<![A-Za-z0-9])(?:{_trie(sorted(_KNOWN))})")
 _TELLING_PREFIX = 6
 
 
-def _prefixed(text: str) -> Iterator[_Span]:
-    at = 0
-    while (match := _PREFIX.search(text, at)) is not None:
+def _prefixed(text: str, runs: list[tuple[int, int]]) -> Iterator[_Span]:
+    for start, end in runs:
+        yield from _prefixed_in(text, start, end)
+
+
+def _prefixed_in(text: str, at: int, end: int) -> Iterator[_Span]:
+    while (match := _PREFIX.search(text, at, end)) is not None:
         at = match.end()
         kind, alphabet, least = _KNOWN[match[0]]
         rest = _RESTS[alphabet].match(text, at)
@@ -242,7 +276,7 @@ def _prefixed(text: str) -> Iterator[_Span]:
             and (_is_wordy(rest[0]) or not (re.search("[0-9]", rest[0]) or _changes_case(rest[0])))
         ):
             continue
-        if _has_placeholder_word(rest[0]):
+        if _has_placeholder_word(rest[0]) or "EXAMPLE" in rest[0]:
             continue
         at = rest.end()
         yield match.start(), at, kind
@@ -250,16 +284,44 @@ def _prefixed(text: str) -> Iterator[_Span]:
 
 # -- shapes ----------------------------------------------------------------------------------------------------
 
-#: Shapes that hold a run of at least so many characters of a token; most texts have none.
-_LONG = frozenset({"Discord token", "private key (hex)", "private key (WIF)", "Terraform token"})
-_SHAPES = tuple((kind, kind in _LONG, _Lazy(pattern)) for kind, _, pattern in SHAPES)
+#: Shapes that hold a run of so many characters of a token, and how far before it they begin; most texts have none.
+_LONG = {"Discord token": 0, "private key (hex)": 80, "private key (WIF)": 0, "Terraform token": 0, "Stellar secret key": 0}
+_SHAPES = tuple((kind, _LONG.get(kind), _Lazy(pattern)) for kind, _, pattern in SHAPES)
 _NUMBERS = next(n for n, (kind, _, _) in enumerate(SHAPES) if kind == "private key (numbers)")
-_HINTS = tuple((hint.lower(), n) for n, (_, hints, _) in enumerate(SHAPES) for hint in hints)
-_TOKEN_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_=-.%"
+_HINTS: dict[str, tuple[int, ...]] = {
+    hint: tuple(n for n, (_, hints, _) in enumerate(SHAPES) if hint in map(str.lower, hints))
+    for hint in sorted({hint.lower() for _, hints, _ in SHAPES for hint in hints})
+}
+_ASCII_HINTS = tuple(hint for hint in _HINTS if hint.isascii())
+_OTHER_HINTS = tuple(hint for hint in _HINTS if not hint.isascii())
+_TOKEN_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_=-.%$:~"
 #: A character of a token as one byte, everything else as another.
 _AS_TOKENS = bytes(0x31 if byte in _TOKEN_BYTES else 0x20 for byte in range(256))
 _SHORT_RUN = b"1" * 15
 _LONG_RUN = b"1" * 24
+
+
+def _runs(raw: bytes, least: bytes) -> list[tuple[int, int]]:
+    """Where the characters of a token follow each other, at least so many."""
+    marks = raw.translate(_AS_TOKENS)
+    found = []
+    start = marks.find(least)
+    while start >= 0:
+        end = marks.find(b" ", start)
+        end = end if end >= 0 else len(marks)
+        found.append((start, end))
+        start = marks.find(least, end)
+    return found
+
+
+def _hinted(lower: str) -> list[int]:
+    """The shapes of which a hint stands in a text."""
+    hints = [hint for hint in _ASCII_HINTS if hint in lower]
+    if not lower.isascii():
+        hints += [hint for hint in _OTHER_HINTS if hint in lower]
+    return sorted({number for hint in hints for number in _HINTS[hint]})
+
+
 _NO_DIGITS = bytes(byte for byte in range(256) if byte not in b"0123456789")
 _CARD_DIGITS = 15
 _CARD = _Lazy(
@@ -280,6 +342,12 @@ def _is_finding(match: re.Match[str]) -> bool:
         return _is_strong(match["strong"])
     if "token" in groups:
         return _is_token(match["token"])
+    if "hook" in groups:
+        return sum(map(str.isdigit, match["hook"])) >= 4
+    if "mixed" in groups:
+        return _is_strong(match["mixed"]) or _is_mixed(match["mixed"])
+    if "words" in groups:
+        return _is_phrase(match["words"])
     return True
 
 
@@ -293,22 +361,24 @@ def _is_basic(text: str) -> bool:
     return bool(name and colon and word) and plain.isprintable() and not _is_placeholder(word)
 
 
+_SPOKEN_WHAT = _Lazy(lambda: f"(?i)(?<![A-Za-z]){_trie(sorted({*PASSWORD_NAMES, *SPOKEN_NAMES}))}")
 _SPOKEN = _Lazy(SENTENCE)
-_SPOKEN_TOKENS = ("key", "token", "secret")
-_SPOKEN_STEMS = (*sorted({name[:4] for name in PASSWORD_NAMES if name.isascii()}), "pin")
-_TOKEN_STEMS = ("api", "access", "auth", "secret", "private", "license", "token")
-_OTHER_SPOKEN_STEMS = tuple(sorted({name[:4] for name in PASSWORD_NAMES if not name.isascii()}))
-
-
-def _spoken(text: str, lower: str, tokens: bool) -> Iterator[_Span]:
-    stems = _SPOKEN_STEMS
-    if tokens:
-        stems += _TOKEN_STEMS
-    if not text.isascii():
-        stems += _OTHER_SPOKEN_STEMS
-    for at in _places(lower, stems):
-        match = _SPOKEN.match(text, at)
-        if match is not None and _is_spoken(match["what"], match["spoken"]):
+_FOR_WHAT = _Lazy(FOR_WHAT)
+_SPOKEN_TOKENS = ("key", "token", "secret", *TOKEN_NAMES)
+def _spoken(text: str, places: list[int]) -> Iterator[_Span]:
+    for at in places:
+        what = _SPOKEN_WHAT.match(text, at)
+        if what is None or (what[0].lower() == "key" and _is_other_key(text, at)):
+            continue
+        match = _SPOKEN.match(text, what.end())
+        if match is None:
+            match = _FOR_WHAT.match(text, what.end())
+            if match is not None and (
+                _is_bare(match["bare"]) if what[0].lower() in PASSWORD_NAMES else _is_token(match["bare"])
+            ):
+                yield at, match.end(), "password in a sentence"
+            continue
+        if _is_spoken(what[0], match["spoken"]) if match["spoken"] else _is_said_phrase(what[0], match["phrase"]):
             yield at, match.end(), "password in a sentence"
 
 
@@ -335,7 +405,9 @@ def _places(lower: str, stems: tuple[str, ...]) -> list[int]:
 
 def _is_spoken(what: str, word: str) -> bool:
     """Whether what a sentence calls a password looks like one."""
-    word = word.rstrip(".,;:)\"'`")
+    word = re.split("[，。、；」]", word.rstrip(".,;:)\"'`"))[0]
+    if what.lower() in _NUMBER_NAMES and word[:8].isdecimal() and 4 <= len(word) <= 8:
+        return True
     if what.lower().startswith(("pin", "暗証番号")) or (what.lower() == "passcode" and word.isdecimal()):
         return word.isdecimal() and 4 <= len(word) <= 8
     if what.lower().endswith(_SPOKEN_TOKENS):
@@ -349,6 +421,56 @@ def _is_spoken(what: str, word: str) -> bool:
         return False
     letter = any(map(str.isalpha, word))
     return letter and (any(map(str.isdigit, word)) or bool(re.search(r"[!#$%^&*+?=](?!$)", word)))
+
+
+#: Names of passwords that are often numbers, in languages whose words follow without a space.
+_NUMBER_NAMES = frozenset({"密码", "密碼", "口令", "パスワード", "비밀번호", "암호"})
+
+
+def _is_said_phrase(what: str, phrase: str) -> bool:
+    return not what.lower().endswith(_SPOKEN_TOKENS) and _is_quoted_phrase(phrase)
+
+
+def _is_other_key(text: str, at: int) -> bool:
+    """Whether the word before `key` makes it no secret, or there is none."""
+    before = re.search(r"([A-Za-z0-9]+)[ _-]$", text[max(0, at - 30) : at])
+    return before is None or before[1].lower() in KEY_OTHERS
+
+
+def _is_bare(word: str) -> bool:
+    """Whether a word looks like a password where a name could stand as well."""
+    return _is_strong(word) or (_is_mixed(word) and sum(map(str.isdigit, word)) >= 3)
+
+
+def _words_of(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text.lower())
+
+
+def _is_phrase(text: str) -> bool:
+    """Whether some words are no sentence, as the words of a passphrase are none."""
+    words = _words_of(text)
+    return not (PHRASE_WORDS.intersection(words) or SENTENCE_WORDS.intersection(words)) and len(set(words)) > 2
+
+
+def _is_quoted_phrase(text: str) -> bool:
+    """Whether words in quotes after the name of a password are one: with a number in them, or no sentence and no label."""
+    words = _words_of(text)
+    if PHRASE_WORDS.intersection(words) or not 2 <= len(words) <= 12 or re.search(r"[{}<>$%]|\.{3}|…", text):
+        return False
+    if any(map(str.isdigit, text)) and text[0] != " ":
+        return any(map(str.isalpha, text)) and not re.match(METHODS, text)
+    return not SENTENCE_WORDS.intersection(words) and (len(words) >= 4 or text.isascii() and text.islower())
+
+
+def _is_mixed(word: str) -> bool:
+    """Whether a word has letters and some digits, as a simple password has."""
+    word = word.rstrip(".,;:)\"'`|*")
+    if not 7 <= len(word) <= 60 or _is_placeholder(word) or re.match(METHODS, word):
+        return False
+    if not re.fullmatch(r"[A-Za-z0-9!#$%&*?@_.+-]+", word) or re.search(r"@\w|\.[a-z]+$|^[0-9]+[a-z]{1,3}$", word):
+        return False
+    digits = sum(map(str.isdigit, word))
+    return digits >= 2 and sum(map(str.isalpha, word)) >= 3 and not re.search(r"[a-z]-[0-9]|-[a-z]+-", word)
 
 
 def _is_strong(word: str) -> bool:
@@ -399,26 +521,30 @@ def _is_card(text: str) -> bool:
 _ENDINGS = sorted(
     (*SECRET_NAMES, "key", "keys", "pass", "pw", "pat", "auth"), key=lambda word: (-len(word), word)
 )
-#: How the endings begin: a search for these is quicker than one for the pattern.
-_STEMS = tuple(sorted({word[:4] for word in _ENDINGS if word.isascii() and word not in ("keys", "pwd")}))
-_OTHER_STEMS = tuple(sorted({word[:4] for word in _ENDINGS if not word.isascii()}))
+#: How the names begin: a search for these is quicker than one for the patterns.
+_ALL_STEMS = tuple(
+    sorted({name[:4] for name in (*_ENDINGS, *SPOKEN_NAMES, *PASSWORD_NAMES) if name not in ("keys", "pin code", "pwd")})
+)
+_STEMS = tuple(stem for stem in _ALL_STEMS if stem.isascii())
 _ASSIGNED = _Lazy(
-    rf"(?i)(?P<end>{'|'.join(_ENDINGS)})(?P<tail>(?:[_.-]?(?:{'|'.join(sorted(NAME_TAILS, key=len, reverse=True))})\b){{0,2}})"
-    r"(?P<close>[\"'`\])*]{0,4})[ \t]{0,8}(?P<sign>=>|:=|[:=>|：–—]|(?<=[\"'])(?:,|[ ]value[ ]?=)|\n[ ]{1,20}[\"']?value[\"']?:|</(?:key|name)>\s{0,20}<(?:string|value)>|(?<=[ ])-(?=[ ])|(?<=[ ])(?!value)(?=[^\s]{0,60}[0-9!#$%^&*+?=]))\*{0,3}[ \t]{0,8}(?P<quote>[bru]{0,2}[\"'`])?(?P<value>[^\s\"'`,;<>]{4,400})"
+    rf"(?i)(?P<end>{_trie(_ENDINGS)})(?P<tail>(?:[_.-]?(?:{'|'.join(sorted(NAME_TAILS, key=len, reverse=True))})\b){{0,2}})"
+    r"(?P<close>[\"'`\])*]{0,4})[ \t]{0,8}(?P<sign>[:：][*_]{0,3}[ \t]{0,4}\r?\n[ \t>*-]{0,12}(?=[^\s]{0,60}[0-9!#$%^&*+?=])|=>|:=|->|→|[:=>|：–—]|\((?=[\"'])"
+    r"|(?:[ ][\w:.-]{1,40}=\"[^\"\n]{0,100}\"){1,3}>|\{\s{0,20}(?:\w{1,20}[ ]{0,10}=[^\n]{0,80}\n\s{0,20}){0,3}default\s{0,8}=|(?<=[\"']),|(?<=[\"'])[ ]value[ ]?=|[ ]value=(?=[\"'])|\n[ ]{1,20}[\"']?value[\"']?:|</(?:key|name)>\s{0,20}<(?:string|value)>"
+    r"|(?<=[ ])-(?=[ ])|(?<=[ \t])(?!value)(?=[^\s]{0,60}[0-9!#$%^&*+?=]))\*{0,3}[ \t]{0,8}"
+    r"(?:[brun]{0,2}[\"'`“「](?P<inner>[^\"'`”」\n]{4,400})[\"'`”」]|(?<=>)(?P<xml>[^<\n]{4,200})(?=</)|(?P<quote>[brun]{0,2}[\"'`“「])?(?P<value>[^\s\"'`,;<>”」]{4,400}))"
 )
 _BEFORE = _Lazy(r"(?:[A-Za-z0-9_.-]{1,40}[ ]){0,2}[A-Za-z0-9_.-]{0,60}$")
 _CASED_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PASSWORDS = ("pass", "pw", *PASSWORD_NAMES)
-_STRONG_SIGNS = frozenset((":", "=", ":=", "=>", ""))
+_STRONG_SIGNS = frozenset((":", "=", ":=", "=>", "", "："))
 #: In lower case names that end in these need a word before them, as they are words of their own.
 _SHORT_NAMES = frozenset({"key", "keys", "pass", "pw", "pat", "auth"})
 _OWNED = KEY_OWNERS | {"db", "database", "smtp", "imap", "mail", "ftp", "git", "github", "gitlab", "basic", "user", "rpc", "http", "proxy"}  # fmt: skip
 
 
-def _assigned(text: str, lower: str) -> Iterator[_Span]:
+def _assigned(text: str, places: list[int]) -> Iterator[_Span]:
     end = 0
-    stems = _STEMS if text.isascii() else _STEMS + _OTHER_STEMS
-    for at in _places(lower, stems):
+    for at in places:
         match = _ASSIGNED.match(text, at) if at >= end else None
         if match is not None and _is_secret_name(text, match) and _is_secret_value(text, match):
             end = match.end()
@@ -441,21 +567,43 @@ def _is_secret_name(text: str, match: re.Match[str]) -> bool:
     if PUBLIC_WORDS.intersection(words):
         return False
     if end not in _SHORT_NAMES or (
-        end in ("pass", "pw") and match["sign"] in _STRONG_SIGNS and _is_strong(match["value"])
+        end in ("pass", "pw") and match["sign"] in _STRONG_SIGNS and (_is_strong_or_mixed(match) or _is_simple(match))
     ):
         return True
     spoken = [word.lower() for word in _CASED_WORD.findall(owned)][-1:]
     owners = KEY_OWNERS if end.startswith("key") else _OWNED
-    return bool(owners.intersection(words[:-1] or spoken) or owners.intersection(spoken))
+    if owners.intersection(words[:-1] or spoken) or owners.intersection(spoken):
+        return True
+    others = words[:-1] or spoken
+    return end == "key" and bool(others) and not KEY_OTHERS.intersection(others) and _is_token(_given(match))
+
+
+def _given(match: re.Match[str]) -> str:
+    """What is assigned."""
+    return str(match["inner"] or match["xml"] or match["value"])
+
+
+def _is_simple(match: re.Match[str]) -> bool:
+    return match["sign"] in (":", "=") and re.fullmatch("[a-z]{5,}[0-9]{1,4}!?", _given(match)) is not None and not _is_placeholder(_given(match))
+
+
+def _is_strong_or_mixed(match: re.Match[str]) -> bool:
+    """Whether it looks like a password by itself, or at least as the last word of what is said."""
+    value = _given(match)
+    after = match.string[match.end() : match.end() + 1]
+    return _is_strong(value) or ((match["value"] is None or after in "\r\n,;<") and _is_mixed(value))
 
 
 def _is_secret_value(text: str, match: re.Match[str]) -> bool:
     """Whether what is assigned looks like a secret and not like a word, a reference or a placeholder."""
-    value = match["value"].rstrip(")]}.:")
+    value = _given(match).rstrip(")]}.:")
     password = match["end"].lower().startswith(_PASSWORDS)
-    quoted = match["quote"] is not None
-    if match["sign"] in ("", "|"):  # a space or the edge of a table's cell: it must look like one by itself
-        return _is_strong(value) if password else _is_token(value)
+    quoted = match["value"] is None or match["quote"] is not None
+    if " " in value:
+        return password and match["sign"] != "," and _is_quoted_phrase(value)
+    if match["sign"] in ("", "|") or "\n" in match["sign"] and "value" not in match["sign"]:
+        # a space, the edge of a table's cell or the next line: it must look like one by itself
+        return _is_strong_or_mixed(match) if password else _is_token(value)
     if match["sign"] == "," and not quoted:
         return False
     if len(value) < (6 if password else 8) or _is_placeholder(value) or re.match(METHODS, value):
@@ -476,20 +624,28 @@ def _is_secret_value(text: str, match: re.Match[str]) -> bool:
             or len(value) < 24
         )
     if not letters:
-        return digits and len(value) >= 8
+        return digits and len(value) >= 6 and len(set(value)) > 1
     alone = match.end() == len(text) or text[match.end()] in "\r\n\"'`,;<" or quoted
-    return alone and ((value.isalpha() and len(value) >= 16) or value.count("-") >= 3 or _changes_case(value))
+    return alone and ((value.isalpha() and len(value) >= 16) or value.count("-") >= 3 or _changes_case(value) or _is_jumbled(value))
+
+
+def _is_jumbled(value: str) -> bool:
+    """Whether letters are no word: capitals inside that begin none, or no vowel."""
+    if not (value.isascii() and value.isalpha() and 8 <= len(value)):
+        return False
+    pieces = sum(len(piece) for piece in _PIECE.findall(value))
+    return pieces < 0.5 * len(value) or re.search("(?i)^[^aeiouy]+$|[bcdfghjklmnpqrtvwxz]{6,}", value) is not None
 
 
 def _is_placeholder(value: str) -> bool:
     """Whether a value is a placeholder: a reference, an expression, an example word, a mask."""
     if re.match(
         r"[<{\[(@|>]|\$[({A-Za-z_]|%(?:[({]|[A-Za-z_]\w*%|[sdv]$)|!(?:vault|ref|env|secret)|(?:env|vault|op|aws-sm|ref\+\w+|file|secretref|keyring|keychain|bw)[:/]"
-        r"|ENC\[|arn:|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|[A-Za-z_][\w.]*\(|[A-Za-z_]+(?:\.[A-Za-z_]+)+(?:_?[0-9]{1,3})?(?:$|[\[(])|os\.|process\.|(?:/|\./|~/)[\w.-]+/",
+        r"|ENC\[|arn:|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|[A-Za-z_]\w*\[|[A-Za-z_][\w.]*\(|[A-Za-z_]+(?:\.[A-Za-z_]+)+(?:_?[0-9]{1,3})?(?:$|[\[(])|os\.|process\.|(?:/|\./|~/)[\w.-]+/",
         value,
     ):
         return True
-    if len(set(value)) <= 3 or re.search(r"[*•]{3}|\.{3}|…|[xX]{4}|_{3}|-{3}", value):
+    if len(set(value)) <= 3 or "EXAMPLE" in value or re.search(r"[*•]{3}|\.{3}|…|[xX]{4}|_{3}|-{3}", value):
         return True
     return _has_placeholder_word(value)
 
@@ -531,6 +687,87 @@ def _changes_case(value: str) -> bool:
     return len(letters) >= 12 and changes >= _RANDOM_CHANGES * len(letters)
 
 
+# -- words that can only be passwords -----------------------------------------------------------------------------
+
+_MARKS = b"!#$%^&*?@+~"
+#: Letters and digits as one byte, the marks of passwords as another, a dash and a low line as a third.
+_AS_MARKED = bytes(
+    0x31 if chr(byte).isalnum() and byte < 128 else 0x32 if byte in _MARKS else 0x33 if byte in b"-_" else 0x20
+    for byte in range(256)
+)
+_AROUND = frozenset(" \t\r\n\"'`「“”」|,;()[]<>。，；、：")
+_MARKED = re.compile(b"1(?=2{1,3}1)")
+
+
+def _strong_words(text: str, raw: bytes) -> Iterator[_Span]:
+    """Words of 8 to 40 letters of both cases, digits and marks among them: no prose and hardly any code has one."""
+    marks = raw.translate(_AS_MARKED)
+    match = _MARKED.search(marks)
+    while match is not None:
+        start, end = marks.rfind(b" ", 0, match.start()) + 1, marks.find(b" ", match.start())
+        end = end if end >= 0 else len(marks)
+        if 8 <= end - start <= 40 and _stands_alone(text, start, end) and _is_strong_word(text[start:end]):
+            if not _PUBLIC.search(text, max(0, start - 40), start) and not _is_in_url(text, start):
+                yield start, end, "password"
+        match = _MARKED.search(marks, end)
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    """Whether a word is one of prose or a value, or what follows the name of a user."""
+    after = text[end : end + 2]
+    if after and after[0] not in _AROUND and not (after[0] in ".:" and (len(after) == 1 or after[1].isspace())) and after[0].isascii():
+        return False
+    if start == 0 or text[start - 1] in _AROUND or not text[start - 1].isascii():
+        return True
+    return text[start - 1] in ":=/>" and re.search(r"(?:^|[\s,;|(\"'`])[a-zA-Z0-9_.@-]{1,40}[:=/>]$", text[max(0, start - 60) : start]) is not None
+
+
+def _is_strong_word(word: str) -> bool:
+    if not all(re.search(kind, word) for kind in ("[a-z]", "[A-Z]", "[0-9]")) or _is_placeholder(word) or re.match(METHODS, word):
+        return False
+    plain = re.sub(r"%[0-9A-F]{2}|#[0-9A-Fa-f]{3,8}$|^[a-z][\w-]{2,}@(?=\w{4})|^[^+]*(?:\+[^+]*)+$(?<=.{17})", "", word)
+    pieces = sum(len(piece) for piece in _PIECE.findall(word) if not _UNSPEAKABLE.search(piece))
+    return re.search(r"[A-Za-z0-9][!#$%^&*?@+~]{1,3}[A-Za-z0-9]", plain) is not None and pieces < 0.5 * len(word)
+
+
+# -- columns of a table ------------------------------------------------------------------------------------------
+
+_COLUMN = _Lazy(
+    lambda: f"(?i)(?:{_trie(sorted({*PASSWORD_NAMES, 'secret', 'token', 'api key', 'apikey', 'api_key', 'pass', 'pw', 'pin'}))})"
+    r"[ \t\"*`]{0,4}(?P<edge>[|,;\t]|\r?\n|$)"
+)
+_MOST_ROWS = 200
+
+
+def _columns(text: str, places: list[int]) -> Iterator[_Span]:
+    """The cells below a heading that is the name of a secret, in Markdown, CSV or between tabs."""
+    last = -1
+    for at in places:
+        match = _COLUMN.match(text, at) if at > last else None
+        if match is None:
+            continue
+        line = text.rfind("\n", 0, at) + 1
+        last = stop = text.find("\n", at) if "\n" in text[at:] else len(text)
+        heading = text[line:stop] if stop - line <= 400 else ""
+        mark = next((mark for mark in "|\t;," if mark in heading), None)
+        if mark is None:
+            continue
+        number = text.count(mark, line, at)
+        named = heading.split(mark)[number].strip(" \t\r\"*`")
+        if len(named) > 30 or not _COLUMN.search(named):
+            continue
+        for _ in range(_MOST_ROWS):
+            start, stop = stop + 1, text.find("\n", stop + 1)
+            stop = stop if stop >= 0 else len(text)
+            cells = text[start:stop].split(mark, number + 1)
+            if len(cells) <= number:
+                break
+            cell = cells[number].strip(" \t\r\"'*`")
+            first = start + sum(len(before) + 1 for before in cells[:number]) + cells[number].find(cell)
+            if cell and (_is_strong(cell) or _is_mixed(cell) or _is_token(cell)):
+                yield first, first + len(cell), "secret in a table"
+
+
 # -- long tokens that nothing names ------------------------------------------------------------------------------
 
 _LONG_TOKEN = _Lazy(r"[A-Za-z0-9+/_-]{32,512}+={0,2}")
@@ -539,19 +776,21 @@ _PUBLIC_BLOCK = _Lazy(r"-----BEGIN (?![A-Z ]{0,40}PRIVATE)[A-Z0-9 ]{1,40}-----(?
 _PUBLIC = _Lazy(PUBLIC_BEFORE)
 _HASH = _Lazy(HASH_BEFORE)
 #: CIDs, peer ids and addresses in base 58.
-_ADDRESS = _Lazy(r"(?:Qm|12D3KooW|16Uiu2HA)?[1-9A-HJ-NP-Za-km-z]{43,45}|[13][1-9A-HJ-NP-Za-km-z]{25,34}")
+_ADDRESS = _Lazy(r"(?:Qm|12D3KooW|16Uiu2HA|z[a-z2]?)?[1-9A-HJ-NP-Za-km-z]{43,48}|[13][1-9A-HJ-NP-Za-km-z]{25,34}")
 #: Public keys, hashes, and the keys of services that are meant for web pages.
 _PUBLIC_TOKEN = _Lazy(r"AAAA|sha[0-9]{1,3}-|[xyztu]pub|p[hk]c?[_-](?:live_|test_|lf-)?")
 _MIN_ENTROPY = 4.2  # bits a character; English and paths stay below, random base64 of 32 characters above
 
 
-def _tokens(text: str) -> Iterator[_Span]:
+def _tokens(text: str, runs: list[tuple[int, int]]) -> Iterator[_Span]:
+    if not runs:
+        return
     public = [m.span() for m in _PUBLIC_BLOCK.finditer(text)] if "-----BEGIN" in text else []
-    for match in _HEX_KEY.finditer(text):
+    for match in (match for start, end in runs for match in _HEX_KEY.finditer(text, start, end + 1)):
         start = match.start()
-        if not _HASH.search(text, max(0, start - 60), start) and not _is_in_url(text, start):
+        if len(set(match[0])) > 6 and not _HASH.search(text, max(0, start - 60), start) and not _is_in_url(text, start):
             yield start, match.end(), "private key (hex)"
-    for match in _LONG_TOKEN.finditer(text):
+    for match in (match for start, end in runs for match in _LONG_TOKEN.finditer(text, start, end)):
         start = match.start()
         if (
             _is_random(match[0])
