@@ -182,7 +182,7 @@ TOKEN_NAMES: Final = (
     "clé", "jeton", "chiave", "chave", "klucz", "sleutel", "nyckel", "anahtar", "키", "토큰",
 )  # fmt: skip
 
-#: Kind, hints of which one must stand in the text (in lower case for a pattern in any case), pattern. A group `value` must not be a
+#: Kind, hints of which one must stand in the line (in lower case; without any, a long run of characters of a token is enough), pattern. A group `value` must not be a
 #: placeholder; without a group `is` a match is a finding, with it only where that group took part. A pattern takes a bounded number of
 #: steps from one place, and never fails after a long run in which it could begin again: texts of strangers are scanned.
 SHAPES: Final = (
@@ -205,10 +205,10 @@ SHAPES: Final = (
     # A text that begins like one and is not one is passed over as far as it goes.
     (
         "JWT",
-        ("eyJ",),
+        (),
         r"\beyJ(?:(?P<is>[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+)|[A-Za-z0-9_-]*+)",
     ),
-    ("OpenAI key", ("sk-",), r"\bsk-(?=[A-Za-z]{0,60}+[0-9])[A-Za-z0-9]{20,}+"),
+    ("OpenAI key", (), r"\bsk-(?=[A-Za-z]{0,60}+[0-9])[A-Za-z0-9]{20,}+"),
     (
         "Slack webhook",
         ("hooks.slack.com",),
@@ -224,23 +224,23 @@ SHAPES: Final = (
         (".webhook.office.com/", "hooks.zapier.com"),
         r"(?:\.webhook\.office\.com/webhookb2|hooks\.zapier\.com/hooks/catch)/[A-Za-z0-9@/_-]{12,300}",
     ),
-    ("Telegram bot token", (":AA",), r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])"),
+    ("Telegram bot token", (), r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])"),
     (
         "Discord token",
-        (".",),
+        (),
         r"(?<![A-Za-z0-9_.-])[A-Za-z0-9_-]{24,28}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45}(?![A-Za-z0-9_.-])",
     ),
-    ("Terraform token", (".atlasv1.",), r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,100}"),
+    ("Terraform token", (), r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,100}"),
     (
         "Azure client secret",
-        ("Q~",),
+        (),
         r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~-])",
     ),
-    ("Mailchimp key", ("-us",), r"(?<![0-9a-f])[0-9a-f]{32}-us[0-9]{1,2}\b"),
-    ("Asana token", ("/1",), r"(?<![0-9/])[0-9]/[0-9]{16}(?:/[0-9]{16})?:[0-9a-f]{32}\b"),
+    ("Mailchimp key", (), r"(?<![0-9a-f])[0-9a-f]{32}-us[0-9]{1,2}\b"),
+    ("Asana token", (), r"(?<![0-9/])[0-9]/[0-9]{16}(?:/[0-9]{16})?:[0-9a-f]{32}\b"),
     (
         "password in a URL",
-        ("://",),
+        ("@",),
         r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\"'<>]{0,100}:(?P<value>[^\s/@\"'<>]{3,200})@",
     ),
     (
@@ -250,7 +250,7 @@ SHAPES: Final = (
     ),
     (
         "signed URL",
-        ("sig=", "signature=", "appid=", "token=", "key=", "secret="),
+        ("?", "&"),
         r"(?i)[?&;](?:sig|(?:x-amz-)?signature|access_token|auth_token|appid|app_?key|id_token|token|api_?key|key|client_secret|secret)="
         r"(?P<value>[A-Za-z0-9%_~+/=.-]{16,2000})",
     ),
@@ -263,7 +263,7 @@ SHAPES: Final = (
     ("HTTP credentials", ('"auth"',), r"\"auth\"\s{0,8}:\s{0,8}\"(?P<basic>[A-Za-z0-9+/]{8,400}={0,2})\""),
     (
         "password on a command line",
-        (" -u", " --user"),
+        ("curl", "wget", "http ", "https "),
         r"(?i)\b(?:curl|wget|https?|xh)\b[^\n]{0,300}?[ ](?:-u|--user)[= ]?[\"']?[^\s:\"']{1,80}:(?P<value>[^\s\"']{3,200})",
     ),
     ("password on a command line", ("sshpass",), r"\bsshpass[ ]{1,4}-p[ ]?[\"']?(?P<value>[^\s\"']{3,200})"),
@@ -274,7 +274,7 @@ SHAPES: Final = (
     ),
     (
         "password on a command line",
-        ("-pass", "-token", "-secret", "-key", "-api"),
+        ("pass", "token", "secret", "key"),
         r"(?i)(?<![A-Za-z0-9-])--(?:[a-z]{1,20}-){0,3}(?:password|passwd|passphrase|pass|secret|token|api-?key|access-key|secret-key)[= ]"
         r"[\"']?(?P<value>[^\s\"'`]{6,400})",
     ),
@@ -285,7 +285,7 @@ SHAPES: Final = (
     ),
     (
         "password in pgpass",
-        (":5432:", ":3306:", ":*:"),
+        (":5432:", ":*:"),
         r"(?m)^[A-Za-z0-9.*-]{1,100}:(?:[0-9]{2,5}|\*):[^:\s]{1,60}:[^:\s]{1,60}:(?P<value>[^\s:]{3,200})$",
     ),
     (
@@ -315,14 +315,14 @@ SHAPES: Final = (
     ),
     (
         "password of a device",
-        ("secret ", "password ", "key ", "psk ", "md5 ", "hex ", "ascii ", "key-string "),
-        r"(?i)\b(?:secret|password|key|key-string|psk|hex|ascii|md5|auth|priv)[ ][0-9][ ](?!(?:steps|times|char|bits?\b|byte|days?\b|item|minute|hour|word|digit))(?P<value>(?=[^\s]{0,60}[0-9])[^\s\"']{6,200})(?=\s|$)",
+        ("secret", "password", "key", "psk", "hex", "ascii", "auth", "priv", "digest"),
+        r"(?i)[ ](?:(?<=\bsecret )|(?<=\bpassword )|(?<=\bkey )|(?<=key-string )|(?<=\bpsk )|(?<=\bhex )|(?<=\bascii )|(?<=\bmd5 )|(?<=\bauth )|(?<=\bpriv ))[0-9][ ](?!(?:steps|times|char|bits?\b|byte|days?\b|item|minute|hour|word|digit))(?P<value>(?=[^\s]{0,60}[0-9])[^\s\"']{6,200})(?=\s|$)",
     ),
     (
         "password of a device",
-        ("radius", "tacacs", "enable ", "message-digest", "key-string", "auth ", "priv ", "com2sec", "chap password", "ssl-psk"),
+        ("radius", "tacacs", "enable ", "message-digest", "key-string", "auth ", "priv ", "chap password"),
         r"(?i)\b(?:(?:radius|tacacs)-server\b[^\n]{0,80}?[ ]key(?:[ ][0-9])?|enable[ ](?:secret|password)(?:[ ][0-9])?|message-digest-key[ ][0-9]{1,3}[ ]md5(?:[ ][0-9])?|auth[ ](?:sha|md5)(?:-?[0-9]{3})?|priv[ ](?:aes|des|3des)(?:[ -]?[0-9]{3})?"
-        r"|key-string(?:[ ][0-9])?|com2sec\w{0,2}[ ][^\s]{1,40}[ ][^\s]{1,40}|chap[ ]password(?:[ ][0-9])?)[ ][\"']?(?P<mixed>[^\s\"'`<$]{6,100})",
+        r"|key-string(?:[ ][0-9])?|chap[ ]password(?:[ ][0-9])?)[ ][\"']?(?P<mixed>[^\s\"'`<$]{6,100})",
     ),
     (
         "password of a device",
@@ -337,7 +337,7 @@ SHAPES: Final = (
     ),
     (
         "password hash",
-        ("sha}", "pbkdf2", "crypt}", "md5}", "sha512}", "sha256}"),
+        ("sha}", "pbkdf2", "smd5}", "sha512}", "sha256}"),
         r"(?:\{(?:S?SHA(?:256|384|512)?|S?MD5)\}(?P<value>[A-Za-z0-9+/]{20,200}={0,2})|\bpbkdf2_sha(?:1|256)\$[0-9]{4,8}\$[A-Za-z0-9]{8,40}\$[A-Za-z0-9+/]{20,100}={0,2})",
     ),
     (
@@ -348,7 +348,7 @@ SHAPES: Final = (
     ),
     (
         "password on a command line",
-        (" -p", " -k", " -w", " -a", " -n", "-storepass", "storepass", "-passphrase", "lftp", "/p:", "/pass:"),
+        ("sqlcmd", "bcp ", "ipmitool", "mosquitto", "zip ", "7z ", "rar ", "plink", "mongo", "rdesktop", "psexec", "sshpass", "openssl enc", "ldap", "ssh-keygen", "http ", "https ", "storepass", "keypass", "passphrase", "lftp", "security add", "xfreerdp", "cmdkey"),
         r"(?:\b(?:sqlcmd|bcp|ipmitool|mosquitto_(?:pub|sub)|zip|unzip)\b[^\n]{0,200}?[ ]-P|\b(?:7z|7za|unrar|rar)\b[^\n]{0,200}?[ ]-p|\bplink\b[^\n]{0,200}?[ ]-pw|\b(?:mongo|mongosh|mongodump|rdesktop|psexec|sshpass)\b[^\n]{0,200}?[ ]-p"
         r"|\bopenssl[ ]enc\b[^\n]{0,200}?[ ]-k|\bldap(?:search|modify|add|delete|whoami|passwd)\b[^\n]{0,200}?[ ]-w|\bssh-keygen\b[^\n]{0,200}?[ ]-[NP]|\b(?:https?|xh)\b[^\n]{0,200}?[ ](?:-a|--auth)[ ][^\s:]{1,60}:"
         r"|\bsecurity[ ]add-\w{1,10}-password\b[^\n]{0,200}?[ ]-w|\blftp[ ]-u[ ][^\s,]{1,60},|[ ]/(?:p|pass):|[ ]-(?:storepass|keypass|srcstorepass|deststorepass|passphrase|pw))[ ]?[\"']?(?![0-9]{1,5}(?:[\s:]|$))(?P<value>[^\s\"'/$<-][^\s\"']{4,200})",
@@ -384,7 +384,7 @@ SHAPES: Final = (
     ),
     (
         "password on a command line",
-        ("pass:", " -u"),
+        ("pass:", "smbclient", "rpcclient", "winexe", "impacket", "crackmapexec", "nxc "),
         r"[ ](?:-pass(?:in|out)?[ ]pass:|-U[ ]?[\"']?[A-Za-z0-9_.\\/-]{1,60}%)(?P<value>[^\s\"']{4,200})",
     ),
     (
@@ -404,7 +404,7 @@ SHAPES: Final = (
     ),
     (
         "token in a URL",
-        ("://",),
+        (),
         r"(?<![A-Za-z0-9+.-])https?://(?P<token>[A-Za-z0-9_-]{20,250})@(?![a-z0-9.-]{0,60}sentry)",
     ),
     (
@@ -413,12 +413,6 @@ SHAPES: Final = (
         r"(?i)(?:\b(?:creds?|credentials|log-?ins?|log in with|logged in as|basic[ -]auth|accounts?|zugangsdaten|zugang)\b|учёт\w{0,10}|доступ|账号|帐号)"
         r"(?:[ ](?:is|are|for|to|at|on|of|für|zu|к|для|на)\b[^\n:=|]{0,60}?)?[ ]{0,2}(?:[:=：]|->|=>|→|–|—|-)?[ ]{0,3}"
         r"[\"'`]?[A-Za-z0-9_.@+\\-]{1,60}[\"'`]?[ ]{0,2}[/|,:][ ]{0,2}[\"'`]?(?P<strong>[^\s\"'`]{8,100})",
-    ),
-    (
-        "password of a login",
-        (" as ", " is ", " ist ", " als ", " — "),
-        r"(?i)(?<![^\s\"'`(])(?P<strong>[^\s\"'`]{8,100})[\"'`]?[ ](?:as|is|ist|als|—)[ ](?:(?:the|its|my|our|your|his|her|das|mein|unser)[ ])?(?:[a-z-]{2,16}[ ])?"
-        rf"(?:{_NAMED})(?![A-Za-z])",
     ),
     (
         "password of a login",
@@ -440,7 +434,7 @@ SHAPES: Final = (
         ("wifi", "wi-fi", "wlan", "router", "ssid", "fritz"),
         r"(?i)(?:wi-?fi|wlan|router|ssid|fritz\W?box)[^\n]{0,60}?(?:key|schlüssel|pass\w{0,10}|pw|kennwort)[ :=]{1,3}(?P<is>[0-9]{8,24})(?![0-9A-Za-z])",
     ),
-    ("Stellar secret key", ("s",), r"(?<![A-Za-z0-9])S[A-Z2-7]{55}(?![A-Za-z0-9])"),
+    ("Stellar secret key", (), r"(?<![A-Za-z0-9])S[A-Z2-7]{55}(?![A-Za-z0-9])"),
     (
         "password in a QR text",
         ("wifi:",),
@@ -454,7 +448,11 @@ SHAPES: Final = (
     ),
     (
         "code of a door or a card",
-        ("code", "код", "combination", "cvv", "cvc", "código", "门禁", "コード", "密码锁", "puk", "tan ", "tan:"),
+        (
+            "alarm", "door", "gate c", "entry c", "entrance c", "garage", "safe c", "safe's", "lock c", "vault c", "elevator", "lift c", "security c", "voicemail", "sim c",
+            "sim-c", "unlock c", "pairing", "one-time c", "türcode", "tür-code", "hauscode", "torcode", "tresor", "sicherheitscode", "sicherheits-", "combination", "digicode", "cvv",
+            "cvc", "puk", "tan", "код", "código", "code de", "code du", "门禁", "密码锁", "コード", "番号",
+        ),
         r"(?i)(?:(?<![a-z])(?:alarm|door|gate|entry|entrance|garage|safe|lock|vault|elevator|lift|security|voicemail|sim|unlock|pairing|one-time|tür|haus|tor|tresor|alarmanlagen|sicherheits)"
         r"(?:[ '’-]?s)?[ -]?(?:code|combination|key ?code)|(?<![a-z])(?:cvv2?|cvc2?|puk|tan|digicode)|код[ ](?:от[ ])?(?:двери|домофона|ворот|сейфа|сигнализации|подъезда)|código[ ]de[ ](?:la[ ]|el[ ])?(?:puerta|alarma|caja)"
         r"|code[ ](?:de[ ](?:la[ ]|l['’])?|du[ ])(?:porte|portail|alarme|immeuble|coffre)|门禁码|密码锁|(?:ドア|玄関|オートロック)の?(?:コード|番号))"
@@ -469,8 +467,8 @@ SHAPES: Final = (
         r"(?P<is>(?=[A-Za-z -]{0,40}[0-9])(?![0-9]{4}-[0-9]{2}-[0-9]{2})(?:(?-i:(?=[A-Z0-9]{4,8}(?![a-z])|[a-z]{0,7}[0-9]))[A-Za-z0-9]{4,8}(?:[ -](?-i:(?=[A-Z0-9]{4,8}(?![a-z])|[a-zA-Z]{0,7}[0-9]))[A-Za-z0-9]{4,8}){1,13}|(?=[A-Za-z]{0,15}[0-9][A-Za-z0-9]{0,15}[0-9])[A-Za-z0-9]{8,64}))(?![A-Za-z0-9])",
     ),
     (
-        "recovery code",
-        ("-",),
+        "recovery key",
+        (),
         r"(?<![A-Za-z0-9-])(?:(?:[0-9]{6}-){7}[0-9]{6}|(?=[A-Z-]{0,40}[0-9])(?=[0-9-]{0,40}[A-Z])(?:(?:[A-Z0-9]{4}-){5,7}[A-Z0-9]{4}|(?:[A-Z0-9]{5}-){4,5}[A-Z0-9]{5}))(?![A-Za-z0-9-])",
     ),
     (
@@ -485,13 +483,13 @@ SHAPES: Final = (
     ),
     (
         "private key (hex)",
-        ("key", "seed", "secret", "priv", " pk", "pk="),
+        (),
         r"(?i)(?<![a-z])(?:private|secret|priv|signing|master|wallet|account)?[ _-]?(?<!public[ _-])(?<!verifying[ _-])(?<!verify[ _-])(?<!cache[ _-])(?<!pub[ _-])(?:(?:key|seed|secret)\b|(?<=private)|(?<=priv)|(?:(?<=eth )|(?<=wallet )|(?<=deployer ))pk\b|(?<![a-z_])pk(?==))[^\n0-9a-f]{0,24}"
         r"(?:0x)?[0-9a-f]{64}(?:[0-9a-f]{32}|[0-9a-f]{64})?(?![0-9a-f])",
     ),
     (
         "private key (WIF)",
-        ("5", "K", "L"),
+        (),
         r"(?<![1-9A-HJ-NP-Za-km-z0OIl_/-])(?:5[1-9A-HJ-NP-Za-km-z]{50}|[KL][1-9A-HJ-NP-Za-km-z]{51})(?![A-Za-z0-9_-])",
     ),
     ("private key (numbers)", ("[",), r"\[\s{0,4}(?:[0-9]{1,3}\s{0,4},\s{0,4}){63}[0-9]{1,3}\s{0,4}\]"),
@@ -512,6 +510,10 @@ SENTENCE: Final = (
     r"|(?:[ ](?:for|of|to|on|at|in|für|zum|zur|vom|von|beim|der|des|im|de|del|della|para|pour|du|от|для|к|на|до|в|od|do|voor|van|för|til)[ ][^\n:=.,;?!：]{1,40}?|[ ][(\[][^)\]\n]{1,30}[)\]]|[ ](?:такой|itself|selbst|actual|now)|[ ][a-zA-Z]{2,12}(?=[ ]:)|[\u3000-\u9fff ]{0,12})"
     r"[ ]?(?:[:：—–]|=+>?|-+>|→)[ ]{0,2})"
     r"(?:[\"“„«「](?P<phrase>[^\"”“»」\n]{4,80}[ ][^\"”“»」\n]{1,80})[\"”“»」]|[\"'`“„«「]?(?P<spoken>[^\s\"'`”」]{4,100}))"
+)
+#: What stands before the name of a password in a sentence that says the password first.
+SAID_BEFORE: Final = (
+    r"(?<![^\s\"'`(])(?P<strong>[^\s\"'`]{8,100})[\"'`]?[ ](?:as|is|ist|als|—)[ ](?:(?:the|its|my|our|your|his|her|das|mein|unser)[ ])?(?:[a-z-]{2,16}[ ])?$"
 )
 #: A password that stands without a verb behind what it is for.
 FOR_WHAT: Final = (

@@ -35,6 +35,7 @@ from ipfsmem.bundle.secret_kinds import (
     PREFIXES,
     PUBLIC_BEFORE,
     PUBLIC_WORDS,
+    SAID_BEFORE,
     SECRET_NAMES,
     SENTENCE,
     SENTENCE_WORDS,
@@ -84,25 +85,37 @@ def find_secrets(text: str) -> list[SecretFinding]:
     spans: list[_Span] = []  # sorted, none overlaps another
     raw = seen.encode("latin-1", "replace")  # a byte for each character
     lower = _lower(seen)
-    long_runs = _runs(raw, _LONG_RUN)
-    _add(spans, _prefixed(seen, _runs(raw, _SHORT_RUN)))
-    for number in _hinted(lower):
-        kind, window, pattern = _SHAPES[number]
+    words = raw.translate(_AS_WORDS).split()
+    if "\u0130" in seen or "\u212a" in seen:  # letters that are of ASCII in lower case
+        present = _SOUGHT.found(lower, set(lower.encode("latin-1", "replace").translate(_AS_WORDS).split()))
+    else:
+        present = _SOUGHT.found(lower, set(words))
+    runs = _runs(raw)
+    _add(spans, _prefixed(seen, runs))
+    runs = [run for run in runs if run[1] - run[0] >= _LONG_RUN]
+    lines: dict[str, set[tuple[int, int]]] = {}
+    for number, hints in _hinted(present, long=bool(runs)):
+        kind, pattern = _SHAPES[number]
         if number == _NUMBERS and seen.count(",") < 63:
             continue
-        for start, end in ((0, len(seen)),) if window is None else long_runs:
-            matches = pattern.finditer(seen, max(0, start - (window or 0)), end + 1)
-            _add(spans, [(m.start(), m.end(), kind) for m in matches if _is_finding(m)])
-    named = _places(lower, _STEMS if seen.isascii() else _ALL_STEMS)
+        found = [
+            (m.start(), m.end(), kind)
+            for start, end in _windows(kind, hints, lower, runs, lines)
+            for m in pattern.finditer(seen, start, end)
+            if _is_finding(m)
+        ]
+        if found:
+            _add(spans, found)
+    named = _places(lower, present & _STEMS)
     _add(spans, _assigned(seen, named))
     _add(spans, _spoken(seen, named))
     _add(spans, _columns(seen, named))
     _add(spans, _strong_words(seen, raw))
-    if len(raw.translate(None, _NO_DIGITS)) >= _CARD_DIGITS:
+    if _has_card_groups(raw):
         _add(spans, [(m.start(), m.end(), "card number") for m in _CARD.finditer(seen) if _is_card(m[0])])
-    if _has_twelve_list_words(raw):
+    if _has_twelve_list_words(words):
         _add(spans, _phrases(seen))
-    _add(spans, _tokens(seen, long_runs))
+    _add(spans, _tokens(seen, runs))
     if places is not None:
         spans = [(places[start], places[end - 1] + 1, kind) for start, end, kind in spans]
     findings = []
@@ -140,18 +153,12 @@ _GAP = re.compile(r"[^A-Za-z]{1,8}")
 _LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 #: Letters in lower case, everything else a space.
 _AS_WORDS = bytes(byte | 0x20 if byte in _LETTERS else 0x20 for byte in range(256))
-#: A word of every stretch that is too short for twelve words of the list (three letters and a space each) before it.
-_SAMPLED_WORD = re.compile(rb"(?s:.{43})[a-z]*+[^a-z]*+([a-z]*+)")
 _TWELVE = b"\1" * 12
 
 
-def _has_twelve_list_words(raw: bytes) -> bool:
+def _has_twelve_list_words(words: list[bytes]) -> bool:
     """Whether twelve words in a row are of the list, whatever stands between them: a quick test that prose fails."""
-    known = _known_words()
-    text = raw.translate(_AS_WORDS)
-    if known.isdisjoint(_SAMPLED_WORD.findall(text)):
-        return False
-    return _TWELVE in bytes(map(known.__contains__, text.split()))
+    return _TWELVE in bytes(map(_known_words().__contains__, words))
 
 
 @cache
@@ -284,26 +291,45 @@ def _prefixed_in(text: str, at: int, end: int) -> Iterator[_Span]:
 
 # -- shapes ----------------------------------------------------------------------------------------------------
 
-#: Shapes that hold a run of so many characters of a token, and how far before it they begin; most texts have none.
-_LONG = {"Discord token": 0, "private key (hex)": 80, "private key (WIF)": 0, "Terraform token": 0, "Stellar secret key": 0}
-_SHAPES = tuple((kind, _LONG.get(kind), _Lazy(pattern)) for kind, _, pattern in SHAPES)
+#: Shapes that hold a run of characters of a token: how many they are, and how far before it the shape begins. Most texts have none.
+_LONG = {
+    "Discord token": (57, 0),
+    "private key (hex)": (64, 80),
+    "private key (WIF)": (51, 0),
+    "Terraform token": (60, 0),
+    "Stellar secret key": (56, 0),
+    "recovery key": (29, 0),
+    "JWT": (24, 0),
+    "OpenAI key": (24, 0),
+    "Telegram bot token": (43, 0),
+    "Mailchimp key": (36, 0),
+    "Asana token": (50, 0),
+    "Azure client secret": (37, 0),
+    "token in a URL": (24, 0),
+}
+#: Shapes that reach over the ends of lines; the others are looked for in the lines of their hints.
+_MANY_LINES = frozenset(
+    {"private key (PEM)", "private key (PuTTY)", "private key (numbers)", "private key (JWK)"}
+)
+#: Shapes that begin in a line and reach so many characters over its end.
+_REACHING = {"recovery code": 160, "password in netrc": 300}
+_SHAPES = tuple((kind, _Lazy(pattern)) for kind, _, pattern in SHAPES)
 _NUMBERS = next(n for n, (kind, _, _) in enumerate(SHAPES) if kind == "private key (numbers)")
 _HINTS: dict[str, tuple[int, ...]] = {
     hint: tuple(n for n, (_, hints, _) in enumerate(SHAPES) if hint in map(str.lower, hints))
     for hint in sorted({hint.lower() for _, hints, _ in SHAPES for hint in hints})
 }
-_ASCII_HINTS = tuple(hint for hint in _HINTS if hint.isascii())
-_OTHER_HINTS = tuple(hint for hint in _HINTS if not hint.isascii())
+_WITHOUT_HINT = tuple(number for number, (_, hints, _) in enumerate(SHAPES) if not hints)
 _TOKEN_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_=-.%$:~"
 #: A character of a token as one byte, everything else as another.
 _AS_TOKENS = bytes(0x31 if byte in _TOKEN_BYTES else 0x20 for byte in range(256))
-_SHORT_RUN = b"1" * 15
-_LONG_RUN = b"1" * 24
+_SHORT_RUN, _LONG_RUN = 15, 24
 
 
-def _runs(raw: bytes, least: bytes) -> list[tuple[int, int]]:
-    """Where the characters of a token follow each other, at least so many."""
+def _runs(raw: bytes) -> list[tuple[int, int]]:
+    """Where the characters of a token follow each other, at least as many as the shortest token has."""
     marks = raw.translate(_AS_TOKENS)
+    least = b"1" * _SHORT_RUN
     found = []
     start = marks.find(least)
     while start >= 0:
@@ -314,16 +340,122 @@ def _runs(raw: bytes, least: bytes) -> list[tuple[int, int]]:
     return found
 
 
-def _hinted(lower: str) -> list[int]:
-    """The shapes of which a hint stands in a text."""
-    hints = [hint for hint in _ASCII_HINTS if hint in lower]
-    if not lower.isascii():
-        hints += [hint for hint in _OTHER_HINTS if hint in lower]
-    return sorted({number for hint in hints for number in _HINTS[hint]})
+def _windows(
+    kind: str,
+    hints: list[str],
+    lower: str,
+    runs: list[tuple[int, int]],
+    lines: dict[str, set[tuple[int, int]]],
+) -> list[tuple[int, int]]:
+    """Where in a text a shape can be: at a long run, in a line with one of its hints (`lines` keeps them), or anywhere."""
+    if kind in _LONG:
+        least, before = _LONG[kind]
+        return [(max(0, start - before), end + 1) for start, end in runs if end - start >= least]
+    if kind in _MANY_LINES:
+        return [(0, len(lower))]
+    for hint in hints:
+        if hint not in lines:
+            lines[hint] = _lines_with(lower, hint)
+    found = sorted(lines[hints[0]] if len(hints) == 1 else set().union(*(lines[hint] for hint in hints)))
+    reach = _REACHING.get(kind, 0)
+    return [(start, end + reach) for start, end in found] if reach else found
 
 
-_NO_DIGITS = bytes(byte for byte in range(256) if byte not in b"0123456789")
-_CARD_DIGITS = 15
+def _lines_with(lower: str, hint: str) -> set[tuple[int, int]]:
+    found = set()
+    at = lower.find(hint)
+    while at >= 0:
+        end = lower.find("\n", at + len(hint) - 1)
+        end = end if end >= 0 else len(lower)
+        found.add((lower.rfind("\n", 0, at + 1) + 1, end))
+        at = lower.find(hint, max(end, at + 1))
+    return found
+
+
+def _hinted(present: set[str], *, long: bool) -> list[tuple[int, list[str]]]:
+    """The shapes of which a hint stands in a text, with those hints, in their order."""
+    found: dict[int, list[str]] = {number: [] for number in _WITHOUT_HINT} if long else {}
+    for hint in _HINTS.keys() & present:
+        for number in _HINTS[hint]:
+            found.setdefault(number, []).append(hint)
+    return sorted(found.items())
+
+
+# -- what stands in a text at all -------------------------------------------------------------------------------
+
+_ASCII_WORD = re.compile("[a-z]{3,}")
+_NOT_ASCII = re.compile("[^\x00-\x7f]")
+
+
+class _Sought:
+    """Hints and stems, found by the words of a text: most words hold none of them, and the words of most texts are the same.
+
+    A hint of three letters stands as a word of its own, a longer one or a stem also inside of one.
+    """
+
+    _MOST_WORDS, _LONGEST_WORD = 20_000, 24
+
+    def __init__(self, hints: Iterable[str], stems: Iterable[str]) -> None:
+        self._by_root: dict[bytes, list[str]] = {}
+        self._by_word: dict[bytes, list[str]] = {}
+        self._by_char: dict[str, list[str]] = {}
+        parts = set(stems)
+        for text in parts.union(hints):
+            root = max(re.findall("[a-z]+", text), key=len, default="").encode()
+            other = _NOT_ASCII.search(text)
+            if other is not None or not root:
+                self._by_char.setdefault(other[0] if other else min(text.strip(":"), default=""), []).append(text)
+            elif len(root) > 3 or text in parts:
+                self._by_root.setdefault(root, []).append(text)
+            else:
+                self._by_word.setdefault(root, []).append(text)
+        self._ascii_chars = tuple(filter(str.isascii, self._by_char))
+        self._root = _Lazy(lambda: _trie(sorted(map(bytes.decode, self._by_root))).encode())
+        self._dull: set[bytes] = set()
+        self._telling: dict[bytes, tuple[frozenset[str], frozenset[str]]] = {}
+
+    def found(self, lower: str, words: set[bytes]) -> set[str]:
+        """Those that stand in a text in lower case whose words of letters are `words`."""
+        found: set[str] = set()
+        sought: set[str] = set()
+        for word in words - self._dull:
+            sure, rest = self._telling.get(word) or self._in(word)
+            found |= sure
+            sought |= rest
+        for word in self._by_word.keys() & words:
+            sought.update(self._by_word[word])
+        for char in self._ascii_chars if lower.isascii() else self._by_char:
+            if char in lower:
+                sought.update(self._by_char[char])
+        return found.union([text for text in sought if text in lower])
+
+    def _in(self, word: bytes) -> tuple[frozenset[str], frozenset[str]]:
+        """Those that stand in a word of letters, and those whose longest word does; kept in mind."""
+        found: set[str] = set()
+        if self._root.search(word):
+            found.update(text for root, texts in self._by_root.items() if root in word for text in texts)
+        sure = frozenset(text for text in found if text.encode() in word)
+        parts = sure, frozenset(found - sure)
+        if len(self._dull) + len(self._telling) >= self._MOST_WORDS:
+            self._dull, self._telling = set(), {}
+        if len(word) <= self._LONGEST_WORD:
+            if found:
+                self._telling[word] = parts
+            else:
+                self._dull.add(word)
+        return parts
+
+
+#: Digits as one byte, what stands between their groups as another, everything else a third.
+_AS_GROUPS = bytes(0x31 if byte in b"0123456789" else 0x32 if byte in b" -" else 0x20 for byte in range(256))
+
+
+def _has_card_groups(raw: bytes) -> bool:
+    """Whether digits stand in groups as on a card: a quick test that most texts fail."""
+    marks = raw.translate(_AS_GROUPS)
+    return b"1111211112111121111" in marks or b"11112111111211111" in marks
+
+
 _CARD = _Lazy(
     r"(?<![0-9-])(?:(?:4[0-9]{3}|5[1-5][0-9]{2}|2[2-7][0-9]{2}|6011|65[0-9]{2})(?:[ -][0-9]{4}){3}|3[47][0-9]{2}[ -][0-9]{6}[ -][0-9]{5})(?![0-9-])"
 )
@@ -364,12 +496,18 @@ def _is_basic(text: str) -> bool:
 _SPOKEN_WHAT = _Lazy(lambda: f"(?i)(?<![A-Za-z]){_trie(sorted({*PASSWORD_NAMES, *SPOKEN_NAMES}))}")
 _SPOKEN = _Lazy(SENTENCE)
 _FOR_WHAT = _Lazy(FOR_WHAT)
+_SAID_BEFORE = _Lazy(SAID_BEFORE)
+_SAYS = re.compile(" (?:as|is|ist|als|—) ")
 _SPOKEN_TOKENS = ("key", "token", "secret", *TOKEN_NAMES)
 def _spoken(text: str, places: list[int]) -> Iterator[_Span]:
     for at in places:
         what = _SPOKEN_WHAT.match(text, at)
         if what is None or (what[0].lower() == "key" and _is_other_key(text, at)):
             continue
+        if what[0].lower() in PASSWORD_NAMES and _SAYS.search(text, max(0, at - 40), at):
+            before = _SAID_BEFORE.search(text, max(0, at - 150), at)
+            if before is not None and _is_strong(before["strong"]):
+                yield before.start(), what.end(), "password in a sentence"
         match = _SPOKEN.match(text, what.end())
         if match is None:
             match = _FOR_WHAT.match(text, what.end())
@@ -392,8 +530,8 @@ def _lower(text: str) -> str:
     )
 
 
-def _places(lower: str, stems: tuple[str, ...]) -> list[int]:
-    """The offsets of any of some texts, in order."""
+def _places(lower: str, stems: set[str]) -> list[int]:
+    """Where one of some texts stands, in order."""
     found = []
     for stem in stems:
         at = lower.find(stem)
@@ -474,7 +612,7 @@ def _is_mixed(word: str) -> bool:
 
 
 def _is_strong(word: str) -> bool:
-    """Whether a word looks like a password in any context: upper and lower case with digits or punctuation."""
+    """Whether a word looks like a password wherever it stands: capitals, small letters, and digits or marks among them."""
     word = word.rstrip(".,;:)\"'`|*")
     if (
         not 8 <= len(word) <= 100
@@ -497,7 +635,7 @@ def _is_camel(word: str) -> bool:
 
 
 def _is_token(word: str) -> bool:
-    """Whether a word looks like a service token in any context."""
+    """Whether a word looks like a token of a service wherever it stands."""
     word = word.rstrip(".,;:)\"'`|*")
     if _is_placeholder(word) or word[:2] == "0x":
         return False
@@ -522,10 +660,10 @@ _ENDINGS = sorted(
     (*SECRET_NAMES, "key", "keys", "pass", "pw", "pat", "auth"), key=lambda word: (-len(word), word)
 )
 #: How the names begin: a search for these is quicker than one for the patterns.
-_ALL_STEMS = tuple(
-    sorted({name[:4] for name in (*_ENDINGS, *SPOKEN_NAMES, *PASSWORD_NAMES) if name not in ("keys", "pin code", "pwd")})
-)
-_STEMS = tuple(stem for stem in _ALL_STEMS if stem.isascii())
+_STEMS = frozenset(name[:4].rstrip(" -'") for name in (*_ENDINGS, *SPOKEN_NAMES, *PASSWORD_NAMES) if name not in ("keys", "pin code", "pwd"))
+_SOUGHT = _Sought(_HINTS, _STEMS)
+
+
 _ASSIGNED = _Lazy(
     rf"(?i)(?P<end>{_trie(_ENDINGS)})(?P<tail>(?:[_.-]?(?:{'|'.join(sorted(NAME_TAILS, key=len, reverse=True))})\b){{0,2}})"
     r"(?P<close>[\"'`\])*]{0,4})[ \t]{0,8}(?P<sign>[:：][*_]{0,3}[ \t]{0,4}\r?\n[ \t>*-]{0,12}(?=[^\s]{0,60}[0-9!#$%^&*+?=])|=>|:=|->|→|[:=>|：–—]|\((?=[\"'])"
@@ -638,7 +776,7 @@ def _is_jumbled(value: str) -> bool:
 
 
 def _is_placeholder(value: str) -> bool:
-    """Whether a value is a placeholder: a reference, an expression, an example word, a mask."""
+    """Whether a value only stands for a secret: a reference, an expression, a word of an example, a mask."""
     if re.match(
         r"[<{\[(@|>]|\$[({A-Za-z_]|%(?:[({]|[A-Za-z_]\w*%|[sdv]$)|!(?:vault|ref|env|secret)|(?:env|vault|op|aws-sm|ref\+\w+|file|secretref|keyring|keychain|bw)[:/]"
         r"|ENC\[|arn:|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|[A-Za-z_]\w*\[|[A-Za-z_][\w.]*\(|[A-Za-z_]+(?:\.[A-Za-z_]+)+(?:_?[0-9]{1,3})?(?:$|[\[(])|os\.|process\.|(?:/|\./|~/)[\w.-]+/",
@@ -651,7 +789,7 @@ def _is_placeholder(value: str) -> bool:
 
 
 def _has_placeholder_word(value: str) -> bool:
-    """Whether example words make up at least half of it."""
+    """Whether it is made of words of examples, at least half of it."""
     words = [word.lower() for word in _CASED_WORD.findall(value) if not word.isdecimal()]
     known = sum(len(word) for word in words if word in PLACEHOLDER_WORDS)
     whole = sum(map(len, words))
@@ -696,20 +834,19 @@ _AS_MARKED = bytes(
     for byte in range(256)
 )
 _AROUND = frozenset(" \t\r\n\"'`「“”」|,;()[]<>。，；、：")
-_MARKED = re.compile(b"1(?=2{1,3}1)")
 
 
 def _strong_words(text: str, raw: bytes) -> Iterator[_Span]:
     """Words of 8 to 40 letters of both cases, digits and marks among them: no prose and hardly any code has one."""
     marks = raw.translate(_AS_MARKED)
-    match = _MARKED.search(marks)
-    while match is not None:
-        start, end = marks.rfind(b" ", 0, match.start()) + 1, marks.find(b" ", match.start())
+    at = marks.find(b"121")
+    while at >= 0:
+        start, end = marks.rfind(b" ", 0, at) + 1, marks.find(b" ", at)
         end = end if end >= 0 else len(marks)
         if 8 <= end - start <= 40 and _stands_alone(text, start, end) and _is_strong_word(text[start:end]):
             if not _PUBLIC.search(text, max(0, start - 40), start) and not _is_in_url(text, start):
                 yield start, end, "password"
-        match = _MARKED.search(marks, end)
+        at = marks.find(b"121", end)
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
@@ -727,7 +864,7 @@ def _is_strong_word(word: str) -> bool:
         return False
     plain = re.sub(r"%[0-9A-F]{2}|#[0-9A-Fa-f]{3,8}$|^[a-z][\w-]{2,}@(?=\w{4})|^[^+]*(?:\+[^+]*)+$(?<=.{17})", "", word)
     pieces = sum(len(piece) for piece in _PIECE.findall(word) if not _UNSPEAKABLE.search(piece))
-    return re.search(r"[A-Za-z0-9][!#$%^&*?@+~]{1,3}[A-Za-z0-9]", plain) is not None and pieces < 0.5 * len(word)
+    return re.search(r"[A-Za-z0-9][!#$%^&*?@+~][A-Za-z0-9]", plain) is not None and pieces < 0.5 * len(word)
 
 
 # -- columns of a table ------------------------------------------------------------------------------------------
@@ -747,24 +884,24 @@ def _columns(text: str, places: list[int]) -> Iterator[_Span]:
         if match is None:
             continue
         line = text.rfind("\n", 0, at) + 1
-        last = stop = text.find("\n", at) if "\n" in text[at:] else len(text)
+        last = stop = len(text) if (stop := text.find("\n", at)) < 0 else stop
         heading = text[line:stop] if stop - line <= 400 else ""
         mark = next((mark for mark in "|\t;," if mark in heading), None)
-        if mark is None:
+        if mark is None or (mark in ",;" and mark + " " in heading):
             continue
         number = text.count(mark, line, at)
-        named = heading.split(mark)[number].strip(" \t\r\"*`")
-        if len(named) > 30 or not _COLUMN.search(named):
+        headings = [cell.strip(" \t\r\"*`") for cell in heading.split(mark)]
+        if max(map(len, headings)) > 30 or not _COLUMN.search(headings[number]):
             continue
         for _ in range(_MOST_ROWS):
             start, stop = stop + 1, text.find("\n", stop + 1)
             stop = stop if stop >= 0 else len(text)
-            cells = text[start:stop].split(mark, number + 1)
-            if len(cells) <= number:
+            cells = text[start:stop].split(mark)
+            if len(cells) != len(headings) or start > len(text):
                 break
             cell = cells[number].strip(" \t\r\"'*`")
             first = start + sum(len(before) + 1 for before in cells[:number]) + cells[number].find(cell)
-            if cell and (_is_strong(cell) or _is_mixed(cell) or _is_token(cell)):
+            if len(cell) >= 7 and " " not in cell and any(map(str.isdigit, cell)) and (_is_strong(cell) or _is_mixed(cell) or _is_token(cell)):
                 yield first, first + len(cell), "secret in a table"
 
 
