@@ -134,7 +134,12 @@ PREFIXES: Final = (
     ("age secret key", ("AGE-SECRET-KEY-1",), CAPITALS, 50),
     ("Nostr secret key", ("nsec1",), BECH32, 50),
     ("Sui private key", ("suiprivkey1",), BECH32, 50),
-    ("Cardano secret key", ("addr_xsk1", "acct_xsk1", "root_xsk1", "ed25519e_sk1", "ed25519_sk1"), BECH32, 50),
+    (
+        "Cardano secret key",
+        ("addr_xsk1", "acct_xsk1", "root_xsk1", "ed25519e_sk1", "ed25519_sk1"),
+        BECH32,
+        50,
+    ),
     ("extended private key", ("xprv", "yprv", "zprv", "tprv"), BASE58, 100),
     ("SonarQube token", ("sqp_", "squ_", "sqa_"), HEX, 40),
     ("Sourcegraph token", ("sgp_",), "0-9a-f_", 40),
@@ -263,7 +268,7 @@ SHAPES: Final = (
     ("HTTP credentials", ('"auth"',), r"\"auth\"\s{0,8}:\s{0,8}\"(?P<basic>[A-Za-z0-9+/]{8,400}={0,2})\""),
     (
         "password on a command line",
-        ("curl", "wget", "http ", "https "),
+        ("curl", "wget", "http -", "https -"),
         r"(?i)\b(?:curl|wget|https?|xh)\b[^\n]{0,300}?[ ](?:-u|--user)[= ]?[\"']?[^\s:\"']{1,80}:(?P<value>[^\s\"']{3,200})",
     ),
     ("password on a command line", ("sshpass",), r"\bsshpass[ ]{1,4}-p[ ]?[\"']?(?P<value>[^\s\"']{3,200})"),
@@ -274,7 +279,7 @@ SHAPES: Final = (
     ),
     (
         "password on a command line",
-        ("pass", "token", "secret", "key"),
+        ("--",),
         r"(?i)(?<![A-Za-z0-9-])--(?:[a-z]{1,20}-){0,3}(?:password|passwd|passphrase|pass|secret|token|api-?key|access-key|secret-key)[= ]"
         r"[\"']?(?P<value>[^\s\"'`]{6,400})",
     ),
@@ -315,11 +320,6 @@ SHAPES: Final = (
     ),
     (
         "password of a device",
-        ("secret", "password", "key", "psk", "hex", "ascii", "auth", "priv", "digest"),
-        r"(?i)[ ](?:(?<=\bsecret )|(?<=\bpassword )|(?<=\bkey )|(?<=key-string )|(?<=\bpsk )|(?<=\bhex )|(?<=\bascii )|(?<=\bmd5 )|(?<=\bauth )|(?<=\bpriv ))[0-9][ ](?!(?:steps|times|char|bits?\b|byte|days?\b|item|minute|hour|word|digit))(?P<value>(?=[^\s]{0,60}[0-9])[^\s\"']{6,200})(?=\s|$)",
-    ),
-    (
-        "password of a device",
         ("radius", "tacacs", "enable ", "message-digest", "key-string", "auth ", "priv ", "chap password"),
         r"(?i)\b(?:(?:radius|tacacs)-server\b[^\n]{0,80}?[ ]key(?:[ ][0-9])?|enable[ ](?:secret|password)(?:[ ][0-9])?|message-digest-key[ ][0-9]{1,3}[ ]md5(?:[ ][0-9])?|auth[ ](?:sha|md5)(?:-?[0-9]{3})?|priv[ ](?:aes|des|3des)(?:[ -]?[0-9]{3})?"
         r"|key-string(?:[ ][0-9])?|chap[ ]password(?:[ ][0-9])?)[ ][\"']?(?P<mixed>[^\s\"'`<$]{6,100})",
@@ -342,13 +342,46 @@ SHAPES: Final = (
     ),
     (
         "password on a command line",
-        ("htpasswd", "chpasswd", "sudo -s", "secret create", "net use", "net user", "useradd", "--password-stdin"),
+        (
+            "htpasswd",
+            "chpasswd",
+            "sudo -s",
+            "secret create",
+            "net use",
+            "net user",
+            "useradd",
+            "--password-stdin",
+        ),
         r"(?:\bhtpasswd[ ](?:-[A-Za-z]{1,4}[ ]){0,3}-[A-Za-z]{0,4}b[A-Za-z]{0,4}[ ][^\s]{1,200}[ ][^\s]{1,60}[ ]|\bchpasswd[^\n]{0,20}<<<[ ]?[\"'][^\s:]{1,60}:|\b(?:echo|printf)[ ](?:-n[ ])?[\"']?(?:[^\s:\"']{1,60}:(?=[^\n|]{3,100}\|[ ]?(?:sudo[ ])?chpasswd))?"
         r"(?=[^\n|]{3,200}\|[^\n]{0,100}?(?:sudo[ ]-S|--password-stdin|chpasswd|secret[ ]create))|\bnet[ ]user[ ][^\s]{1,40}[ ])[\"']?(?P<value>[^\s\"'/$<-][^\s\"'|]{4,200})",
     ),
     (
         "password on a command line",
-        ("sqlcmd", "bcp ", "ipmitool", "mosquitto", "zip ", "7z ", "rar ", "plink", "mongo", "rdesktop", "psexec", "sshpass", "openssl enc", "ldap", "ssh-keygen", "http ", "https ", "storepass", "keypass", "passphrase", "lftp", "security add", "xfreerdp", "cmdkey"),
+        (
+            "sqlcmd",
+            "bcp ",
+            "ipmitool",
+            "mosquitto",
+            "zip ",
+            "7z ",
+            "rar ",
+            "plink",
+            "mongo",
+            "rdesktop",
+            "psexec",
+            "openssl enc",
+            "ldap",
+            "ssh-keygen",
+            "http -",
+            "https -",
+            "storepass",
+            "keypass",
+            "lftp",
+            "-pw ",
+            "security add",
+            "xfreerdp",
+            "cmdkey",
+        ),
         r"(?:\b(?:sqlcmd|bcp|ipmitool|mosquitto_(?:pub|sub)|zip|unzip)\b[^\n]{0,200}?[ ]-P|\b(?:7z|7za|unrar|rar)\b[^\n]{0,200}?[ ]-p|\bplink\b[^\n]{0,200}?[ ]-pw|\b(?:mongo|mongosh|mongodump|rdesktop|psexec|sshpass)\b[^\n]{0,200}?[ ]-p"
         r"|\bopenssl[ ]enc\b[^\n]{0,200}?[ ]-k|\bldap(?:search|modify|add|delete|whoami|passwd)\b[^\n]{0,200}?[ ]-w|\bssh-keygen\b[^\n]{0,200}?[ ]-[NP]|\b(?:https?|xh)\b[^\n]{0,200}?[ ](?:-a|--auth)[ ][^\s:]{1,60}:"
         r"|\bsecurity[ ]add-\w{1,10}-password\b[^\n]{0,200}?[ ]-w|\blftp[ ]-u[ ][^\s,]{1,60},|[ ]/(?:p|pass):|[ ]-(?:storepass|keypass|srcstorepass|deststorepass|passphrase|pw))[ ]?[\"']?(?![0-9]{1,5}(?:[\s:]|$))(?P<value>[^\s\"'/$<-][^\s\"']{4,200})",
@@ -366,11 +399,24 @@ SHAPES: Final = (
     ),
     (
         "passphrase",
-        ("passphrase", "pass phrase", "diceware", "master key", "master password", "парольная фраза", "parolă", "passwortsatz"),
+        (
+            "passphrase",
+            "pass phrase",
+            "diceware",
+            "master key",
+            "master password",
+            "парольная фраза",
+            "parolă",
+            "passwortsatz",
+        ),
         r"(?i)(?<![a-z])(?:pass ?phrase|diceware|master (?:key|password)|парольная фраза|passwortsatz)(?:[ ](?:for|of|to|für)[ ][^\n:=]{1,40}?)?(?:[ ]is|[ ]?[:：=])[ ]{1,3}"
         r"(?P<words>[a-z0-9]{2,20}(?:[ ][a-z0-9]{2,20}){3,11})(?=[.]?[ \t]*(?:\n|$))",
     ),
-    ("code of a share", ("提取码", "访问码", "解压码"), r"(?:提取码|访问码|解压码)[是：: ]{1,3}(?P<is>[A-Za-z0-9]{4,12})(?![A-Za-z0-9])"),
+    (
+        "code of a share",
+        ("提取码", "访问码", "解压码"),
+        r"(?:提取码|访问码|解压码)[是：: ]{1,3}(?P<is>[A-Za-z0-9]{4,12})(?![A-Za-z0-9])",
+    ),
     (
         "recovery phrase",
         ("助记词", "助記詞", "恢复短语"),
@@ -409,7 +455,19 @@ SHAPES: Final = (
     ),
     (
         "password of a login",
-        ("cred", "login", "log in", "basic auth", "account", "zugang", "logg", "учёт", "доступ", "账号", "帐号"),
+        (
+            "cred",
+            "login",
+            "log in",
+            "basic auth",
+            "account",
+            "zugang",
+            "logg",
+            "учёт",
+            "доступ",
+            "账号",
+            "帐号",
+        ),
         r"(?i)(?:\b(?:creds?|credentials|log-?ins?|log in with|logged in as|basic[ -]auth|accounts?|zugangsdaten|zugang)\b|учёт\w{0,10}|доступ|账号|帐号)"
         r"(?:[ ](?:is|are|for|to|at|on|of|für|zu|к|для|на)\b[^\n:=|]{0,60}?)?[ ]{0,2}(?:[:=：]|->|=>|→|–|—|-)?[ ]{0,3}"
         r"[\"'`]?[A-Za-z0-9_.@+\\-]{1,60}[\"'`]?[ ]{0,2}[/|,:][ ]{0,2}[\"'`]?(?P<strong>[^\s\"'`]{8,100})",
@@ -449,9 +507,46 @@ SHAPES: Final = (
     (
         "code of a door or a card",
         (
-            "alarm", "door", "gate c", "entry c", "entrance c", "garage", "safe c", "safe's", "lock c", "vault c", "elevator", "lift c", "security c", "voicemail", "sim c",
-            "sim-c", "unlock c", "pairing", "one-time c", "türcode", "tür-code", "hauscode", "torcode", "tresor", "sicherheitscode", "sicherheits-", "combination", "digicode", "cvv",
-            "cvc", "puk", "tan", "код", "código", "code de", "code du", "门禁", "密码锁", "コード", "番号",
+            "alarm",
+            "door",
+            "gate c",
+            "entry c",
+            "entrance c",
+            "garage",
+            "safe c",
+            "safe's",
+            "lock c",
+            "vault c",
+            "elevator",
+            "lift c",
+            "security c",
+            "voicemail",
+            "sim c",
+            "sim-c",
+            "unlock c",
+            "pairing",
+            "one-time c",
+            "türcode",
+            "tür-code",
+            "hauscode",
+            "torcode",
+            "tresor",
+            "sicherheitscode",
+            "sicherheits-",
+            "combination",
+            "digicode",
+            "cvv",
+            "cvc",
+            "puk",
+            "tan",
+            "код",
+            "código",
+            "code de",
+            "code du",
+            "门禁",
+            "密码锁",
+            "コード",
+            "番号",
         ),
         r"(?i)(?:(?<![a-z])(?:alarm|door|gate|entry|entrance|garage|safe|lock|vault|elevator|lift|security|voicemail|sim|unlock|pairing|one-time|tür|haus|tor|tresor|alarmanlagen|sicherheits)"
         r"(?:[ '’-]?s)?[ -]?(?:code|combination|key ?code)|(?<![a-z])(?:cvv2?|cvc2?|puk|tan|digicode)|код[ ](?:от[ ])?(?:двери|домофона|ворот|сейфа|сигнализации|подъезда)|código[ ]de[ ](?:la[ ]|el[ ])?(?:puerta|alarma|caja)"
@@ -460,7 +555,47 @@ SHAPES: Final = (
     ),
     (
         "recovery code",
-        ("recovery", "backup", "rescue", "wiederherstellung", "notfall", "резервн", "восстановления", "备份", "恢复", "备用", "バックアップ", "リカバリ", "復旧", "recuperación", "respaldo", "récupération", "secours", "scratch", "emergency", "one-time", "einmal", "2fa", "mfa"),
+        (
+            "recovery c",
+            "recovery-c",
+            "recovery k",
+            "recovery-k",
+            "recovery t",
+            "recovery p",
+            "backup c",
+            "backup-c",
+            "backup k",
+            "backup t",
+            "rescue c",
+            "rescue k",
+            "wiederherstellungsc",
+            "wiederherstellungss",
+            "notfallc",
+            "backup co",
+            "backupc",
+            "back-up",
+            "резервн",
+            "восстановления",
+            "备份",
+            "恢复",
+            "备用",
+            "バックアップ",
+            "リカバリ",
+            "復旧",
+            "recuperación",
+            "respaldo",
+            "récupération",
+            "secours",
+            "scratch c",
+            "emergency k",
+            "emergency c",
+            "one-time p",
+            "one-time c",
+            "einmalc",
+            "2fa",
+            "mfa",
+            "two-factor",
+        ),
         r"(?i)(?:\b(?:recovery|back-?up|rescue|emergency|scratch|one-time)[ -]?(?:code|key|kit|token|pin|password)s?(?![a-z])|\b(?:2fa|mfa|two-factor)[ -](?:backup|recovery|code)s?(?![a-z])|(?:wiederherstellungs|notfall|backup-?|einmal)[ -]?(?:code|schlüssel)s?"
         r"|(?:резервн\w{1,4}[ ]код\w{0,3}|код\w{0,3}[ ]восстановления)|(?:备份|恢复|备用)(?:码|代码|密钥)|(?:バックアップ|リカバリー?|復旧)の?(?:コード|キー)|códigos?[ ]de[ ](?:recuperación|respaldo)|(?:codes?|clés?)[ ]de[ ](?:récupération|secours))"
         r"(?:(?:[ ](?:for|of|to|für|für|para|pour|de|для|от)[ ][^\n0-9.;?!:=]{1,40}?|[ ]?\([^)\n]{1,40}\))?(?:[ ](?:is|are|ist|sind|es|son|est|sont)[ :]|[ ]?[:：=是は—–-]|[ ]?\n)|[ ])\s{0,4}(?:[-*•][ ]|[0-9]{1,2}[.)][ ])?[\"'`]?"
@@ -473,7 +608,17 @@ SHAPES: Final = (
     ),
     (
         "TOTP secret",
-        ("totp", "2fa", "mfa", "otp", "authenticator", "app password", "app-pass", "two-factor", "app-specific"),
+        (
+            "totp",
+            "2fa",
+            "mfa",
+            "otp",
+            "authenticator",
+            "app password",
+            "app-pass",
+            "two-factor",
+            "app-specific",
+        ),
         r"(?i)(?<![a-z])(?:totp|2fa|mfa|otp|authenticator|two-factor|app(?:-specific)?[ -]?passwords?)(?![a-z])[^\n:=]{0,40}?(?:[ ]is|[:=])?[ ]{1,3}[\"'`]?(?P<is>[a-z2-7]{4}(?:[ -][a-z2-7]{4}){3,7})(?=[\"'`.,;)]|\s*$|\n)",
     ),
     (
@@ -505,16 +650,14 @@ SPOKEN_NAMES: Final = (
 #: What follows the name in a sentence that says a password or a token: a few words, a verb or a sign, and the word that is `spoken`,
 #: or in quotes a `phrase`.
 SENTENCE: Final = (
-    r"(?i)(?![A-Za-z])(?:[^\n:=.,;?!：]{0,40}?"
-    r"(?:[ ](?:is|was|lautet|ist|war|wurde|es|fue|est|é|è|era|to|zu|jest|je|är|er|on|bol|oli|это|был|auf|на|naar|a|à|por)(?: now| jetzt| ahora)?[ :]{1,3}|['’]s(?: now)?[ :]{1,3}|[ ]?(?:是|为|為|は|은|는|을|를|を|が)[ :：「]{0,2}|「)"
+    r"(?i)(?![A-Za-z])(?:[^\n:=.,;?!：\]]{0,40}?"
+    r"(?:[ ](?:is|was|lautet|ist|war|wurde|es|fue|est|é|è|era|to|zu|jest|je|är|er|on|bol|oli|это|был|auf|на|naar)(?: now| jetzt| ahora)?[ :]{1,3}|['’]s(?: now)?[ :]{1,3}|[ ]?(?:是|为|為|は|은|는|을|를|を|が)[ :：「]{0,2}|「)"
     r"|(?:[ ](?:for|of|to|on|at|in|für|zum|zur|vom|von|beim|der|des|im|de|del|della|para|pour|du|от|для|к|на|до|в|od|do|voor|van|för|til)[ ][^\n:=.,;?!：]{1,40}?|[ ][(\[][^)\]\n]{1,30}[)\]]|[ ](?:такой|itself|selbst|actual|now)|[ ][a-zA-Z]{2,12}(?=[ ]:)|[\u3000-\u9fff ]{0,12})"
     r"[ ]?(?:[:：—–]|=+>?|-+>|→)[ ]{0,2})"
     r"(?:[\"“„«「](?P<phrase>[^\"”“»」\n]{4,80}[ ][^\"”“»」\n]{1,80})[\"”“»」]|[\"'`“„«「]?(?P<spoken>[^\s\"'`”」]{4,100}))"
 )
 #: What stands before the name of a password in a sentence that says the password first.
-SAID_BEFORE: Final = (
-    r"(?<![^\s\"'`(])(?P<strong>[^\s\"'`]{8,100})[\"'`]?[ ](?:as|is|ist|als|—)[ ](?:(?:the|its|my|our|your|his|her|das|mein|unser)[ ])?(?:[a-z-]{2,16}[ ])?$"
-)
+SAID_BEFORE: Final = r"(?<![^\s\"'`(])(?P<strong>[^\s\"'`]{8,100})[\"'`]?[ ](?:as|is|ist|als|—)[ ](?:(?:the|its|my|our|your|his|her|das|mein|unser)[ ])?(?:[a-z-]{2,16}[ ])?$"
 #: A password that stands without a verb behind what it is for.
 FOR_WHAT: Final = (
     r"(?i)(?:[ ](?:[а-яё]{3,20}[ ]){1,2}|[ ](?:for|of|to|on|at|für|zum|zur|vom|von|del|de|para|pour|du|от|для|к|на|do|od|voor|för|til)[ ](?:[^\s:=.,;?!\"'`]{1,20}[ ]){0,2}"

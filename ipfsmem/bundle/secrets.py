@@ -100,7 +100,7 @@ def find_secrets(text: str) -> list[SecretFinding]:
             continue
         found = [
             (m.start(), m.end(), kind)
-            for start, end in _windows(kind, hints, lower, runs, lines)
+            for start, end in _windows(kind, hints, seen, lower, runs, lines)
             for m in pattern.finditer(seen, start, end)
             if _is_finding(m)
         ]
@@ -291,21 +291,22 @@ def _prefixed_in(text: str, at: int, end: int) -> Iterator[_Span]:
 
 # -- shapes ----------------------------------------------------------------------------------------------------
 
-#: Shapes that hold a run of characters of a token: how many they are, and how far before it the shape begins. Most texts have none.
+#: Shapes that hold a run of characters of a token: how many they are, how far before it the shape begins, and what stands in the run.
+#: Most texts have none.
 _LONG = {
-    "Discord token": (57, 0),
-    "private key (hex)": (64, 80),
-    "private key (WIF)": (51, 0),
-    "Terraform token": (60, 0),
-    "Stellar secret key": (56, 0),
-    "recovery key": (29, 0),
-    "JWT": (24, 0),
-    "OpenAI key": (24, 0),
-    "Telegram bot token": (43, 0),
-    "Mailchimp key": (36, 0),
-    "Asana token": (50, 0),
-    "Azure client secret": (37, 0),
-    "token in a URL": (24, 0),
+    "Discord token": (57, 0, "."),
+    "private key (hex)": (64, 80, ""),
+    "private key (WIF)": (51, 0, ""),
+    "Terraform token": (60, 0, ".atlasv1."),
+    "Stellar secret key": (56, 0, "S"),
+    "recovery key": (29, 0, "-"),
+    "JWT": (24, 0, "eyJ"),
+    "OpenAI key": (24, 0, "sk-"),
+    "Telegram bot token": (43, 0, ":AA"),
+    "Mailchimp key": (36, 0, "-us"),
+    "Asana token": (50, 0, "/1"),
+    "Azure client secret": (37, 0, "Q~"),
+    "token in a URL": (24, 0, "://"),
 }
 #: Shapes that reach over the ends of lines; the others are looked for in the lines of their hints.
 _MANY_LINES = frozenset(
@@ -343,14 +344,19 @@ def _runs(raw: bytes) -> list[tuple[int, int]]:
 def _windows(
     kind: str,
     hints: list[str],
+    text: str,
     lower: str,
     runs: list[tuple[int, int]],
     lines: dict[str, set[tuple[int, int]]],
 ) -> list[tuple[int, int]]:
     """Where in a text a shape can be: at a long run, in a line with one of its hints (`lines` keeps them), or anywhere."""
     if kind in _LONG:
-        least, before = _LONG[kind]
-        return [(max(0, start - before), end + 1) for start, end in runs if end - start >= least]
+        least, before, mark = _LONG[kind]
+        return [
+            (max(0, start - before), end + 1)
+            for start, end in runs
+            if end - start >= least and text.find(mark, start, end) >= 0
+        ]
     if kind in _MANY_LINES:
         return [(0, len(lower))]
     for hint in hints:
@@ -404,13 +410,15 @@ class _Sought:
             root = max(re.findall("[a-z]+", text), key=len, default="").encode()
             other = _NOT_ASCII.search(text)
             if other is not None or not root:
-                self._by_char.setdefault(other[0] if other else min(text.strip(":"), default=""), []).append(text)
+                self._by_char.setdefault(other[0] if other else min(text.strip(":"), default=""), []).append(
+                    text
+                )
             elif len(root) > 3 or text in parts:
                 self._by_root.setdefault(root, []).append(text)
             else:
                 self._by_word.setdefault(root, []).append(text)
         self._ascii_chars = tuple(filter(str.isascii, self._by_char))
-        self._root = _Lazy(lambda: _trie(sorted(map(bytes.decode, self._by_root))).encode())
+        self._root = _Lazy(lambda: _trie(sorted(map(bytes.decode, self._by_root))))
         self._dull: set[bytes] = set()
         self._telling: dict[bytes, tuple[frozenset[str], frozenset[str]]] = {}
 
@@ -432,7 +440,7 @@ class _Sought:
     def _in(self, word: bytes) -> tuple[frozenset[str], frozenset[str]]:
         """Those that stand in a word of letters, and those whose longest word does; kept in mind."""
         found: set[str] = set()
-        if self._root.search(word):
+        if self._root.search(word.decode()):
             found.update(text for root, texts in self._by_root.items() if root in word for text in texts)
         sure = frozenset(text for text in found if text.encode() in word)
         parts = sure, frozenset(found - sure)
@@ -499,6 +507,8 @@ _FOR_WHAT = _Lazy(FOR_WHAT)
 _SAID_BEFORE = _Lazy(SAID_BEFORE)
 _SAYS = re.compile(" (?:as|is|ist|als|—) ")
 _SPOKEN_TOKENS = ("key", "token", "secret", *TOKEN_NAMES)
+
+
 def _spoken(text: str, places: list[int]) -> Iterator[_Span]:
     for at in places:
         what = _SPOKEN_WHAT.match(text, at)
@@ -516,7 +526,11 @@ def _spoken(text: str, places: list[int]) -> Iterator[_Span]:
             ):
                 yield at, match.end(), "password in a sentence"
             continue
-        if _is_spoken(what[0], match["spoken"]) if match["spoken"] else _is_said_phrase(what[0], match["phrase"]):
+        if (
+            _is_spoken(what[0], match["spoken"])
+            if match["spoken"]
+            else _is_said_phrase(what[0], match["phrase"])
+        ):
             yield at, match.end(), "password in a sentence"
 
 
@@ -587,7 +601,9 @@ def _words_of(text: str) -> list[str]:
 def _is_phrase(text: str) -> bool:
     """Whether some words are no sentence, as the words of a passphrase are none."""
     words = _words_of(text)
-    return not (PHRASE_WORDS.intersection(words) or SENTENCE_WORDS.intersection(words)) and len(set(words)) > 2
+    return (
+        not (PHRASE_WORDS.intersection(words) or SENTENCE_WORDS.intersection(words)) and len(set(words)) > 2
+    )
 
 
 def _is_quoted_phrase(text: str) -> bool:
@@ -597,7 +613,7 @@ def _is_quoted_phrase(text: str) -> bool:
         return False
     if any(map(str.isdigit, text)) and text[0] != " ":
         return any(map(str.isalpha, text)) and not re.match(METHODS, text)
-    return not SENTENCE_WORDS.intersection(words) and (len(words) >= 4 or text.isascii() and text.islower())
+    return not SENTENCE_WORDS.intersection(words) and (len(words) >= 4 or (text.isascii() and text.islower()))
 
 
 def _is_mixed(word: str) -> bool:
@@ -605,7 +621,9 @@ def _is_mixed(word: str) -> bool:
     word = word.rstrip(".,;:)\"'`|*")
     if not 7 <= len(word) <= 60 or _is_placeholder(word) or re.match(METHODS, word):
         return False
-    if not re.fullmatch(r"[A-Za-z0-9!#$%&*?@_.+-]+", word) or re.search(r"@\w|\.[a-z]+$|^[0-9]+[a-z]{1,3}$", word):
+    if not re.fullmatch(r"[A-Za-z0-9!#$%&*?@_.+-]+", word) or re.search(
+        r"@\w|\.[a-z]+$|^[0-9]+[a-z]{1,3}$", word
+    ):
         return False
     digits = sum(map(str.isdigit, word))
     return digits >= 2 and sum(map(str.isalpha, word)) >= 3 and not re.search(r"[a-z]-[0-9]|-[a-z]+-", word)
@@ -660,7 +678,11 @@ _ENDINGS = sorted(
     (*SECRET_NAMES, "key", "keys", "pass", "pw", "pat", "auth"), key=lambda word: (-len(word), word)
 )
 #: How the names begin: a search for these is quicker than one for the patterns.
-_STEMS = frozenset(name[:4].rstrip(" -'") for name in (*_ENDINGS, *SPOKEN_NAMES, *PASSWORD_NAMES) if name not in ("keys", "pin code", "pwd"))
+_STEMS = frozenset(
+    name[:4].rstrip(" -'")
+    for name in (*_ENDINGS, *SPOKEN_NAMES, *PASSWORD_NAMES)
+    if name not in ("keys", "pin code", "pwd")
+)
 _SOUGHT = _Sought(_HINTS, _STEMS)
 
 
@@ -668,7 +690,7 @@ _ASSIGNED = _Lazy(
     rf"(?i)(?P<end>{_trie(_ENDINGS)})(?P<tail>(?:[_.-]?(?:{'|'.join(sorted(NAME_TAILS, key=len, reverse=True))})\b){{0,2}})"
     r"(?P<close>[\"'`\])*]{0,4})[ \t]{0,8}(?P<sign>[:：][*_]{0,3}[ \t]{0,4}\r?\n[ \t>*-]{0,12}(?=[^\s]{0,60}[0-9!#$%^&*+?=])|=>|:=|->|→|[:=>|：–—]|\((?=[\"'])"
     r"|(?:[ ][\w:.-]{1,40}=\"[^\"\n]{0,100}\"){1,3}>|\{\s{0,20}(?:\w{1,20}[ ]{0,10}=[^\n]{0,80}\n\s{0,20}){0,3}default\s{0,8}=|(?<=[\"']),|(?<=[\"'])[ ]value[ ]?=|[ ]value=(?=[\"'])|\n[ ]{1,20}[\"']?value[\"']?:|</(?:key|name)>\s{0,20}<(?:string|value)>"
-    r"|(?<=[ ])-(?=[ ])|(?<=[ \t])(?!value)(?=[^\s]{0,60}[0-9!#$%^&*+?=]))\*{0,3}[ \t]{0,8}"
+    r"|(?<=[ ])-(?=[ ])|(?<=[ \t])(?:(?P<level>[0-9])[ ])?(?!value)(?=[^\s]{0,60}[0-9!#$%^&*+?=]))\*{0,3}[ \t]{0,8}"
     r"(?:[brun]{0,2}[\"'`“「](?P<inner>[^\"'`”」\n]{4,400})[\"'`”」]|(?<=>)(?P<xml>[^<\n]{4,200})(?=</)|(?P<quote>[brun]{0,2}[\"'`“「])?(?P<value>[^\s\"'`,;<>”」]{4,400}))"
 )
 _BEFORE = _Lazy(r"(?:[A-Za-z0-9_.-]{1,40}[ ]){0,2}[A-Za-z0-9_.-]{0,60}$")
@@ -705,7 +727,9 @@ def _is_secret_name(text: str, match: re.Match[str]) -> bool:
     if PUBLIC_WORDS.intersection(words):
         return False
     if end not in _SHORT_NAMES or (
-        end in ("pass", "pw") and match["sign"] in _STRONG_SIGNS and (_is_strong_or_mixed(match) or _is_simple(match))
+        end in ("pass", "pw")
+        and match["sign"] in _STRONG_SIGNS
+        and (_is_strong_or_mixed(match) or _is_simple(match))
     ):
         return True
     spoken = [word.lower() for word in _CASED_WORD.findall(owned)][-1:]
@@ -722,7 +746,11 @@ def _given(match: re.Match[str]) -> str:
 
 
 def _is_simple(match: re.Match[str]) -> bool:
-    return match["sign"] in (":", "=") and re.fullmatch("[a-z]{5,}[0-9]{1,4}!?", _given(match)) is not None and not _is_placeholder(_given(match))
+    return (
+        match["sign"] in (":", "=")
+        and re.fullmatch("[a-z]{5,}[0-9]{1,4}!?", _given(match)) is not None
+        and not _is_placeholder(_given(match))
+    )
 
 
 def _is_strong_or_mixed(match: re.Match[str]) -> bool:
@@ -739,7 +767,11 @@ def _is_secret_value(text: str, match: re.Match[str]) -> bool:
     quoted = match["value"] is None or match["quote"] is not None
     if " " in value:
         return password and match["sign"] != "," and _is_quoted_phrase(value)
-    if match["sign"] in ("", "|") or "\n" in match["sign"] and "value" not in match["sign"]:
+    if (
+        match["sign"] in ("", "|")
+        or match["level"]
+        or ("\n" in match["sign"] and "value" not in match["sign"])
+    ):
         # a space, the edge of a table's cell or the next line: it must look like one by itself
         return _is_strong_or_mixed(match) if password else _is_token(value)
     if match["sign"] == "," and not quoted:
@@ -764,15 +796,23 @@ def _is_secret_value(text: str, match: re.Match[str]) -> bool:
     if not letters:
         return digits and len(value) >= 6 and len(set(value)) > 1
     alone = match.end() == len(text) or text[match.end()] in "\r\n\"'`,;<" or quoted
-    return alone and ((value.isalpha() and len(value) >= 16) or value.count("-") >= 3 or _changes_case(value) or _is_jumbled(value))
+    return alone and (
+        (value.isalpha() and len(value) >= 16)
+        or value.count("-") >= 3
+        or _changes_case(value)
+        or _is_jumbled(value)
+    )
 
 
 def _is_jumbled(value: str) -> bool:
     """Whether letters are no word: capitals inside that begin none, or no vowel."""
-    if not (value.isascii() and value.isalpha() and 8 <= len(value)):
+    if not (value.isascii() and value.isalpha() and len(value) >= 8):
         return False
     pieces = sum(len(piece) for piece in _PIECE.findall(value))
-    return pieces < 0.5 * len(value) or re.search("(?i)^[^aeiouy]+$|[bcdfghjklmnpqrtvwxz]{6,}", value) is not None
+    return (
+        pieces < 0.5 * len(value)
+        or re.search("(?i)^[^aeiouy]+$|[bcdfghjklmnpqrtvwxz]{6,}", value) is not None
+    )
 
 
 def _is_placeholder(value: str) -> bool:
@@ -830,7 +870,13 @@ def _changes_case(value: str) -> bool:
 _MARKS = b"!#$%^&*?@+~"
 #: Letters and digits as one byte, the marks of passwords as another, a dash and a low line as a third.
 _AS_MARKED = bytes(
-    0x31 if chr(byte).isalnum() and byte < 128 else 0x32 if byte in _MARKS else 0x33 if byte in b"-_" else 0x20
+    0x31
+    if chr(byte).isalnum() and byte < 128
+    else 0x32
+    if byte in _MARKS
+    else 0x33
+    if byte in b"-_"
+    else 0x20
     for byte in range(256)
 )
 _AROUND = frozenset(" \t\r\n\"'`「“”」|,;()[]<>。，；、：")
@@ -843,26 +889,46 @@ def _strong_words(text: str, raw: bytes) -> Iterator[_Span]:
     while at >= 0:
         start, end = marks.rfind(b" ", 0, at) + 1, marks.find(b" ", at)
         end = end if end >= 0 else len(marks)
-        if 8 <= end - start <= 40 and _stands_alone(text, start, end) and _is_strong_word(text[start:end]):
-            if not _PUBLIC.search(text, max(0, start - 40), start) and not _is_in_url(text, start):
-                yield start, end, "password"
+        if (
+            8 <= end - start <= 40
+            and _stands_alone(text, start, end)
+            and _is_strong_word(text[start:end])
+            and not _PUBLIC.search(text, max(0, start - 40), start)
+            and not _is_in_url(text, start)
+        ):
+            yield start, end, "password"
         at = marks.find(b"121", end)
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
     """Whether a word is one of prose or a value, or what follows the name of a user."""
     after = text[end : end + 2]
-    if after and after[0] not in _AROUND and not (after[0] in ".:" and (len(after) == 1 or after[1].isspace())) and after[0].isascii():
+    if (
+        after
+        and after[0] not in _AROUND
+        and not (after[0] in ".:" and (len(after) == 1 or after[1].isspace()))
+        and after[0].isascii()
+    ):
         return False
     if start == 0 or text[start - 1] in _AROUND or not text[start - 1].isascii():
         return True
-    return text[start - 1] in ":=/>" and re.search(r"(?:^|[\s,;|(\"'`])[a-zA-Z0-9_.@-]{1,40}[:=/>]$", text[max(0, start - 60) : start]) is not None
+    return (
+        text[start - 1] in ":=/>"
+        and re.search(r"(?:^|[\s,;|(\"'`])[a-zA-Z0-9_.@-]{1,40}[:=/>]$", text[max(0, start - 60) : start])
+        is not None
+    )
 
 
 def _is_strong_word(word: str) -> bool:
-    if not all(re.search(kind, word) for kind in ("[a-z]", "[A-Z]", "[0-9]")) or _is_placeholder(word) or re.match(METHODS, word):
+    if (
+        not all(re.search(kind, word) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
+        or _is_placeholder(word)
+        or re.match(METHODS, word)
+    ):
         return False
-    plain = re.sub(r"%[0-9A-F]{2}|#[0-9A-Fa-f]{3,8}$|^[a-z][\w-]{2,}@(?=\w{4})|^[^+]*(?:\+[^+]*)+$(?<=.{17})", "", word)
+    plain = re.sub(
+        r"%[0-9A-F]{2}|#[0-9A-Fa-f]{3,8}$|^[a-z][\w-]{2,}@(?=\w{4})|^[^+]*(?:\+[^+]*)+$(?<=.{17})", "", word
+    )
     pieces = sum(len(piece) for piece in _PIECE.findall(word) if not _UNSPEAKABLE.search(piece))
     return re.search(r"[A-Za-z0-9][!#$%^&*?@+~][A-Za-z0-9]", plain) is not None and pieces < 0.5 * len(word)
 
@@ -870,8 +936,10 @@ def _is_strong_word(word: str) -> bool:
 # -- columns of a table ------------------------------------------------------------------------------------------
 
 _COLUMN = _Lazy(
-    lambda: f"(?i)(?:{_trie(sorted({*PASSWORD_NAMES, 'secret', 'token', 'api key', 'apikey', 'api_key', 'pass', 'pw', 'pin'}))})"
-    r"[ \t\"*`]{0,4}(?P<edge>[|,;\t]|\r?\n|$)"
+    lambda: (
+        f"(?i)(?:{_trie(sorted({*PASSWORD_NAMES, 'secret', 'token', 'api key', 'apikey', 'api_key', 'pass', 'pw', 'pin'}))})"
+        r"[ \t\"*`]{0,4}(?P<edge>[|,;\t]|\r?\n|$)"
+    )
 )
 _MOST_ROWS = 200
 
@@ -890,7 +958,7 @@ def _columns(text: str, places: list[int]) -> Iterator[_Span]:
         if mark is None or (mark in ",;" and mark + " " in heading):
             continue
         number = text.count(mark, line, at)
-        headings = [cell.strip(" \t\r\"*`") for cell in heading.split(mark)]
+        headings = [cell.strip(' \t\r"*`') for cell in heading.split(mark)]
         if max(map(len, headings)) > 30 or not _COLUMN.search(headings[number]):
             continue
         for _ in range(_MOST_ROWS):
@@ -899,9 +967,15 @@ def _columns(text: str, places: list[int]) -> Iterator[_Span]:
             cells = text[start:stop].split(mark)
             if len(cells) != len(headings) or start > len(text):
                 break
+            last = start  # a row is no heading
             cell = cells[number].strip(" \t\r\"'*`")
             first = start + sum(len(before) + 1 for before in cells[:number]) + cells[number].find(cell)
-            if len(cell) >= 7 and " " not in cell and any(map(str.isdigit, cell)) and (_is_strong(cell) or _is_mixed(cell) or _is_token(cell)):
+            if (
+                len(cell) >= 7
+                and " " not in cell
+                and any(map(str.isdigit, cell))
+                and (_is_strong(cell) or _is_mixed(cell) or _is_token(cell))
+            ):
                 yield first, first + len(cell), "secret in a table"
 
 
@@ -913,7 +987,9 @@ _PUBLIC_BLOCK = _Lazy(r"-----BEGIN (?![A-Z ]{0,40}PRIVATE)[A-Z0-9 ]{1,40}-----(?
 _PUBLIC = _Lazy(PUBLIC_BEFORE)
 _HASH = _Lazy(HASH_BEFORE)
 #: CIDs, peer ids and addresses in base 58.
-_ADDRESS = _Lazy(r"(?:Qm|12D3KooW|16Uiu2HA|z[a-z2]?)?[1-9A-HJ-NP-Za-km-z]{43,48}|[13][1-9A-HJ-NP-Za-km-z]{25,34}")
+_ADDRESS = _Lazy(
+    r"(?:Qm|12D3KooW|16Uiu2HA|z[a-z2]?)?[1-9A-HJ-NP-Za-km-z]{43,48}|[13][1-9A-HJ-NP-Za-km-z]{25,34}"
+)
 #: Public keys, hashes, and the keys of services that are meant for web pages.
 _PUBLIC_TOKEN = _Lazy(r"AAAA|sha[0-9]{1,3}-|[xyztu]pub|p[hk]c?[_-](?:live_|test_|lf-)?")
 _MIN_ENTROPY = 4.2  # bits a character; English and paths stay below, random base64 of 32 characters above
@@ -925,7 +1001,11 @@ def _tokens(text: str, runs: list[tuple[int, int]]) -> Iterator[_Span]:
     public = [m.span() for m in _PUBLIC_BLOCK.finditer(text)] if "-----BEGIN" in text else []
     for match in (match for start, end in runs for match in _HEX_KEY.finditer(text, start, end + 1)):
         start = match.start()
-        if len(set(match[0])) > 6 and not _HASH.search(text, max(0, start - 60), start) and not _is_in_url(text, start):
+        if (
+            len(set(match[0])) > 6
+            and not _HASH.search(text, max(0, start - 60), start)
+            and not _is_in_url(text, start)
+        ):
             yield start, match.end(), "private key (hex)"
     for match in (match for start, end in runs for match in _LONG_TOKEN.finditer(text, start, end)):
         start = match.start()
