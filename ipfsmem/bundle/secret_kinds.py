@@ -652,7 +652,7 @@ SPOKEN_NAMES: Final = (
 SENTENCE: Final = (
     r"(?i)(?![A-Za-z])(?:[^\n:=.,;?!：\]]{0,40}?"
     r"(?:[ ](?:is|was|lautet|ist|war|wurde|es|fue|est|é|è|era|to|zu|jest|je|är|er|on|bol|oli|это|был|auf|на|naar)(?: now| jetzt| ahora)?[ :]{1,3}|['’]s(?: now)?[ :]{1,3}|[ ]?(?:是|为|為|は|은|는|을|를|を|が)[ :：「]{0,2}|「)"
-    r"|(?:[ ](?:for|of|to|on|at|in|für|zum|zur|vom|von|beim|der|des|im|de|del|della|para|pour|du|от|для|к|на|до|в|od|do|voor|van|för|til)[ ][^\n:=.,;?!：]{1,40}?|[ ][(\[][^)\]\n]{1,30}[)\]]|[ ](?:такой|itself|selbst|actual|now)|[ ][a-zA-Z]{2,12}(?=[ ]:)|[\u3000-\u9fff ]{0,12})"
+    r"|(?:[ ](?:for|of|to|on|at|in|für|zum|zur|vom|von|beim|der|des|im|de|del|della|para|pour|du|от|для|к|на|до|в|od|do|voor|van|för|til)[ ][^\n:=.,;?!：\]]{1,40}?|[ ][(\[][^)\]\n]{1,30}[)\]]|[ ](?:такой|itself|selbst|actual|now)|[ ][a-zA-Z]{2,12}(?=[ ]:)|[\u3000-\u9fff ]{0,12})"
     r"[ ]?(?:[:：—–]|=+>?|-+>|→)[ ]{0,2})"
     r"(?:[\"“„«「](?P<phrase>[^\"”“»」\n]{4,80}[ ][^\"”“»」\n]{1,80})[\"”“»」]|[\"'`“„«「]?(?P<spoken>[^\s\"'`”」]{4,100}))"
 )
