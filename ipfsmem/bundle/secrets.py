@@ -545,7 +545,7 @@ def _lower(text: str) -> str:
 
 
 def _places(lower: str, stems: set[str]) -> list[int]:
-    """Where one of some texts stands, in order."""
+    """The offsets of any of some texts, in order."""
     found = []
     for stem in stems:
         at = lower.find(stem)
@@ -630,7 +630,7 @@ def _is_mixed(word: str) -> bool:
 
 
 def _is_strong(word: str) -> bool:
-    """Whether a word looks like a password wherever it stands: capitals, small letters, and digits or marks among them."""
+    """Whether a word looks like a password in any context: upper and lower case with digits or punctuation."""
     word = word.rstrip(".,;:)\"'`|*")
     if (
         not 8 <= len(word) <= 100
@@ -653,7 +653,7 @@ def _is_camel(word: str) -> bool:
 
 
 def _is_token(word: str) -> bool:
-    """Whether a word looks like a token of a service wherever it stands."""
+    """Whether a word looks like a service token in any context."""
     word = word.rstrip(".,;:)\"'`|*")
     if _is_placeholder(word) or word[:2] == "0x":
         return False
@@ -816,7 +816,7 @@ def _is_jumbled(value: str) -> bool:
 
 
 def _is_placeholder(value: str) -> bool:
-    """Whether a value only stands for a secret: a reference, an expression, a word of an example, a mask."""
+    """Whether a value is a placeholder: a reference, an expression, an example word, a mask."""
     if re.match(
         r"[<{\[(@|>]|\$[({A-Za-z_]|%(?:[({]|[A-Za-z_]\w*%|[sdv]$)|!(?:vault|ref|env|secret)|(?:env|vault|op|aws-sm|ref\+\w+|file|secretref|keyring|keychain|bw)[:/]"
         r"|ENC\[|arn:|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|[A-Za-z_]\w*\[|[A-Za-z_][\w.]*\(|[A-Za-z_]+(?:\.[A-Za-z_]+)+(?:_?[0-9]{1,3})?(?:$|[\[(])|os\.|process\.|(?:/|\./|~/)[\w.-]+/",
@@ -829,7 +829,7 @@ def _is_placeholder(value: str) -> bool:
 
 
 def _has_placeholder_word(value: str) -> bool:
-    """Whether it is made of words of examples, at least half of it."""
+    """Whether example words make up at least half of it."""
     words = [word.lower() for word in _CASED_WORD.findall(value) if not word.isdecimal()]
     known = sum(len(word) for word in words if word in PLACEHOLDER_WORDS)
     whole = sum(map(len, words))
