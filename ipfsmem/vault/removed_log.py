@@ -234,7 +234,8 @@ class _Merging:
         try:
             change.write_again(name, value)
         except NotFoundError:
-            self.without.append(f"{_shown(name)}, whose scope was forgotten")
+            if body is not None:  # a forget inside a scope that is forgotten has nothing left to hide
+                self.without.append(f"{_shown(name)}, whose scope was forgotten")
             return False
         except LimitError:
             memory = memory_name(name)

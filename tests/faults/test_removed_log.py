@@ -147,6 +147,25 @@ def test_a_forget_of_a_removed_log_holds(home: Path, running: Program) -> None:
     assert texts(home) == {}
 
 
+def test_scopes_of_a_removed_log_come_back_made_and_forgotten(home: Path) -> None:
+    with Memory.load("default", home=home) as memory:
+        memory.scope("old").write("plan", "text of plan")
+    memory = Memory.load("default", home=home)
+    memory.scope("new").write("plan", "text of plan")
+    memory.scopes.forget("old")
+    remove_log(home)
+    subprocess.run(
+        [sys.executable, "-m", "ipfsmem.cli", "write", "foreign", "--body", "x", "--home", str(home)],
+        check=True,
+        capture_output=True,
+    )
+    memory.close()
+    with Memory.load("default", home=home) as memory:
+        assert [scope.token for scope in memory.scopes.list()] == ["new"]
+        assert [item.key for item in memory.scope("new").list()] == ["plan"]
+        assert "Lost" not in str([one for one in memory.check() if one.level == "warn"])
+
+
 def test_a_text_that_both_sides_changed_is_kept_twice(home: Path, running: Program) -> None:
     running.ask("write", "first", "one side")
     remove_log(home)
