@@ -63,7 +63,7 @@ class Hook:
         self._now = now
         self._start_sync = start_sync
         self._passphrase = passphrase
-        #: Why unreadable hook input, empty when it was.
+        #: Why the hook input is unreadable, empty when it was read.
         self.unreadable = ""
         #: What is to be noted once the answer is printed.
         self._once_printed: list[Callable[[], None]] = []

@@ -316,7 +316,6 @@ def _asked(part: Memories, query: str, threshold: float | None) -> Asked:
             raise asked.problem
         if not asked.named:
             raise UsageError("a threshold needs a model, and none is named", hint=NOT_NAMED_HINT)
-        raise UsageError("no text has a vector of the model yet", hint="Try again in a moment.")
     return asked
 
 

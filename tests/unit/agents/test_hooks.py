@@ -185,8 +185,8 @@ def test_input_in_utf16_is_read(hook: Hooks, tmp_path: Path) -> None:
 
 def test_hook_input_that_is_not_json_is_reported(hook: Hooks) -> None:
     assert "who Alex is" in str(hook.given("session-start", b'{"cwd": "/work'))
-    assert "could not be read" in hook.wrong
-    assert "could not be read" in hook_notes(hook.place).failure
+    assert "unreadable hook input" in hook.wrong
+    assert "unreadable hook input" in hook_notes(hook.place).failure
     assert hook.given("session-start", b"") and not hook.wrong
 
 

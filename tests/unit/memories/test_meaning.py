@@ -397,6 +397,13 @@ def test_threshold_right_after_a_write_finds_the_new_text(memory: Memory, name: 
     assert sorted(keys(memory.recall("espresso", threshold=0.2))) == ["drinks", "guests"]
 
 
+def test_threshold_in_an_empty_memory_finds_nothing(memory: Memory, name: Name, url: str) -> None:
+    name(model="hashed-words", base_url=url)
+    for one in memory.list():
+        memory.forget(one.key)
+    assert keys(memory.recall("espresso", threshold=0.2)) == []
+
+
 def test_another_length_under_the_same_name_is_another_model_that_has_to_be_said(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
