@@ -41,6 +41,13 @@ _encode = msgspec.msgpack.Encoder().encode
 
 def hidden_texts(replica: Replica) -> dict[Place, Hidden]:
     """All that is hidden here, by place (inside `reading` or a transaction)."""
+    known = replica.known_hidden
+    if known is None:
+        known = replica.known_hidden = _read(replica)
+    return known.copy()
+
+
+def _read(replica: Replica) -> dict[Place, Hidden]:
     found = {}
     for _, row in hidden.rows(replica.db.connection):
         try:
@@ -59,14 +66,20 @@ def is_hidden(known: Mapping[Place, Hidden], scope: str, key: str, hlc: str) -> 
 
 def hide(replica: Replica, texts: Iterable[Hidden]) -> None:
     """Leave these texts out from now on (inside a transaction)."""
-    seal = replica.codec.seal_row
-    rows = [(_mark(replica, (one.scope, one.key)), seal(_encode(one))) for one in texts]
+    seal, new = replica.codec.seal_row, list(texts)
+    rows = [(_mark(replica, (one.scope, one.key)), seal(_encode(one))) for one in new]
     hidden.hide(replica.db.connection, rows)
+    if replica.known_hidden is not None:  # it is read again where this transaction fails
+        replica.known_hidden |= {(one.scope, one.key): one for one in new}
 
 
 def show(replica: Replica, places: Iterable[Place]) -> None:
     """Have the texts of these memories in the lists again (inside a transaction)."""
-    hidden.show(replica.db.connection, [_mark(replica, place) for place in places])
+    gone = list(places)
+    hidden.show(replica.db.connection, [_mark(replica, place) for place in gone])
+    if replica.known_hidden is not None:
+        for place in gone:
+            replica.known_hidden.pop(place, None)
 
 
 def _mark(replica: Replica, place: Place) -> bytes:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,6 +27,9 @@ from ipfsmem.errors import ConfigError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.seal.objects import epoch_key
 from ipfsmem.wording import local_day
+
+if TYPE_CHECKING:
+    from ipfsmem.device.hidden import Hidden
 
 Now = Callable[[], int]
 Random = Callable[[int], bytes]
@@ -74,6 +78,8 @@ class Replica:
         #: Id of the root or admin key that is unlocked, otherwise "". Before this device is enrolled, it tells whose device it will be.
         self.enroller = ""
         self._mine: tuple[Ring, str, frozenset[str]] | None = None
+        #: What is hidden here, as `device/hidden.py` read it; None until then, and when it may have changed on the disk.
+        self.known_hidden: dict[tuple[str, str], Hidden] | None = None
         #: Messages to the user about values that joins left out because a limit was reached, since this memory was opened.
         self.left_out: list[str] = []
         #: Messages about what could not be read of the damaged database that this is a copy of.
@@ -159,6 +165,7 @@ class Replica:
 
     def _refresh(self) -> None:
         if self.store.outdated():
+            self.known_hidden = None
             self._load_secrets()
             self.store.refresh()
 

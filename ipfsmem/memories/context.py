@@ -419,10 +419,16 @@ def _by_worth(parts: Sequence[Memories]) -> list[_Listed]:
     uses = None if parts[0].uses is None else parts[0].uses()
     fading = parts[0].fading  # read once: it asks the settings file
 
+    places: dict[Merits, float] = {}  # most were never used, and many are alike
+
     def place(merits: Merits, scope: str, key: str) -> float:
         use = None if uses is None else uses.of((scope, key))
-        used, times = (0, 0) if use is None else (use.day, use.times)
-        return merits.place(today, used=used, uses=times, fading=fading)
+        if use is not None:
+            return merits.place(today, used=use.day, uses=use.times, fading=fading)
+        known = places.get(merits)
+        if known is None:
+            known = places[merits] = merits.place(today, fading=fading)
+        return known
 
     index = index_at_hand(parts)
     if index is not None:

@@ -17,7 +17,7 @@ from ipfsmem.bundle.header_edit import edit_memory
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.config import FactSettings
-from ipfsmem.device.hidden import Hidden, hidden_texts, hide, is_hidden, show
+from ipfsmem.device.hidden import Hidden, hidden_texts, hide, show
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.facts.categories import (
     CLOSED,
@@ -129,15 +129,16 @@ class Facts:
         held until an earlier day is among all `own` ones only, as it still takes a place."""
         known_hidden, scope = hidden_texts(self._replica), self._memories.scope
         today = self._replica.world.today()
+        out_of_sight = {key: one.hlc for (of, key), one in known_hidden.items() if of == scope}
         found = [
             (key, one)
             for key, one in index_of((self._memories,)).held.items()
-            if not one.part
+            if (out_of_sight.get(key) == one.hlc) == hidden  # first, as most are where there are limits
+            and not one.part
             and ENTITY not in one.tags
             and (known := kind_of(one.type, one.category)) is not None
             and kind in (None, known)
             and (one.own or not own)
-            and is_hidden(known_hidden, scope, key, one.hlc) == hidden
             and (own or not one.merits.expired(today))
         ]
         return sorted(found, key=lambda item: (item[1].hlc, item[0]), reverse=True)

@@ -220,8 +220,8 @@ def test_a_damaged_row_hides_nothing(tmp_path: Path) -> None:
     with Memory.create("x", "local", home=tmp_path) as memory:
         memory.write("tone", "direct")
         memory.hidden.add(["tone"])
-        with memory.replica.transaction():
-            memory.replica.db.connection.execute("UPDATE hidden SET row=?", (b"\xc1not a row",))
+        with Memory.load("x", home=tmp_path) as other, other.replica.transaction():
+            other.replica.db.connection.execute("UPDATE hidden SET row=?", (b"\xc1not a row",))
         assert [one.key for one in memory.list()] == ["tone"] and memory.hidden.list() == []
 
 
