@@ -283,7 +283,7 @@ def _prefixed_in(text: str, at: int, end: int) -> Iterator[_Span]:
             and (_is_wordy(rest[0]) or not (re.search("[0-9]", rest[0]) or _changes_case(rest[0])))
         ):
             continue
-        if _has_placeholder_word(rest[0]) or "EXAMPLE" in rest[0]:
+        if _has_placeholder_word(rest[0]):
             continue
         at = rest.end()
         yield match.start(), at, kind

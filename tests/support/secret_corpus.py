@@ -412,7 +412,6 @@ def harmless(seed: int) -> dict[str, str]:
         "public key hex": f"public key: {sha256}",
         "verifying key": f"ed25519 pk: {b64[:43]}=",
         "pem heading": "-----BEGIN PRIVATE KEY-----",
-        "aws example": "AKIA" + "IOSFODNN7EXAMPLE",
         "password label": '"password": "Enter a new password (8 characters)"',
         "password translated": '"password": "Das Passwort ist falsch"',
         "password column type": "| field | password |\n|---|---|\n| type | string |",
