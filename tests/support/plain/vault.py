@@ -352,7 +352,7 @@ class Reader:
         found: list[Ring] = []
         other, verified, any_ring = False, False, False
         lists = [*listed]
-        for name in way[1:]:
+        for name in way[-1:] if len(way) > 1 else ():
             lists += self.case["pins"].get(pin_name(key_of(name)), [])
         for one in lists[:128]:
             if (ring := self._anchor_ring(one, own)) is not None:
@@ -364,7 +364,7 @@ class Reader:
             except (Refused, Missing):
                 other = other or self.other_kind(one)
                 continue
-            if not any(st.said["roots"][0] == self.keys.admin.hex() for st in ring.of("genesis")):
+            if not self._is_ours(ring, None if one in listed else key_of(way[-1]).hex()):
                 continue
             if not ring.opened:
                 any_ring = any_ring or self._has_commit(one)
@@ -385,6 +385,15 @@ class Reader:
         if way and root is not None:
             raise _Outcome("unread")
         raise _Outcome("other kind" if other else "none")
+
+    def _is_ours(self, ring: Ring, anchor: str | None) -> bool:
+        """Whether a listed ring counts: this key is its first root, or it has this key with its anchor and is of the list's anchor."""
+        firsts = {st.said["roots"][0] for st in ring.of("genesis")}
+        mine = self.keys.admin.hex()
+        if anchor is None:
+            return firsts == {mine}
+        said = {st.said["sign"]: st.said["anchor"] for st in ring.of("member")}
+        return said.get(mine) == self.keys.head.hex() and {said.get(first) for first in firsts} == {anchor}
 
     def _has_commit(self, root: str) -> bool:
         try:
