@@ -1033,8 +1033,11 @@ def _lost_in_one(kept: Kept) -> dict[str, Any]:
     same = kept.publish(kept.second)
     at = kept.forge.replicas[ADMIN.id]
     kept.forge.meet(at, kept.second)
-    other = kept.publish(at, key=KEYS[0])
-    lost = _under(kept.forge, other, "s")
+    kept.forge.more.append(kept.forge._epoch(ROOT, KEYS[1], kept.forge.people, []))
+    at.prev.clear()  # one that names the first is read before it
+    at.ms = kept.second.ms + 1
+    other = kept.publish(at, key=KEYS[1])  # another key: the same node under another CID
+    lost = _under(kept.forge, other, "s") - _under(kept.forge, same, "s")
     return {"listed": [other, same], "without": [cid for cid in kept.forge.blocks if str(cid) in lost]}
 
 

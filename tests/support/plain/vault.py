@@ -199,10 +199,10 @@ class Reader:
 
     # -- states
 
-    def state(self, head: Head, ring: Ring, seen: Evaluation) -> tuple[State, bool]:
+    def state(self, head: Head, ring: Ring, seen: Evaluation, ours: Entries) -> tuple[State, bool]:
         """The state of a head, and whether all of it is vouched for. Raises Damaged, Refused."""
         entries: Entries = {}
-        self._node(head, ring.tag, "", head.commit["state"], entries)
+        self._node(head, ring.tag, "", head.commit["state"], entries, ours)
         state, whole = State(), True
         for dev, (n, r, _) in head.commit["ctx"].items():
             if dev in seen.keys:
@@ -233,10 +233,18 @@ class Reader:
                 state.entries.setdefault(name, {})[dot] = value
         return state, whole
 
-    def _node(self, head: Head, tag: bytes, prefix: str, digest: str, entries: Entries) -> None:
+    def _node(
+        self, head: Head, tag: bytes, prefix: str, digest: str, entries: Entries, ours: Entries
+    ) -> None:
         path = f"s/{'/'.join(prefix)}.ipm" if prefix else "s/top.ipm"
         if digest == sha256(b'{"e":{}}').hexdigest():
             return  # everybody has that of the empty state
+        here = {
+            name: one for name, one in ours.items() if sha256(name.encode()).hexdigest().startswith(prefix)
+        }
+        if here and tree_digest(here, prefix) == digest:
+            entries |= here  # the state joined so far has that node
+            return
         try:
             stored = head.tree.file(self.path(path))
             if stored is None:
@@ -261,7 +269,7 @@ class Reader:
                     raise Refused("no inner node")
             found: Entries = {}
             for digit, child in node["n"].items():
-                self._node(head, tag, prefix + digit, child, found)
+                self._node(head, tag, prefix + digit, child, found, ours)
             if _is_leaf(found, prefix):
                 raise Refused("an inner node that the rule does not make")
             here = found
@@ -809,7 +817,7 @@ class _Joining:
 
     def join_one(self, head: Head) -> None:
         try:
-            state, whole = self.reader.state(head, self.ring, self.seen)
+            state, whole = self.reader.state(head, self.ring, self.seen, self.state.entries)
         except Damaged:
             self.verdicts[head.root] = "damaged"
             self.damaged.append(head)
