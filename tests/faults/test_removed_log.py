@@ -245,8 +245,15 @@ def test_a_log_of_which_no_copy_can_be_saved_is_told(home: Path, monkeypatch: py
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Connection, "copy_to", full)
-    with pytest.raises(StorageError, match="only in a removed file, and a copy could not be saved"):
+    with pytest.raises(StorageError, match="only in a removed file, and a copy could not be saved") as lost:
         memory.close()
+    assert lost.value.hint == "Compare with ipfsmem list, and write again what is missing."
+    monkeypatch.undo()
+    with Memory.load("default", home=home) as again:
+        assert again.read("foreign") is not None
+        if again.read("third") is None:  # mode local has it in a plain file
+            again.write("third", "text of third")
+        assert again.read("third") is not None
 
 
 def test_a_database_removed_while_open_is_saved_by_who_has_it_open(home: Path, running: Program) -> None:
