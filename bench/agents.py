@@ -37,7 +37,7 @@ def agents(ctx: Context) -> None:
     runs = ctx.runs(7)
 
     def timed(name: str, *words: str, budget: float | None = None) -> None:
-        done = median_process(lambda _: [found, "--home", home, *words], runs)
+        done = median_process(lambda _: [found, *words, "--home", home], runs)  # as `connect` has it
         ctx.add(f"{name}, whole process", done.seconds, runs=runs, budget_seconds=budget)
 
     start = median_process(lambda _: [sys.executable, "-c", "import click, msgspec"], runs)
@@ -64,7 +64,7 @@ def agents(ctx: Context) -> None:
     timed("hook session-start", *session, budget=HOOK_BUDGET)
     prompts = [_prompt(home, number) for number in range(runs)]
     run = 'file=$1; shift; exec "$@" < "$file"'
-    words = (found, "--home", home, "hook", "prompt", "--program", "claude-code")
+    words = (found, "hook", "prompt", "--program", "claude-code", "--home", home)
     done = median_process(lambda number: ["sh", "-c", run, "sh", prompts[number], *words], runs)
     ctx.add("hook prompt, whole process", done.seconds, runs=runs, budget_seconds=PROMPT_BUDGET)
     for name, (seconds, processor) in _first_answers(found, home, runs).items():
