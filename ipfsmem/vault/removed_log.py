@@ -95,7 +95,7 @@ def _read(replica: Replica, path: Path) -> Replica:
     db = Database(None)
     try:
         with contextlib.closing(open_to_be_read(path)) as source:
-            source.execute("COMMIT")
+            source.commit()
             source.backup(db.connection)
         if (found := db.verdict()) != "ok":
             raise StorageError(found)

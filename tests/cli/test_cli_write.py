@@ -230,7 +230,7 @@ def test_field_of_a_header_that_is_only_kept_is_refused(cli: Cli) -> None:
     text = b"+++\ntitle = 'rule'\n+++\n\nAsk.\n"
     cli.ok("write", "rule", "-", stdin=text)
     refused = cli("write", "rule", "--description", "in one line")
-    assert refused.code != 0 and "kept as it is" in refused.err and "as a whole" in refused.err
+    assert refused.code != 0 and "cannot be changed one by one" in refused.err and "as a whole" in refused.err
     assert cli.ok("read", "rule").out_bytes.endswith(text)
 
 
