@@ -7,7 +7,6 @@ gets there. Each transaction is one fsync (write-ahead log, synchronous FULL).
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import sqlite3
 import threading
@@ -34,8 +33,6 @@ from ipfsmem.device.database_file import (
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.tables import blocks, meta, schema
 from ipfsmem.errors import ConfigError, IpfsmemError, StorageError
-
-_log = logging.getLogger("ipfsmem.database")
 
 #: Blocks that are written in one statement, and their bytes.
 _TOGETHER = 250
@@ -210,7 +207,9 @@ class Database:
         except (OSError, sqlite3.Error, StorageError) as error:
             if stale:
                 self._lost = f"{self._gone}: what was written last is only in a removed file, and a copy could not be saved ({error})"
-                _log.error("%s", self._lost)
+                import logging  # 4 ms that no other process need pay
+
+                logging.getLogger("ipfsmem.database").error("%s", self._lost)
 
     def _is_stale(self) -> bool:
         """Whether the file may have newer pages than the log that is open here.

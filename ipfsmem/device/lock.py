@@ -138,9 +138,9 @@ def _pauses_until_locked(
         yield pause
         pause = min(pause * 2, 0.05)
     with contextlib.suppress(OSError):
-        os.truncate(fd, 0)
         os.lseek(fd, 0, os.SEEK_SET)
-        os.write(fd, f"{os.getpid()}\n".encode())
+        # As long as any before it: to empty the file first may wait for the disk (ext4 writes such a file out when it is closed).
+        os.write(fd, f"{os.getpid():<{_HOLDER_BYTES - 1}}\n".encode())
 
 
 def _is_locked_now(fd: int, path: Path) -> bool:

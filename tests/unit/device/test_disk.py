@@ -150,7 +150,7 @@ def test_u17_a_lock_on_windows_stays_small(tmp_path: Path, monkeypatch: pytest.M
     path = tmp_path / "lock"
     for _ in range(2):
         with module.file_lock(path):
-            assert path.read_text() == f"{os.getpid()}\n"
+            assert path.read_text() == f"{os.getpid():<19}\n"
     assert asked == [(0x7FFF0000, 2, 1)] * 2
     # Its Python has no os.pread, so a person was told of the process "unknown".
     monkeypatch.delattr(os, "pread", raising=False)
@@ -223,7 +223,7 @@ def test_lock_is_of_one_and_goes_with_the_block(tmp_path: Path) -> None:
             pass
         assert 0.1 <= time.monotonic() - began < 5
     with file_lock(path, wait=0):
-        assert path.read_text() == f"{os.getpid()}\n"
+        assert path.read_text() == f"{os.getpid():<19}\n"
 
 
 def test_lock_goes_when_the_block_raises(tmp_path: Path) -> None:
