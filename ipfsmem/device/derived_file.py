@@ -61,8 +61,8 @@ class DerivedFiles:
         kind = self._sealed if sealed else self._plain
         if not stored.startswith(kind):
             raise FormatError(f"{path} is of another kind or version")
-        rest = stored[len(kind) :]
-        data = self._unsealed(rest, self._key(replica)) if sealed else _inflated(rest)
+        at = len(kind)
+        data = self._unsealed(stored, at, self._key(replica)) if sealed else _inflated(stored[at:])
         if data is None:
             raise FormatError(f"{path} is damaged, or of another device's keys")
         return data
@@ -71,10 +71,10 @@ class DerivedFiles:
         """The key of these files alone."""
         return hashlib.blake2b(digest_size=32, key=replica.device.row_key, person=self._person).digest()
 
-    def _unsealed(self, rest: bytes, key: bytes) -> bytes | None:
+    def _unsealed(self, stored: bytes, at: int, key: bytes) -> bytes | None:
         try:
             return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
-                rest[_NONCE:], self._sealed, rest[:_NONCE], key
+                stored[at + _NONCE :], self._sealed, stored[at : at + _NONCE], key
             )
         except (exceptions.CryptoError, exceptions.TypeError, ValueError):
             return None

@@ -212,19 +212,16 @@ def _flat(rows: _Rows, entries: int) -> tuple[Flat, array[int]]:
 
 
 def _all_below(limit: int, numbers: array[int], stored: bytes) -> bool:
-    """Whether all numbers are less than a limit. Of those in two bytes only the few are looked at whose upper byte is that of the
-    limit: with a million numbers that is a tenth of the time of looking at each."""
-    if numbers.itemsize != 2:
+    """Whether all numbers are less than a limit. Of those in two bytes all lower bytes are looked at at once, and all upper ones:
+    with a million numbers that is a fifth of the time of looking at each."""
+    if numbers.itemsize != 2 or limit > 0xFFFF:
         return max(numbers, default=0) < limit
-    upper, high = stored[1::2], limit >> 8
-    if upper.translate(None, bytes(range(min(high + 1, 256)))):
-        return False
-    at = upper.find(high) if high < 256 else -1
-    while at >= 0:
-        if numbers[at] >= limit:
-            return False
-        at = upper.find(high, at + 1)
-    return True
+    high, low = limit >> 8, limit & 0xFF
+    # Of an upper byte the first bit says that it is that of the limit, the second that it is greater; of a lower one the first
+    # that it is not less than that of the limit. A number that is not less has a bit in both.
+    upper = stored[1::2].translate(bytes(high) + b"\1" + b"\2" * (255 - high))
+    lower = stored[::2].translate(b"\2" * low + b"\3" * (256 - low))
+    return not int.from_bytes(upper, "little") & int.from_bytes(lower, "little")
 
 
 def _counts(data: bytes, size: int) -> Sequence[int]:

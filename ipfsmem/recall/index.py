@@ -10,13 +10,14 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import date
 from functools import lru_cache
+from itertools import compress
 from math import log10
 from typing import Any, NamedTuple
 
 from ipfsmem.recall.dates import MONTHS
 from ipfsmem.recall.image import LONGEST, Columns, State, read, write
 from ipfsmem.recall.passages import passages
-from ipfsmem.recall.postings import Postings, Row, bm25, idf, lowered
+from ipfsmem.recall.postings import Postings, Row, all_lowered, bm25, idf, lowered
 from ipfsmem.recall.sums import Shares
 from ipfsmem.recall.terms import split
 
@@ -394,8 +395,8 @@ class Index:
         """What stands against the occurrences in each passage, by the numbers of `passage_row`."""
         if self._passage_against is None:
             average = self._passage_statistics()[1]
-            lengths = (*self.words.lengths, *self.passages.lengths)
-            self._passage_against = array("d", [lowered(length, average) for length in lengths])
+            lengths = self.words.lengths + self.passages.lengths
+            self._passage_against = array("d", all_lowered(lengths, average))
         return self._passage_against
 
     def passage_row(self, term: str) -> Row:
@@ -403,12 +404,11 @@ class Index:
         known = self._passage_rows.get(term)
         if known is None:
             row, several, beyond = self.words.row(term), self.first_passage, len(self.ids)
-            there = [
-                (one, times) for one, times in zip(row.numbers, row.counts, strict=True) if not several[one]
-            ]
-            row = self.passages.row(term)
-            there += [(beyond + one, times) for one, times in zip(row.numbers, row.counts, strict=True)]
-            numbers, counts = array("I", [one for one, _ in there]), array("I", [times for _, times in there])
+            alone = [not several[one] for one in row.numbers]
+            further, often = self.passages.occurrences(term)
+            numbers = array("I", compress(row.numbers, alone))
+            numbers.extend([beyond + one for one in further])
+            counts = array("I", (*compress(row.counts, alone), *often))
             if len(self._passage_rows) >= _PASSAGE_ROWS:
                 self._passage_rows.clear()
             worth = idf(self._passage_statistics()[0], len(numbers))

@@ -40,6 +40,11 @@ def lowered(length: int, average: float) -> float:
     return _K1 * (1 - _B + _B * length / average)
 
 
+def all_lowered(lengths: Iterable[int], average: float) -> list[float]:
+    """The same for many entries, without a call for each."""
+    return [_K1 * (1 - _B + _B * length / average) for length in lengths]
+
+
 def bm25(worth: float, times: int, against: float) -> float:
     """The share of one term in the score of an entry; `against` as `lowered` gives it."""
     return worth * times * FURTHER / (times + against)
@@ -195,17 +200,14 @@ class Postings:
     def against(self) -> array[float]:
         """What stands against the occurrences in each entry: its length, as `lowered` gives it."""
         if self._against is None:
-            average = self.average
-            self._against = array(
-                "d", [_K1 * (1 - _B + _B * length / average) for length in self.lengths]
-            )  # without a call of `lowered` for each
+            self._against = array("d", all_lowered(self.lengths, self.average))
         return self._against
 
     def row(self, term: str) -> Row:
         """Who has a term."""
         kept = self._kept.get(term)
         if kept is None:
-            numbers, counts = self._having(term)
+            numbers, counts = self.occurrences(term)
             size = len(numbers)
             taken = size + (len(self.lengths) // _DENSE if is_common(size, len(self.lengths)) else 0)
             if not self._kept:
@@ -227,7 +229,7 @@ class Postings:
         """How many entries have a term; quick where none has."""
         return len(self.row(term).numbers) if term in self._at or term in self._added else 0
 
-    def _having(self, term: str) -> tuple[Sequence[int], Sequence[int]]:
+    def occurrences(self, term: str) -> tuple[Sequence[int], Sequence[int]]:
         """The entries that have a term, and how often each."""
         at, added = self._at.get(term), self._added.get(term)
         numbers: Sequence[int] = ()
@@ -279,7 +281,7 @@ class Postings:
         found = Flat([], array("I", [0]), array("I"), counted := array("I"))
         same = array("I", numbers) == array("I", range(len(numbers)))
         for term in sorted(self._at.keys() | self._added.keys()):
-            having, counts = self._having(term)
+            having, counts = self.occurrences(term)
             if having:
                 found.terms.append(term)
                 found.numbers.extend(array("I", having) if same else map(numbers.__getitem__, having))
