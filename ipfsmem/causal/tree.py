@@ -310,6 +310,9 @@ def _no_load(prefix: str, digest: bytes) -> bytes:
     raise FormatError(f"state node {prefix or 'top'} is not at hand")
 
 
+_EMPTY = _leaf("", {}).digest
+
+
 def empty_tree(load: Load = _no_load) -> StateTree:
     """The tree of no entries; its digest is a known answer of the format."""
     return StateTree(_leaf("", {}), load)
@@ -359,7 +362,9 @@ def diff_steps(
     found: list[Difference] = []
     read: dict[str, Node] = {}
     frontier: list[tuple[str, bytes, list[Node]]] = []
-    if mine.digest != theirs:
+    if theirs == _EMPTY:
+        _compare(_entries_below(mine, [mine.top], ""), {}, found)  # everybody has that node
+    elif mine.digest != theirs:
         frontier.append(("", theirs, [mine.top]))
     while frontier:
         texts = yield [(prefix, digest) for prefix, digest, _ in frontier]

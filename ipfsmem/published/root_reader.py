@@ -69,12 +69,12 @@ def differences(
     Raises FormatError for a node that has the right hash and is none, DamagedError, OpenError, BlockError or NotFoundError
     for what anybody may have put in its place: nobody signs folders (format section 7.1).
     """
-    if state is None:
-        raise DamagedError("the root holds no state")
     folders: dict[str, dict[str, CID]] = {}
     steps = diff_steps(mine, digest)
     try:
         wanted = next(steps)
+        if state is None:
+            raise DamagedError("the root holds no state")
         while True:
             texts: list[bytes] = []
             for start in range(0, len(wanted), AT_ONCE):

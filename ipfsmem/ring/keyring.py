@@ -348,18 +348,17 @@ class Keyring:
         Raises OpenError when no key opens it, FormatError, LimitError or SignatureError for a bad body.
         """
         if isinstance(self._body, _KeyringBody):
-            return self._shown(self._body, [])
+            return self._shown(self._body)
         sealed = canonical.unb64(self._body, "the body of the key ring")
         pairs = _pairs([box_secrets] if isinstance(box_secrets, bytes) else box_secrets)
         known = list(known)
-        tried: list[EpochKey] = []
         for key in self._candidates(pairs, known):
             try:
                 payload = Sealer(key, self.vault).open(RING_BODY, b"", sealed)
             except OpenError:
-                tried.append(key)
                 continue
-            shown = self._shown(_read_body(payload), [key, *tried])
+            # Keys that were tried before count no more than those that were not: what a ring gives hangs on no order.
+            shown = self._shown(_read_body(payload), key)
             # A body that lacks a key which a root's slot gives is not honest; every reader has to learn the same of it.
             have = {(ek.epoch, ek.id) for ek in (*known, *shown.keys)}
             roots = rights_of(self.open).roots
@@ -398,7 +397,7 @@ class Keyring:
                 left -= len(others[-1].slots)
         yield from _try_slots([*(body for body in epochs if body.by in roots), *others], pairs, self.vault)
 
-    def _shown(self, body: _KeyringBody, keys: list[EpochKey]) -> UnlockedKeyring:
+    def _shown(self, body: _KeyringBody, *keys: EpochKey) -> UnlockedKeyring:
         hidden = _statements(body.st, self.vault, "the body of the key ring")
         if any(st.public for st in hidden):
             raise FormatError("the body of the key ring holds a statement of the open part")

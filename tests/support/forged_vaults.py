@@ -20,7 +20,8 @@ from typing import Any
 from ipfsmem.canonical import b64, encode
 from ipfsmem.causal.value import Loc, Value, dot, sign_seen, sign_value
 from ipfsmem.content.car import car_bytes
-from ipfsmem.content.cid import CID, ipns_name, raw_cid
+from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
+from ipfsmem.content.dagpb import decode_node
 from ipfsmem.content.tree import build_tree
 from ipfsmem.published.ipns_record import make_record
 from ipfsmem.ring.keyring import slot_text
@@ -1029,6 +1030,25 @@ def _empty_state(kept: Kept) -> dict[str, Any]:
     return {"listed": [root], "without": lost}
 
 
+def _empty_state_of_two(kept: Kept) -> dict[str, Any]:
+    """Beside a root that is joined first, one with an empty state whose folder of nodes is lost."""
+    at = kept.forge.replicas[DEVICES[1].id]
+    at.entries, at.ctx, at.prev = {}, {}, []
+    # Under another key than the one that seals: a reader may have that node, made by itself.
+    kept.forge.more.append(kept.forge._epoch(ROOT, KEYS[1], kept.forge.people, []))
+    root = kept.publish(at)
+    lost = _folder(kept.forge, root, "s")
+    kept.forge.names[ipns_name(DEVICES[0].signer.public)] = make_record(
+        DEVICES[0].seed, f"/ipfs/{kept.forge.roots[0][1]}", 1, _until()
+    )
+    kept.forge.names[ipns_name(DEVICES[1].signer.public)] = make_record(
+        DEVICES[1].seed, f"/ipfs/{root}", 1, _until()
+    )
+    return {
+        "without": [lost, *(cid for cid in kept.forge.blocks if str(cid) in _under(kept.forge, root, "s"))]
+    }
+
+
 def _lost_in_one(kept: Kept) -> dict[str, Any]:
     same = kept.publish(kept.second)
     at = kept.forge.replicas[ADMIN.id]
@@ -1041,13 +1061,15 @@ def _lost_in_one(kept: Kept) -> dict[str, Any]:
     return {"listed": [other, same], "without": [cid for cid in kept.forge.blocks if str(cid) in lost]}
 
 
+def _folder(forge: Forge, root: str, folder: str) -> CID:
+    """The CID of a folder of a root."""
+    links = {link.name: link.cid for link in decode_node(forge.blocks[parse_cid(root)]).links}
+    return links[folder]
+
+
 def _under(forge: Forge, root: str, folder: str) -> set[str]:
     """The CIDs of the files in a folder of a root."""
-    from ipfsmem.content.cid import parse_cid
-    from ipfsmem.content.dagpb import decode_node
-
-    links = {link.name: link.cid for link in decode_node(forge.blocks[parse_cid(root)]).links}
-    return {str(link.cid) for link in decode_node(forge.blocks[links[folder]]).links}
+    return {str(link.cid) for link in decode_node(forge.blocks[_folder(forge, root, folder)]).links}
 
 
 def _revoked_first(kept: Kept) -> dict[str, Any]:
@@ -1102,6 +1124,29 @@ def _dropped_key(kept: Kept) -> dict[str, Any]:
     kept.forge.more = [says_revoked(ROOT, LATER)]
     first = kept.publish(kept.first)
     return {"listed": [first, second]}
+
+
+def _ring_without_keys(under: EpochKey) -> Callable[[Forge, Replica, _Draft], None]:
+    """A ring whose body lies under this key and gives no other."""
+
+    def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
+        bare = _Draft(draft.state, draft.commit, under, draft.said, draft.raw, draft.most_in_leaf, {})
+        _ring_body(lambda body: body.__setitem__("eks", []))(forge, at, bare)
+        draft.files |= bare.files
+
+    return lie
+
+
+def _slots_of_an_admin(ring: EpochKey, commit: EpochKey, text: EpochKey) -> Callable[[Kept], dict[str, Any]]:
+    """An admin's slots give two keys, which stand in no body."""
+
+    def made(kept: Kept) -> dict[str, Any]:
+        forge, names = kept.forge, [KEYS[0].id]
+        forge.more = [forge._epoch(ADMIN, key, forge.people, [], old=names) for key in KEYS[1:3]]
+        kept.write(kept.second, "m/lake", b"under a key of an admin\n", text)
+        return {"listed": [kept.publish(kept.second, _ring_without_keys(ring), key=commit)]}
+
+    return made
 
 
 def _two_locations(kept: Kept) -> dict[str, Any]:
@@ -1173,6 +1218,10 @@ KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
         _empty_state,
         "Section 7.1: everybody knows the node of the empty state, so nothing is lost.",
     ),
+    "an empty state whose folder is lost, beside another root": (
+        _empty_state_of_two,
+        "Section 7.1: the same, whatever was joined before: that node is not read, so no folder is needed for it.",
+    ),
     "a node that another root has": (
         _lost_in_one,
         "Section 7.1: a node that what was joined has at its place is no damage where it is lost.",
@@ -1189,6 +1238,18 @@ KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
     "texts under keys that a revoke dropped": (
         _dropped_key,
         "Section 4: a root is read with the keys that its own ring names, and so are its texts.",
+    ),
+    "a text under a newer key that only an admin's slot gives": (
+        _slots_of_an_admin(KEYS[1], KEYS[1], KEYS[2]),
+        "Section 4: of slots that no root signed a ring gives the key that opens its body, whatever was tried before.",
+    ),
+    "a text under an older key that only an admin's slot gives": (
+        _slots_of_an_admin(KEYS[2], KEYS[2], KEYS[1]),
+        "Section 4: the same, the other way.",
+    ),
+    "a commit under a key that only an admin's slot gives": (
+        _slots_of_an_admin(KEYS[0], KEYS[1], KEYS[2]),
+        "Section 4: a commit is read with the keys of all slots in its own ring, and texts with the one that it is under.",
     ),
     "a card of which one sibling's object is lost": (
         _two_locations,

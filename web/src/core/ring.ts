@@ -101,6 +101,9 @@ async function fromSlots(open: readonly Statement[], tag: Bytes, boxes: readonly
   return [...found.values()]
 }
 
+/** The keys that slots give which no root signed: to read this very root with. */
+export const keysOfOthers = (file: KeyringFile, boxes: readonly BoxKey[]): Promise<EpochKey[]> => fromSlots(file.open, file.tag, boxes, false)
+
 /** What stands in a slot: whoever has the box key of it reads the epoch key. */
 export const slotText = (key: EpochKey): Bytes => join(fromHex(SLOT_MAGIC), key.tag, number(key.epoch, 4), key.key)
 
@@ -131,14 +134,14 @@ export async function openKeyring(file: KeyringFile, boxes: readonly BoxKey[], k
   const named = new Set(ofKind(file.open, 'epoch').map(one => `${one.epoch} ${one.ek}`))
   const opened = await openWith(file, file.body, newestFirst([...given, ...known.filter(one => named.has(`${one.epoch} ${one.id}`))]), given)
   if (opened !== null) return opened
-  // What others signed is tried only where nothing else opens the body.
-  const more = await fromSlots(file.open, file.tag, boxes, false)
-  const late = await openWith(file, file.body, newestFirst(more), [...given, ...more])
+  // What others signed is tried only where nothing else opens the body; the ring gives of these keys the one that does.
+  const more = await keysOfOthers(file, boxes)
+  const late = await openWith(file, file.body, newestFirst(more), given, more)
   return late ?? new Ring(file.tag, false, file.open, [...given, ...more], true, [...given, ...more])
 }
 
-/** The ring of a file whose body the first of these keys opens that can; null where none does. */
-async function openWith(file: KeyringFile, sealed: Bytes, keys: readonly EpochKey[], given: readonly EpochKey[]): Promise<Ring | null> {
+/** The ring of a file whose body the first of these keys opens that can, with the keys that a roots' slots give (`given`); null where none does. `more`: of other slots, to read this root with. */
+async function openWith(file: KeyringFile, sealed: Bytes, keys: readonly EpochKey[], given: readonly EpochKey[], more: readonly EpochKey[] = []): Promise<Ring | null> {
   for (const key of keys) {
     const raw = unlessRefused(() => key.open(ObjectType.ringBody, '', sealed))
     if (raw === null) continue
@@ -148,7 +151,7 @@ async function openWith(file: KeyringFile, sealed: Bytes, keys: readonly EpochKe
     const others = keysOfBody(body.eks, file.tag)
     const inner = formedList(body.st, false)
     await checkSigned(inner, file.tag)
-    return new Ring(file.tag, false, [...file.open, ...inner], [...others, key, ...given], false, [key, ...given])
+    return new Ring(file.tag, false, [...file.open, ...inner], [...others, key, ...given], false, [key, ...given, ...more])
   }
   return null
 }

@@ -8,7 +8,7 @@ import { checkedState, type Commit, readCommit } from './commit.ts'
 import { type BoxKey, type CheckAll, idOf } from './curves.ts'
 import { type IpnsRecord, newestRecord, readRecord, type Target, targetOf } from './ipns.ts'
 import { joinStates, type Judgement } from './join.ts'
-import { type KeyringFile, openKeyring, parseKeyring, Ring } from './ring.ts'
+import { type KeyringFile, keysOfOthers, openKeyring, parseKeyring, Ring } from './ring.ts'
 import { type EpochKey, ObjectType, openHere, type SealedObject } from './sealed.ts'
 import { type Entry, type Location, readName, type State } from './state.ts'
 import { buildTree, entryBelow, nodePath, readTree, sealedAs, StateCache } from './tree.ts'
@@ -253,7 +253,7 @@ export class VaultReader {
   }
 
   /** The ring under a root, and its bytes; null when there is none that can be read. */
-  #keyringAt(root: string): Promise<{ cid: string; bytes: Bytes; file: KeyringFile } | null> {
+  #keyringAt(root: string): Promise<Found | null> {
     return unlessRefusedAsync(async () => {
       const cid = this.#keyringCid(root)
       need(cid !== null, 'format', 'no keyring.json')
@@ -265,7 +265,7 @@ export class VaultReader {
   }
 
   /** A ring opened with the box keys of the shelf; once for the same keys. */
-  #opened({ cid, file }: { cid: string; file: KeyringFile }, known: readonly EpochKey[] = []): Promise<Ring> {
+  #opened({ cid, file }: Found, known: readonly EpochKey[] = []): Promise<Ring> {
     const { boxes } = this.shelf
     const name = [cid, ...boxes.map(box => hex(box.public)), ...known.map(key => `${key.id} ${hex(sha256(key.key))}`)].join()
     return this.#known.ring(name, () => openKeyring(file, boxes, known))
@@ -318,12 +318,12 @@ export class VaultReader {
       if (!isFirst && root !== anchor && root !== begin && opened?.shut !== false) continue
       const itself = opened === null ? null : new Ring(opened.tag, opened.plain, opened.all, []).joinedWith(opened)
       const isNamed = root === anchor && this.#isHeadless(root)
-      const commit = itself && !isNamed ? await unlessRefusedAsync(() => readCommit(this.#headBytes(root), itself.reading, found.bytes)) : null
+      const read = itself && !isNamed ? await unlessRefusedAsync(() => this.#commit(root, { found, joined: itself.joined, all: itself.reading })) : null
       if (opened !== null && root === anchor && (opened.shut || !isAdminOf(opened, keys))) why = 'member'
       else if (opened?.shut !== false && root === begin && root !== anchor && !isFirst) continue // a saved copy of other keys
-      else if (opened === null || itself === null || opened.shut || !(isNamed || commit !== null)) why = 'damaged'
+      else if (opened === null || itself === null || opened.shut || !(isNamed || read !== null)) why = 'damaged'
       else if (!isAdminOf(opened, keys)) why = 'member'
-      else return itself.joined.withKey(itself.reading.readable.find(key => key.id === commit?.ek))
+      else return itself.joined.withKey(read?.reading.readable.find(key => key.id === read.commit.ek))
     }
     return refuse(why, 'there is no vault that this key signed for')
   }
@@ -378,8 +378,8 @@ export class VaultReader {
       const { named, listed } = this.places(ring)
       for (const root of [...named, ...listed]) {
         ring = await this.#grown(ring, root, async theirs => {
-          const { ek } = await this.#commit(root, theirs)
-          return theirs.joined.withKey(theirs.all.readable.find(key => key.id === ek))
+          const { commit, reading } = await this.#commit(root, theirs)
+          return theirs.joined.withKey(reading.readable.find(key => key.id === commit.ek))
         })
       }
     }
@@ -404,7 +404,7 @@ export class VaultReader {
     const opened = await this.#opened(found, ring.readable)
     need(!opened.shut, 'open', 'a ring that no key opens')
     const { joined, reading } = ring.joinedWith(opened)
-    return { bytes: found.bytes, joined, all: reading }
+    return { found, joined, all: reading }
   }
 
   #hasCommit(root: string): boolean {
@@ -422,8 +422,18 @@ export class VaultReader {
     return this.shelf.blocks.read(root, `${this.#inside}${this.shelf.plain ? 'commit.json' : 'head.ipm'}`)
   }
 
-  #commit(root: string, { all, bytes }: Trial): Promise<Commit> {
-    return readCommit(this.#headBytes(root), all, bytes)
+  /** The verified commit of a root, with the ring that it was read with: where that has no key for it, those are tried that slots of others than roots give. */
+  async #commit(root: string, { all, found }: Trial): Promise<{ commit: Commit; reading: Ring }> {
+    const head = this.#headBytes(root)
+    try {
+      return { commit: await readCommit(head, all, found.bytes), reading: all }
+    } catch (error) {
+      if (!(error instanceof Refused) || error.kind !== 'open') throw error
+    }
+    const { boxes } = this.shelf
+    const more = await this.#known.ring(['others', found.cid, ...boxes.map(box => hex(box.public))].join(), () => keysOfOthers(found.file, boxes))
+    const reading = all.with([], more)
+    return { commit: await readCommit(head, reading, found.bytes), reading }
   }
 
   /** The verified commit of a root, with the ring that it was verified with; null where there is a ring and no commit. */
@@ -432,7 +442,8 @@ export class VaultReader {
     this.#keyringBytes(root)
     const theirs = await this.#trial(root, ring)
     if (this.#isHeadless(root)) return null
-    return { ...(await this.#commit(root, theirs)), root, ring: theirs.all }
+    const { commit, reading } = await this.#commit(root, theirs)
+    return { ...commit, root, ring: reading }
   }
 
   /** The state that a commit names, read whole and checked. */
@@ -523,7 +534,8 @@ function isAdminOf(ring: Ring, { admin }: Seeker): boolean {
 }
 
 /** A ring of ours joined with that of a root: with the keys that stay, and with all that read that root. */
-type Trial = { readonly bytes: Bytes; readonly joined: Ring; readonly all: Ring }
+type Found = { readonly cid: string; readonly bytes: Bytes; readonly file: KeyringFile }
+type Trial = { readonly found: Found; readonly joined: Ring; readonly all: Ring }
 
 function verdictOf(error: unknown, part: 'head' | 'state'): Verdict {
   if (!(error instanceof Refused)) throw error
