@@ -186,8 +186,11 @@ class _Ranking:
         self._several = words.passages is not words.entries
         self._top_passage, self._at_most = self._top, dict[int, float]()
         if self._several:
-            there = [one for number in self._by_words for one in words.passages_of(number)]
-            self._top_passage = words.passages.top(there) or 1.0
+            if self._cut or words.only is not None:
+                there = [one for number in self._by_words for one in words.passages_of(number)]
+                self._top_passage = words.passages.top(there) or 1.0
+            else:  # each passage that has a term is one of an entry that has it
+                self._top_passage = words.passages.top_of_all() or 1.0
         # Where neither counts, nothing speaks for an entry by itself.
         self._weight = (self.weights["words"] + (self.weights["meaning"] if similar else 0.0)) or 1.0
         whole = words.best_groups()
@@ -228,6 +231,17 @@ class _Ranking:
         if not similar:
             return lambda number: by_words * at_most(number)
         return lambda number: by_words * at_most(number) + by_meaning * similar.get(number, 0.0)
+
+    def _own_roughly(self) -> Callable[[int], float]:
+        """What is no less either, without a look at any passage: as if the best of each were the best of all."""
+        if not self._several:
+            return self._own_at_most()
+        at_most, similar = self.words.entries.at_most, self.similar
+        half, by_meaning = self.weights["words"] / 2 / self._weight, self.weights["meaning"] / self._weight
+        by_words = half / self._top
+        if not similar:
+            return lambda number: half + by_words * at_most(number)
+        return lambda number: half + by_words * at_most(number) + by_meaning * similar.get(number, 0.0)
 
     def _own_at_most_of_several(self) -> Callable[[int], float]:
         """The same where an entry may have several passages."""
@@ -278,7 +292,7 @@ class _Ranking:
     def _rank_lone(self, found: _Hits) -> None:
         """Takes those that are alone in their groups, while one can be among the best."""
         words, weights = self.words, self.weights
-        own, has = self._own_at_most(), words.entries.has
+        roughly, own, has = self._own_roughly(), self._own_at_most(), words.entries.has
         by_own = self._weight * own_weight(weights, "alone", bool(self.similar))
         by_cover, by_header = weights["cover"], weights["header"]
         beside = weights["day"] * bool(self.asked.dated)
@@ -287,16 +301,26 @@ class _Ranking:
         headed = self._lone & words.headers.keys()
         for header, numbers in ((by_header, headed), (0.0, self._lone - headed)):
             most_beside = beside + header + by_cover
-            for number in self._in_order(numbers):
-                most = most_beside + by_own * own(number)
+            for number in self._in_rough_order(numbers):
+                most = most_beside + by_own * roughly(number)
                 if most < found.least:
                     break
-                most -= by_cover * (1 - words.cover(has(number)))
-                most -= salience * (1 - min(1.0, max(0.0, worth[number])))
+                less = salience * (1 - min(1.0, max(0.0, worth[number])))
                 if header:
-                    most -= header * (1 - words.cover(words.headers[number]))
-                if most >= found.least:
+                    less += header * (1 - words.cover(words.headers[number]))
+                if most - less < found.least:
+                    continue
+                most = most_beside - less + by_own * own(number)
+                if most < found.least:
+                    continue
+                if most - by_cover * (1 - words.cover(has(number))) >= found.least:
                     found.add(self._hit(number))
+
+    def _in_rough_order(self, numbers: Collection[int]) -> list[int]:
+        """Entries, those first of which `_own_roughly` is greatest."""
+        if self.similar:
+            return sorted(numbers, key=self._own_roughly(), reverse=True)
+        return self.words.entries.in_order(numbers)
 
     def _in_order(self, numbers: Collection[int]) -> list[int]:
         """Entries, those first for which their words and their meaning speak most."""

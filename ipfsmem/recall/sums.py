@@ -172,6 +172,12 @@ class Sums:
         least = max(map(sums.__getitem__, numbers), default=0) - self._above - self._below
         return max((self.exact(number) for number in numbers if sums[number] >= least), default=0.0)
 
+    def top_of_all(self) -> float:
+        """The same of all entries."""
+        high = self._sums.tobytes()[sys.byteorder == "little" :: 2]
+        apart = 1 + (self._above + self._below >> 8)
+        return self.top(_at_least(high, max(0, max(high) - apart)))
+
     def best(
         self, most: int, key: Callable[[int], Any], *, last: bool, only: frozenset[int] | None = None
     ) -> list[int]:
