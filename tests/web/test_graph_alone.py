@@ -44,6 +44,7 @@ def test_entities_and_relations_are_those_of_python_and_follow_what_is_written(
     for begin, type, end in (("Ada", "works_at", "Acme"), ("Acme", "is_in", "Oslo"), ("Oslo", "has", "Ada")):
         memory.graph.relate(begin, type, end)
     memory.write("note", "About [[Oslo]].")
+    memory.values.set("of ada", "Likes [[Oslo]].")
     memory.sessions.add("chat", [{"role": "user", "content": "of [[Ada]]"}])
     memory.scope("shop").write("till", "Like [[deploy]].")
     root_of(memory)

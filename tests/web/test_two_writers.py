@@ -331,3 +331,17 @@ def test_phone_edit_of_a_foreign_header_keeps_it_on_the_laptop(
         lines = iter(found.data.splitlines())
         assert all(line in lines for line in header.splitlines())
         assert found.data.endswith(b"new\n") and b"old" not in found.data
+
+
+def test_phone_body_does_not_replace_a_header_without_its_end(
+    client: Client, url: str, memory: Memory
+) -> None:
+    memory.write_text("tone", b"---\nname: Tone\nA text.\n")
+    root_of(memory)
+    web = client.open("careful", url, words=words_of(memory), token=PEER_TOKEN)
+    with pytest.raises(ClientError, match="has no closing line"):
+        web.write("tone", "A new text.")
+    assert web.read("tone")["text"] == "---\nname: Tone\nA text.\n"
+    web.write("tone", "---\nname: Tone\nA longer text.\n")
+    web.writeText("tone", "---\nname: Tone\n---\n\nA text.\n")
+    assert web.write("tone", "Newer.")["text"].endswith("---\n\nNewer.\n")

@@ -13,11 +13,10 @@ import { renderIndex } from './core/index.ts'
 import { readRecord, targetOf } from './core/ipns.ts'
 import { splitConflictName } from './core/keys.ts'
 import { MOST_FILE } from './core/limits.ts'
-import { editFile } from './core/header_edit.ts'
+import { editFile, refuseOverUnclosed } from './core/header_edit.ts'
 import { fieldOf, type MemoryFile, parseFile, writeTags } from './core/memory_file.ts'
 import type { Assigning } from './core/scope_tree.ts'
 import { readName } from './core/state.ts'
-import { readRequest } from './core/statements.ts'
 import { instant, type TimelineEvent, unionOfScopes } from './core/timeline.ts'
 import { isOwnWord, type ShownView } from './core/views.ts'
 import type { RootKeys } from './core/wallet.ts'
@@ -305,6 +304,7 @@ export class Memory {
       const old = shown === null ? { fields: [], body: '' } : parseFile(shown)
       const made = withFields(old, given, body ?? old.body)
       if (shown !== null && made === old) return
+      if (shown !== null && body !== undefined) refuseOverUnclosed(shown, body)
       const today = localDate(this.#replica.world.now())
       const stamps = new Map([
         ['created', fieldOf(made, 'created') || today],
@@ -499,7 +499,7 @@ export class Memory {
   async asked(text: string): Promise<{ label: string; words: string[] }> {
     const { ring } = this.#replica
     need(ring !== null, 'none', 'this device has not read its memory yet')
-    const [{ fingerprint }, { wordlist }] = await Promise.all([import('./core/enrolling.ts'), WORDS()])
+    const [{ fingerprint, readRequest }, { wordlist }] = await Promise.all([import('./core/enrolling.ts'), WORDS()])
     const one = await readRequest(requestBytes(text), ring.tag)
     return { label: one.label, words: fingerprint(ring.tag, one.sign, one.box, wordlist) }
   }
@@ -508,6 +508,7 @@ export class Memory {
   async letIn(text: string, root: RootKeys): Promise<SyncReport> {
     const { ring } = this.#replica
     need(ring !== null, 'none', 'this device has not read its memory yet')
+    const { readRequest } = await import('./core/enrolling.ts')
     const one = await readRequest(requestBytes(text), ring.tag)
     return this.sync({ root, enrollee: { ...one, anchor: null } })
   }

@@ -6,7 +6,8 @@ import { readBlob } from '../src/core/blob_reading.ts'
 import { clockAfterSeeing, clockMs, correctedClock, nextClock } from '../src/core/clock.ts'
 import { capIndex, renderIndex } from '../src/core/index.ts'
 import { conflictName, isKey, isScope, keyOfForeignName, splitConflictName } from '../src/core/keys.ts'
-import { editFile } from '../src/core/header_edit.ts'
+import { isUnclosed } from '../src/core/front_matter.ts'
+import { editFile, refuseOverUnclosed } from '../src/core/header_edit.ts'
 import { parseFile, renderFile } from '../src/core/memory_file.ts'
 import { merge3, mergeFields, mergeLines } from '../src/core/merge3.ts'
 import { type Move, newestMove, readMove, readVault } from '../src/core/program_events.ts'
@@ -22,6 +23,11 @@ export const memoryFile: Judge = (all, court) => {
   for (const row of all.edit) {
     const edited = unlessRefused(() => editFile(utf8(row.file), new Map(row.changes), row.body, new Map(row.stamps)))
     court.same(edited && fromUtf8(edited), row.edited, row.about)
+  }
+  for (const { about, text, unclosed } of all.unclosed) {
+    court.same(isUnclosed(text), unclosed, about)
+    const over = (body: string): unknown => unlessRefused(() => refuseOverUnclosed(utf8(text), body) ?? body)
+    court.same([over('A new text.'), over(text)], [unclosed ? null : 'A new text.', text], about)
   }
   for (const row of all.bad) court.refuses(() => parseFile(fromHex(row.file_hex)), row.about, row.error)
   for (const row of all.sizes) {

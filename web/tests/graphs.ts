@@ -3,7 +3,7 @@
 import { utf8 } from '../src/core/bytes.ts'
 import { parseFile } from '../src/core/memory_file.ts'
 import { entitiesIn, partOf } from '../src/device/graph.ts'
-import { entityOf, Graph, relationType } from '../src/life/graph.ts'
+import { entityIn, entityOf, Graph, relationType } from '../src/life/graph.ts'
 import { folded, links } from '../src/life/links.ts'
 import type { Judge } from './judging.ts'
 
@@ -16,7 +16,7 @@ export const graphs: Judge = (all, court) => {
     court.same([name, kind, observations, made, out.map(one => [one.type, one.to])], [row.name, row.kind, row.observations, row.made, row.out], row.key)
   }
   for (const row of all.graphs) {
-    const graph = new Graph((Object.entries(row.files) as [string, string][]).map(([key, text]) => entityOf(key, parseFile(utf8(text)))))
+    const graph = new Graph((Object.entries(row.files) as [string, string][]).map(([key, text]) => entityIn(key, parseFile(utf8(text)))).filter(one => one !== null))
     court.same(graph.relations().map(one => [one.begin, one.type, one.end]), row.relations, row.name)
     court.same(entitiesIn(graph, {}), row.listed, row.name)
     for (const { entity, depth, most, keys, edges, more } of row.around) {

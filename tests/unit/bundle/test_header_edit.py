@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.bundle.front_matter import front_matter
-from ipfsmem.bundle.header_edit import edit_memory, render_over
+from ipfsmem.bundle.front_matter import front_matter, is_unclosed
+from ipfsmem.bundle.header_edit import edit_memory, refuse_over_unclosed, render_over
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.errors import FormatError, LimitError
 
@@ -25,6 +25,18 @@ def test_edit_vectors(case):
             edited()
     else:
         assert edited() == case["edited"]
+
+
+@pytest.mark.parametrize("case", VECTORS["unclosed"], ids=lambda case: case["about"])
+def test_a_header_without_its_end_is_seen_and_kept(case):
+    text = case["text"]
+    assert is_unclosed(text) is case["unclosed"]
+    refuse_over_unclosed(text.encode(), text)
+    if case["unclosed"]:
+        with pytest.raises(FormatError, match="no closing line"):
+            refuse_over_unclosed(text.encode(), "A new text.")
+    else:
+        refuse_over_unclosed(text.encode(), "A new text.")
 
 
 def test_edit_of_a_header_beyond_the_limit_is_refused():

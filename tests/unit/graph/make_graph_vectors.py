@@ -14,6 +14,7 @@ import msgspec
 
 from ipfsmem.bundle.links import folded, links
 from ipfsmem.bundle.memory_file import parse_memory
+from ipfsmem.bundle.value_file import memory_key, value_file
 from ipfsmem.graph.entity import entity_of, relation_type
 from ipfsmem.memory import Memory
 from ipfsmem.parts.graph import Subgraph
@@ -86,6 +87,13 @@ GRAPHS: list[tuple[str, dict[str, str], list[tuple[str, int, int]], list[tuple[s
     ("of one name the first by key is meant, and a key goes before a name", {
         "b": entity("Same", "thing", "- to [[a]]"), "a": entity("same", "thing"), "c": entity("C", "thing", "- to [[SAME]]", "- to [[b]]"), "same": entity("Other", "thing", "- to [[other]]"),
     }, [("a", 1, 10), ("b", 1, 10), ("Same", 1, 10), ("same", 1, 10)], [("same", 10)], ["Same", "same", "b", "OTHER"]),
+    ("values belong to their keys alone, in whatever form they were kept", {
+        "ada": entity("Ada", "person", "- works at [[Acme]]", "- likes [[nearly]]"), memory_key("acme"): value_file("acme", "- is in [[Ada]]", {}).decode(),
+        "acme": "---\nname: Acme\ntags: [entity, key-value]\n---\n\n- is in [[Ada]]\n", "old": "---\nname: Old\ncategory: kv\nsource: librefang:agent\n---\n\nSee [[Ada]].\n",
+        "wide": f"---\nvalue_key: {'é' * 128}\n---\n\nSee [[Ada]].\n", "wider": f"---\nvalue_key: {'é' * 129}\n---\n\nSee [[Ada]].\n",
+        "nearly": "---\nname: Nearly\ncategory: kv\nsource: other\n---\n\nSee [[Ada]].\n", "quiet": "---\ntags: [entity]\n---\n\n- knows [[Ada]]\n",
+        "my_key-1a2b3c4d": "---\nname: my key\ntags: [key-value]\n---\n\nSee [[Ada]].\n",
+    }, [("ada", 2, 100), ("ada", 2, 2)], [("acme", 10), ("ada", 10), ("e", 10)], ["acme", "Acme", "old", "nearly", "wide", "wider", "my key"]),
     ("many that go round", drawn(3, 40, 90), [("n7", depth, most) for depth, most in ((1, 100), (2, 7), (3, 30), (20, 1_000))], [("says 3", 100), ("kind1 4", 3)], ["Name 3", "n39", "name 34"]),
 ]  # fmt: skip
 

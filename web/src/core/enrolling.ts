@@ -5,23 +5,27 @@
  * and chance are passed in.
  */
 
-import { base64url, byCodePoints, type Bytes, canonical, fromHex, hex, join, need, sha256, utf8 } from './bytes.ts'
-import { idOf, sealBox, type Signer } from './curves.ts'
+import { base64url, byCodePoints, type Bytes, canonical, fields, fromBase64url, fromHex, hex, isHex, join, need, parseCanonical, sha256, utf8 } from './bytes.ts'
+import { idOf, isBoxKey, sealBox, type Signer } from './curves.ts'
 import { isEnrolment, ofKind, targetOf } from './drop_rules.ts'
 import { Ring, slotText } from './ring.ts'
 import { EpochKey } from './sealed.ts'
 import {
+  agreed,
   type EnrolmentRequest,
   formed,
+  KINDS,
   type Kind,
   possessionMessage,
   type Role,
+  signKey,
   type Statement,
   statementMessage
 } from './statements.ts'
 import { isLabel } from './unseen.ts'
 
 const MOST_FAMILIES = 64
+const MOST_REQUEST = 4096
 /** Keys that only others' epochs name, and that a new epoch names too. */
 const MOST_OTHER_KEYS = 16
 const LAST_CLOCK = 'f'.repeat(16)
@@ -247,4 +251,18 @@ export function fingerprint(tag: Bytes, sign: string, box: string, list: readonl
   const digest = sha256(join('ipfsmem/v1/fingerprint', [0], tag, fromHex(sign), fromHex(box)))
   const bits = BigInt(`0x${hex(digest)}`)
   return Array.from({ length: 6 }, (_, n) => list[Number((bits >> BigInt(256 - WORD_BITS * (n + 1))) & 2047n)] as string)
+}
+
+/** A device's request to be enrolled in this vault. */
+export async function readRequest(data: Bytes, tag: Bytes): Promise<EnrolmentRequest> {
+  need(data.length <= MOST_REQUEST, 'limit', 'a request of more than 4 KiB')
+  const it = fields(parseCanonical(data), ['box', 'kind', 'label', 'own', 'sign', 'v', 'vault'])
+  need(it.v === 1 && it.vault === hex(tag), 'vault', 'a request to another vault')
+  const sign = signKey(it.sign)
+  need(isHex(it.box, 32) && isBoxKey(fromHex(it.box)) && isLabel(it.label), 'format', 'a request of another form')
+  need(KINDS.includes(it.kind as Kind), 'format', 'an unknown kind')
+  fromBase64url(it.own, 64)
+  const request = { box: it.box, kind: it.kind as Kind, label: it.label, own: it.own as string, sign }
+  await agreed(request, tag, null, null)
+  return request
 }

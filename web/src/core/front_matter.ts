@@ -23,19 +23,25 @@ export function frontMatter(body: string): string {
   return body.slice(0, Math.max(BLANK.lastIndex, end))
 }
 
-function markedEnd(body: string): number | null {
+/** Whether a text opens as a header does, and no line closes it: which part of it is the header, nobody can tell. */
+export const isUnclosed = (text: string): boolean => marked(text.replace(/^\ufeff/, ''))?.end === null
+
+const markedEnd = (body: string): number | null => marked(body)?.end ?? null
+
+/** Where a header between marks ends, null where no line closes it; null alone where none begins. */
+function marked(body: string): { readonly end: number | null } | null {
   const open = OPEN.exec(body)
   if (open === null) return null
   const [whole, mark = '', language = ''] = open
   const close = CLOSE[mark] as RegExp
   close.lastIndex = whole.length - 1
   const found = close.exec(body)
-  if (found === null) return null
   // The end of the opening line may be that before the closing mark.
-  const inside = body.slice(whole.length, Math.max(found.index, whole.length))
+  const inside = body.slice(whole.length, found === null ? body.length : Math.max(found.index, whole.length))
   const lines = inside.split(/\r\n|\n|\r/).map(line => line.replace(/^[ \t]+|[ \t]+$/g, ''))
   const first = lines.find(line => line !== '' && !line.startsWith('#')) ?? ''
-  return language !== '' || (FIRST[mark] as RegExp).test(first) ? found.index + found[0].length : null
+  if (language === '' && !(FIRST[mark] as RegExp).test(first)) return null
+  return { end: found && found.index + found[0].length }
 }
 
 function jsonEnd(body: string): number | null {

@@ -4,7 +4,7 @@
  */
 
 import { type Bytes, byteLength, fromUtf8, need, refuse, unlessRefused, utf8 } from './bytes.ts'
-import { frontMatter } from './front_matter.ts'
+import { frontMatter, isUnclosed } from './front_matter.ts'
 import {
   type Field,
   findMarks,
@@ -38,6 +38,12 @@ const isSame = (a: Changes, b: Changes): boolean => a.size === b.size && [...a].
 export function editFile(data: Bytes, changes: Changes, body: string | null = null, stamps: Changes = NOTHING): Bytes {
   if (stamps.size === 0 || (changes.size === 0 && isForeign(data, body))) return edited(data, changes, body)
   return unlessRefused(() => edited(data, new Map([...stamps, ...changes]), body)) ?? edited(data, changes, body)
+}
+
+/** Refuse a new body that would replace a header whose closing line is missing. A body that opens in the same way may. */
+export function refuseOverUnclosed(data: Bytes, body: string): void {
+  const isKept = !isUnclosed(fromUtf8(data)) || isUnclosed(body)
+  need(isKept, 'format', 'the header of this memory has no closing line, so a new body would replace it too: write the whole file')
 }
 
 /** The file that `made` says, written as a change of another one. */

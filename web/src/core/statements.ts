@@ -22,7 +22,6 @@ import { idOf, isBoxKey, isSigningKey, verify } from './curves.ts'
 import { isLabel } from './unseen.ts'
 
 const MOST_KEEP = 256
-const MOST_REQUEST = 4096
 
 export const ROLES = ['reader', 'writer', 'admin'] as const
 export type Role = (typeof ROLES)[number]
@@ -84,7 +83,7 @@ export type Envelope = { readonly k: string; readonly s: string }
 const isId = (text: unknown): text is string => isHex(text, 8)
 const isEpochNumber = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) < 2 ** 32
 
-function signKey(text: Json | undefined): string {
+export function signKey(text: Json | undefined): string {
   need(isHex(text, 32) && isSigningKey(fromHex(text)), 'format', 'not a signing key')
   return text
 }
@@ -161,7 +160,7 @@ export const possessionMessage = (it: { box: string; sign: string }, tag: Bytes,
 export const statementMessage = (payload: Bytes, tag: Bytes): Bytes => join('ipfsmem/v1/statement', [0], tag, payload)
 
 /** What a member statement or a request says that its key agreed to. */
-async function agreed(it: { box: string; own: string; sign: string }, tag: Bytes, anchor: string | null, heirOf: string | null): Promise<void> {
+export async function agreed(it: { box: string; own: string; sign: string }, tag: Bytes, anchor: string | null, heirOf: string | null): Promise<void> {
   const message = possessionMessage(it, tag, anchor, heirOf)
   need(await verify(fromHex(it.sign), message, fromBase64url(it.own, 64)), 'signature', 'a key that did not agree')
 }
@@ -192,17 +191,3 @@ export function formedList(list: unknown, isOpenPart: boolean): Statement[] {
 }
 
 export type EnrolmentRequest = { readonly box: string; readonly kind: Kind; readonly label: string; readonly own: string; readonly sign: string }
-
-/** A device's request to be enrolled in this vault. */
-export async function readRequest(data: Bytes, tag: Bytes): Promise<EnrolmentRequest> {
-  need(data.length <= MOST_REQUEST, 'limit', 'a request of more than 4 KiB')
-  const it = fields(parseCanonical(data), ['box', 'kind', 'label', 'own', 'sign', 'v', 'vault'])
-  need(it.v === 1 && it.vault === hex(tag), 'vault', 'a request to another vault')
-  const sign = signKey(it.sign)
-  need(isHex(it.box, 32) && isBoxKey(fromHex(it.box)) && isLabel(it.label), 'format', 'a request of another form')
-  need(KINDS.includes(it.kind as Kind), 'format', 'an unknown kind')
-  fromBase64url(it.own, 64)
-  const request = { box: it.box, kind: it.kind as Kind, label: it.label, own: it.own as string, sign }
-  await agreed(request, tag, null, null)
-  return request
-}

@@ -1,9 +1,7 @@
 /** The graph of one scope, made of the own texts as they are shown. What was read once is not read again as long as it stays the same. */
 
-import { fieldOf } from '../core/memory_file.ts'
-import { isSessionPart } from '../core/sessions.ts'
 import type { ShownView } from '../core/views.ts'
-import { type Entity, entityOf, Graph } from '../life/graph.ts'
+import { type Entity, entityIn, Graph } from '../life/graph.ts'
 import type { GraphPart, Node } from '../results.ts'
 import { MemoryError } from './errors.ts'
 import { readableFile, type Shown } from './shown.ts'
@@ -20,8 +18,7 @@ export function graphOf(shown: Shown, scope: string): Graph {
     if (view.shown === null || !view.own) continue
     let one = read.get(view)
     if (one === undefined) {
-      const file = readableFile(view.shown)
-      one = isSessionPart(key, fieldOf(file, 'type'), fieldOf(file, 'session')) ? null : entityOf(key, file)
+      one = entityIn(key, readableFile(view.shown))
       read.set(view, one)
     }
     if (one !== null) found.push(one)

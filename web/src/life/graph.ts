@@ -5,8 +5,10 @@
  * other `[[link]]` one of the type `links_to`. A circle ends every walk that comes to it again, and no walk goes through more than it was told.
  */
 
-import { byCodePoints } from '../core/bytes.ts'
+import { byCodePoints, byteLength } from '../core/bytes.ts'
+import { isKey, keyOfForeignName } from '../core/keys.ts'
 import { fieldOf, type MemoryFile, readTags } from '../core/memory_file.ts'
+import { isSessionPart } from '../core/sessions.ts'
 import type { Edge } from '../results.ts'
 import { split as wordsOf } from '../recall/terms.ts'
 import { folded, links, targetOf } from './links.ts'
@@ -18,6 +20,7 @@ const IMPORTED = 'mcp-memory:'
 const LINK = 'links_to'
 const SECTION = 'Relations:'
 const LONGEST_TYPE = 64
+const LONGEST_FREE_KEY = 256
 const MOST_LINKS = 1000
 const ITEM = new RegExp(`^[-*] +([^${WHITE}][^]*)$`, 'u')
 const RELATED = new RegExp(`^([^:\\[\\]]{1,64}): *([^${WHITE}][^]*)$`, 'u')
@@ -26,6 +29,19 @@ const TYPED = /^([^:[\]]{1,64}?):? *\[\[([^[\]\n]{1,200})\]\]\.?$/u
 /** `made`: it was made as an entity, and is no memory that merely links. `out`: its relations, each to what is called or has the key `to`. */
 export type Entity = { readonly key: string; readonly name: string; readonly kind: string; readonly observations: readonly string[]; readonly out: readonly Out[]; readonly made: boolean }
 export type Out = { readonly type: string; readonly to: string }
+
+/** Whether a memory holds the value of a free key (FORMAT.md 1.7): the free key is in a field, or was the name when there was no such field. */
+function isValue(key: string, file: MemoryFile): boolean {
+  const name = fieldOf(file, 'name')
+  let free = fieldOf(file, 'value_key')
+  if (free === '' && readTags(fieldOf(file, 'tags')).includes('key-value')) free = (isKey(name) ? name : keyOfForeignName(name).key) === key ? name : key
+  else if (free === '' && fieldOf(file, 'category') === 'kv' && fieldOf(file, 'source').startsWith('librefang:')) free = name || key
+  return free !== '' && byteLength(free) <= LONGEST_FREE_KEY
+}
+
+/** What a memory is in the graph of its scope; null for parts of sessions, and for values, which belong to their keys alone. */
+export const entityIn = (key: string, file: MemoryFile): Entity | null =>
+  isSessionPart(key, fieldOf(file, 'type'), fieldOf(file, 'session')) || isValue(key, file) ? null : entityOf(key, file)
 
 /** What a memory file is in the graph. */
 export function entityOf(key: string, file: MemoryFile): Entity {
