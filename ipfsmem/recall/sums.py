@@ -174,6 +174,8 @@ class Sums:
 
     def top_of_all(self) -> float:
         """The same of all entries."""
+        if not any(row.numbers for _, row in self._rows):
+            return 0.0
         high = self._sums.tobytes()[sys.byteorder == "little" :: 2]
         apart = 1 + (self._above + self._below >> 8)
         return self.top(_at_least(high, max(0, max(high) - apart)))
