@@ -44,7 +44,7 @@ async def bring_out_anchors(run: Run, joined: Joined) -> None:
         leads = target(record)
         if isinstance(leads, CID) and run.replica.db.has_block(leads.digest):
             await place(run, joined, leads, check=False)
-    await run.names.put(names)
+    await run.names.put(names, without=run.sending.without)
     await bring_out_anchor_pins(run)
 
 

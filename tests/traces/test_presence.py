@@ -192,6 +192,31 @@ def test_l1_no_name_is_put_where_the_root_was_not_taken(tmp_path: Path) -> None:
     lab.close()
 
 
+def test_no_anchor_is_put_where_its_ring_was_not_taken(tmp_path: Path) -> None:
+    """The same for the name by which a memory is found: it leads nowhere to a ring that is not there."""
+    lab = FolderLab(tmp_path, kind=Full)
+    other = tmp_path / "other"
+    other.mkdir()
+    a = lab.create("a")
+    both = [Full(lab.shared), DirectoryProvider(other)]
+    anchor = ipns_name(ROOT.head_public)
+
+    def shown() -> list[bool]:
+        return [asyncio.run(one.get_name(anchor)) is not None for one in both]
+
+    Full.full = True
+    try:
+        report = asyncio.run(a.sync(both))
+    finally:
+        Full.full = False
+    assert "not published at" in says(report, "provider-down")
+    assert shown() == [False, True]
+    lab.clock.advance(1)
+    asyncio.run(a.sync(both))
+    assert shown() == [True, True]
+    lab.close()
+
+
 # -- L2: what is lost is noticed, and sent again -----------------------------------------------------------------------
 
 
