@@ -804,7 +804,7 @@ LIES: dict[str, Callable[[Forge, Replica, _Draft], None]] = {
     "a member of another role": _statement("member", _set("role", "owner", "admin", None)),
     "a member with a strange label": _statement("member", _set("label", "", "a\u202eb", "x" * 129, "é" * 64)),
     "a member with another id": _statement("member", _set("id", "0" * 16)),
-    "a member with a null that is none": _statement("member", _set("was", None, "0" * 16)),
+    "a member with a null that is none": _statement("member", _set("was", "0" * 16)),
     "a member under nothing": _statement("member", _set("under", None, "0" * 64)),
     "a member whose box key is of small order": _statement("member", _set("box", "0" * 64)),
     "a member of a person of another form": _statement("member", _set("person", "", "0" * 15, None)),
@@ -825,6 +825,7 @@ LIES: dict[str, Callable[[Forge, Replica, _Draft], None]] = {
     "a revoke with strange counters": _statement(
         "revoke", _set("n", {}, {READER.id: 0}, {READER.id: 2**53 - 1}, {READER.id: -1}, {"z": 1}, None)
     ),
+    "a revoke with a counter below 0": _statement("revoke", _set("n", {READER.id: -1})),
     "a revoke of another rank": _statement("revoke", _set("rank", 0, 1, 2, -1, None)),
     "a revoke of another key": _statement(
         "revoke", _set("sign", RECOVERY.key, DEVICES[0].key, LATER.key, "0" * 64)
@@ -1002,9 +1003,17 @@ KEPT_LIES: dict[str, str] = {
     "a member with a null that is none": "Section 4: an enrolment has no `was`.",
     "an epoch for nobody": "Section 4: `for` may be empty or without roots; then the key never seals.",
     "an epoch with a strange while": "Section 4: no list in `while` is empty.",
-    "a revoke with strange counters": "Section 4: a counter in `n` is 0 to 2^53-1.",
+    "a revoke with a counter below 0": "Section 4: a counter in `n` is 0 to 2^53-1.",
     "a revoke of another rank": "Section 4: `rank` is 0 or 1.",
     "a revoke of another key": "Section 4: a root's revoke of a root stays and says nothing.",
+}
+
+#: Of these the lies that change nothing that is seen: that is what their rules say.
+WITHOUT_EFFECT = {
+    "an entry without values",
+    "a commit far in the future",
+    "an epoch for nobody",
+    "a revoke of another key",
 }
 
 

@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from tests.support.effort import cases
-from tests.support.forged_vaults import FILE, forged, kept_cases, plain_differences, seen_by_python
+from tests.support.forged_vaults import (
+    FILE,
+    KEPT_LIES,
+    WITHOUT_EFFECT,
+    Kept,
+    forged,
+    kept_cases,
+    plain_differences,
+    seen_by_python,
+)
 from tests.support.plain.vault import read_case
 
 VAULTS = json.loads(FILE.read_text("utf-8"))
@@ -60,6 +69,24 @@ def test_no_forged_vault_is_a_fault_of_the_reader() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_the_plain_reader_sees_a_forged_vault_as_the_vectors_say(name: str) -> None:
     assert read_case(CASES[name], VAULTS["cars"]) == CASES[name]["expect"]
+
+
+def test_a_forged_vault_without_its_lie_is_other_bytes_and_seen_otherwise() -> None:
+    same_bytes, seen_alike = set(), set()
+    for name in KEPT_LIES:
+        honest = Kept(name)
+        honest.publish(honest.second)
+        case, car = honest.case(name, "")
+        if car == VAULTS["cars"][name]:
+            same_bytes.add(name)
+        if _but_for_cids(read_case(case, {name: car})) == _but_for_cids(CASES[name]["expect"]):
+            seen_alike.add(name)
+    assert (same_bytes, seen_alike) == (set(), WITHOUT_EFFECT)
+
+
+def _but_for_cids(seen: dict[str, Any]) -> dict[str, Any]:
+    """What is seen, with the verdicts alone of roots, whose CIDs change with every byte."""
+    return {**seen, "heads": sorted(seen.get("heads", {}).values()), "root": None}
 
 
 def test_the_plain_reader_sees_random_forged_vaults_as_the_package_does() -> None:
