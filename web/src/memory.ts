@@ -15,6 +15,7 @@ import { splitConflictName } from './core/keys.ts'
 import { MOST_FILE } from './core/limits.ts'
 import { editFile, refuseOverUnclosed } from './core/header_edit.ts'
 import { fieldOf, type MemoryFile, parseFile, writeTags } from './core/memory_file.ts'
+import type { Ring } from './core/ring.ts'
 import type { Assigning } from './core/scope_tree.ts'
 import { readName } from './core/state.ts'
 import { instant, type TimelineEvent, unionOfScopes } from './core/timeline.ts'
@@ -366,11 +367,11 @@ export class Memory {
   /** Bring a text of the past back, whose word it is as it was then. It replaces what `seen` was ([]: nothing is shown), else what is shown now, or the forget. */
   async restore(key: string, which: Past, { scope = '', seen }: { scope?: string; seen?: Seen } = {}): Promise<Reading> {
     const name = entryName(key, scope)
-    const { pastText } = await import('./device/past.ts')
+    const { needNotShown, pastText } = await import('./device/past.ts')
     await this.#written(async change => {
       const { data, of } = pastText(this.#look, key, scope, which)
       const isNothing = Array.isArray(seen) && seen.length === 0
-      if (isNothing && this.#look.view(name).shown !== null) throw new MemoryError('changed', `${key} is not what was read: it has a text now`, 'Read it again.')
+      if (isNothing) needNotShown(this.#look, key, scope)
       const dots = this.#dots(key, scope, isNothing ? undefined : seen)
       checkBody(key, data)
       this.#checkNotHidden(change, name, dots)
@@ -381,14 +382,9 @@ export class Memory {
 
   /** A person's word that a text of others is their own from now on: the copy `file`, or '' for the one that is shown. Never to be called for a model. */
   async promote(key: string, file: string, { scope = '' } = {}): Promise<Reading> {
-    const name = entryName(key, scope)
-    await this.#written(async change => {
-      const view = this.#look.view(name)
-      const copy = view.others.find(one => one.file === file)
-      const text = copy === undefined ? (file === '' && !view.own ? view.shown : null) : this.#replica.textOf(name, copy.body)
-      if (text === null) throw new MemoryError('not found', `${key} has no text of others ${file} on this device`)
-      await change.put(name, text, [...new Set([...view.dots, ...(copy?.dots ?? [])])], { promoted: true })
-    })
+    entryName(key, scope)
+    const { promote } = await import('./device/promoting.ts')
+    await this.#written(change => promote(this.#look, change, key, scope, file))
     return this.#shown(key, scope)
   }
 
@@ -429,10 +425,9 @@ export class Memory {
     if (typeof given !== 'string') needObject('the export', given, 'Give what export() returned, or that text as an object.')
     needOneOf('strategy', strategy, STRATEGIES)
     checkScope(scope)
-    const blob = typeof given === 'string' ? given : asJson(given)
-    const [{ Taking }, { readBlob }] = await Promise.all([import('./device/taking.ts'), import('./core/blob_reading.ts')])
+    const [{ asJson, Taking }, { readBlob }] = await Promise.all([import('./device/taking.ts'), import('./core/blob_reading.ts')])
+    const read = readBlob(typeof given === 'string' ? given : asJson(given))
     const taking = new Taking(this.#look, strategy)
-    const read = readBlob(blob)
     await this.#written(change => taking.take(change, { ...read, forgotten: [], card: null }, scope))
     return taking.done()
   }
@@ -490,15 +485,12 @@ export class Memory {
 
   /** Where another device finds this memory: what it needs to ask to be let in. No secret is in it. */
   pointer(): Pointer {
-    const { ring, kept } = this.#replica
-    need(ring !== null, 'none', 'this device has not read its memory yet')
-    return { vault: hex(ring.tag), anchor: kept.anchor }
+    return { vault: hex(this.#ring.tag), anchor: this.#replica.kept.anchor }
   }
 
   /** What a request says, and the six words that its device shows too. */
   async asked(text: string): Promise<{ label: string; words: string[] }> {
-    const { ring } = this.#replica
-    need(ring !== null, 'none', 'this device has not read its memory yet')
+    const ring = this.#ring
     const [{ fingerprint, readRequest }, { wordlist }] = await Promise.all([import('./core/enrolling.ts'), WORDS()])
     const one = await readRequest(requestBytes(text), ring.tag)
     return { label: one.label, words: fingerprint(ring.tag, one.sign, one.box, wordlist) }
@@ -506,14 +498,19 @@ export class Memory {
 
   /** Let a device in that showed this request, after a person compared the words. `root`: the wallet's keys, or those of the words. */
   async letIn(text: string, root: RootKeys): Promise<SyncReport> {
-    const { ring } = this.#replica
-    need(ring !== null, 'none', 'this device has not read its memory yet')
+    const ring = this.#ring
     const { readRequest } = await import('./core/enrolling.ts')
     const one = await readRequest(requestBytes(text), ring.tag)
     return this.sync({ root, enrollee: { ...one, anchor: null } })
   }
 
   // --- inside ---
+
+  get #ring(): Ring {
+    const { ring } = this.#replica
+    need(ring !== null, 'none', 'this device has not read its memory yet')
+    return ring
+  }
 
   async #sessions(scope: string): Promise<Sessions> {
     const { Sessions } = await import('./device/sessions.ts')
@@ -651,15 +648,6 @@ const LEAST_SEEN = 8
 const replaced = (name: string): MemoryError => new MemoryError('changed', `what was read of ${name.slice(2)} was replaced meanwhile`, 'Read it again.')
 
 const STRATEGIES: readonly Strategy[] = ['merge', 'replace']
-
-/** An export that is an object, as JSON. */
-function asJson(given: object): string {
-  try {
-    return JSON.stringify(given)
-  } catch (error) {
-    throw new MemoryError('usage', `the export cannot be written as JSON: ${error instanceof Error ? error.message : error}`, 'Give what export() returned.')
-  }
-}
 
 /** The fields of the header that a writer gives. */
 function givenIn(how: WriteHow): Map<string, string> {

@@ -43,7 +43,7 @@ export function editFile(data: Bytes, changes: Changes, body: string | null = nu
 /** Refuse a new body that would replace a header whose closing line is missing. A body that opens in the same way may. */
 export function refuseOverUnclosed(data: Bytes, body: string): void {
   const isKept = !isUnclosed(fromUtf8(data)) || isUnclosed(body)
-  need(isKept, 'format', 'the header of this memory has no closing line, so a new body would replace it too: write the whole file')
+  need(isKept, 'format', 'the header of this memory has no closing line: write the whole file')
 }
 
 /** The file that `made` says, written as a change of another one. */

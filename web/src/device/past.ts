@@ -61,6 +61,11 @@ export function historyOf(shown: Shown, key: string, scope: string): History {
   return { key, versions: [...found.values()].sort(newest), gone }
 }
 
+/** Refuse where a memory has a text now. */
+export function needNotShown(shown: Shown, key: string, scope: string): void {
+  if (shown.view(entryName(key, scope)).shown !== null) throw new MemoryError('changed', `${key} is not what was read: it has a text now`, 'Read it again.')
+}
+
 /** A text of the past: what a version shows, or the text whose SHA-256 begins so. */
 export function pastText(shown: Shown, key: string, scope: string, which: Past): PastText {
   const { replica } = shown

@@ -13,6 +13,16 @@ import type { Writing } from './writing.ts'
 /** `ifMatch`: the SHA-256 of the text there, which is replaced; without it there must be none, or the same. */
 export type PromoteHow = { readonly ifMatch?: string | undefined; readonly keep?: boolean }
 
+/** Make a text of others the person's own: the copy `file`, or '' for the one that is shown. */
+export async function promote(shown: Shown, change: Writing, key: string, scope: string, file: string): Promise<void> {
+  const name = entryName(key, scope)
+  const view = shown.view(name)
+  const copy = view.others.find(one => one.file === file)
+  const text = copy === undefined ? (file === '' && !view.own ? view.shown : null) : shown.replica.textOf(name, copy.body)
+  if (text === null) throw new MemoryError('not found', `${key} has no text of others ${file} on this device`)
+  await change.put(name, text, [...new Set([...view.dots, ...(copy?.dots ?? [])])], { promoted: true })
+}
+
 /** Put the own text of a scope into another one and, unless `keep`, forget it here, in one write. `seen`: the dots that its caller was shown; null: whatever stands here. */
 export async function promoteTo(shown: Shown, change: Writing, key: string, scope: string, to: string, seen: Token | null, { ifMatch, keep = false }: PromoteHow): Promise<void> {
   const [name, target] = [entryName(key, scope), entryName(key, to)]

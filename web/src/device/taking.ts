@@ -84,3 +84,12 @@ export class Taking {
     }
   }
 }
+
+/** An export that is an object, as JSON. */
+export function asJson(given: object): string {
+  try {
+    return JSON.stringify(given)
+  } catch (error) {
+    throw new MemoryError('usage', `the export cannot be written as JSON: ${error instanceof Error ? error.message : error}`, 'Give what export() returned.')
+  }
+}
