@@ -171,10 +171,10 @@ class Names:
                 if self._fresh or not self._there:
                     raise failures[0]
                 self.unread.add(name)
-            self._notices.say(
-                "channel-down",
-                f"a name could not be read everywhere: {failures[0]}. What only that place shows comes with a later sync",
-            )
+                said = f"a name could not be read, so newer texts may be missing: {failures[0]}; the next sync tries again"
+            else:
+                said = f"a name could not be read everywhere: {failures[0]}. What only that place shows comes with a later sync"
+            self._notices.say("channel-down", said)
         if best is not None:
             self._records[name] = best.encoded
             if best.has_expired(self._replica.world.now() * 1_000_000):
