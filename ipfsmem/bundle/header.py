@@ -355,7 +355,8 @@ def _indented(events: Iterable[Any], lines: list[str]) -> Iterator[Any]:
             if not flows:
                 columns.pop()
             else:
-                _check_indented(lines[flows.pop() + 1 : event.end_mark.line + 1], columns)
+                inside = lines[flows.pop() + 1 : event.end_mark.line + 1]
+                _check_indented((line for line in inside if not line.lstrip(" ").startswith("#")), columns)
         elif kind == "ScalarEvent" and event.style in ('"', "'"):
             _check_indented(lines[start + 1 : event.end_mark.line + 1], columns)
         yield event

@@ -363,7 +363,7 @@ def _look(node: yaml.Node, depth: int, outer: int, lines: list[str]) -> None:
     flow = isinstance(node, yaml.CollectionNode) and node.flow_style
     if flow or (isinstance(node, yaml.ScalarNode) and node.style in ("'", '"')):
         for line in lines[node.start_mark.line + 1 : node.end_mark.line + 1]:
-            if not line.strip(" "):
+            if not line.strip(" ") or (flow and line.lstrip(" ").startswith("#")):
                 continue
             if len(line) - len(line.lstrip(" ")) <= outer:
                 raise Refused("indented too little")
