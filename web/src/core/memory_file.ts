@@ -119,7 +119,7 @@ export function flatFields(lines: readonly string[]): { fields: Field[]; comment
     isNamed = true
     const next = lines.slice(i + 1).find(one => trim(one) !== '' && !one.startsWith('#')) ?? ''
     const indent = /^[ \t]+/.exec(next)?.[0]
-    if (pair[0] !== 'metadata' || pair[1] !== '' || indent === undefined) {
+    if (pair[0] !== 'metadata' || !/:[ \t\r]*$/.test(line) || pair[1] !== '' || indent === undefined) {
       fields.push(pair)
       continue
     }
