@@ -388,7 +388,8 @@ async def _open_named(search: Search, leads: dict[str, CID], *, anchor: bool) ->
         if named and isinstance(error, FormatError | OpenError) and root not in search.in_part:
             search.unusable.add(root)
         _refuse(search, root, sources[root], error)
-    search.unread |= search.in_part.intersection(leads.values())
+    if not anchor:  # an anchor leads to a ring, which is no head
+        search.unread |= search.in_part.intersection(leads.values())
 
 
 def _own_past(search: Search) -> set[str]:
