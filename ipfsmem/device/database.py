@@ -32,8 +32,10 @@ from ipfsmem.device.database_file import (
 )
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.tables import blocks, meta, schema
-from ipfsmem.errors import ConfigError, IpfsmemError, StorageError
+from ipfsmem.errors import ConfigError, IpfsmemError, LockedError, StorageError
 
+#: Seconds that giving up a connection waits for a process that writes.
+_PATIENCE = 2.0
 #: Blocks that are written in one statement, and their bytes.
 _TOGETHER = 250
 _BYTES_TOGETHER = 4 * 1024 * 1024
@@ -187,29 +189,45 @@ class Database:
         if not self._gone and (what := self.replaced()):
             self._unregister()
             self._gone = what
-            stale = self._is_stale()
-            self._save_copy(stale)
-            self.connection.give_up(_replaced(what), checkpoint=not stale)
+            with contextlib.ExitStack() as held:
+                # Locks of SQLite are in the index. Without it only this lock keeps another process from writing into the file while
+                # this one looks whether somebody did, and writes its log into it.
+                alone = self._is_alone(held)
+                stale = self._is_stale()
+                saved = self._save_copy(stale)
+                self.connection.give_up(_replaced(what), checkpoint=not stale and (alone or not saved))
         return self._gone
 
-    def _save_copy(self, stale: bool) -> None:
+    def _is_alone(self, held: contextlib.ExitStack) -> bool:
+        """Take the lock under which all processes write; False where another one keeps it."""
+        if self._depth or self._lock_path is None:
+            return True
+        try:
+            held.enter_context(file_lock(self._lock_path, wait=_PATIENCE))
+        except (LockedError, StorageError):
+            return False
+        return True
+
+    def _save_copy(self, stale: bool) -> bool:
         """Copy what is read here to a file in the folder, where the log, its index or the database was removed: what is read here is
-        then nowhere else. Whoever opens the memory next merges the copy (`vault.removed_log`)."""
+        then nowhere else. Whoever opens the memory next merges the copy (`vault.removed_log`). Whether there is a copy."""
         try:
             there = find(self.path)
             if there is None:
                 if not (self.path.parent / CONFIG_FILE).exists():
-                    return  # the memory was moved or deleted, and not only its database
+                    return False  # the memory was moved or deleted, and not only its database
                 stale = True
             elif there != self._files[self.path]:
-                return  # another database was put in its place
+                return False  # another database was put in its place
             self.connection.copy_to(left_copy(self.path.parent))
+            return True
         except (OSError, sqlite3.Error, StorageError) as error:
             if stale:
                 self._lost = f"{self._gone}: what was written last is only in a removed file, and a copy could not be saved ({error})"
                 import logging  # 4 ms that no other process need pay
 
                 logging.getLogger("ipfsmem.database").error("%s", self._lost)
+            return False
 
     def _is_stale(self) -> bool:
         """Whether the file may have newer pages than the log that is open here.
