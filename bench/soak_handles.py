@@ -336,6 +336,7 @@ class Program(Side):
     autosync = False
 
     def start(self) -> Child:
+        self.unanswered = 0
         child = Child(lambda: asyncio.run(self.serve()))
         self.child = child
         self.answer()
@@ -390,6 +391,9 @@ class Program(Side):
     def ask(self, *request: str) -> Any:
         """One request. Raises Failed if it was refused."""
         self.child.input.write(json.dumps(request) + "\n")
+        while self.unanswered:  # nobody waited for these
+            self.answer()
+            self.unanswered -= 1
         answer = self.answer()
         if isinstance(answer, dict):
             raise Failed(f"{request[0]} was refused: {answer['error']}")
@@ -400,6 +404,7 @@ class Program(Side):
 
     def begin_write(self, key: str, body: str) -> None:
         self.child.input.write(json.dumps(["write", key, body]) + "\n")
+        self.unanswered += 1
 
     def closes(self) -> None:
         self.child.input.close()
