@@ -503,25 +503,24 @@ class Case:
             if code and arguments[0] not in _MAY_WAIT:
                 raise Failed(f"{arguments[0]} ended with {code}: {text[-300:]}")
         else:
-            key, body = self.new()
-            self.asked.add(key)
-            code, text = command(self.home, "write", key, "--body", body)
-            if code:
-                raise Failed(f"write ended with {code}: {text[-300:]}")
-            self.acknowledged[key] = body
+            self.foreign_write()
         self.steps[kind] += 1
 
-    def remove_log(self, side: Side) -> None:
-        """Remove the log and its index by hand; another process writes first, and then perhaps the running side, which may refuse."""
-        for name in DATABASE_FILES[1:]:
-            (self.home / "default" / name).unlink(missing_ok=True)
-        self.steps["both removed by hand"] += 1
+    def foreign_write(self) -> None:
+        """A write by a command."""
         key, body = self.new()
         self.asked.add(key)
         code, text = command(self.home, "write", key, "--body", body)
         if code:
             raise Failed(f"write ended with {code}: {text[-300:]}")
         self.acknowledged[key] = body
+
+    def remove_log(self, side: Side) -> None:
+        """Remove the log and its index by hand; another process writes first, and then perhaps the running side, which may refuse."""
+        for name in DATABASE_FILES[1:]:
+            (self.home / "default" / name).unlink(missing_ok=True)
+        self.steps["both removed by hand"] += 1
+        self.foreign_write()
         if self.random.random() < 0.5:
             key, body = self.new()
             self.asked.add(key)
