@@ -77,6 +77,28 @@ class Answer:
         )
 
 
+class LineCutter:
+    """Cut pieces of a body into lines; a long line costs as much as its bytes, however many pieces it has."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    @property
+    def waiting(self) -> int:
+        """Bytes of the line that has not ended."""
+        return len(self._rest)
+
+    def add(self, piece: bytes) -> list[bytes]:
+        """The lines that end in this piece, stripped; empty ones are left out."""
+        first, *others = piece.split(b"\n")
+        self._rest += first
+        if not others:
+            return []
+        whole = [bytes(self._rest), *others[:-1]]
+        self._rest = bytearray(others[-1])
+        return [line for one in whole if (line := one.strip())]
+
+
 class Stream:
     """An answer whose body is read piece by piece; `Http.stream` makes it."""
 
@@ -134,16 +156,14 @@ class Stream:
 
     async def lines(self, max_line: int = ANSWER_MAX) -> AsyncIterator[bytes]:
         """The lines of the body (NDJSON) without line ends; empty ones are left out."""
-        rest = b""
+        cut = LineCutter()
         async for piece in self:
-            *whole, rest = (rest + piece).split(b"\n")
-            for line in whole:
-                if line.strip():
-                    yield line.strip()
-            if len(rest) > max_line:
-                raise self._too_long(len(rest))
-        if rest.strip():
-            yield rest.strip()
+            for line in cut.add(piece):
+                yield line
+            if cut.waiting > max_line:
+                raise self._too_long(cut.waiting)
+        for line in cut.add(b"\n"):
+            yield line
 
     async def failure(self, what: str = "") -> ProviderError:
         """This answer as an error, with the reason from its body."""

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import time
 import types
 import zlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -15,6 +16,7 @@ import msgspec
 import pytest
 from aiohttp import web
 from ipfsmem_providers.http import addresses
+from ipfsmem_providers.http.answer import LineCutter
 from ipfsmem_providers.http.body import Multipart, SpooledCar
 from ipfsmem_providers.http.client import Http, NotConnected, urls_of
 from ipfsmem_providers.http.policy import ONCE, Timeouts
@@ -537,6 +539,27 @@ def test_lines(site: Site) -> None:
             return [line async for line in answer.lines()]
 
     assert run(http, ask()) == [[b'{"a":1}', b'{"b":2}', b'{"c":3}']]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_lines_cut_anywhere_are_the_same(size: int) -> None:
+    body = b'{"a":1}\r\n\n{"b":2}\n \n{"c":3}\n'
+    cut = LineCutter()
+    pieces = [body[start : start + size] for start in range(0, len(body), size)]
+    assert [line for piece in pieces for line in cut.add(piece)] == [b'{"a":1}', b'{"b":2}', b'{"c":3}']
+    assert cut.waiting == 0
+
+
+def test_line_that_never_ends_is_gathered_once() -> None:
+    def seconds(count: int) -> float:
+        cut, piece = LineCutter(), b" " * 4096
+        start = time.process_time()
+        for _ in range(count):
+            cut.add(piece)
+        assert cut.waiting == count * len(piece)
+        return time.process_time() - start
+
+    assert seconds(8_000) < 40 * max(seconds(1_000), 0.002)
 
 
 def test_the_rate_is_kept(site: Site, work: Clockwork) -> None:
