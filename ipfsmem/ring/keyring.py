@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -65,6 +65,19 @@ class _StoredRing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     st: list[Envelope]
     v: Literal[1]
     vault: str
+
+
+class Room(NamedTuple):
+    """What a ring takes of the limits of format section 8."""
+
+    #: Bytes of keyring.json, as if any of its keys sealed it.
+    size: int
+    #: Bytes of these for statements that no root signed and for keys that only those name.
+    others: int
+    #: Pairs (admin, id) of who is out by admins alone.
+    claims: int
+    #: Ids to which it gives keys.
+    ids: int
 
 
 _file_decoder: Final = msgspec.json.Decoder(_KeyringFile)
@@ -123,8 +136,9 @@ class Ring:
         _check_vault(vault, self.statements, plain)
         self.view: Authority = evaluate(self.statements, self.keys, plain=plain)
         #: What share of its 1 MiB is taken, and of that limit which is the nearest: 1.0 is full.
-        self.filled = self._size() / MAX_RING
-        self.used = max(self.filled, self._used_by_others(), len(self.view.keys_of) / MAX_IDS)
+        room = self.room()
+        self.filled = room.size / MAX_RING
+        self.used = max(self.filled, room.others / MAX_OTHERS, room.claims / MAX_CLAIMS, room.ids / MAX_IDS)
         if bounded and self.used > 1:
             raise LimitError(
                 f"the key ring would pass its limits: 1 MiB in all, 512 KiB of what admins and devices said, {MAX_IDS} ids, "
@@ -249,8 +263,12 @@ class Ring:
             raise LimitError(f"keyring.json would have {len(data)} bytes, {MAX_RING} are allowed")
         return data
 
+    def room(self) -> Room:
+        """What of each limit is taken."""
+        claims = sum(map(len, self.view.put_out_by.values()))
+        return Room(self._size(), self._others(), claims, len(self.view.keys_of))
+
     def _size(self) -> int:
-        """Bytes of keyring.json, as if any of the keys sealed it."""
         shown = sum(_envelope_size(st) for st in self.statements if st.public)
         hidden = sum(_envelope_size(st) for st in self.statements if not st.public)
         if not self.plain:
@@ -258,8 +276,7 @@ class Ring:
             hidden = _b64_size(padded_size(4 + text) + OVERHEAD)
         return shown + hidden + 90
 
-    def _used_by_others(self) -> float:
-        """The share of their room that is taken by what no root signed."""
+    def _others(self) -> int:
         roots = self.view.rights.roots
         others = sum(
             _envelope_size(st) if st.public or self.plain else _b64_size(_envelope_size(st))
@@ -268,9 +285,7 @@ class Ring:
         )
         # A key that only they name takes more room than its name: with ten thousand of them roots had none left.
         named = names_of(st for st in self.statements if st.body.by in roots)
-        others += _b64_size(sum(_key_size(ek) for ek in self.keys if ek.id not in named))
-        claims = sum(map(len, self.view.put_out_by.values()))
-        return max(others / MAX_OTHERS, claims / MAX_CLAIMS)
+        return others + _b64_size(sum(_key_size(ek) for ek in self.keys if ek.id not in named))
 
     def _same_vault(self, other: Ring | UnlockedKeyring) -> None:
         if other.vault != self.vault:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.memory import Memory
-from ipfsmem.ring.keyring import MAX_OTHERS
 from tests.servers.kubo import FakeKubo
 from tests.servers.threaded import serve
 from tests.support.cli_lab import Cli
@@ -178,7 +177,7 @@ def test_a_list_of_members_that_others_have_filled(sealed_place: Place) -> None:
         patch.setattr("ipfsmem.ring.keyring.MAX_RING", 1 << 40)
         ring = memory.replica.ring
         assert ring is not None
-        room = int(ring._used_by_others() * MAX_OTHERS) + 50
+        room = ring.room().others + 50
     place.patch.setattr("ipfsmem.ring.keyring.MAX_OTHERS", room)
     hinted(
         "Revoke whoever fills it, with all that it said (ipfsmem keys revoke ID --nothing-stands), or move to a new vault.",

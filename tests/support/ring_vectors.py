@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ipfsmem import canonical
-from ipfsmem.ring.keyring import Ring, parse_keyring
+from ipfsmem.ring.keyring import Ring, parse_keyring, slot_text
 from ipfsmem.ring.operations import add_successor, create, enrolment_request, revoke, rotate
 from ipfsmem.ring.statements import Statement, envelope
 from ipfsmem.seal.objects import RING_BODY, Sealer, epoch_key
@@ -507,6 +507,46 @@ def refused(made: dict[str, Ring]) -> list[dict[str, str]]:
     ]
 
 
+def _claims(base: Ring, by: Party, number: int) -> Ring:
+    """This ring with an epoch of an admin that puts 800 ids out."""
+    key, gone = ek_of(9, number), [f"{number:08x}{one:08x}" for one in range(800)]
+    slots = [fixed_box(slot_text(key, VAULT), one.box) for one in (ROOT, RECOVERY, LAPTOP)]
+    return base.add([says_epoch(by, key, [LAPTOP], gone, old=[base.keys[0].id], slots=slots)], [key])
+
+
+def full_joins(first: Ring) -> dict[str, tuple[Ring, Ring]]:
+    """Pairs of rings that are each within the limits, and whose join passes one of them."""
+    base = first.add([says_member(ROOT, ADMIN, "admin"), says_member(ROOT, OTHER, "admin")])
+    by_root = [
+        rotate(
+            base.add([says_revoked(ROOT, party(side), heirs=[party(f"{side} {n}") for n in range(800)])]),
+            ROOT.signer,
+            ek(number),
+            box=fixed_box,
+        )
+        for number, side in enumerate(("left", "right"), 8)
+    ]
+    claimed = [_claims(base, by, number) for number, by in enumerate((ADMIN, OTHER), 8)]
+    enrolled_by_admin = [
+        base.add([says_member(ADMIN, party(f"{side} {n}")) for n in range(300)]) for side in ("left", "right")
+    ]
+    return {
+        "1,600 claims of two admins": (claimed[0], claimed[1]),
+        "keys for 1,600 ids": (by_root[0], by_root[1]),
+        "more than 512 KiB of an admin's word": (enrolled_by_admin[0], enrolled_by_admin[1]),
+    }
+
+
+def full_join_rows(first: Ring, *names: str) -> list[dict[str, str]]:
+    """These of `full_joins` as rows for the laptop, all without names."""
+    made = full_joins(first)
+    return [
+        {"name": name, "by": LAPTOP.name, "a": a.serialise().decode(), "b": b.serialise().decode()}
+        for name, (a, b) in made.items()
+        if name in names or not names
+    ]
+
+
 def sorted_by_hash(items: list[dict[str, str]]) -> list[dict[str, str]]:
     import hashlib
 
@@ -521,7 +561,9 @@ def build() -> dict[str, Any]:
         case["statements"] = [st.hash for st in case["statements"]]
     return {
         "about": "Key ring, format section 4. Keys and hashes hex, slots and sealed bytes base64url. `keyring` is the text of "
-        "keyring.json; every party named in opened_by opens it with its box secret. `view` is the evaluation. "
+        "keyring.json; every party named in opened_by opens it with its box secret. `view` is the evaluation, `room` what is "
+        "taken of each limit on a join: bytes of the file, bytes of them for others than roots, pairs of who is put out by admins, ids. "
+        "Each of `refused_joins` is in order by itself and opened by `by`; joined they pass a limit. "
         "An evaluation names its statements by hash; keep and read them in any order. A slot's ephemeral secret is SHA-256('ring vectors' | slot text | box public key).",
         "vault": VAULT.hex(),
         "parties": [
@@ -543,11 +585,15 @@ def build() -> dict[str, Any]:
                 "eks": [{"epoch": key.epoch, "id": key.id, "key": key.key.hex()} for key in ring.keys],
                 "opened_by": [one.name for one in PARTIES if not ring.plain and one.id in ring.view.members],
                 "not_opened_by": [one.name for one in PARTIES if one.id in ring.view.revoked],
+                "room": ring.room()._asdict(),
                 "view": view_of(ring),
             }
             for name, ring in made.items()
         ],
         "joins": [{"a": a, "b": b, "result": result} for a, b, result in JOINS],
+        "refused_joins": full_join_rows(
+            made["new vault: wallet, recovery words, laptop"], "1,600 claims of two admins"
+        ),
         "statements": {name: {"k": item.k, "s": item.s} for name, item in sorted(table.items())},
         "evaluations": cases,
         "refused_keyrings": refused(made),

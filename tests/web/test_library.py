@@ -10,8 +10,8 @@ import pytest
 
 from tests.interop.counterparts import built_page, built_web
 
-#: Bytes that a browser loads before it can show anything, compressed.
-MOST = 114 * 1024
+#: Bytes that a browser loads before it can show anything, compressed. Raised from 114 KiB for the limits of a joined key ring.
+MOST = 116 * 1024
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from tests.servers.threaded import serve
 from tests.support.browsers import BROWSERS, browser
 from tests.support.effort import cases
 from tests.support.ring_lab import Attacker
-from tests.support.ring_vectors import view_of
+from tests.support.ring_vectors import full_join_rows, rings, view_of
 
 VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
 #: Blocks of w3up services are the business of a provider, and no part of the format.
@@ -122,9 +122,25 @@ def test_the_client_evaluates_the_rings_of_attackers_as_this_program_does(tmp_pa
                 }
             )
     known = json.loads((VECTORS / "ring.json").read_text("utf-8"))
-    none: dict[str, Any] = {"parties": [], "rings": [], "joins": [], "refused_keyrings": []}
+    none: dict[str, Any] = {
+        "parties": [],
+        "rings": [],
+        "joins": [],
+        "refused_joins": [],
+        "refused_keyrings": [],
+    }
     (tmp_path / "ring.json").write_text(
         json.dumps({**known, **none, "statements": statements, "evaluations": evaluations}), "utf-8"
     )
     found = judged(tmp_path, "ring")["ring.json"]
     assert found["fails"] == [] and found["rows"] > len(evaluations)
+
+
+def test_joins_of_rings_beyond_each_limit_are_refused_by_the_client(tmp_path: Path) -> None:
+    built_web()
+    known = json.loads((VECTORS / "ring.json").read_text("utf-8"))
+    rows = full_join_rows(rings()["new vault: wallet, recovery words, laptop"])
+    none: dict[str, Any] = {"rings": [], "joins": [], "evaluations": [], "refused_keyrings": []}
+    (tmp_path / "ring.json").write_text(json.dumps({**known, **none, "refused_joins": rows}), "utf-8")
+    found = judged(tmp_path, "ring")["ring.json"]
+    assert found["fails"] == [] and found["rows"] >= len(rows) == 3

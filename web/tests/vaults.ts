@@ -196,6 +196,7 @@ export const ring: Judge = async (all, court) => {
     for (const name of row.not_opened_by) court.same((await openKeyring(file, [secret(name)])).shut, true, `${row.name}, by ${name}`)
     const opened = rings.get(row.name) as Ring
     evaluation(court, opened, row.view, row.name)
+    court.same(opened.room(), row.room, `${row.name}: room`)
     if (opened.plain || opened.sealing !== null) court.same(fromUtf8(opened.file()), row.keyring, `${row.name}: the file`)
     const again = Ring.ofKept(JSON.parse(JSON.stringify(opened.kept())))
     court.same([again.mark, again.plain, again.shut], [opened.mark, opened.plain, opened.shut], `${row.name}: kept`)
@@ -204,6 +205,12 @@ export const ring: Judge = async (all, court) => {
   for (const row of all.joins) {
     const [a, b] = [rings.get(row.a) as Ring, rings.get(row.b) as Ring]
     court.same(hashes(a.join(b)), hashes(rings.get(row.result)), row.result)
+  }
+  for (const row of all.refused_joins) {
+    const open = async (text: string) => openKeyring(await parseKeyring(utf8(text)), [secret(row.by)])
+    const [a, b] = [await open(row.a), await open(row.b)]
+    await refuses(court, async () => a.joinedWith(b), row.name, 'limit')
+    await refuses(court, async () => b.with(a.statements), `${row.name}, the open part`, 'limit')
   }
   for (const row of all.evaluations) {
     const statements = row.statements.map((hash: string) => formed(all.statements[hash]))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.errors import FormatError, OpenError, SignatureError
+from ipfsmem.errors import FormatError, LimitError, OpenError, SignatureError
 from ipfsmem.ring.keyring import Ring, parse_keyring
 from ipfsmem.ring.operations import read_enrolment_request
 from ipfsmem.ring.statements import member_id, open_envelope
@@ -43,6 +43,7 @@ def test_ring(name: str) -> None:
         assert (keyring.vault == VAULT) != keyring.plain
         ring = keyring.unlock([_secret(who)] if who else ()).ring()
         assert view_of(ring) == case["view"]
+        assert ring.room()._asdict() == case["room"]
         assert [{"epoch": key.epoch, "id": key.id, "key": key.key.hex()} for key in ring.keys] == case["eks"]
         assert ring.serialise() == case["keyring"].encode()
         assert ring.plain == (not case["opened_by"])
@@ -57,6 +58,13 @@ def test_join(case: dict[str, str]) -> None:
     expected = RINGS[case["result"]]["keyring"].encode()
     assert a.join(b).serialise() == expected
     assert b.join(a).serialise() == expected
+
+
+@pytest.mark.parametrize("case", VECTORS["refused_joins"], ids=lambda case: case["name"])
+def test_refused_join(case: dict[str, str]) -> None:
+    a, b = (parse_keyring(case[one].encode()).unlock(_secret(case["by"])).ring() for one in "ab")
+    with pytest.raises(LimitError):
+        a.join(b)
 
 
 @pytest.mark.parametrize("case", VECTORS["evaluations"], ids=lambda case: case["name"])

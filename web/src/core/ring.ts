@@ -24,10 +24,14 @@ import {
 import { Authority } from './authority.ts'
 import { type BoxKey, openBoxWith } from './curves.ts'
 import { keptStatements, ofKind } from './drop_rules.ts'
-import { EpochKey, ObjectType } from './sealed.ts'
+import { EpochKey, ObjectType, pad } from './sealed.ts'
 import { checkSigned, type Epoch, formed, formedList, isOpen, type Statement } from './statements.ts'
 
 const MOST_RING = 1 << 20
+/** Bytes for what no root signed, and for keys that only it names. */
+const MOST_OTHERS = MOST_RING / 2
+/** Ids with keys, and pairs of who is out by admins alone. */
+const MOST_NAMES = 1536
 /** `IPMK`, in hex. */
 const SLOT_MAGIC = '49504d4b'
 
@@ -106,6 +110,10 @@ export const keysOfOthers = (file: KeyringFile, boxes: readonly BoxKey[]): Promi
 
 /** What stands in a slot: whoever has the box key of it reads the epoch key. */
 export const slotText = (key: EpochKey): Bytes => join(fromHex(SLOT_MAGIC), key.tag, number(key.epoch, 4), key.key)
+
+const total = <T>(all: readonly T[], size: (one: T) => number): number => all.reduce((sum, one) => sum + size(one), 0)
+const inBase64 = (size: number): number => Math.ceil((size * 4) / 3)
+const envelopeSize = (one: Statement): number => inBase64(one.payload.length) + 104
 
 const newestFirst = (keys: Iterable<EpochKey>): EpochKey[] => [...keys].sort((a, b) => -compare([a.epoch, a.id], [b.epoch, b.id]))
 
@@ -196,6 +204,30 @@ export class Ring {
     return [...this.statements.map(one => one.hash + one.signature), ...this.readable.map(key => key.id)].sort().join()
   }
 
+  /** What is taken of each limit (FORMAT.md 4). */
+  room(): { size: number; others: number; claims: number; ids: number } {
+    const { roots, putOut, keysOf } = this.said
+    const isOfRoot = (one: Statement): boolean => roots.includes(one.by)
+    const [open, hidden] = [this.statements.filter(isOpen), this.statements.filter(one => !isOpen(one))]
+    const ofRoots = new Set(ofKind(this.statements, 'epoch').filter(isOfRoot).flatMap(one => [one.ek, ...one.old]))
+    const [bytes, keyBytes] = [total(open, envelopeSize) + 90, (keys: readonly EpochKey[]) => total(keys, one => 50 + `${one.epoch}`.length)]
+    const inner = total(hidden, envelopeSize)
+    const inFile = (one: Statement): number => (isOpen(one) || this.plain ? envelopeSize(one) : inBase64(envelopeSize(one)))
+    return {
+      size: bytes + (this.plain ? inner : inBase64(pad(4 + inner + keyBytes(this.keys) + 20) + 44)),
+      others: total(this.statements.filter(one => !isOfRoot(one)), inFile) + inBase64(keyBytes(this.keys.filter(one => !ofRoots.has(one.id)))),
+      claims: new Set(putOut.map(String)).size,
+      ids: keysOf.size
+    }
+  }
+
+  /** This ring, refused where it passes a limit: whoever joins keeps the old one then. */
+  #within(): this {
+    const { size, others, claims, ids } = this.room()
+    need(size <= MOST_RING && others <= MOST_OTHERS && Math.max(claims, ids) <= MOST_NAMES, 'limit', 'the key ring would pass its limits')
+    return this
+  }
+
   /**
    * Joined with the ring of a file, and with which keys that root is read: those that either ring names, those that were here, and
    * those of its own slots. Other keys in a body count nowhere.
@@ -204,7 +236,7 @@ export class Ring {
     const both = this.join(other)
     const mine = new Set(this.readable.map(key => `${key.id} ${hex(key.key)}`))
     const stays = (key: EpochKey): boolean => both.said.names.has(key.id) || other.said.names.has(key.id) || mine.has(`${key.id} ${hex(key.key)}`)
-    const joined = new Ring(this.tag, this.plain, both.statements, both.readable.filter(stays), both.shut)
+    const joined = new Ring(this.tag, this.plain, both.statements, both.readable.filter(stays), both.shut).#within()
     return { joined, reading: joined.with([], other.slots) }
   }
 
@@ -215,7 +247,8 @@ export class Ring {
 
   /** More statements, which were checked, and more epoch keys. */
   with(statements: readonly Statement[], keys: readonly EpochKey[] = []): Ring {
-    return new Ring(this.tag, this.plain, [...this.statements, ...statements], [...this.readable, ...keys], this.shut)
+    const grown = new Ring(this.tag, this.plain, [...this.statements, ...statements], [...this.readable, ...keys], this.shut)
+    return statements.length > 0 ? grown.#within() : grown
   }
 
   /** The key that seals now; null where none may, or it is not here. */

@@ -393,7 +393,7 @@ export class VaultReader {
     } catch (error) {
       if (!(error instanceof Refused)) throw error
       const file = error.kind === 'open' ? (await this.#keyringAt(root))?.file : undefined
-      return file === undefined || hex(file.tag) !== hex(ring.tag) ? ring : ring.with(file.open)
+      return file === undefined || hex(file.tag) !== hex(ring.tag) ? ring : (unlessRefused(() => ring.with(file.open)) ?? ring)
     }
   }
 
