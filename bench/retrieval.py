@@ -10,12 +10,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import re
+import shlex
 import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from functools import partial
 from hashlib import sha256
 from math import log2
 from pathlib import Path
@@ -25,9 +27,11 @@ from typing import NamedTuple
 
 from bench.report import machine
 from bench.retrieval_peer import PeerError, basic_memory, initrunner
-from bench.retrieval_set import Collection, Question, synthetic
+from bench.retrieval_set import synthetic, to_tune_on
 from bench.retrieval_sets import SetError, read
+from bench.retrieval_talk import Collection, Question
 from ipfsmem.errors import ConfigError
+from ipfsmem.recall.passages import passages
 from ipfsmem.recall.ranking import USUAL, Index, rank
 from ipfsmem.recall.terms import terms
 from ipfsmem.recall.vectors import Vectors
@@ -50,13 +54,15 @@ class Scores(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """One question, what it scored by entry and by session, and how long it took, in seconds."""
+    """One question, what it scored by entry and by session (of talk with an agent: by exchange), and how long it took, in seconds."""
 
     question: Question
     half: str
     turn: Scores
     session: Scores
     seconds: float
+    #: Whether it is about talk with an agent: then `session` is by exchange.
+    agent: bool = False
 
 
 def score(found: Sequence[str], relevant: dict[str, int]) -> Scores:
@@ -112,6 +118,21 @@ def recipe(collection: Collection) -> Search:
     return lambda question: [hit.id for hit in rank(index, question.text, today=question.today, limit=DEPTH)]
 
 
+#: The share of entries from which on vectors count, and the characters that an entry and the one before may have to be embedded together.
+COUNTED, TOGETHER = 0.9, 600
+
+
+def meant(collection: Collection) -> list[str]:
+    """What is embedded of each entry: its first passage, and what was said before it where both are short."""
+    texts, before = list[str](), None
+    for one in collection.documents:
+        first = passages(one.words)[0]
+        said = passages(before.words)[0] if before and one.group and before.group == one.group else ""
+        texts.append(f"{said}\n{first}" if said and len(said) + len(first) <= TOGETHER else first)
+        before = one
+    return texts
+
+
 class Model:
     """The model of the extra `semantic`, and the vectors of the texts that it was asked for: two pipelines ask for the same."""
 
@@ -120,23 +141,33 @@ class Model:
 
         self.embedder = MiniLmEmbedder({})
         self._vectors: dict[str, Vectors] = {}
+        self._questions: dict[str, list[float]] = {}
 
     def vectors(self, collection: Collection) -> Vectors:
-        """Those of its entries, by the 16 bytes of their places."""
+        """Those of its entries, by the 16 bytes of their places; those of its questions are made with them."""
         if collection.name not in self._vectors:
             made = Vectors(self.embedder.identity)
-            texts = [one.words for one in collection.documents]
-            for begin in range(0, len(texts), 256):
-                some = asyncio.run(self.embedder.embed(texts[begin : begin + 256]))
-                made.add({(begin + at).to_bytes(16): vector for at, vector in enumerate(some)})
+            made.add({at.to_bytes(16): one for at, one in enumerate(self._embedded(meant(collection)))})
+            asked = [question.text for question in collection.questions]
+            self._questions.update(zip(asked, self._embedded(asked), strict=True))
             self._vectors[collection.name] = made
         return self._vectors[collection.name]
 
-    def near(self, collection: Collection, question: Question, least: float) -> dict[str, float]:
-        """How similar entries are to a question, by id."""
-        (asked,) = asyncio.run(self.embedder.embed([question.text]))
+    def _embedded(self, texts: Sequence[str]) -> list[list[float]]:
+        made = list[list[float]]()
+        for begin in range(0, len(texts), 256):
+            made += asyncio.run(self.embedder.embed(texts[begin : begin + 256]))
+        return made
+
+    def near(
+        self, collection: Collection, question: Question, least: float, share: float = 1.0
+    ) -> dict[str, float]:
+        """How similar entries are to a question, by id; of a share of them the newest, whose vectors are made first."""
+        vectors = self.vectors(collection)
         ids = [one.id for one in collection.documents]
-        found = self.vectors(collection).comparable().nearest(asked, range(len(ids)), least, 2_000)
+        there = sorted(range(len(ids)), key=lambda at: collection.documents[at].at or date.min, reverse=True)
+        some = sorted(there[: round(share * len(ids))])
+        found = vectors.comparable().nearest(self._questions[question.text], some, least, 2_000)
         return {ids[at]: cosine for at, cosine in found.items()}
 
     def alone(self, collection: Collection) -> Search:
@@ -149,14 +180,17 @@ class Model:
 
         return search
 
-    def recipe(self, collection: Collection) -> Search:
-        """What recall does where the model is installed."""
+    def recipe(self, collection: Collection, share: float = 1.0) -> Search:
+        """What recall does where the model is installed, and so many of the entries have a vector."""
         index = Index(collection.documents)
         self.vectors(collection)
 
         def search(question: Question) -> list[str]:
-            near = self.near(collection, question, self.embedder.unrelated)
-            weighed = USUAL.with_meaning(self.embedder.knows(question.text))
+            if share < COUNTED:
+                near, weighed = None, USUAL
+            else:
+                near = self.near(collection, question, self.embedder.unrelated, share)
+                weighed = USUAL.with_meaning(self.embedder.knows(question.text))
             hits = rank(
                 index, question.text, today=question.today, limit=DEPTH, meaning=near, weighed=weighed
             )
@@ -170,15 +204,21 @@ PIPELINES: dict[str, Callable[[Collection], Search]] = {
     "BM25 of our terms": bm25,
     "recipe, no model": recipe,
 }
+#: Shares of the entries that have a vector, beside all of them.
+PARTS = (0.1, 0.5, 0.9)
 
 
-def pipelines() -> dict[str, Callable[[Collection], Search]]:
-    """All that can be asked here: with the extra `semantic` its model too."""
+def pipelines(parts: bool = False) -> dict[str, Callable[[Collection], Search]]:
+    """All that can be asked here: with the extra `semantic` its model too, and with `parts` while not all vectors are made."""
     try:
         model = Model()
     except ConfigError:
         return PIPELINES
-    return {**PIPELINES, "MiniLM alone": model.alone, "recipe and MiniLM": model.recipe}
+    partly = {
+        f"recipe and MiniLM, {share:.0%} have vectors": partial(model.recipe, share=share) for share in PARTS
+    }
+    theirs = {"MiniLM alone": model.alone, "recipe and MiniLM": model.recipe}
+    return {**PIPELINES, **theirs, **(partly if parts else {})}
 
 
 def ask(collections: Sequence[Collection], make: Callable[[Collection], Search]) -> list[Asked]:
@@ -190,7 +230,7 @@ def ask(collections: Sequence[Collection], make: Callable[[Collection], Search])
         half = halves(question.text for one in collections for question in one.questions)
     for collection in collections:
         search = make(collection)
-        groups = {one.id: one.group or one.id for one in collection.documents}
+        groups = {one.id: one.group or one.id for one in collection.documents} | collection.exchanges
         for question in collection.questions:
             began = perf_counter()
             found = list(dict.fromkeys(search(question)))
@@ -200,8 +240,16 @@ def ask(collections: Sequence[Collection], make: Callable[[Collection], Search])
             for id, grade in question.relevant.items():
                 wanted[groups[id]] = max(wanted[groups[id]], grade)
             name = collection.name if len(collections) > 1 else question.text
+            belongs = collection.half or half[name]
             asked.append(
-                Asked(question, half[name], score(found, question.relevant), score(sessions, wanted), seconds)
+                Asked(
+                    question,
+                    belongs,
+                    score(found, question.relevant),
+                    score(sessions, wanted),
+                    seconds,
+                    bool(collection.exchanges),
+                )
             )
     return asked
 
@@ -225,40 +273,54 @@ def digest(collections: Sequence[Collection]) -> str:
 def table(
     collections: Sequence[Collection], pipelines: Mapping[str, Callable[[Collection], Search]] = PIPELINES
 ) -> list[str]:
-    """The figures of every pipeline as Markdown: both halves, and by kind of question."""
+    """The figures of every pipeline as Markdown: by half and kind of talk, and by kind of question."""
     asked = {name: ask(collections, make) for name, make in pipelines.items()}
     lines = [
-        "| pipeline | half | by | questions | " + " | ".join(HEADINGS) + " | ms each |",
-        "| " + " | ".join(["---"] * (5 + len(HEADINGS))) + " |",
+        "| pipeline | half | talk | by | questions | " + " | ".join(HEADINGS) + " | ms each |",
+        "| " + " | ".join(["---"] * (6 + len(HEADINGS))) + " |",
     ]
-    for name, rows in asked.items():
-        for which in ("tune", "report"):
-            some = [row for row in rows if row.half == which]
-            for by, scores in (
-                ("turn", [row.turn for row in some]),
-                ("session", [row.session for row in some]),
-            ):
-                if scores:
-                    took = f"{median(row.seconds for row in some) * 1000:.2f}" if by == "turn" else ""
-                    cells = [
-                        name,
-                        which,
-                        by,
-                        str(len(some)),
-                        *(f"{value:.3f}" for value in mean(scores)),
-                        took,
-                    ]
-                    lines.append("| " + " | ".join(cells) + " |")
-    kinds = sorted({row.question.kind for row in next(iter(asked.values()))})
-    if len(kinds) > 1:
-        lines += ["", "| kind, turn R@10, both halves | questions | " + " | ".join(asked) + " |"]
+    for which in ("tune", "report"):
+        for agent in (False, True):
+            for name, rows in asked.items():
+                some = [row for row in rows if row.half == which and row.agent == agent]
+                talk, unit = ("with an agent", "exchange") if agent else ("of people", "session")
+                for by, scores in (
+                    ("turn", [row.turn for row in some]),
+                    (unit, [row.session for row in some]),
+                ):
+                    if scores:
+                        took = f"{median(row.seconds for row in some) * 1000:.2f}" if by == "turn" else ""
+                        figures = [f"{value:.3f}" for value in mean(scores)]
+                        cells = [name, which, talk, by, str(len(some)), *figures, took]
+                        lines.append("| " + " | ".join(cells) + " |")
+    return lines + by_kind(asked)
+
+
+def by_kind(asked: Mapping[str, Sequence[Asked]]) -> list[str]:
+    """The figures of each kind of question as Markdown, a table for each half that there is, with R@5 / R@10 by turn, then by session."""
+    lines = list[str]()
+    first = next(iter(asked.values()))
+    for which in ("tune", "report"):
+        kinds = sorted({row.question.kind for row in first if row.half == which})
+        if len(kinds) < 2:
+            continue
+        lines += [
+            "",
+            f"| kind, half to {which}: R@5 / R@10 by turn, by session (with an agent: exchange) | questions | "
+            + " | ".join(asked)
+            + " |",
+        ]
         lines.append("| " + " | ".join(["---"] * (2 + len(asked))) + " |")
         for kind in kinds:
-            of_kind = [
-                [row.turn.recall10 for row in rows if row.question.kind == kind] for rows in asked.values()
-            ]
-            cells = [kind, str(len(of_kind[0])), *(f"{fmean(values):.3f}" for values in of_kind)]
-            lines.append("| " + " | ".join(cells) + " |")
+            cells, number = [kind], 0
+            for rows in asked.values():
+                some = [row for row in rows if row.half == which and row.question.kind == kind]
+                turn, session = mean([row.turn for row in some]), mean([row.session for row in some])
+                number = len(some)
+                cells.append(
+                    f"{turn.recall5:.3f} / {turn.recall10:.3f}, {session.recall5:.3f} / {session.recall10:.3f}"
+                )
+            lines.append("| " + " | ".join([cells[0], str(number), *cells[1:]]) + " |")
     return lines
 
 
@@ -271,8 +333,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "path",
         nargs="*",
         type=Path,
-        help="LoCoMo or LongMemEval JSON, or a BEIR folder; none: the set made from a seed",
+        help="LoCoMo, LongMemEval or ConvoMem JSON, or a BEIR or BEAM folder; none: the set made from a seed",
     )
+    parser.add_argument(
+        "--report", action="store_true", help="of the made set the half to report too; CI prints it"
+    )
+    parser.add_argument("--words", action="store_true", help="leave out what needs a model")
     parser.add_argument(
         "--initrunner",
         type=Path,
@@ -291,38 +357,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         sets = [(path.name, *read(path)) for path in given.path]
-        report = _report(sets, given.initrunner, given.basic_memory)
+        if not sets:
+            made = synthetic() if given.report else to_tune_on()
+            sets = [("made from a seed", made, digest(made))]
+        asked = PIPELINES if given.words else pipelines(parts=not given.path)
+        report = _report(sets, asked, given.initrunner, given.basic_memory)
     except (SetError, PeerError) as error:
         print(error, file=sys.stderr)
         return 1
     print(report)
     if given.write:
-        how = _HOW.format(day=datetime.now(UTC).date(), machine=machine())
-        given.write.write_text(f"# How well ipfsmem finds\n\n{how}\n\n{report}", "utf-8")
+        said = shlex.join(sys.argv[1:] if arguments is None else arguments)
+        how = _HOW.format(arguments=said, day=datetime.now(UTC).date(), machine=machine())
+        peers = _PEERS if given.initrunner or given.basic_memory else ""
+        given.write.write_text(f"# How well ipfsmem finds\n\n{how}{peers}\n{report}", "utf-8")
     return 0
 
 
-_HOW = """Generated by `python -m bench.retrieval --write FILE` on {day}; do not edit. Machine: {machine}.
+_HOW = """Generated by `python -m bench.retrieval {arguments}` on {day}; do not edit. Machine: {machine}.
 
 Shares of the evidence among the first 5 and 10 hits, questions with any of it among 10, one through the place of the first, and
-nDCG of 10; by turn (an entry) and by session (its conversation, found by its best entry). Times are medians of one question in
-a warm process. The set made from a seed is written for this project (`bench/retrieval_set.py`): its halves are drawn from the
-same sentences, and both were seen when the weight `file` was chosen, so it says what a change does, not how systems compare on
-the talk of people.
+nDCG of 10; by turn (an entry), and by session (its conversation, found by its best entry) or, in talk with an agent, by exchange
+(a question and its answer). Times are medians of one question in a warm process.
+
+The made set is written for this project. Its halves have different topics, templates, names and languages; recall is tuned on
+the one (`bench/retrieval_set.py`, `bench/retrieval_set_agents.py`), and nobody who tunes it reads the generator of the other
+(`bench/retrieval_set_report.py`). No question has a word of its answer or five words in a row of the entry that has it. It says
+what a change does, and where recall is weak; for how systems compare on the talk of people give LoCoMo, LongMemEval, ConvoMem
+or BEAM by path. MiniLM is the model of the extra `semantic`; its times include the vectors compared, not the embedding of the
+question. "N % have vectors": the newest have one, as while vectors are made; below 90 % words alone count.
+"""
+_PEERS = """
 InitRunner's store finds by vectors only and brings none that work offline: it was given words hashed to 384 numbers, so its time is
-its own (with a pipe to its process), and what it finds is worth what such vectors are worth. basic-memory 0.24.1 is asked by its MCP tool
-`search_notes` for words, as its search by vectors loads a model from the network. MiniLM is the model of the extra
-`semantic`, and its times are with embedding the question; 0.2, the cosine below which it counts nothing, is about that of the nine of
-ten of this set's questions about something else, and the least length of a word that is spelled anew was chosen on the half to tune on."""
+its own (with a pipe to its process), and what it finds is worth what such vectors are worth. basic-memory is asked by its MCP
+tool `search_notes` for words, as its search by vectors loads a model from the network.
+"""
 
 
-def _report(sets: list[tuple[str, list[Collection], str]], store: Path | None, search: Path | None) -> str:
-    """All tables; without a set those of the one made from a seed."""
-    if not sets:
-        made = synthetic()
-        sets = [("made from a seed", made, digest(made))]
+def _report(
+    sets: list[tuple[str, list[Collection], str]],
+    asked: Mapping[str, Callable[[Collection], Search]],
+    store: Path | None,
+    search: Path | None,
+) -> str:
+    """All tables."""
     lines: list[str] = []
-    asked = pipelines()
     for name, collections, hashed in sets:
         entries = sum(len(one.documents) for one in collections)
         questions = sum(len(one.questions) for one in collections)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bench.retrieval_set import Collection, Question
+    from bench.retrieval_talk import Collection, Question
 
 _SIZE, _DEPTH = 384, 100
 

