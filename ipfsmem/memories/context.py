@@ -9,7 +9,7 @@ count in prose.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from datetime import date
 from functools import partial
 from operator import itemgetter
@@ -411,6 +411,7 @@ def _by_worth(parts: Sequence[Memories]) -> list[_Listed]:
     Where an index of recall is at hand no text is opened for it, and parts of sessions are left out. Otherwise the heads of those
     written last are read, which have the others behind them.
     """
+    from ipfsmem.bundle.index_block import INDEX_KEY
     from ipfsmem.memories.search_index import index_at_hand  # only where something is shown
 
     replica = parts[0].replica
@@ -448,12 +449,15 @@ def _by_worth(parts: Sequence[Memories]) -> list[_Listed]:
     met: set[str] = set()
     found: list[tuple[int, str, Memories, Entry]] = []
     held = replica.store.memories_of([part.scope for part in parts])
+    here = {key for part in parts if not part.forgotten() for key, _ in held.get(part.scope, ())}
     for part in parts:
         shown: set[str] = set()
         for key, entry in held.get(part.scope, ()) if not part.forgotten() else ():
             written = _own_since(part, key, entry)
             if written and key not in met and not is_hidden(hidden, part.scope, key, written):
                 shown.add(key)
+                if key == INDEX_KEY and _lists_alone(part, here):
+                    continue
                 found.append((-int(written, 16), key, part, entry))
         met |= shown
     found.sort(key=itemgetter(0, 1))
@@ -470,6 +474,15 @@ def _by_worth(parts: Sequence[Memories]) -> list[_Listed]:
             for _, key, part, entry in found[_HEADS:]
         ),
     ]
+
+
+def _lists_alone(part: Memories, here: Container[str]) -> bool:
+    """Whether a MEMORY.md only lists memories that are here."""
+    from ipfsmem.bundle.index_block import INDEX_KEY, typed_text
+    from ipfsmem.memories.readings import readable_file
+
+    data = part.view(INDEX_KEY).data
+    return data is not None and not typed_text(readable_file(data).body, here.__contains__)
 
 
 def _kept_line(one: Held) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 /** MEMORY.md: the index that is always generated and never an input (FORMAT.md 1.3). */
 
 import { byCodePoints, byteLength, need } from './bytes.ts'
-import { fileName, splitConflictName } from './keys.ts'
+import { fileName, INDEX_FILE, keyOfForeignName, splitConflictName } from './keys.ts'
 import { isSessionPart } from './sessions.ts'
 import { CONTROLS_AND_BREAKS, UNSEEN } from './unseen.ts'
 
@@ -108,4 +108,25 @@ export function capIndex(
       return `\n${sections[section]?.heading}\n${inOrder.join('')}`
     })
   return `${title}\n${parts.join('')}${notice(all.length - count)}`
+}
+
+/** The key under which other programs' lines of MEMORY.md are a memory. */
+export const INDEX_KEY = keyOfForeignName(INDEX_FILE).key
+
+/** An item that leads to a memory. What stands in a lookahead is tried once, however the rest goes. */
+const LISTED = /^\s*[-*+]\s+(?:\[[^\n]*?\]\((?=(\s*<?))\1(?=([^()<>\n]+\.md))\2>?[^()\n]*\)|\[\[([^[\]\n|#]+))/
+const LINES = /(?<=\r\n|[\n\v\f\x1c-\x1e\x85\u2028\u2029]|\r(?!\n))/
+
+/** A name without the percent signs of a link. */
+const unquoted = (text: string): string =>
+  text.replace(/(?:%[0-9a-f]{2})+/gi, run => new TextDecoder().decode(Uint8Array.from(run.match(/[0-9a-f]{2}/gi) ?? [], one => Number.parseInt(one, 16))))
+
+/** What was typed into a MEMORY.md next to its list; empty where only headings are left. `isHere`: whether a key has a memory here, whose line repeats it. */
+export function typedText(text: string, isHere: (key: string) => boolean): string {
+  const kept = text.split(LINES).filter(one => {
+    const [, , file, wiki] = LISTED.exec(one) ?? []
+    const name = file === undefined ? wiki && `${wiki}.md` : unquoted(file)
+    return name === undefined || !isHere(keyOfForeignName(name).key)
+  })
+  return kept.some(one => one.trim() !== '' && !one.startsWith('#')) ? kept.join('') : ''
 }

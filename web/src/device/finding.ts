@@ -3,7 +3,7 @@
 import { byCodePoints, type Bytes } from '../core/bytes.ts'
 import { cleanText } from '../core/fence.ts'
 import { instant } from '../core/timeline.ts'
-import { indexLine } from '../core/index.ts'
+import { INDEX_KEY, indexLine, typedText } from '../core/index.ts'
 import { fieldOf, type MemoryFile, readTags } from '../core/memory_file.ts'
 import { isUse, lineOf, splitOwnId, unionOfScopes } from '../core/timeline.ts'
 import type { ShownView } from '../core/views.ts'
@@ -42,9 +42,10 @@ export class Finding {
     if (fault !== null) throw new MemoryError('usage', fault)
     if (!Number.isInteger(limit) || limit < 1 || limit > MOST_HITS) throw new MemoryError('usage', `limit is 1 to ${MOST_HITS}, not ${limit}`)
     const today = this.#today
-    const all = new Map(this.shown.list(scopes, { ...filters, sessions: filters.type === 'session' }).map(one => [one.key, one]))
+    const listed = this.shown.list(scopes, { ...filters, sessions: filters.type === 'session' })
+    const all = new Map(listed.filter(one => !this.#isListAlone(one, scopes)).map(one => [one.key, one]))
     const expired = new Set([...all.values()].filter(one => this.#hasExpired(one, today)).map(one => one.key))
-    const documents = [...all.values()].filter(one => one.here).map(one => this.#weighed(one, today).document)
+    const documents = [...all.values()].filter(one => one.here).map(one => this.#weighed(one, today, scopes).document)
     const ranking = this.#ranking(documents)
     const own = new Set([...all.values()].filter(one => one.own).map(one => one.key))
     const best = this.#best(query, ranking, today, limit + expired.size, own).filter(({ id }) => !expired.has(id))
@@ -85,14 +86,27 @@ export class Finding {
     return until !== null && until < today
   }
 
+  /** What was typed into a MEMORY.md: its list repeats the memories that it names. */
+  #typed(body: string, scopes: readonly string[]): string {
+    const here = new Set(this.shown.list(scopes, { sessions: true }).map(one => one.key))
+    return typedText(body, key => here.has(key))
+  }
+
+  #isListAlone({ key, here, scope }: Listed, scopes: readonly string[]): boolean {
+    return key === INDEX_KEY && here && this.#typed(readableFile(this.shown.view(entryName(key, scope)).shown as Bytes).body, scopes) === ''
+  }
+
   /** What is searched of a memory; the same object as long as nothing of it changed. */
-  #weighed(one: Listed, today: number): Weighed {
+  #weighed(one: Listed, today: number, scopes: readonly string[]): Weighed {
     const name = entryName(one.key, one.scope)
     const view = this.shown.view(name)
     const use = this.shown.replica.use(name)
     const held = this.#documents.get(view)
-    if (held !== undefined && held.today === today && held.use === use) return held
+    if (held?.today === today && held.use === use && one.key !== INDEX_KEY) return held
     const file = readableFile(view.shown as Bytes)
+    const isList = one.key === INDEX_KEY
+    const text = isList ? this.#typed(file.body, scopes) : file.body
+    if (isList && held?.document.text === text && held.today === today && held.use === use) return held
     const at = lastChange(file, one.at)
     const until = dayOf(fieldOf(file, 'expires'))
     const expired = until !== null && until < today
@@ -108,8 +122,8 @@ export class Finding {
       expired
     })
     const header = [one.key, fieldOf(file, 'name'), fieldOf(file, 'description'), ...one.tags, fieldOf(file, 'category')].join(' ')
-    const document = { id: one.key, text: file.body, header, at, used: use?.[1] ?? null, salience }
-    const counted = held === undefined ? undefined : this.#counted.get(held.document)
+    const document = { id: one.key, text, header: isList ? '' : header, at, used: use?.[1] ?? null, salience }
+    const counted = held === undefined || isList ? undefined : this.#counted.get(held.document)
     if (counted !== undefined) this.#counted.set(document, counted)
     const made = { document, place: salience + (expired || last === 0 ? 0 : recency(today - last)), today, use }
     this.#documents.set(view, made)
@@ -166,7 +180,7 @@ export class Finding {
       if (!isFact || this.#hasExpired(one, today)) return []
       const said = categoryOf(category)
       const { h } = shown.writerOf(shown.replica.entry(entryName(one.key, one.scope)), view)
-      const worth = this.#weighed(one, today).document.salience ?? 0
+      const worth = this.#weighed(one, today, stack).document.salience ?? 0
       return [{ scope: one.scope, key: one.key, line: `- [${said}] ${text}\n`, isRestriction: said === 'restriction', worth, writtenAt: h }]
     })
   }
@@ -177,14 +191,14 @@ export class Finding {
     const found = shown.list(stack, { sessions: true }).flatMap(one => {
       const name = entryName(one.key, one.scope)
       const view = shown.view(name)
-      if (!one.own || view.shown === null || this.#hasExpired(one, today)) return []
+      if (!one.own || view.shown === null || this.#hasExpired(one, today) || this.#isListAlone(one, stack)) return []
       let held = this.#lines.get(view)
       if (held === undefined) {
         const file = headOf(view.shown)
         const said = { key: one.key, name: fieldOf(file, 'name'), description: fieldOf(file, 'description'), type: fieldOf(file, 'type'), session: fieldOf(file, 'session') }
         this.#lines.set(view, (held = indexLine(said)))
       }
-      return held.section === '' ? [] : [{ scope: one.scope, key: one.key, ...held, place: this.#weighed(one, today).place, h: shown.writerOf(shown.replica.entry(name), view).h }]
+      return held.section === '' ? [] : [{ scope: one.scope, key: one.key, ...held, place: this.#weighed(one, today, stack).place, h: shown.writerOf(shown.replica.entry(name), view).h }]
     })
     return found.sort((a, b) => b.place - a.place || byCodePoints(b.h, a.h) || byCodePoints(a.key, b.key))
   }
