@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, tzinfo
 from typing import Final
 
 from ipfsmem.api.calls import Call, Download, Reply
@@ -15,17 +16,21 @@ def _days(call: Call) -> tuple[str, str] | None:
     return (since or "0001-01-01", until or "9999-12-31") if since or until else None
 
 
+def _zone(call: Call) -> tzinfo:
+    return call.query.get("tz") or UTC
+
+
 def _usage(call: Call) -> UsageSums:
     by: By = call.query.get("by", "model")
-    return UsageSums(by=by, totals=call.memory.usage.totals(by, _days(call)))
+    return UsageSums(by=by, totals=call.memory.usage.totals(by, _days(call), _zone(call)))
 
 
 def _uses(call: Call) -> Uses:
-    return Uses(uses=call.memory.usage.list(_days(call)))
+    return Uses(uses=call.memory.usage.list(_days(call), _zone(call)))
 
 
 def _csv(call: Call) -> Download:
-    return Download(call.memory.usage.csv(_days(call)).encode(), "text/csv", "usage.csv")
+    return Download(call.memory.usage.csv(_days(call), _zone(call)).encode(), "text/csv", "usage.csv")
 
 
 def _budgets(call: Call) -> Budgets:
@@ -45,7 +50,7 @@ def _add(call: Call) -> Reply:
     return Reply(made, 201)
 
 
-_DAYS: Final = ("since", "until")
+_DAYS: Final = ("since", "until", "tz")
 
 ROUTES: Final = (
     Route(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping
+from datetime import UTC, tzinfo
 from typing import Any, Final, Literal
 
 import msgspec
@@ -92,16 +93,23 @@ def used(events: Iterable[Mapping[str, Any]]) -> list[Used]:
     ]
 
 
-def totals(found: Iterable[Used], by: By) -> list[UsageTotal]:
-    """The sums by agent, provider, model or UTC day: days in order, else what cost most first."""
+def totals(found: Iterable[Used], by: By, zone: tzinfo | None = UTC) -> list[UsageTotal]:
+    """The sums by agent, provider, model or day of a time zone: days in order, else what cost most first."""
     sums: dict[str, list[int]] = {}
     for one in found:
-        name = one.at[:10] if by == "day" else getattr(one, by)
+        name = _day_of(one.at, zone) if by == "day" else getattr(one, by)
         into = sums.setdefault(name, [0, 0, 0, 0])
         for place, number in enumerate((1, one.input_tokens, one.output_tokens, one.cost)):
             into[place] += number
     made = [UsageTotal(name, *numbers) for name, numbers in sums.items()]
     return sorted(made, key=lambda one: (one.name,) if by == "day" else (-one.cost, one.name))
+
+
+def _day_of(at: str, zone: tzinfo | None) -> str:
+    from ipfsmem.memories.moments import ms_of
+    from ipfsmem.wording import local_day
+
+    return str(local_day(ms_of(at, at[:10]), zone) or at[:10])
 
 
 def as_csv(found: Iterable[Used]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from datetime import UTC, tzinfo
 
 import msgspec
 
@@ -25,7 +26,7 @@ from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.timeline import MemoryTimeline
 
-#: UTC days, the first and the last.
+#: Days, the first and the last.
 Days = tuple[str, str]
 
 
@@ -77,19 +78,21 @@ class MemoryUsage(MemoryPart):
         data = usage_data(agent, provider, model, input_tokens, output_tokens, cost_usd)
         return used([self._timeline.add(KIND, **data)])[0]
 
-    def list(self, days: Days | None = None) -> builtins.list[Used]:
-        """The uses in order; `days` limits to UTC days."""
-        return used(self._timeline.read(days))
+    def list(self, days: Days | None = None, tz: tzinfo | None = UTC) -> builtins.list[Used]:
+        """The uses in order; `days` limits to days of the time zone `tz`, None: this machine's."""
+        return used(self._timeline.read(days, tz=tz))
 
-    def totals(self, by: By = "model", days: Days | None = None) -> builtins.list[UsageTotal]:
-        """The sums by `agent`, `provider`, `model` or `day`. Raises UsageError."""
+    def totals(
+        self, by: By = "model", days: Days | None = None, tz: tzinfo | None = UTC
+    ) -> builtins.list[UsageTotal]:
+        """The sums by `agent`, `provider`, `model` or `day` of the time zone `tz`. Raises UsageError."""
         if by not in BYS:
             raise UsageError(f"{by[:40]!r} is nothing to add up by", hint=f"It is one of {', '.join(BYS)}.")
-        return totals(self.list(days), by)
+        return totals(self.list(days, tz), by, tz)
 
-    def csv(self, days: Days | None = None) -> str:
+    def csv(self, days: Days | None = None, tz: tzinfo | None = UTC) -> str:
         """A row for each use, for spreadsheets."""
-        return as_csv(self.list(days))
+        return as_csv(self.list(days, tz))
 
     def budgets(self) -> builtins.list[Budget]:
         """What was spent today and this month (UTC), beside the limits in the settings."""

@@ -5,11 +5,17 @@ Needs Node, Chromium and the package playwright; without one of them it is skipp
 
 from __future__ import annotations
 
+from datetime import datetime, time, timedelta
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
+from ipfsmem.device.replica import World
+from ipfsmem.memory import Memory
+from ipfsmem.testing.clock import SeededRandom
+from ipfsmem.vault.home import Home
+from ipfsmem.wording import zone_of
 from tests.support.api_lab import opener
 from tests.support.page_lab import SOON, Shown, looked_at
 
@@ -219,6 +225,36 @@ def test_usage_is_added_up_and_saved(tmp_path: Path) -> None:
         await page.wait_for_selector("tbody tr:has-text('other')", timeout=SOON)
 
     looked_at(tmp_path, look)
+
+
+def test_timeline_and_usage_are_by_the_days_of_who_looks(tmp_path: Path) -> None:
+    """An evening in Los Angeles is the next day in UTC."""
+    there = zone_of("America/Los_Angeles")
+    day = datetime.now(there).date() - timedelta(days=2)
+    evening = datetime.combine(day, time(20), there)
+    world = World(lambda: int(evening.timestamp() * 1000), SeededRandom("evening"))
+    with Memory.load(
+        "m", "local", home=Home(folder=tmp_path, world=world), passphrase=False, create=True
+    ) as memory:
+        memory.usage.add(model="late", cost_usd=1)
+    utc = day + timedelta(days=1)
+
+    async def look(shown: Shown) -> None:
+        page = shown.page
+        await shown.go("timeline", f".days button[aria-label='{day}: 1 event']")
+        assert await page.locator(f".days button[aria-label^='{utc}']").count() == 0
+        await page.click(f".days button[aria-label^='{day}']")
+        await page.wait_for_selector(f".filter:has-text('{day}')")
+        await page.wait_for_selector(".events li:has-text('usage')")
+        await shown.go("usage", "tbody tr")
+        await page.select_option("select[aria-label='Add up by']", "day")
+        await page.wait_for_selector(f"tbody tr:has-text('{day}')")
+        # A server without time zone files knows UTC only.
+        refused = {"kind": "UsageError", "detail": "unknown time zone"}
+        await page.route("**/*tz=*", lambda route: route.fulfill(status=400, json=refused))
+        await shown.go("timeline", f".days button[aria-label='{utc}: 1 event']")
+
+    looked_at(tmp_path, look, timezone_id="America/Los_Angeles")
 
 
 def test_an_export_says_what_it_would_leave_out_and_saves_the_rest_when_told_to(

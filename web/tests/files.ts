@@ -1,5 +1,6 @@
 /** What a memory is: keys, files, index, timeline, the blob, and the merge of two files (FORMAT.md 1 and 5). */
 
+import { dayHere } from '../src/device/days.ts'
 import { fromHex, fromUtf8, hex, sha256, unlessRefused, utf8 } from '../src/core/bytes.ts'
 import { writeBlob } from '../src/core/blob.ts'
 import { readBlob } from '../src/core/blob_reading.ts'
@@ -105,6 +106,15 @@ export const timeline: Judge = (all, court) => {
     const split = splitOwnId(row.id)
     court.same([split?.device ?? null, split?.n ?? null], [row.device, row.n], row.id)
   }
+  // A browser has one time zone; Node takes the one of each row.
+  const env = (globalThis as { process?: { env: Record<string, string | undefined> } }).process?.env
+  const here = Intl.DateTimeFormat().resolvedOptions().timeZone
+  for (const row of all.local_days) {
+    if (env !== undefined) env['TZ'] = row.zone
+    else if (row.zone !== here) continue
+    court.same(dayHere(row.ts), row.day, `${row.ts} in ${row.zone}`)
+  }
+  if (env !== undefined) env['TZ'] = here
   for (const row of all.unions) court.same(union(row.sources).map(lineOf), row.lines, 'union')
 }
 

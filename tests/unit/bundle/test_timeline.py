@@ -8,6 +8,8 @@ import pytest
 
 from ipfsmem.bundle import timeline
 from ipfsmem.errors import FormatError, LimitError
+from ipfsmem.memories.moments import ms_of
+from ipfsmem.wording import local_day, zone_of
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 VECTORS = json.loads((FIXTURES / "vectors/timeline.json").read_text("utf-8"))
@@ -171,3 +173,9 @@ def test_a_stack_shows_an_event_of_equal_id_and_line_once():
     later = {"ts": "2026-04-14T12:00:00.001Z", "type": "c", "id": "x"}
     assert timeline.union_of_scopes([later, first], [first], [other]) == [first, other, later]
     assert timeline.union_of_scopes() == []
+
+
+@pytest.mark.parametrize("row", VECTORS["local_days"], ids=lambda row: f"{row['zone']} {row['ts']}")
+def test_the_day_of_an_event_is_the_one_of_its_reader(row: dict[str, str]) -> None:
+    day = local_day(ms_of(row["ts"], ""), zone_of(row["zone"]))
+    assert day is not None and day.isoformat() == row["day"]

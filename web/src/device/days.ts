@@ -1,5 +1,7 @@
 /** Days of the person's time zone, for what people read; what is stored by days goes by those of UTC. */
 
+import { instant } from '../core/timeline.ts'
+
 export const DAY_MS = 86_400_000
 
 /** The day that a moment is in where the person is, counted from 1970. */
@@ -8,5 +10,14 @@ export function localDay(at: number): number {
   return Math.floor((at - here.getTimezoneOffset() * 60_000) / DAY_MS)
 }
 
+/** The date of a day counted from 1970. */
+export const dateOfDay = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10)
+
 /** The same as `2026-04-14`. */
-export const localDate = (at: number): string => new Date(localDay(at) * DAY_MS).toISOString().slice(0, 10)
+export const localDate = (at: number): string => dateOfDay(localDay(at))
+
+/** The local date of an event. */
+export const dayHere = (ts: string): string => localDate(instant(ts) ?? 0)
+
+/** The time zone of who looks. */
+export const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone

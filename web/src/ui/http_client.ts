@@ -1,5 +1,6 @@
 /** A memory behind the HTTP API of this very server (`ipfsmem ui`). The token is held here, and nowhere else: not in storage, not in a cookie. */
 
+import { HERE } from '../device/days.ts'
 import {
   BEST, type Change, type Choice, type Clash, type Context, type Finding, type Happening, type Heard, type Line, type Member, type MemoryClient,
   type Opened, type Place, Refusal, type Right, type Scope, type Shown, type State, type Version, type Written
@@ -38,7 +39,13 @@ export class HttpClient implements MemoryClient {
     const sent: RequestInit = { method, headers: { Authorization: `Bearer ${this.#token}`, ...headers, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) } }
     if (body !== undefined) sent.body = JSON.stringify(body)
     const said = asks.toString()
-    return asked(`/v1/${path}${said ? `?${said}` : ''}`, sent)
+    try {
+      return await asked(`/v1/${path}${said ? `?${said}` : ''}`, sent)
+    } catch (error) {
+      // A server without time zone files knows UTC only.
+      if (!query['tz'] || !(error instanceof Refusal) || error.status !== 400) throw error
+      return this.#ask(method, path, { ...query, tz: undefined }, body, headers)
+    }
   }
 
   async #get(path: string, query: Record<string, string | number | undefined> = {}): Promise<Json> {
@@ -100,12 +107,12 @@ export class HttpClient implements MemoryClient {
   }
 
   async events(scope: string, how: { day?: string; cursor?: string }): Promise<{ events: readonly Happening[]; next: string | null }> {
-    const page = await this.#get('events', { scope, since: how.day, until: how.day, cursor: how.cursor })
+    const page = await this.#get('events', { scope, since: how.day, until: how.day, tz: HERE, cursor: how.cursor })
     return { events: page['events'].map(happeningOf), next: page['next'] }
   }
 
   async days(scope: string, since: string): Promise<readonly { day: string; events: number }[]> {
-    return (await this.#get('events/days', { scope, since }))['days']
+    return (await this.#get('events/days', { scope, since, tz: HERE }))['days']
   }
 
   async note(scope: string, type: string, data: Readonly<Record<string, string>>): Promise<void> {

@@ -1,5 +1,6 @@
 /** The life of a memory behind the HTTP API of this very server. */
 
+import { HERE } from '../device/days.ts'
 import { Refusal } from './client.ts'
 import type { Budget, By, Done, DreamingClient, DreamState, Dreamt, Entity, DreamsClient, Graph, GraphClient, Message, Proposal, Session, SessionFacts, SessionHit, SessionProblem, SessionsClient, Total, UsageClient } from './life.ts'
 
@@ -99,7 +100,7 @@ export class HttpLife implements SessionsClient, GraphClient, DreamsClient, Drea
   }
 
   async usage(scope: string, by: By, since: string): Promise<readonly Total[]> {
-    const found = await this.#get('usage', { scope, by, since })
+    const found = await this.#get('usage', { scope, by, since, tz: HERE })
     return found['totals'].map((one: Json) => ({ name: one['name'], uses: one['uses'], input: one['input_tokens'], output: one['output_tokens'], cost: one['cost'] }))
   }
 
@@ -108,7 +109,7 @@ export class HttpLife implements SessionsClient, GraphClient, DreamsClient, Drea
   }
 
   async usageCsv(scope: string, since: string): Promise<Blob> {
-    return (await this.#ask('GET', 'usage/csv', { scope, since })).blob()
+    return (await this.#ask('GET', 'usage/csv', { scope, since, tz: HERE })).blob()
   }
 }
 

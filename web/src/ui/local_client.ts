@@ -4,7 +4,8 @@
  * It only translates. What a view was shown is a list of dots; a write gives them back, and replaces exactly these.
  */
 
-import { instant, normalTs } from '../core/timeline.ts'
+import { normalTs } from '../core/timeline.ts'
+import { dayHere } from '../device/days.ts'
 import type { Layout, Memory, Reading, Token } from '../memory.ts'
 import {
   BEST, type Choice, type Clash, type Context, type DayCount, type Finding, type Happening, type Heard, type Line, type Member, type MemoryClient,
@@ -134,8 +135,8 @@ export class LocalClient implements MemoryClient {
   }
 
   async events(scope: string, how: { day?: string; cursor?: string }): Promise<{ events: readonly Happening[]; next: string | null }> {
-    const all = await asked(() => this.memory.timeline({ scope, ...(how.day ? { from: how.day, to: how.day } : {}) }))
-    const newest = [...all].reverse()
+    const all = await asked(() => this.memory.timeline({ scope }))
+    const newest = all.filter(one => !how.day || dayHere(one.ts) === how.day).reverse()
     const from = Number(how.cursor ?? 0)
     const events = newest.slice(from, from + PAGE).map(one => happeningOf({ ...one, ts: normalTs(one.ts) ?? one.ts }))
     return { events, next: from + PAGE < newest.length ? String(from + PAGE) : null }
@@ -143,9 +144,9 @@ export class LocalClient implements MemoryClient {
 
   async days(scope: string, since: string): Promise<readonly DayCount[]> {
     const counted = new Map<string, number>()
-    for (const { ts } of await asked(() => this.memory.timeline({ scope, from: since }))) {
-      const day = new Date(instant(ts) ?? 0).toISOString().slice(0, 10)
-      counted.set(day, (counted.get(day) ?? 0) + 1)
+    for (const { ts } of await asked(() => this.memory.timeline({ scope }))) {
+      const day = dayHere(ts)
+      if (day >= since) counted.set(day, (counted.get(day) ?? 0) + 1)
     }
     return [...counted].map(([day, events]) => ({ day, events }))
   }

@@ -1,5 +1,6 @@
 /** What models were used for, added up in this browser from the events of its own memory, as every other face adds it up. */
 
+import { dayHere } from '../device/days.ts'
 import type { Behind } from './local_client.ts'
 import type { Budget, By, Total, UsageClient } from './life.ts'
 
@@ -14,14 +15,14 @@ export class LocalUsage implements UsageClient {
   constructor(readonly memory: () => Behind) {}
 
   async #list(scope: string, since: string): Promise<readonly Used[]> {
-    const events = await this.memory().timeline({ scope, type: KIND, ...(since ? { from: since } : {}) })
-    return events.map(one => ({ at: one.ts, agent: text(one['agent']), provider: text(one['provider']), model: text(one['model']), input: number(one['input_tokens']), output: number(one['output_tokens']), cost: number(one['cost_micros']) }))
+    const events = await this.memory().timeline({ scope, type: KIND })
+    return events.filter(one => dayHere(one.ts) >= since).map(one => ({ at: one.ts, agent: text(one['agent']), provider: text(one['provider']), model: text(one['model']), input: number(one['input_tokens']), output: number(one['output_tokens']), cost: number(one['cost_micros']) }))
   }
 
   async usage(scope: string, by: By, since: string): Promise<readonly Total[]> {
     const sums = new Map<string, Total>()
     for (const one of await this.#list(scope, since)) {
-      const name = by === 'day' ? one.at.slice(0, 10) : one[by]
+      const name = by === 'day' ? dayHere(one.at) : one[by]
       const { uses, input, output, cost } = sums.get(name) ?? { uses: 0, input: 0, output: 0, cost: 0 }
       sums.set(name, { name, uses: uses + 1, input: input + one.input, output: output + one.output, cost: cost + one.cost })
     }

@@ -1,11 +1,11 @@
 /** What happened: days with their activity, and the events of one day or of all. */
 
+import { DAY_MS, dateOfDay, localDate, localDay } from '../device/days.ts'
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import type { DayCount, Happening } from './client.ts'
 import { empty, many, View } from './view.ts'
 
 const WEEKS = 26
-const DAY = 86_400_000
 
 export class TimelineView extends View {
   static override properties = { ...View.properties, events: { state: true }, next: { state: true }, days: { state: true }, day: { state: true }, ready: { state: true } }
@@ -27,7 +27,7 @@ export class TimelineView extends View {
 
   async #load(): Promise<void> {
     const { client, scope } = this.place
-    const since = new Date(begin()).toISOString().slice(0, 10)
+    const since = dateOfDay(begin())
     await this.attempt(async () => {
       const [days, page] = await Promise.all([client.days(scope, since), client.events(scope, this.day ? { day: this.day } : {})])
       Object.assign(this, { days, events: page.events, next: page.next, ready: true })
@@ -51,11 +51,11 @@ export class TimelineView extends View {
     const counted = new Map(this.days.map(one => [one.day, one.events]))
     const most = Math.max(1, ...counted.values())
     const first = begin()
-    const all = Array.from({ length: WEEKS * 7 }, (_, at) => new Date(first + at * DAY).toISOString().slice(0, 10))
-    const today = new Date().toISOString().slice(0, 10)
+    const all = Array.from({ length: WEEKS * 7 }, (_, at) => dateOfDay(first + at))
+    const today = localDate(Date.now())
     return html`<section class="page" aria-busy=${this.busy}><h2>Timeline</h2>${this.problem()}
       <div class="months" aria-hidden="true">${months(first).map(one => html`<span>${one}</span>`)}</div>
-      <div class="days" role="group" aria-label="Activity by day, in UTC">${all.map(day => {
+      <div class="days" role="group" aria-label="Activity by day">${all.map(day => {
         const events = counted.get(day) ?? 0
         const level = events === 0 ? 0 : Math.min(4, 1 + Math.floor((3 * Math.log1p(events)) / Math.log1p(most)))
         const words = `${day}: ${many(events, 'event')}`
@@ -92,14 +92,14 @@ function clock(at: string): string {
 
 /** The name of a month for the week in which it begins, else nothing. */
 function months(first: number): string[] {
-  const month = (week: number): number => new Date(first + week * 7 * DAY).getUTCMonth()
+  const begins = (week: number): Date => new Date((first + week * 7) * DAY_MS)
+  const month = (week: number): number => begins(week).getUTCMonth()
   return Array.from({ length: WEEKS }, (_, week) =>
-    week === 0 || month(week) === month(week - 1) ? '' : new Date(first + week * 7 * DAY).toLocaleDateString(undefined, { month: 'short', timeZone: 'UTC' }))
+    week === 0 || month(week) === month(week - 1) ? '' : begins(week).toLocaleDateString(undefined, { month: 'short', timeZone: 'UTC' }))
 }
 
-/** The Monday (UTC) with which the days begin. */
+/** The Monday with which the days begin, counted from 1970, which began with a Thursday. */
 function begin(): number {
-  const today = Math.floor(Date.now() / DAY) * DAY
-  const monday = today - ((new Date(today).getUTCDay() + 6) % 7) * DAY
-  return monday - (WEEKS - 1) * 7 * DAY
+  const today = localDay(Date.now())
+  return today - ((today + 3) % 7) - (WEEKS - 1) * 7
 }

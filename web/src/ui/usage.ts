@@ -1,12 +1,12 @@
 /** What models were used for and what it cost, as programs noted it; added up, beside the limits of the settings. */
 
+import { dateOfDay, localDay } from '../device/days.ts'
 import { html, nothing, type PropertyValues, type TemplateResult } from 'lit'
 import type { Budget, By, Total } from './life.ts'
 import { empty, many, saved, View } from './view.ts'
 
 const BYS: readonly [By, string][] = [['model', 'Model'], ['provider', 'Provider'], ['agent', 'Agent'], ['day', 'Day']]
 const SPANS: readonly [number, string][] = [[0, 'All time'], [7, 'Last 7 days'], [30, 'Last 30 days'], [90, 'Last 90 days']]
-const DAY = 86_400_000
 
 export class UsageView extends View {
   static override properties = { ...View.properties, totals: { state: true }, budgets: { state: true }, by: { state: true }, span: { state: true } }
@@ -28,7 +28,7 @@ export class UsageView extends View {
   }
 
   get #since(): string {
-    return this.span ? new Date(Date.now() - (this.span - 1) * DAY).toISOString().slice(0, 10) : ''
+    return this.span ? dateOfDay(localDay(Date.now()) - this.span + 1) : ''
   }
 
   async #load(): Promise<void> {
