@@ -24,7 +24,7 @@ from ipfsmem.memories.words import MAX_WORDS, PREFIX, query_words
 from ipfsmem.memories.writers import Writers
 from ipfsmem.recall.ranking import USUAL, Index, Weighed, rank
 from ipfsmem.recall.ranking import Hit as Ranked
-from ipfsmem.recall.spelling import spelled
+from ipfsmem.recall.spelling import likened, spelled
 from ipfsmem.recall.terms import terms, unspaced
 from ipfsmem.wording import moment_of
 
@@ -410,16 +410,20 @@ class _Search(NamedTuple):
 
 
 def _beginnings(words: Iterable[str]) -> tuple[str, ...]:
-    """For a query of which no word occurs, what longer words may begin with."""
-    return tuple(word for word in words if len(word) >= PREFIX and not unspaced().fullmatch(word))
+    """For a query of which no word occurs, what longer words may begin with, and single letters of scripts without spaces."""
+    return tuple(
+        word for word in words if (len(word) == 1 if unspaced().match(word) else len(word) >= PREFIX)
+    )
 
 
 def _words_in(words: Sequence[str], reading: Reading, index: Index) -> tuple[str, ...]:
-    """The words of a query that a text has, also as `spelled` takes them."""
+    """The words of a query that a text has, also as `spelling` takes them."""
     file = reading.readable
     there = frozenset(terms(f"{searched_header(reading.key, file)}\n{file.body}"))
-    sought = {term for word in words for term in terms(word)}
-    taken = dict(zip(sought, spelled(list(sought), index.words.having), strict=True))
+    sought = list(dict.fromkeys(term for word in words for term in terms(word)))
+    having = index.words.having
+    meant = likened(spelled(sought, having), having, index.words.alike)
+    taken = dict(zip(sought, meant, strict=True))
     return tuple(
         word for word in words if any(taken[term] in there or _begins(word, there) for term in terms(word))
     )

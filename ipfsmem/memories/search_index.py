@@ -44,7 +44,7 @@ _STACKS, _FILTERS = 6, 4
 #: Stands between the scopes of an index and its kind.
 _OF_KIND = "\n*"
 #: What an image is made of may change with the program; then this does.
-_VERSION = 8
+_VERSION = 9
 #: An image is written anew when so many memories were taken in or out since, and of fewer memories than these none is.
 _STALE, _FEW = 200, 100
 

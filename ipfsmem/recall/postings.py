@@ -16,6 +16,7 @@ from math import log
 from operator import lt
 from typing import NamedTuple
 
+from ipfsmem.recall.spelling import alike, vocabulary_of
 from ipfsmem.recall.sums import Shares, is_common
 from ipfsmem.recall.terms import terms_of
 
@@ -26,6 +27,8 @@ FURTHER = _K1 + 1
 _LEAST = 1e-6
 #: Occurrences in rows that are kept for further questions: for each entry so many, and as many again at least.
 _KEPT, _KEPT_LEAST = 20, 500_000
+#: Terms of which it is kept which are like them.
+_ALIKE = 1_000
 #: Of how many entries what is kept of a common term for each takes as much room as one occurrence.
 _DENSE = 4
 
@@ -164,6 +167,8 @@ class Postings:
         self._room = 0
         self._most: dict[str, float] = {}
         self._against: array[float] | None = None
+        self._vocabulary, self._in_vocabulary = "", -1
+        self._alike: dict[str, list[tuple[str, float]]] = {}
 
     @property
     def average(self) -> float:
@@ -229,6 +234,18 @@ class Postings:
         """How many entries have a term; quick where none has."""
         return len(self.row(term).numbers) if term in self._at or term in self._added else 0
 
+    def alike(self, term: str) -> list[tuple[str, float]]:
+        """The terms that entries have or had that are like one."""
+        if self._in_vocabulary != len(self._added):
+            self._vocabulary = vocabulary_of(dict.fromkeys((*self._flat.terms, *self._added)))
+            self._in_vocabulary = len(self._added)
+            self._alike.clear()
+        if term not in self._alike:
+            if len(self._alike) >= _ALIKE:
+                self._alike.clear()
+            self._alike[term] = alike(term, self._vocabulary)
+        return self._alike[term]
+
     def occurrences(self, term: str) -> tuple[Sequence[int], Sequence[int]]:
         """The entries that have a term, and how often each."""
         at, added = self._at.get(term), self._added.get(term)
@@ -255,8 +272,13 @@ class Postings:
         return numbers, counts
 
     def beginning_with(self, beginnings: tuple[str, ...]) -> list[str]:
-        """The terms that begin with one of these, or that are what one of these begins with but for an ending that a stem has lost."""
-        found = {term for term in (*self._flat.terms, *self._added) if term.startswith(beginnings)}
+        """The terms that begin with one of these, or that are what one of these begins with but for an ending that a stem has lost; of a
+        single letter all pairs that it is in."""
+        found = {
+            term
+            for term in (*self._flat.terms, *self._added)
+            if term.startswith(beginnings) or (len(term) == 2 and term[1] in beginnings)
+        }
         if not found:
             shorter = {
                 word[:-cut]

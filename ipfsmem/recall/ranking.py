@@ -29,7 +29,7 @@ from ipfsmem.recall.recipe import (
     own_weight,
     weigh,
 )
-from ipfsmem.recall.spelling import spelled
+from ipfsmem.recall.spelling import likened, spelled
 from ipfsmem.recall.sums import Sums
 from ipfsmem.recall.terms import terms
 from ipfsmem.recall.worth import HALF_LIFE_DAYS, recency, salience
@@ -486,9 +486,9 @@ def rank(
     """The best entries for a question, the best first; of equal ones the first by id. `wanted`: terms in place of the question's;
     `weighed`: weights in place of the usual ones; `only`: the numbers of those that may be hits, else all.
 
-    A term of the question that none of them has counts as the near one that most have (`spelling`), and meaning less then. Only
-    entries come that share a term with it, themselves or by their group, whose day it names, or for which a similarity is
-    given in `meaning`, by id.
+    A term of the question that none of them has counts as the near one that most have, and meaning less then, or else as the one most
+    like it (`spelling`). Only entries come that share a term with it, themselves or by their group, whose day it names, or for which a
+    similarity is given in `meaning`, by id.
     """
     having = index.words.having
 
@@ -501,6 +501,7 @@ def rank(
         wanted = spelled(asked_for, having_it)
         if wanted != asked_for:
             weighed = weighed.with_meaning(_MISREAD)
+        wanted = likened(wanted, having_it, index.words.alike)
     wanted_terms = list(dict.fromkeys(wanted))[:MAX_TERMS]
     similar = _between(
         {

@@ -1,5 +1,6 @@
 """The terms of a text: words without case and accents, English ones as their stems, Arabic ones without
-their article, every two letters of scripts without spaces. Words that say nothing, like "the", are no terms.
+their article, every two letters of scripts without spaces. Words that say nothing, like "the", are no terms. A letter and its sign are
+one word: C, C++ and C# are three names.
 """
 
 from __future__ import annotations
@@ -26,10 +27,16 @@ STOP_WORDS = frozenset((
 ))  # fmt: skip
 
 
+#: A letter with its sign, which is no operator between others.
+_SIGNED = r"[a-z](?:\+\+(?![a-z_])|\+(?![a-z0-9_+=])|#(?![a-z_]))"
+_signed = re.compile(_SIGNED)
+_ascii_word = re.compile(rf"{_SIGNED}|[^\W_]+")
+
+
 @functools.cache
 def _word() -> re.Pattern[str]:
     """A run of such a script, or a word of another. Made when it is first needed, which takes longer than most commands do."""
-    return re.compile(rf"[{_RUNS}]+|[^\W_{_RUNS}]+")
+    return re.compile(rf"[{_RUNS}]+|{_SIGNED}|[^\W_{_RUNS}]+")
 
 
 @functools.cache
@@ -57,6 +64,8 @@ def fold(text: str) -> str:
 def words_of(folded: str) -> list[str]:
     """The words of a text that `fold` has folded; a run of a script without spaces is one."""
     if folded.isascii():
+        if ("+" in folded or "#" in folded) and _signed.search(folded):
+            return _ascii_word.findall(folded)
         return folded.translate(_SPACED).split()  # half of what a pattern takes
     return _word().findall(folded)
 
@@ -69,7 +78,7 @@ def split(text: str) -> list[str]:
 def terms_of(word: str) -> list[str]:
     """The terms that one such word is: none where it says nothing, more than one for a run of a script without spaces."""
     if word.isascii():
-        return [] if word in STOP_WORDS else [stem(word)]
+        return [] if word in STOP_WORDS else [stem(word)] if word.isalnum() else [word]
     if unspaced().match(word):
         return [word[n : n + 2] for n in range(max(1, len(word) - 1))]
     return [_arabic_article.sub("", word)]

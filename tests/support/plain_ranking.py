@@ -65,6 +65,23 @@ def plainly_spelled(term: str, having: Mapping[str, int]) -> str:
     return min(near, key=lambda other: (-having[other], other))
 
 
+def threes(term: str) -> set[tuple[str, ...]]:
+    letters = ["", *term, ""]
+    return set(zip(letters, letters[1:], letters[2:], strict=False))
+
+
+def plainly_likened(term: str, having: Mapping[str, int]) -> str:
+    """A term that no text has as the one of which it shares the most threes of letters."""
+    if having.get(term) or not 5 <= len(term) <= 30 or not term.isalpha():
+        return term
+    shares = {}
+    for other, times in having.items():
+        common, fewer = len(threes(term) & threes(other)), min(len(threes(term)), len(threes(other)))
+        if times and other.isalpha() and common >= 3 and 2 * common > fewer:
+            shares[other] = common / fewer
+    return min(shares, key=lambda other: (-shares[other], -having[other], other), default=term)
+
+
 def plain_rank(
     documents: Sequence[Document],
     question: str,
@@ -88,11 +105,12 @@ def plain_rank(
     texts = [terms(one.words + day) for one, day in zip(documents, days, strict=True)]
     having = Counter(term for n in may for term in set(texts[n]))
     asked = list(dict.fromkeys(terms(question)))
-    wanted = list(
-        dict.fromkeys(plainly_spelled(term, having) if len(asked) <= 12 else term for term in asked)
-    )
-    if wanted != asked:
-        weights = {**weights, "meaning": weights["meaning"] * 0.25}
+    wanted = asked
+    if len(asked) <= 12:
+        wanted = [plainly_spelled(term, having) for term in asked]
+        if wanted != asked:
+            weights = {**weights, "meaning": weights["meaning"] * 0.25}
+        wanted = list(dict.fromkeys(plainly_likened(term, having) for term in wanted))
     raw = bm25(texts, wanted)
     top = max([raw[n] for n in may], default=0.0) or 1.0
     pieces = [passages(one.text) for one in documents]

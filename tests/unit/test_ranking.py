@@ -172,7 +172,10 @@ spoken = st.lists(
     st.sampled_from(
         [
             "alpha",
+            "alphabet",
             "beta",
+            "c++",
+            "c#",
             "gamma",
             "delta",
             "the",

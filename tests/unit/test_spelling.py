@@ -1,4 +1,5 @@
-"""A misspelled word of a question finds what was meant, and a word that stands somewhere is never taken for another."""
+"""A misspelled word of a question, or one of another language, finds what was meant; a word that stands somewhere is never taken for
+another."""
 
 from __future__ import annotations
 
@@ -8,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ipfsmem.recall.postings import Postings
 from ipfsmem.recall.ranking import Document, Index, rank
-from ipfsmem.recall.spelling import spelled
-from tests.support.plain_ranking import plainly_spelled
+from ipfsmem.recall.spelling import alike, likened, spelled, vocabulary_of
+from ipfsmem.recall.terms import split, terms
+from tests.support.plain_ranking import plainly_likened, plainly_spelled
 
 letters = st.sampled_from("abceé1абвάβ")
 words = st.text(letters, min_size=1, max_size=7) | st.text("ab", min_size=4, max_size=6)
@@ -21,6 +24,95 @@ def test_each_term_is_as_a_look_at_all_terms_says(asked: list[str], having: dict
     found = spelled(asked, lambda term: having.get(term, 0))
     assert found == [plainly_spelled(term, having) for term in asked]
     assert all(one == other for one, other in zip(asked, found, strict=True) if one in having)
+
+
+@given(st.lists(words, max_size=4), st.dictionaries(words, st.integers(0, 3)))
+def test_each_term_is_as_the_one_most_like_it_as_a_look_at_all_terms_says(
+    asked: list[str], having: dict[str, int]
+) -> None:
+    found = likened(asked, lambda term: having.get(term, 0), lambda term: alike(term, vocabulary_of(having)))
+    assert found == [plainly_likened(term, having) for term in asked]
+
+
+#: A memory in one language, and questions in others.
+FACTS = [
+    "The configuration of the gateway lives in a file",
+    "Authentication uses tokens that expire",
+    "Maria is allergic to penicillin",
+    "The photographer for the ceremony is Lindqvist",
+    "Пароль администратора хранится в сейфе",
+    "The boat is blue",
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "fact"),
+    [
+        ("Wo liegt die Konfiguration?", 0),
+        ("¿Dónde está la configuración?", 0),
+        ("Comment fonctionne l'authentification ?", 1),
+        ("Wogegen ist sie allergisch?", 2),
+        ("¿Quién es el fotógrafo de la ceremonia?", 3),
+        ("Де зберігається пароль адміністраторів?", 4),
+    ],
+)
+@pytest.mark.parametrize("opened", [False, True])
+def test_a_word_of_another_language_finds_the_one_that_is_like_it(
+    question: str, fact: int, opened: bool
+) -> None:
+    index = Index(Document(str(n), one, memory=True) for n, one in enumerate(FACTS))
+    if opened:
+        index = Index.from_image(index.image())
+        index.add(Document("6", "Nothing is like it", memory=True))
+    assert rank(index, question, today=date(2026, 11, 26))[0].id == str(fact)
+
+
+def test_a_term_that_was_taken_out_is_like_none_and_the_terms_are_read_only_where_one_is_unknown() -> None:
+    postings = Postings()
+    for one in ("configuration", "configuring", "boat"):
+        postings.add(split(one))
+    assert likened(terms("Konfiguration"), postings.having, postings.alike) == ["configur"]
+    assert likened(terms("configuration boat 20261128 abcdef1234"), postings.having, pytest.fail) == [
+        "configur",
+        "boat",
+        "20261128",
+        "abcdef1234",
+    ]
+    postings.remove(1)
+    postings.remove(2)
+    assert likened(terms("Konfiguration"), postings.having, postings.alike) == ["konfigur"]
+    postings.add(split("konfigurieren"))
+    assert likened(terms("Konfiguration"), postings.having, postings.alike) == ["konfigurieren"]
+
+
+@pytest.mark.parametrize("name", ["C", "C++", "C#", "F", "F#"])
+def test_names_that_differ_by_a_sign_are_different(name: str) -> None:
+    index = Index(
+        Document(one, f"The parser is written in {one}, and tested.", memory=True)
+        for one in ("C", "C++", "C#", "F", "F#")
+    )
+    asked = f"Which parser is written in {name}?"
+    first, second, *_ = rank(index, asked, today=date(2026, 11, 26))
+    assert first.id == name and second.parts["cover"] < first.parts["cover"]
+    assert [hit.id for hit in rank(index, name, today=date(2026, 11, 26))] == [name]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("C/C++17, C#12. F#", ["c", "c++", "17", "c#", "12", "f#"]),
+        ("使用C++开发", ["使用", "c++", "开发"]),
+        ("Ｃ＋＋ grade A+", ["c++", "grade", "a+"]),
+        ("x+=1; a+b; c+1; # c; page#c#d abc# foo_c++", None),
+    ],
+)
+def test_a_sign_belongs_to_a_single_letter_before_it_and_is_no_operator(
+    text: str, expected: list[str] | None
+) -> None:
+    if expected is None:
+        assert [one for one in split(text) if not one.isalnum()] == ["c++"]
+    else:
+        assert split(text) == expected
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,15 @@ TEXTS = {
     "old_note": ("Old", "Ran a marathon on 3 May 2024 and rationalised relational databases.", "", []),
     "greek": ("Greek", "Ο ΟΔΟΣ της πόλεως, ὀδυσσεύς", "reference", []),
     "hindi": ("Hindi", "मुझे चाय पसंद है, coffee नहीं", "user", []),
+    "languages": ("Languages", "The parser is written in C++, the viewer in C#, the driver in C.", "project", []),
+    "cat": ("猫", "うちの猫は元気です。", "user", []),
     "editor": ("Editor", "Uses vim; hopping between buffers, sitting and running tests happily.", "user", ["tools"]),
 }  # fmt: skip
 QUESTIONS = [
     "who deploys releases?", "coffee in the strasse", "cafe muller", "databases and migration", "東京タワー", "كتاب القاهرة",
     "what happened in May 2024", "last week", "οδος", "चाय", "hopped tests", "relational rationalise", "today", "ops db", "fluss",
-    "zzz nothing", "postgrse", "cofee", "migrashun", "rela", "deployer", "одос", "databses", "who signs the releases", "gauge of pump 14", "池のある庭", "guests",
+    "zzz nothing", "postgrse", "cofee", "migrashun", "rela", "deployer", "одос", "databses", "who signs the releases", "gauge of pump 14", "池のある庭", "guests", "written in C++", "C#",
+    "c", "¿bases de datos relacionales?", "Migrationen der Datenbank", "Produktion", "猫", "猫は元気", "producción de postgres", "favorito",
 ]  # fmt: skip
 
 

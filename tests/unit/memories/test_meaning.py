@@ -80,7 +80,7 @@ def keys(found: Any) -> list[str]:
 
 
 def test_a_paraphrase_is_found_that_shares_no_word(memory: Memory, name: Name, url: str) -> None:
-    assert keys(memory.recall("lisboetas")) == []
+    assert keys(memory.recall("wayfaring")) == []
     name(model="hashed-words", base_url=url)
     assert "on this machine" in memory.recall("kitchen").notice
     made_all(memory, 2)

@@ -632,3 +632,11 @@ def test_status_counts_memories_and_no_parts_of_sessions(memory: Memory) -> None
     memory.write("note", "tea")
     memory.sessions.add("chat", [{"role": "user", "content": "tea"}])
     assert memory.status().memories == 1
+
+
+def test_a_single_letter_of_a_script_without_spaces_is_found_in_any_pair(memory: Memory) -> None:
+    memory.write("cat", "うちの猫は元気です。")
+    memory.write("black", "黒猫")
+    memory.write("dog", "犬が好きです。")
+    assert {hit.reading.key for hit in memory.recall("猫").hits} == {"cat", "black"}
+    assert not memory.recall("鳥").hits

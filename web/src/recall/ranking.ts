@@ -7,7 +7,7 @@
 import { byCodePoints } from '../core/bytes.ts'
 import { daysNamed } from './dates.ts'
 import { passages } from './passages.ts'
-import { spelled } from './spelling.ts'
+import { likened, spelled } from './spelling.ts'
 import { terms } from './terms.ts'
 
 const MOST_TERMS = 64
@@ -141,10 +141,10 @@ export class Ranking {
     return this.#known
   }
 
-  /** The terms that begin with one of these, or that are what one of these begins with but for an ending that a stem has lost. */
+  /** The terms that begin with one of these, or that are what one of these begins with but for an ending that a stem has lost; of a single letter all pairs. */
   beginningWith(beginnings: readonly string[]): string[] {
     const { having } = this
-    let found = [...having.keys()].filter(term => beginnings.some(one => term.startsWith(one)))
+    let found = [...having.keys()].filter(term => beginnings.some(one => term.startsWith(one) || ([...one].length === 1 && term.endsWith(one))))
     if (found.length === 0) {
       const shorter = beginnings.flatMap(word => Array.from({ length: LONGEST_ENDING }, (_, cut) => [...word].slice(0, -1 - cut)))
       found = [...new Set(shorter.filter(letters => letters.length >= LEAST_STEM).map(letters => letters.join('')))].filter(term => having.has(term))
@@ -157,7 +157,7 @@ export class Ranking {
     const { having } = this
     const isIn = this.#documents.map(one => only === null || only(one.id))
     const times = (term: string): number => (only === null || !having.has(term) ? (having.get(term) ?? 0) : this.#counted.filter(({ counts }, n) => isIn[n] && counts.has(term)).length)
-    const sought = instead ?? spelled([...new Set(terms(question))], times)
+    const sought = instead ?? likened(spelled([...new Set(terms(question))], times), times, having.keys())
     const wanted = [...new Set(sought)].slice(0, MOST_TERMS)
     const { whole, passages, of } = this.#statistics()
     const { worths, score: scoreOf } = bm25(wanted, this.#documents.length, having, whole.average)

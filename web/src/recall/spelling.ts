@@ -1,6 +1,7 @@
 /**
  * A question's terms that no document has, as the ones that they are one slip of the hand away from: a letter too few, too many,
- * another, or two that changed places. A term that some document has is never changed.
+ * another, or two that changed places; else as the ones most like them, such as the same word in another language. A term that some
+ * document has is never changed.
  */
 
 import { byCodePoints } from '../core/bytes.ts'
@@ -9,15 +10,47 @@ const LEAST_LETTERS = 5
 const MOST_LETTERS = 30
 /** Of a question of more different terms none is changed: it says enough without. */
 const MOST_TERMS = 12
+/** Two terms are alike that have more than this share of the threes of the shorter one in common, and so many at least. */
+const LIKE = 0.5
+const LEAST_THREES = 3
+const ALL_LETTERS = /^\p{L}+$/u
 const ALPHABETS = ['abcdefghijklmnopqrstuvwxyz', 'абвгдежзиклмнопрстуфхцчшщъыьэюя', 'αβγδεζηθικλμνξοπρστυφχψω']
 
 /** The same terms, each that no document has as the near one that most have, of equal ones the first. `having`: how many have a term. */
 export function spelled(terms: readonly string[], having: (term: string) => number): string[] {
   if (new Set(terms).size > MOST_TERMS) return [...terms]
-  return terms.map(term => {
-    const letters = [...term].length
-    return letters >= LEAST_LETTERS && letters <= MOST_LETTERS && having(term) === 0 ? near(term, having) : term
-  })
+  return terms.map(term => (isToChange(term, having) ? near(term, having) : term))
+}
+
+/** The same terms, each that no document has as the one that is most like it, of equal ones that most have, of equal ones the first. */
+export function likened(terms: readonly string[], having: (term: string) => number, vocabulary: Iterable<string>): string[] {
+  const unknown = new Set(terms).size > MOST_TERMS ? [] : terms.filter(term => ALL_LETTERS.test(term) && isToChange(term, having))
+  if (unknown.length === 0) return [...terms]
+  const best = new Map(unknown.map(term => [term, { wanted: threes(term), share: LIKE, times: 0, like: term }]))
+  for (const other of vocabulary) {
+    if (!ALL_LETTERS.test(other)) continue
+    const its = threes(other)
+    for (const one of best.values()) {
+      const common = [...its].filter(three => one.wanted.has(three)).length
+      const share = common / Math.min(its.size, one.wanted.size)
+      if (common < LEAST_THREES || share <= LIKE || share < one.share) continue
+      const times = having(other)
+      if (times === 0) continue
+      if (share > one.share || times > one.times || (times === one.times && byCodePoints(other, one.like) < 0)) Object.assign(one, { share, times, like: other })
+    }
+  }
+  return terms.map(term => best.get(term)?.like ?? term)
+}
+
+/** The threes of letters of a term; its ends count as a letter. */
+function threes(term: string): Set<string> {
+  const letters = ['', ...term, '']
+  return new Set([...term].map((_, n) => `${letters[n]}\n${letters[n + 1]}\n${letters[n + 2]}`))
+}
+
+function isToChange(term: string, having: (term: string) => number): boolean {
+  const letters = [...term].length
+  return letters >= LEAST_LETTERS && letters <= MOST_LETTERS && having(term) === 0
 }
 
 function near(term: string, having: (term: string) => number): string {

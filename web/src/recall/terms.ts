@@ -1,13 +1,14 @@
 /**
  * The terms of a text: words without case and accents, English ones as their stems, Arabic ones without their article, every two
- * letters of scripts without spaces. Words that say nothing, like "the", are no terms.
+ * letters of scripts without spaces. Words that say nothing, like "the", are no terms. A letter and its sign are one word: C, C++, C#.
  */
 
 import { stem } from './porter.ts'
 
 /** Scripts that put no space between words: Thai to Khmer, kana, ideographs. */
 const RUNS = '\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff\\u3040-\\u30ff\\u3400-\\u9fff\\uf900-\\ufaff\\u{20000}-\\u{3ffff}'
-const WORD = new RegExp(`[${RUNS}]+|(?:(?![${RUNS}])[\\p{L}\\p{N}])+`, 'gu')
+const SIGNED = '[a-z](?:\\+\\+(?![a-z_])|\\+(?![a-z0-9_+=])|#(?![a-z_]))'
+const WORD = new RegExp(`[${RUNS}]+|${SIGNED}|(?:(?![${RUNS}])[\\p{L}\\p{N}])+`, 'gu')
 const UNSPACED = new RegExp(`^[${RUNS}]`, 'u')
 /** What is written as one word with an Arabic noun: "the", also after "and", "with", "so", "as" and "for". */
 const ARTICLE = /^(?:[وبفك]?ال|لل)(?=[\u0620-\u064a]{3})/
@@ -41,7 +42,7 @@ export function fold(text: string): string {
 export const split = (text: string): string[] => fold(text).match(WORD) ?? []
 
 function termsOf(word: string): string[] {
-  if (ASCII.test(word)) return STOP_WORDS.has(word) ? [] : [stem(word)]
+  if (ASCII.test(word)) return STOP_WORDS.has(word) ? [] : [/[+#]$/.test(word) ? word : stem(word)]
   if (!UNSPACED.test(word)) return [word.replace(ARTICLE, '')]
   const letters = [...word]
   return Array.from({ length: Math.max(1, letters.length - 1) }, (_, n) => letters.slice(n, n + 2).join(''))
@@ -61,8 +62,8 @@ export function queryFault(query: string): string | null {
   return split(query).length === 0 ? 'there is no word in the query, so nothing can be looked for' : null
 }
 
-/** For a query of which no word occurs, what longer words may begin with. */
+/** For a query of which no word occurs, what longer words may begin with, and single letters of scripts without spaces. */
 export function beginningsOf(query: string): string[] {
-  const spaced = [...new Set(split(query))].filter(word => !UNSPACED.test(word))
-  return spaced.slice(0, MOST_WORDS).filter(word => [...word].length >= LEAST_BEGINNING)
+  const words = [...new Set(split(query))].map(word => ({ word, letters: [...word].length, isSpaced: !UNSPACED.test(word) }))
+  return words.filter(({ letters, isSpaced }) => (isSpaced ? letters >= LEAST_BEGINNING : letters === 1)).slice(0, MOST_WORDS).map(({ word }) => word)
 }
