@@ -14,6 +14,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ipfsmem import canonical
 from ipfsmem.bundle.timeline import own_id, parse_lines, segment_lines
 from ipfsmem.causal.entries import MemoryName, memory_entry, memory_name, parse_entry, segment_name
@@ -31,8 +33,10 @@ from ipfsmem.device.scopes import scope_forgotten
 from ipfsmem.device.state import Frame, read_frame, read_row
 from ipfsmem.device.tables import authors, held_texts, hidden, journal, meta, reports, sessions_here
 from ipfsmem.device.tables.reports import ReportRow
+from ipfsmem.device.tables.working_copies import Copies
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import IpfsmemError, LimitError, NotFoundError, StorageError
+from ipfsmem.files.folder import PlainFolder
 from ipfsmem.vault.opening import codec_for
 from ipfsmem.wording import count
 
@@ -77,6 +81,7 @@ def _merge(replica: Replica, path: Path) -> str:
         merging = _Merging(replica, copy, whole=not lost)
         merging.texts()
         merging.rows()
+        merging.links()
     lost += tuple(merging.without)
     back = [*merging.back, *([count(merging.events, "event")] if merging.events else [])]
     if not back and not lost:
@@ -267,6 +272,24 @@ class _Merging:
         authors.put(
             db, [(mark, " ".join(names)) for mark, names in authors.everyone(there).items() if mark not in by]
         )
+
+    def links(self) -> None:
+        """Folders that were attached in that log only, and still carry the marker of it: what stands in them is taken in anew."""
+        rows = Copies(self._replica.db.connection, self._replica.codec.cover)
+        here = rows.all()
+        known = {value for row in here for value in (row.id, row.path)}
+        for row in Copies(self._copy.db.connection, self._copy.codec.cover).all():
+            if not row.path or known & {row.id, row.path}:
+                continue
+            try:
+                with contextlib.closing(PlainFolder(Path(row.path))) as folder:
+                    if folder.marker() != row.id:
+                        continue  # it was detached meanwhile
+            except StorageError:
+                self.without.append(f"the link of {row.path}, which cannot be read now")
+                continue
+            rows.put(msgspec.structs.replace(row, lines=b"", in_step=b"", vanished=b""))
+            self.back.append(f"the link of {row.path}")
 
 
 def _common_count(replica: Replica, copy: Replica) -> int:

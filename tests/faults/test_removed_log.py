@@ -6,6 +6,7 @@ import errno
 import http.client
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,6 +36,8 @@ for line in sys.stdin:
         memory.note(*given)
     elif name == "forget":
         memory.forget(*given)
+    elif name == "attach":
+        memory.folders.attach(*given)
     else:
         memory.write(*given)
     print("done", flush=True)
@@ -136,6 +139,34 @@ def test_writes_of_a_removed_log_come_back_beside_later_writes(home: Path, runni
         local = (home / "default" / "memory").exists()
         assert local or "third" in str([one for one in memory.check() if one.level == "warn"])
     assert not list((home / "default").glob("state-left-*"))
+
+
+def test_a_folder_attached_in_a_removed_log_is_linked_again(
+    home: Path, running: Program, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    linked, detached, gone = (tmp_path / name for name in ("linked", "detached", "gone"))
+    for folder in (linked, detached, gone):
+        running.ask("attach", str(folder))
+    remove_log(home)
+    with Memory.load("default", home=home) as memory:
+        memory.write("foreign", "text of foreign")
+    running.end()
+    (linked / "typed.md").write_text("typed by hand\n")
+    shutil.rmtree(detached / ".ipfsmem")  # as a detach leaves it
+    shutil.rmtree(gone)
+    found = texts(home)
+    assert found.pop("typed") == "typed by hand"
+    assert found == {
+        "first": "text of first",
+        "second": "text of second",
+        "foreign": "text of foreign",
+    }
+    assert f"the link of {linked}" in caplog.text
+    assert f"the link of {gone}" in caplog.text.partition("Lost:")[2] and str(detached) not in caplog.text
+    with Memory.load("default", home=home) as memory:
+        memory.write("second", "written later")
+        assert str(linked) in [one.path for one in memory.folders.list()] and memory.conflicts() == []
+    assert "written later" in (linked / "second.md").read_text() and (linked / "foreign.md").exists()
 
 
 def test_a_forget_of_a_removed_log_holds(home: Path, running: Program) -> None:
