@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from ipfsmem.device.connection import Connection
+from ipfsmem.device.database import Database
 from ipfsmem.errors import StorageError
 from ipfsmem.memory import Memory
 
@@ -285,6 +286,77 @@ def test_a_log_of_which_no_copy_can_be_saved_is_told(home: Path, monkeypatch: py
         if again.read("third") is None:  # mode local has it in a plain file
             again.write("third", "text of third")
         assert again.read("third") is not None
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from ipfsmem.device.lock import file_lock
+from ipfsmem.errors import LockedError
+from ipfsmem.memory import Memory
+try:
+    with file_lock(Path(sys.argv[1], "default", "lock"), wait=0):
+        pass
+except LockedError:
+    print("locked")
+else:
+    with Memory.load("default", home=sys.argv[1]) as memory:
+        memory.write("foreign", "text of foreign")
+    print("written")
+"""
+
+
+def test_nobody_writes_while_a_removed_log_is_written_into_the_file(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another process wrote after the look at the file would be overwritten with the pages of the log."""
+    memory = Memory.load("default", home=home)
+    memory.write("third", "text of third")
+    remove_log(home)
+    said = []
+    look = Database._is_stale
+
+    def look_and_be_overtaken(self: Database) -> bool:
+        found = look(self)
+        if not said:
+            done = subprocess.run([sys.executable, "-c", WRITER, str(home)], check=True, capture_output=True)
+            said.append(done.stdout.split())
+        return found
+
+    monkeypatch.setattr(Database, "_is_stale", look_and_be_overtaken)
+    memory.close()
+    monkeypatch.undo()
+    assert said == [[b"locked"]]
+    assert texts(home).keys() == {"first", "second", "third"}
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from ipfsmem.device.lock import file_lock
+with file_lock(Path(sys.argv[1], "default", "lock")):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_removed_log_is_not_written_while_another_process_writes(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = Memory.load("default", home=home)
+    memory.write("third", "text of third")
+    remove_log(home)
+    before = (home / "default" / "state.db").read_bytes()
+    monkeypatch.setattr("ipfsmem.device.database._PATIENCE", 0.0)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
+        memory.close()
+        assert (home / "default" / "state.db").read_bytes() == before
+        holder.communicate()
+    assert list((home / "default").glob("state-left-*.db"))
+    assert texts(home).keys() == {"first", "second", "third"}
 
 
 def test_a_database_removed_while_open_is_saved_by_who_has_it_open(home: Path, running: Program) -> None:
