@@ -96,7 +96,10 @@ class Database:
             self._prepare()
             self._note_files()
         except BaseException:
-            self.connection.close()
+            # Closing alone would write a removed log over what others wrote since.
+            if not self.abandon_if_replaced():
+                self._unregister()
+                self.connection.close()
             raise
 
     def _find_or_make(self, make: bool) -> FileId:

@@ -359,6 +359,28 @@ def test_a_removed_log_is_not_written_while_another_process_writes(
     assert texts(home).keys() == {"first", "second", "third"}
 
 
+def test_a_log_removed_while_the_database_is_opened_overwrites_nothing(
+    home: Path, running: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.ask("write", "third", "text of third")
+    running.process.kill()
+    running.process.wait()
+    look, looked = Database.replaced, []
+
+    def replaced(self: Database) -> str:
+        if not looked:
+            looked.append(self)
+            remove_log(home)
+            subprocess.run([sys.executable, "-c", WRITER, str(home)], check=True, capture_output=True)
+        return look(self)
+
+    monkeypatch.setattr(Database, "replaced", replaced)
+    with pytest.raises(StorageError, match="another program replaced it meanwhile"):
+        Memory.load("default", home=home)
+    monkeypatch.undo()
+    assert texts(home).keys() == {"first", "second", "third", "foreign"}
+
+
 def test_a_database_removed_while_open_is_saved_by_who_has_it_open(home: Path, running: Program) -> None:
     running.ask("write", "third", "text of third")
     remove_log(home, "state.db", "state.db-wal", "state.db-shm")
