@@ -40,6 +40,9 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     dimensions: Annotated[
         int, _says("numbers of a vector; 0: as many as the model likes", "numbers", ge=0)
     ] = 0
+    path: Annotated[
+        str, _says("a directory with an ONNX model and its tokenizer, run here; excludes the settings above")
+    ] = ""
 
 
 class RecallSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from ipfsmem import config
 from ipfsmem.agents import config_files
 from ipfsmem.errors import ConfigError, FormatError, StorageError, UsageError
@@ -64,17 +66,23 @@ _NAMES = {
     "model.provider": ("openai", "google", "ollama"),
 }
 
+#: The setting that is tried before it is written.
+_MODEL_DIRECTORY = "embeddings.path"
+
 
 def set_setting(name: str, text: str | None, environment: Mapping[str, str] | None = None) -> SettingChanged:
     """Write one value into the settings file that counts, or with None take it out, so that its default counts again. Makes the file
     where there is none at its usual place. Nothing is written unless the file can be used afterwards.
 
     Raises UsageError for a name that is none or a value that it does not take, ConfigError for a file that cannot be used then or is not
-    there, StorageError, ChangedError.
+    there, or for a directory without a model that can be run here, StorageError, ChangedError.
     """
     env = os.environ if environment is None else environment
     one = setting(name)
     value = None if text is None else one.value(text)
+    if name == _MODEL_DIRECTORY and value:
+        # A command elsewhere would look for a relative one in another place.
+        value = str(Path(str(value)).expanduser().absolute())
     known = _NAMES.get(name, ())
     if known and value and str(value).lower() not in known:
         raise UsageError(f"unknown provider {value!r} for {name}", hint=f"Supported: {', '.join(known)}.")
@@ -89,6 +97,11 @@ def set_setting(name: str, text: str | None, environment: Mapping[str, str] | No
     if found.data is not None and not found.mode & 0o222:
         raise StorageError(f"{path} is read-only; something else keeps it, most likely (a dotfile manager)")
     before, after = _edited(path, found.data or b"", one, value)
+    if name == _MODEL_DIRECTORY and value:
+        from ipfsmem.provider.contract import open_embedder
+
+        chosen = config.read_settings(after).embeddings
+        open_embedder(msgspec.structs.asdict(chosen) if chosen is not None else None)
     if after != before:
         config_files.replace(found, after.encode())
     now = config.settings(env)

@@ -50,7 +50,7 @@ def _alone(method: Callable[Concatenate[OpenMemory, P], R]) -> Callable[Concaten
 
 
 def _embedder(question: bool) -> Embedder | None:
-    """The model that the settings name, else the one that is installed. A table `[embeddings]` that names neither provider nor address
+    """The model that the settings name, else the one that is installed. A table `[embeddings]` that names no provider, address or path
     means the provider of `[model]`; without that table no text goes there. Raises ConfigError."""
     from ipfsmem.config import settings
     from ipfsmem.provider.contract import open_embedder
@@ -60,7 +60,7 @@ def _embedder(question: bool) -> Embedder | None:
     if known is None:
         return open_embedder(None)
     named = msgspec.structs.asdict(known)
-    if not known.provider and not known.base_url and said.model is not None:
+    if not (known.provider or known.base_url or known.path) and said.model is not None:
         named["provider"] = said.model.provider
     return open_embedder({**named, "question": question})
 

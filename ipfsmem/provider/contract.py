@@ -318,7 +318,10 @@ def open_embedder(settings: Mapping[str, Any] | None) -> Embedder | None:
     name = "" if settings is None else str(settings.get("provider") or "").lower()
     if name == "off" or (settings is None and not _semantic()):
         return None
-    kind = "minilm" if settings is None or name == "minilm" else "endpoint"
+    if settings is not None and settings.get("path"):
+        kind = "directory"
+    else:
+        kind = "minilm" if settings is None or name == "minilm" else "endpoint"
     return _embedders(kind)(settings or {})
 
 

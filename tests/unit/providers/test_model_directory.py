@@ -1,0 +1,326 @@
+"""A model in a directory of the user's: its vectors are those that its files ask for, another model has another hash, recall goes by it,
+and what is missing is said in words.
+
+The model is made here: four words with four numbers each, of which a text has the mean or what its pooling says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ipfsmem_providers import model_directory
+from ipfsmem_providers.model_directory import DirectoryEmbedder
+
+from ipfsmem.agents.own_settings import set_setting
+from ipfsmem.config import settings
+from ipfsmem.errors import ConfigError
+from ipfsmem.memory import Memory
+from tests.support.extras import need_extra
+
+need_extra("onnx", "onnxruntime")
+tokenizers = need_extra("onnx", "tokenizers")
+onnx = need_extra("counterparts", "onnx")
+numpy = need_extra("onnx", "numpy")
+
+WORDS = {
+    "[PAD]": 0,
+    "[UNK]": 1,
+    "[CLS]": 2,
+    "[SEP]": 3,
+    "tea": 4,
+    "coffee": 5,
+    "query": 6,
+    ":": 7,
+    "train": 8,
+}
+#: A row of numbers for each word: drinks are near each other.
+ROWS = [
+    [9, 9, 9, 9], [0, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 8, 1], [0, 1, 8, 0], [5, 0, 0, 5], [0, 0, 0, 0], [8, 0, 0, 0],
+]  # fmt: skip
+
+
+def save_model(
+    file: Path, rows: list[list[int]] = ROWS, output: str = "last_hidden_state", extra: str = "attention_mask"
+) -> None:
+    """`last_hidden_state` has a vector for each token; `sentence_embedding` is their sum."""
+    make, kinds = onnx.helper, onnx.TensorProto
+    table = onnx.numpy_helper.from_array(numpy.array(rows, numpy.float32), "table")
+    nodes = [make.make_node("Gather", ["table", "input_ids"], ["last_hidden_state"])]
+    shape: list[str | int] = ["batch", "tokens", 4]
+    if output == "sentence_embedding":
+        axis = onnx.numpy_helper.from_array(numpy.array([1], numpy.int64), "axis")
+        nodes.append(make.make_node("ReduceSum", ["last_hidden_state", "axis"], [output], keepdims=0))
+        tables, shape = [table, axis], ["batch", 4]
+    else:
+        tables = [table]
+    inputs = [
+        make.make_tensor_value_info(one, kinds.INT64, ["batch", "tokens"]) for one in ("input_ids", extra)
+    ]
+    graph = make.make_graph(
+        nodes, "tiny", inputs, [make.make_tensor_value_info(output, kinds.FLOAT, shape)], initializer=tables
+    )
+    made = make.make_model(graph, opset_imports=[make.make_opsetid("", 17)], ir_version=8)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(made, str(file))
+
+
+def say(folder: Path, name: str, content: Any) -> None:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(json.dumps(content), "utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model with mean pooling, laid out as sentence-transformers does."""
+    made = tmp_path / "tiny"
+    save_model(made / "onnx/model.onnx")
+    cutter = tokenizers.Tokenizer(tokenizers.models.WordLevel(WORDS, unk_token="[UNK]"))
+    cutter.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    cutter.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    cutter.enable_padding(pad_id=0, pad_token="[PAD]")
+    cutter.save(str(made / "tokenizer.json"))
+    say(made, "config.json", {"pad_token_id": 0})
+    say(made, "1_Pooling/config.json", {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False})
+    return made
+
+
+def embed(folder: Path, *texts: str, question: bool = False) -> list[list[float]]:
+    return asyncio.run(DirectoryEmbedder({"path": str(folder), "question": question}).embed(texts))
+
+
+def unit(*numbers: float) -> Any:
+    length = sum(number * number for number in numbers) ** 0.5
+    return pytest.approx([number / length for number in numbers])
+
+
+def test_a_text_has_the_mean_of_its_tokens_whatever_is_embedded_with_it(folder: Path) -> None:
+    together = embed(folder, "tea", "tea coffee train tea", "")
+    assert together == [
+        vector for text in ("tea", "tea coffee train tea", "") for vector in embed(folder, text)
+    ]
+    assert together[0] == unit(1, 1, 8, 1) and together[1] == unit(9, 2, 24, 2)
+    assert len(embed(folder, *["tea"] * 40)) == 40
+
+
+@pytest.mark.parametrize(
+    ("pooling", "vector"),
+    [
+        ({"pooling_mode_cls_token": True}, (1, 0, 0, 0)),
+        ({"pooling_mode_max_tokens": True}, (1, 1, 8, 1)),
+        ({"pooling_mode_lasttoken": True, "pooling_mode_mean_tokens": False}, (0, 1, 0, 0)),
+        ({"pooling_mode": "mean"}, (1, 1, 8, 1)),
+    ],
+)
+def test_tokens_become_one_vector_as_the_pooling_says(
+    folder: Path, pooling: dict[str, Any], vector: tuple[int, ...]
+) -> None:
+    say(folder, "1_Pooling/config.json", pooling)
+    assert embed(folder, "tea", "tea coffee train")[0] == unit(*vector)
+
+
+def test_a_vector_of_the_text_that_the_model_gives_is_taken(folder: Path) -> None:
+    save_model(folder / "onnx/model.onnx", output="sentence_embedding", extra="token_type_ids")
+    (folder / "1_Pooling/config.json").unlink()
+    assert embed(folder, "coffee") == [unit(1, 2, 8, 0)]
+
+
+def test_no_more_tokens_are_read_than_the_model_was_made_for(folder: Path) -> None:
+    say(folder, "sentence_bert_config.json", {"max_seq_length": 3})
+    say(folder, "tokenizer_config.json", {"model_max_length": 1e30})
+    assert embed(folder, "tea coffee train") == embed(folder, "tea")
+
+
+def test_questions_and_texts_get_the_prompts_of_the_model(folder: Path) -> None:
+    say(folder, "config_sentence_transformers.json", {"prompts": {"query": "query: ", "document": "coffee "}})
+    assert embed(folder, "tea", question=True) == [unit(6, 1, 8, 6)]
+    assert embed(folder, "tea") == [unit(1, 2, 16, 1)]
+    asked, told = (DirectoryEmbedder({"path": str(folder), "question": one}) for one in (True, False))
+    assert asked.identity == told.identity
+
+
+def test_models_whose_files_leave_out_their_prompts_get_those_of_their_family(folder: Path) -> None:
+    plain = embed(folder, "tea", question=True)
+    say(folder, "config.json", {"_name_or_path": "intfloat/multilingual-e5-small"})
+    say(folder, "config_sentence_transformers.json", {"prompts": {}, "default_prompt_name": None})
+    assert embed(folder, "tea", question=True) == [unit(6, 1, 8, 6)]
+    named = folder.rename(folder.with_name("bge-small-en-v1.5"))
+    say(named, "config.json", {})
+    assert embed(named, "tea") == plain != embed(named, "tea", question=True)
+
+
+CHANGES: list[Callable[[Path], object]] = [
+    lambda folder: save_model(folder / "onnx/model.onnx", [*ROWS[:-1], [7, 0, 0, 0]]),
+    lambda folder: say(folder, "1_Pooling/config.json", {"pooling_mode_cls_token": True}),
+    lambda folder: say(folder, "config_sentence_transformers.json", {"prompts": {"query": "q: "}}),
+    lambda folder: say(folder, "sentence_bert_config.json", {"max_seq_length": 9}),
+    lambda folder: (folder / "onnx/model.onnx_data").write_bytes(b"more"),
+    lambda folder: (folder / "tokenizer.json").write_text((folder / "tokenizer.json").read_text() + "\n"),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_another_model_at_the_same_path_has_another_hash(
+    folder: Path, change: Callable[[Path], object]
+) -> None:
+    before = DirectoryEmbedder({"path": str(folder)}).identity
+    assert DirectoryEmbedder({"path": f"{folder}/"}).identity == before
+    change(folder)
+    after = DirectoryEmbedder({"path": str(folder)}).identity
+    assert after.hash != before.hash and after.name == "tiny"
+
+
+def test_of_a_large_model_blocks_all_over_it_are_hashed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, size in (("_WHOLE", 1_000), ("_BLOCK", 16), ("_BLOCKS", 64)):
+        monkeypatch.setattr(model_directory, name, size)
+    weights, hashes = folder / "onnx/model.onnx", set()
+    data = bytes(range(256)) * 16
+    for at in (None, 0, 2_077, len(data) - 1):
+        weights.write_bytes(data if at is None else data[:at] + b"\xaa" + data[at + 1 :])
+        hashes.add(DirectoryEmbedder({"path": str(folder)}).identity.hash)
+    assert len(hashes) == 4
+
+
+BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no model": (lambda folder: (folder / "onnx/model.onnx").unlink(), "model.onnx and onnx/model.onnx are missing"),
+    "two models": (
+        lambda folder: [save_model(folder / f"{one}.onnx") for one in "ab"],
+        "it has 2 models and none is named model.onnx: a.onnx, b.onnx",
+    ),
+    "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), "tokenizer.json is missing"),
+    "a cut file": (lambda folder: (folder / "config.json").write_text("{"), "config.json is not JSON in UTF-8"),
+    "a list": (lambda folder: say(folder, "config.json", []), "config.json is not a JSON object"),
+    "no modules": (lambda folder: say(folder, "modules.json", {}), "modules.json is not a list of objects"),
+    "modules elsewhere": (
+        lambda folder: say(folder, "modules.json", [{"type": "x.Pooling", "path": "../other"}]),
+        "modules.json names a path outside of it",
+    ),
+    "another pooling": (
+        lambda folder: say(folder, "1_Pooling/config.json", {"pooling_mode_weightedmean_tokens": True}),
+        "its pooling is not supported: pooling_mode_weightedmean_tokens",
+    ),
+    "a prompt": (
+        lambda folder: say(folder, "config_sentence_transformers.json", {"prompts": {"query": 5}}),
+        "a prompt in config_sentence_transformers.json is not a text",
+    ),
+}  # fmt: skip
+BROKEN_WHEN_RUN: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no pooling": (
+        lambda folder: (folder / "1_Pooling/config.json").unlink(),
+        "1_Pooling/config.json is missing, so how to pool is not known",
+    ),
+    "a step more": (
+        lambda folder: say(folder, "modules.json", [{"type": "sentence_transformers.models.Dense", "path": "2_Dense"}]),
+        "modules.json has a step after pooling",
+    ),
+    "an unknown input": (
+        lambda folder: save_model(folder / "onnx/model.onnx", extra="pixel_values"),
+        "it takes pixel_values, which is not supported",
+    ),
+    "damaged weights": (
+        lambda folder: (folder / "onnx/model.onnx").write_bytes(b"not a model"),
+        "it cannot be loaded: ",
+    ),
+    "a damaged tokenizer": (lambda folder: (folder / "tokenizer.json").write_text("[]"), "it cannot be loaded: "),
+    "words without rows": (
+        lambda folder: save_model(folder / "onnx/model.onnx", ROWS[:4]),
+        "it does not run: ",
+    ),
+    "vectors of zeros": (
+        lambda folder: save_model(folder / "onnx/model.onnx", [[0, 0, 0, 0]] * len(ROWS)),
+        "it does not run: a vector is empty",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", [*BROKEN, *BROKEN_WHEN_RUN])
+def test_a_directory_that_cannot_be_used_is_refused_in_words(folder: Path, case: str) -> None:
+    change, said = (BROKEN | BROKEN_WHEN_RUN)[case]
+    change(folder)
+    with pytest.raises(ConfigError) as refused:
+        made = DirectoryEmbedder({"path": str(folder)})
+        assert case in BROKEN_WHEN_RUN
+        asyncio.run(made.embed(["tea", "coffee train"]))
+    assert f"the model in {folder} cannot be used: {said}" in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert refused.value.hint == (
+        "Name another directory: ipfsmem config set embeddings.path DIR. "
+        "Or none: ipfsmem config set embeddings.path --default"
+    )
+
+
+def test_without_onnxruntime_it_is_said_what_to_install(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        model_directory, "find_spec", lambda name: None if name == "onnxruntime" else real(name)
+    )
+    with pytest.raises(ConfigError, match="cannot be run: onnxruntime is not installed") as refused:
+        DirectoryEmbedder({"path": str(folder)})
+    assert refused.value.hint == "pip install 'ipfsmem[onnx]'"
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The settings file."""
+    made = tmp_path / "settings.toml"
+    made.write_text("# mine\n")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(made))
+    monkeypatch.delenv("IPFSMEM_EMBEDDINGS", raising=False)
+    return made
+
+
+def test_a_directory_is_tried_before_it_is_written_into_the_settings(
+    folder: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    for path in ("nowhere", str(folder / "onnx")):
+        with pytest.raises(ConfigError, match="cannot be used"):
+            set_setting("embeddings.path", path)
+    assert file.read_text() == "# mine\n"
+    set_setting("embeddings.path", "tiny")
+    known = settings().embeddings
+    assert known is not None and known.path == str(folder)
+    set_setting("embeddings.path", None)
+    set_setting("embeddings.provider", "ollama")
+    with pytest.raises(
+        ConfigError, match=r"embeddings\.path and embeddings\.provider cannot both be set"
+    ) as refused:
+        set_setting("embeddings.path", "tiny")
+    assert refused.value.hint == (
+        "Take the other out of the settings file: ipfsmem config set embeddings.provider --default"
+    )
+    known = settings().embeddings
+    assert known is not None and not known.path
+    set_setting("embeddings.provider", None)
+    assert set_setting("embeddings.path", "tiny").changed
+
+
+def test_recall_goes_by_it_and_another_model_starts_anew(folder: Path, file: Path, tmp_path: Path) -> None:
+    set_setting("embeddings.path", str(folder))
+    with Memory.create("m", "local", home=tmp_path / "home", recovery=False) as memory:
+        memory.write("drinks", "tea")
+        memory.write("travel", "train")
+        assert memory.maintenance.reindex().model == "tiny"
+        found = memory.recall("coffee")
+        assert found.by_meaning and found.hits[0].reading.key == "drinks"
+        assert [one for one in memory.status().notices if "tiny" in one and "stay on this device" in one]
+        save_model(folder / "onnx/model.onnx", [*ROWS[:5], ROWS[8], *ROWS[6:]])
+        assert memory.maintenance.index_status().without_vector == 2
+        assert memory.maintenance.reindex().vectors == 2
+        assert memory.recall("coffee").hits[0].reading.key == "travel"
+        (folder / "tokenizer.json").unlink()
+        found = memory.recall("tea")
+        assert [hit.reading.key for hit in found.hits] == [
+            "drinks"
+        ] and "tokenizer.json is missing" in found.notice
