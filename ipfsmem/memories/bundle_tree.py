@@ -215,17 +215,18 @@ def _part(
     days: list[tuple[str, bytes]] = []
     where = f"{scope}/" if scope else ""
     for relative, name in inside:
-        if not relative.endswith((".md", ".jsonl")) or relative == INDEX_FILE:
+        ending = relative.lower()
+        if not ending.endswith((".md", ".jsonl")) or relative == INDEX_FILE:
             continue
         try:
-            data = read(name, MAX_FILE if relative.endswith(".md") else MAX_BYTES)
+            data = read(name, MAX_FILE if ending.endswith(".md") else MAX_BYTES)
         except IpfsmemError as error:
             problems.append(f"{where}{_shown(relative)} was left out: {error}")
             continue
         room.take(size=len(data or b""))
         if data is None:
             problems.append(f"{where}{_shown(relative)} was left out: it disappeared while being read")
-        elif relative.endswith(".jsonl"):
+        elif ending.endswith(".jsonl"):
             days.append((relative, data))
         else:
             texts.append((relative, data))

@@ -66,7 +66,7 @@ def read_folder(folder: Path) -> dict[str, Part]:
     said: list[str] = []
 
     def wanted(name: str, top: bool) -> bool:
-        return name == SCOPE_FILE or (name.endswith((".md", ".jsonl")) and not (top and tops))
+        return name == SCOPE_FILE or (name.lower().endswith((".md", ".jsonl")) and not (top and tops))
 
     names, read = folder_files(folder, wanted, _most, said, tops)
     return _read(folder, names, read, said)
@@ -112,7 +112,7 @@ def folder_files(
 def _read(place: Path, names: Collection[str], read: ReadFile, said: Sequence[str] = ()) -> dict[str, Part]:
     """`read_tree` of a place that somebody named. Raises FormatError when no file there can be of a memory: most often it is
     the wrong place, and what replaces by it would forget everything."""
-    if not said and not any(name.endswith((".md", ".jsonl", SCOPE_FILE)) for name in names):
+    if not said and not any(name.lower().endswith((".md", ".jsonl", SCOPE_FILE)) for name in names):
         raise FormatError(f"there are no memories in {place}")
     return read_tree(names, read, said)
 
@@ -123,7 +123,8 @@ def _is_folder(path: Path) -> bool:
 
 def _most(name: str) -> int:
     """Bytes that a file of this name has at most."""
-    return MAX_FILE if name.endswith(".md") else MAX_BYTES if name.endswith(".jsonl") else MAX_SCOPE_FILE
+    lower = name.lower()
+    return MAX_FILE if lower.endswith(".md") else MAX_BYTES if lower.endswith(".jsonl") else MAX_SCOPE_FILE
 
 
 def _files(
@@ -204,7 +205,7 @@ def _from_zip(
 ) -> tuple[Collection[str], ReadFile]:
     infos: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
-        name = info.filename.replace("\\", "/")  # as some programs on Windows write it
+        name = _plain_name(info.filename)
         if name.endswith("/") or name.startswith(
             _FINDER
         ):  # not `is_dir`: older ones ask an empty name for its last letter
@@ -232,6 +233,11 @@ def _from_zip(
 
     names = _without_top(infos, kept)
     return names, lambda name, most: read(names[name], most)
+
+
+def _plain_name(name: str) -> str:
+    """An entry's name with slashes, also where Windows wrote it, and without the `./` that some programs begin all names with."""
+    return "/".join(part for part in name.replace("\\", "/").split("/") if part != ".")
 
 
 def _without_top(names: dict[str, zipfile.ZipInfo], kept: Collection[str]) -> dict[str, str]:

@@ -82,6 +82,7 @@ def test_zip_of_finder_or_windows_has_the_keys_of_the_folder(
     places = {
         "plain.zip": plain,
         "finder.zip": {"vault/": "", **plain, "__MACOSX/vault/._a.md": "\0\5", "__MACOSX/._vault": "\0\5"},
+        "dots.zip": {f"./{name}": text for name, text in plain.items()},
         "windows.zip": {name.replace("/", "\\"): text for name, text in plain.items()},
     }
     tree(tmp_path, plain)
@@ -90,6 +91,19 @@ def test_zip_of_finder_or_windows_has_the_keys_of_the_folder(
         taken = memory.bundles.import_from(program, place) if program else memory.bundles.import_(place)
         assert not taken.problems and [one.key for one in memory.list()] == ["a", "b"]
         assert number == 0 or not memory.conflicts()
+
+
+@pytest.mark.parametrize("kind", ["folder", "zip"])
+@pytest.mark.parametrize("program", ["", "basic-memory"])
+def test_file_with_capital_ending_is_imported(
+    program: str, kind: str, memory: Memory, tmp_path: Path
+) -> None:
+    files = {"a.md": "a\n", "NOTES.MD": "kept in capitals\n"}
+    tree(tmp_path / "vault", files)
+    place = tmp_path / "vault" if kind == "folder" else zipped(tmp_path / "x.zip", files)
+    taken = memory.bundles.import_from(program, place) if program else memory.bundles.import_(place)
+    assert not taken.problems
+    assert "kept in capitals" in {memory.read(one.key).file.body for one in memory.list()}
 
 
 @pytest.mark.parametrize("name", ["../../x.md", "memory/..\\..\\x.md", "../../x"])
