@@ -265,9 +265,11 @@ class Api:
             with acting_as("http", known.by):
                 report = await served.sync()
             return _json(Synced(report=report, exit_code=report.exit_code))
-        made = await (served.beside(work) if route.beside else served.on(work, known.digest))
-        if route.right != "read":
-            served.wrote()
+        try:
+            made = await (served.beside(work) if route.beside else served.on(work, known.digest))
+        finally:
+            if route.right != "read":  # one that failed halfway may have written too
+                served.wrote()
         return _with_advice(_answer(made), better)
 
     async def _program_health(self, _: web.Request) -> web.Response:
@@ -303,9 +305,11 @@ class Api:
                     if route.right != "read":
                         served.may_have_changed()
 
-        made = await served.on(work, known.digest)
-        if route.right != "read":
-            served.wrote()
+        try:
+            made = await served.on(work, known.digest)
+        finally:
+            if route.right != "read":
+                served.wrote()
         return compat_serving.response(made)
 
     def _listed(self, served: ServedMemory, call: Call) -> Any:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.api import served
 from ipfsmem.device.agent_notes import syncing_notes
+from ipfsmem.errors import StorageError
 from ipfsmem.http import serving
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.servers.threaded import serve
-from tests.support.api_lab import NEW, Client, Lab, good
+from tests.support.api_lab import NEW, Client, Lab, good, told
 from tests.support.web_lab import PEER_TOKEN
 
 ROOT = RootKeys.from_random(b"\x05" * 64, "default", 1)
@@ -169,5 +171,34 @@ def test_a_provider_that_never_answers_keeps_no_server_from_ending(
 
         await asyncio.start_server(silent, "127.0.0.1", int(url.rpartition(":")[2]))
         await asked.wait()
+
+    lab(tmp_path).run(ask)
+
+
+def test_what_a_failed_call_wrote_before_it_failed_is_published_soon(
+    tmp_path: Path, box: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served, "AFTER_WRITE", 0.05)
+    with made(tmp_path, box) as memory:
+        asyncio.run(memory.sync())
+    write = Memory.write
+
+    def fail_halfway(self: Memory, *given: Any, **named: Any) -> Any:
+        write(self, *given, **named)
+        raise StorageError("the disk is full")
+
+    async def ask(client: Client) -> None:
+        await good(client.put("/v1/memories/first", json={"body": "Whole."}, headers=NEW), 201)
+        async with await other_device(tmp_path, box) as other, asyncio.timeout(PATIENCE):
+            while "first" not in other:
+                await asyncio.sleep(0.1)
+                await other.sync()
+            with monkeypatch.context() as patch:
+                patch.setattr(Memory, "write", fail_halfway)
+                half = client.put("/v1/memories/here", json={"body": "Half."}, headers=NEW)
+                await told(half, 507, "StorageError")
+            while "here" not in other:
+                await asyncio.sleep(0.1)
+                await other.sync()
 
     lab(tmp_path).run(ask)
