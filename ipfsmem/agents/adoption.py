@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from ipfsmem.agents import config_files
 from ipfsmem.agents.claude_folders import (
     ClaudeHome,
     known_projects,
@@ -35,15 +36,14 @@ from ipfsmem.bundle.index_block import split_index_file
 from ipfsmem.bundle.keys import INDEX_FILE
 from ipfsmem.causal.cards import ProjectId
 from ipfsmem.config import expanded
-from ipfsmem.device.atomic_files import read_file, write_atomic
 from ipfsmem.device.project_folders import ProjectFolder, connected_folders, followed_programs, keep_folder
-from ipfsmem.errors import IpfsmemError, NotFoundError, StorageError, UsageError
+from ipfsmem.errors import ChangedError, IpfsmemError, NotFoundError, StorageError, UsageError
 from ipfsmem.files.projects import Project, is_replaced, project_at
 from ipfsmem.memory import Memory
 
 PROGRAM = "claude-code"
-#: Bytes of a MEMORY.md.
-_MAX_INDEX = 16 * 1024 * 1024
+#: How often taking our lines out of a MEMORY.md is tried that somebody else writes.
+_TRIES = 5
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -256,27 +256,28 @@ def let_go(memory: Memory, row: ProjectFolder) -> None:
     would be lost; then it is still connected."""
     replaced = is_replaced(row)
     for path in row.adopted.values():
-        with contextlib.suppress(NotFoundError):  # detached by hand
+        with contextlib.suppress(NotFoundError):  # detached by hand, or by a run that could not go on
             if replaced:
                 memory.folders.pause(path)
             memory.folders.detach(path, gone=not Path(path).is_dir())
-            if not replaced:
-                _take_block_out(Path(path) / INDEX_FILE)
+        if not replaced:
+            _take_block_out(Path(path) / INDEX_FILE)
     unbind(memory, row)
 
 
 def _take_block_out(index: Path) -> None:
-    """Take our lines out of a MEMORY.md that nothing keeps up to date any more."""
-    data = read_file(index, _MAX_INDEX)
-    text = split_index_file(data).text if data is not None else b""
-    if data is None or text == data:
-        return
-    mode = index.stat().st_mode & 0o777
-    if text:
-        write_atomic(index, text)
-        index.chmod(mode)
-    else:
-        index.unlink()
+    """Take our lines out of a MEMORY.md that nothing keeps up to date any more. Raises ChangedError where somebody writes it all the time."""
+    for left in reversed(range(_TRIES)):
+        found = config_files.read(index)
+        text = split_index_file(found.data or b"").text
+        if found.data is None or text == found.data:
+            return
+        try:
+            config_files.replace(found, text or None)
+            return
+        except ChangedError:
+            if not left:
+                raise
 
 
 def connected_project(memory: Memory, folder: str | Path) -> ProjectFolder:

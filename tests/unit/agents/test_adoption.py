@@ -17,10 +17,11 @@ from ipfsmem.agents.adoption import (
 )
 from ipfsmem.agents.claude_folders import ClaudeHome, known_projects, memory_place, project_name
 from ipfsmem.agents.projects import find_connected
+from ipfsmem.bundle.index_block import IndexFile, split_index_file
 from ipfsmem.device.connection import DatabaseDamagedError
 from ipfsmem.device.project_folders import connected_folders
 from ipfsmem.device.tables import meta
-from ipfsmem.errors import IpfsmemError, NotFoundError, StorageError, UsageError
+from ipfsmem.errors import ChangedError, IpfsmemError, NotFoundError, StorageError, UsageError
 from ipfsmem.files.projects import project_at
 from ipfsmem.memory import Memory
 from tests.support.agents_lab import Claude, repository, worktree
@@ -442,3 +443,35 @@ def test_index_of_a_project_that_is_let_go_has_no_lines_of_ours(
     let_go(memory, row)
     assert index.read_bytes() == before
     assert (file.parent / "style.md").exists()
+
+
+@pytest.mark.parametrize("times", [1, 5])
+def test_a_line_typed_into_the_index_while_it_is_disconnected_stays(
+    memory: Memory, claude: Claude, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    root = repository(tmp_path / "api")
+    index = claude.remembers(root, "deploy", "Deploy with make ship.").parent / "MEMORY.md"
+    row = carry_out(memory, plan_project(memory, claude.home, root))
+    memory.scope(row.scope).write("style", "Two spaces.")
+    memory.folders.render()
+    assert b"<!-- ipfsmem index" in index.read_bytes()
+    typed = iter(range(times))
+
+    def split(data: bytes) -> IndexFile:
+        found = split_index_file(data)
+        for number in typed:
+            index.write_bytes(index.read_bytes() + b"typed %d\n" % number)
+            break
+        return found
+
+    monkeypatch.setattr("ipfsmem.agents.adoption.split_index_file", split)
+    if times == 5:
+        with pytest.raises(ChangedError, match="left alone"):
+            let_go(memory, row)
+        monkeypatch.undo()
+    let_go(memory, row)
+    left = index.read_bytes()
+    assert b"<!-- ipfsmem index" not in left and left.endswith(
+        b"".join(b"typed %d\n" % n for n in range(times))
+    )
+    assert connected_folders(memory.replica) == []
