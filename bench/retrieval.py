@@ -31,6 +31,8 @@ from bench.retrieval_set import synthetic, to_tune_on
 from bench.retrieval_sets import SetError, read
 from bench.retrieval_talk import Collection, Question
 from ipfsmem.errors import ConfigError
+from ipfsmem.provider.contract import open_embedder
+from ipfsmem.recall.embedder import Embedder
 from ipfsmem.recall.passages import passages
 from ipfsmem.recall.ranking import USUAL, Index, rank
 from ipfsmem.recall.terms import terms
@@ -133,13 +135,23 @@ def meant(collection: Collection) -> list[str]:
     return texts
 
 
+def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
+    made = list[list[float]]()
+    for begin in range(0, len(texts), 256):
+        made += asyncio.run(embedder.embed(texts[begin : begin + 256]))
+    return made
+
+
 class Model:
-    """The model of the extra `semantic`, and the vectors of the texts that it was asked for: two pipelines ask for the same."""
+    """A model, and the vectors of the texts that it was asked for: two pipelines ask for the same."""
 
-    def __init__(self) -> None:
-        from ipfsmem_providers.minilm.embedder import MiniLmEmbedder
-
-        self.embedder = MiniLmEmbedder({})
+    def __init__(self, folder: Path | None = None) -> None:
+        """That of a directory, else that of the extra `semantic`. Raises ConfigError."""
+        named = {"provider": "minilm"} if folder is None else {"path": str(folder)}
+        embedder, of_texts = (open_embedder({**named, "question": asked}) for asked in (True, False))
+        assert embedder is not None and of_texts is not None
+        self.embedder, self._of_texts = embedder, of_texts
+        self.name = "MiniLM" if folder is None else embedder.identity.name
         self._vectors: dict[str, Vectors] = {}
         self._questions: dict[str, list[float]] = {}
 
@@ -147,17 +159,13 @@ class Model:
         """Those of its entries, by the 16 bytes of their places; those of its questions are made with them."""
         if collection.name not in self._vectors:
             made = Vectors(self.embedder.identity)
-            made.add({at.to_bytes(16): one for at, one in enumerate(self._embedded(meant(collection)))})
+            made.add(
+                {at.to_bytes(16): one for at, one in enumerate(_embedded(self._of_texts, meant(collection)))}
+            )
             asked = [question.text for question in collection.questions]
-            self._questions.update(zip(asked, self._embedded(asked), strict=True))
+            self._questions.update(zip(asked, _embedded(self.embedder, asked), strict=True))
             self._vectors[collection.name] = made
         return self._vectors[collection.name]
-
-    def _embedded(self, texts: Sequence[str]) -> list[list[float]]:
-        made = list[list[float]]()
-        for begin in range(0, len(texts), 256):
-            made += asyncio.run(self.embedder.embed(texts[begin : begin + 256]))
-        return made
 
     def near(
         self, collection: Collection, question: Question, least: float, share: float = 1.0
@@ -208,16 +216,18 @@ PIPELINES: dict[str, Callable[[Collection], Search]] = {
 PARTS = (0.1, 0.5, 0.9)
 
 
-def pipelines(parts: bool = False) -> dict[str, Callable[[Collection], Search]]:
-    """All that can be asked here: with the extra `semantic` its model too, and with `parts` while not all vectors are made."""
+def pipelines(parts: bool = False, folder: Path | None = None) -> dict[str, Callable[[Collection], Search]]:
+    """All that can be asked here: with the extra `semantic` its model too, or that of a directory in its place, and with `parts` while
+    not all vectors are made. Raises ConfigError for a directory without a model that can be run."""
     try:
-        model = Model()
+        model = Model(folder)
     except ConfigError:
+        if folder is not None:
+            raise
         return PIPELINES
-    partly = {
-        f"recipe and MiniLM, {share:.0%} have vectors": partial(model.recipe, share=share) for share in PARTS
-    }
-    theirs = {"MiniLM alone": model.alone, "recipe and MiniLM": model.recipe}
+    name = f"recipe and {model.name}"
+    partly = {f"{name}, {share:.0%} have vectors": partial(model.recipe, share=share) for share in PARTS}
+    theirs = {f"{model.name} alone": model.alone, name: model.recipe}
     return {**PIPELINES, **theirs, **(partly if parts else {})}
 
 
@@ -338,6 +348,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--report", action="store_true", help="of the made set the half to report too; CI prints it"
     )
+    parser.add_argument(
+        "--model",
+        type=Path,
+        metavar="DIR",
+        help="a model of yours in place of the extra's, as embeddings.path takes it",
+    )
     parser.add_argument("--words", action="store_true", help="leave out what needs a model")
     parser.add_argument(
         "--initrunner",
@@ -360,9 +376,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not sets:
             made = synthetic() if given.report else to_tune_on()
             sets = [("made from a seed", made, digest(made))]
-        asked = PIPELINES if given.words else pipelines(parts=not given.path)
+        asked = PIPELINES if given.words else pipelines(parts=not given.path, folder=given.model)
         report = _report(sets, asked, given.initrunner, given.basic_memory)
-    except (SetError, PeerError) as error:
+    except (SetError, PeerError, ConfigError) as error:
         print(error, file=sys.stderr)
         return 1
     print(report)

@@ -268,7 +268,7 @@ def _prompts(folder: Path, said: Mapping[str, Any], config: Mapping[str, Any]) -
         if not isinstance(question, str) or not isinstance(text, str):
             raise _broken(folder, "a prompt in config_sentence_transformers.json is not a text")
         return question, text
-    for name in (str(config.get("_name_or_path", "")), folder.resolve().name):
+    for name in (str(config.get("_name_or_path", "")), _name(folder)):
         for family, question, text in _FAMILIES:
             if family.search(name.lower()):
                 return question, text
@@ -295,8 +295,15 @@ def _identity(folder: Path, plan: _Plan) -> EmbedderIdentity:
         hashed.update(f"\n{file.relative_to(folder)}\n".encode())
         for block in _blocks(file):
             hashed.update(block)
-    name = folder.resolve().name or "model"
-    return EmbedderIdentity(name, "ONNX in a directory", hashed.hexdigest())
+    return EmbedderIdentity(_name(folder), "ONNX in a directory", hashed.hexdigest())
+
+
+def _name(folder: Path) -> str:
+    """What the model is called: the directory's name, in a cache of Hugging Face that of the repository."""
+    path = folder.absolute()
+    if path.parent.name == "snapshots" and path.parent.parent.name.startswith("models--"):
+        return path.parent.parent.name.rpartition("--")[2]
+    return path.name or "model"
 
 
 def _blocks(file: Path) -> Iterator[bytes]:

@@ -17,6 +17,7 @@ import pytest
 from ipfsmem_providers import model_directory
 from ipfsmem_providers.model_directory import DirectoryEmbedder
 
+from bench import retrieval
 from ipfsmem.agents.own_settings import set_setting
 from ipfsmem.config import settings
 from ipfsmem.errors import ConfigError
@@ -154,6 +155,14 @@ def test_models_whose_files_leave_out_their_prompts_get_those_of_their_family(fo
     named = folder.rename(folder.with_name("bge-small-en-v1.5"))
     say(named, "config.json", {})
     assert embed(named, "tea") == plain != embed(named, "tea", question=True)
+
+
+def test_a_snapshot_in_a_cache_is_called_like_its_repository(folder: Path) -> None:
+    snapshot = folder.parent / "models--intfloat--multilingual-e5-small/snapshots/0a1b2c"
+    snapshot.parent.mkdir(parents=True)
+    folder.rename(snapshot)
+    assert DirectoryEmbedder({"path": str(snapshot)}).identity.name == "multilingual-e5-small"
+    assert embed(snapshot, "tea", question=True) == [unit(6, 1, 8, 6)]
 
 
 CHANGES: list[Callable[[Path], object]] = [
@@ -324,3 +333,23 @@ def test_recall_goes_by_it_and_another_model_starts_anew(folder: Path, file: Pat
         assert [hit.reading.key for hit in found.hits] == [
             "drinks"
         ] and "tokenizer.json is missing" in found.notice
+
+
+def test_the_bench_asks_a_model_in_a_directory_in_place_of_the_extras(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk = {
+        "session_1_date_time": "1:56 pm on 8 May, 2023",
+        "session_1": [
+            {"speaker": "Ann", "dia_id": "D1:1", "text": "tea"},
+            {"speaker": "Ben", "dia_id": "D1:2", "text": "train"},
+        ],
+    }
+    asked = [{"question": "coffee", "evidence": ["D1:1"], "category": 4}]
+    say(tmp_path, "talk.json", [{"conversation": talk, "qa": asked}])
+    assert retrieval.main([str(tmp_path / "talk.json"), "--model", str(folder)]) == 0
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if " | turn | " in line]
+    found = {row[0].removeprefix("| "): row[7] for row in rows}
+    assert found["recipe, no model"] == "0.000" and found["recipe and tiny"] == "1.000"
+    assert retrieval.main([str(tmp_path / "talk.json"), "--model", str(tmp_path / "nowhere")]) == 1
+    assert "it is not a directory" in capsys.readouterr().err
