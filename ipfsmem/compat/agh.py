@@ -6,6 +6,7 @@ these operations as commands and routes; the tools are named after them. A file 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -88,23 +89,24 @@ class Files:
         there = self._there(scope)
         shown = there.read(key)
         old = shown if shown is not None and shown.own else None
-        if old is not None:
-            there.facts.keep(key, seen=old.seen)
         name = fields.get("name") or (old.readable.name if old is not None else "") or _title(filename)
         more = {
+            **{field: value for field, value in fields.items() if field not in ("name", "description")},
             "agent_name": fields.get("agent_name", ""),
             "origin_name": key_of_foreign_name(_file_name(filename)).origin or "",
         }
-        made = there.write(
-            key,
-            content,
-            name=name,
-            description=fields.get("description"),
-            type=kind,
-            fields={field: value for field, value in more.items() if value},
-            seen=old,
-            if_match=None if old is not None else "" if shown is None else shown.sha256,
-        )
+        kept = contextlib.nullcontext() if old is None else there.facts.keeping(key, seen=old.seen)
+        with kept:
+            made = there.write(
+                key,
+                content,
+                name=name,
+                description=fields.get("description"),
+                type=kind,
+                fields={field: value for field, value in more.items() if value},
+                seen=old,
+                if_match=None if old is not None else "" if shown is None else shown.sha256,
+            )
         return File(_name_of(made), scope, made), old is None
 
     def files(self, scope: str = "") -> list[File]:

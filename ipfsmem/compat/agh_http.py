@@ -10,6 +10,9 @@ from ipfsmem.compat.agh import ENTRIES, HITS, MOST_ENTRIES, MOST_HITS, Files
 from ipfsmem.compat.http import Answer, Call, HttpRoute
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
 
+#: Fields of a header that this program sets, and those that make a memory something else than a file.
+_NOT_OF_A_FILE: Final = ("type", "origin_name", "session")
+
 
 def _files(call: Call) -> Files:
     workspace = call.query.get("workspace") or call.query.get("workspace_id") or call.workspace
@@ -37,7 +40,8 @@ def _write(call: Call) -> Answer:
         raise UsageError("missing field content")
     file = parse_memory(content.encode("utf-8", "surrogatepass"))
     said: dict[str, Any] = {**file.fields, **given}
-    fields = {name: str(said.get(name) or "") for name in ("name", "description", "agent_name")}
+    fields = {field: value for field, value in file.fields.items() if field not in _NOT_OF_A_FILE}
+    fields |= {name: str(said.get(name) or "") for name in ("name", "description", "agent_name")}
     scope = str(given.get("scope") or call.query.get("scope", ""))
     made, new = _files(call).write(
         call.path["filename"], str(said.get("type") or ""), file.body, fields, scope

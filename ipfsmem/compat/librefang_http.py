@@ -221,8 +221,8 @@ def _update(call: Call) -> Answer:
         raise UsageError("missing field `content`")
     item = _one(call)
     there = call.memory.scope(item.scope)
-    there.facts.keep(item.reading.key, seen=item.reading.seen)
-    there.write(item.reading.key, content, seen=item.reading)
+    with there.facts.keeping(item.reading.key, seen=item.reading.seen):
+        there.write(item.reading.key, content, seen=item.reading)
     return Answer({"updated": True, "memory_id": item.id})
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
+from collections.abc import Iterator
 
 import msgspec
 
@@ -137,6 +139,14 @@ class MemoryFacts(MemoryPart):
         NotFoundError, ChangedError."""
         self._open.take(key, self._target())
         keep_shown(self._texts().memories, key, seen)
+
+    @contextlib.contextmanager
+    def keeping(self, key: str, *, seen: str | None = None) -> Iterator[None]:
+        """The same in one transaction with what is written inside: where that fails, nothing is kept."""
+        self._open.take(key, self._target())
+        with self._replica.transaction():
+            keep_shown(self._texts().memories, key, seen)
+            yield
 
     def deleted(self) -> builtins.list[EarlierFact]:
         """The entries that were deleted and can be restored, the last one first."""

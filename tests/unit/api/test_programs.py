@@ -9,7 +9,7 @@ from typing import Any
 
 from ipfsmem.api.calls import Caller
 from ipfsmem.memory import Memory
-from tests.support.api_lab import Client, Lab, asked
+from tests.support.api_lab import Client, Lab, asked, opener
 from tests.unit.api.test_access import token
 
 AGENT = "2e5bd2c1-e0f3-58d0-9281-77d561bf3a2a"
@@ -233,3 +233,19 @@ def test_program_call_waits_in_turn_of_its_token(tmp_path: Path) -> None:
         assert (await call)[0] == 200 and await at_work
 
     lab.run(ask)
+
+
+def test_agh_files_keep_every_field_of_their_header(tmp_path: Path) -> None:
+    header = "name: Style\ntype: user\ntags: [review, docs]\npriority: high\nowner: Ana\nsession: x\n"
+
+    async def ask(client: Client) -> None:
+        given = {"content": f"---\n{header}---\n\nFindings first.\n"}
+        assert (await answered(client, "PUT", "/api/memory/style.md", given))[0] == 201
+
+    asked(tmp_path, ask, program="agh", workspace="work")
+    with opener(tmp_path)() as memory:
+        read = memory.read("style")
+        assert read is not None and read.file.tags == ("review", "docs")
+        fields = read.file.fields
+        assert (fields["priority"], fields["owner"], "session" in fields) == ("high", "Ana", False)
+        assert read.file.body.strip() == "Findings first."

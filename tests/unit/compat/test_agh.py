@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.compat.agh import Files
 from ipfsmem.compat.programs import program_tools
+from ipfsmem.errors import LimitError
 from ipfsmem.memory import Memory
 from ipfsmem.tools.tool import ToolResult
 from tests.support.hints import hinted
@@ -53,6 +55,17 @@ def test_the_documented_files_are_written_listed_and_read() -> None:
         )
         assert {one.key for one in memory.list()} == {"review-style"}
         assert {one.key for one in memory.scope("work").list()} == {"runtime-docs-location"}
+
+
+def test_a_write_that_is_refused_leaves_nothing_in_the_history(tmp_path: Path) -> None:
+    with Memory.create("alex", "local", home=tmp_path) as memory:
+        said(memory, "memory_write", **STYLE)
+        with pytest.raises(LimitError):
+            Files(memory, "").write("review-style.md", "user", "x" * 1_000_000, {})
+        assert memory.facts.history("review-style") == []
+        said(memory, "memory_write", **{**STYLE, "content": "Shorter."})
+        assert [one.text.strip() for one in memory.facts.history("review-style")] == [STYLE["content"]]
+        assert "Shorter." in (tmp_path / "alex" / "memory" / "review-style.md").read_text()
 
 
 def test_an_overwritten_or_deleted_file_stays_in_the_history() -> None:
