@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,13 +13,14 @@ from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.value_file import LEVEL, LEVELS, check_name, value_of
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.config import settings
-from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.fact_history import earlier
 from ipfsmem.memories.facts import Facts, keep_shown
 from ipfsmem.memories.values import Value, Values, check_level
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.texts import MemoryTexts
+from ipfsmem.wording import count
 
 
 class EarlierValue(msgspec.Struct, frozen=True):
@@ -89,7 +91,8 @@ class MemoryValues(MemoryPart):
         self, *, prefix: str | None = None, level: str | None = None, keys: builtins.list[str] | None = None
     ) -> builtins.list[str]:
         """Delete the values whose keys begin with `prefix`, of a level, or of these keys; what is given together must all be true. The
-        keys that had one. Raises UsageError where nothing is given."""
+        keys that had one. Raises UsageError where nothing is given; ChangedError, once all others are deleted, for what somebody
+        changed meanwhile."""
         if prefix is None and level is None and keys is None:
             raise UsageError("no values selected: give keys, a prefix or a level")
         if level is not None:
@@ -100,16 +103,31 @@ class MemoryValues(MemoryPart):
             for one in self.list(prefix or "", level=level)
             if one.own and (wanted is None or one.key in wanted)
         ]
-        for one in found:
-            self._delete(one, one.seen)
-        return [one.key for one in found]
+        gone, changed = self._delete_each(found)
+        if changed:
+            raise ChangedError(
+                f"{count(len(changed), 'value')} changed meanwhile and stay: {', '.join(name[:80] for name in changed[:5])}; "
+                f"deleted: {len(gone)}"
+            )
+        return gone
 
     def sweep(self) -> builtins.list[str]:
-        """Delete the values that expired; their keys."""
-        found = [one for one in self.list(expired=True) if one.own]
+        """Delete the values that expired; their keys. One that is set anew meanwhile stays."""
+        return self._delete_each([one for one in self.list(expired=True) if one.own])[0]
+
+    def _delete_each(self, found: Iterable[Value]) -> tuple[builtins.list[str], builtins.list[str]]:
+        """Delete these; the keys of those that are gone, and of those that changed since they were read."""
+        gone, changed = list[str](), list[str]()
         for one in found:
-            self._delete(one, one.seen)
-        return [one.key for one in found]
+            try:
+                self._delete(one, one.seen)
+            except ChangedError:
+                changed.append(one.key)
+            except NotFoundError:  # somebody else deleted it
+                continue
+            else:
+                gone.append(one.key)
+        return gone, changed
 
     def history(self, key: str) -> builtins.list[EarlierValue]:
         """The earlier values of a key, the newest first; before them its conflicts."""

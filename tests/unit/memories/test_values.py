@@ -18,7 +18,9 @@ from ipfsmem.device.replica import World
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.values import Value
 from ipfsmem.memory import Memory
+from ipfsmem.parts.values import MemoryValues
 from ipfsmem.testing.clock import MockClock
 from ipfsmem.vault.home import Home
 
@@ -233,3 +235,32 @@ def test_new_value_is_set_without_reading_the_others(memory: Memory, monkeypatch
     monkeypatch.setattr(Memories, "reading_of", counted)
     memory.values.set("another", "text")
     assert len(set(reads)) <= 1
+
+
+@pytest.mark.parametrize("sweep", [False, True])
+def test_values_changed_while_many_are_deleted_stay_and_keep_no_other(
+    monkeypatch: pytest.MonkeyPatch, sweep: bool
+) -> None:
+    clock = MockClock()
+    with Memory.load("alex", "none", home=Home(world=World(lambda: clock.ms))) as memory:
+        for key in ("a", "b", "c"):
+            memory.values.set(key, 1, ttl=60 if sweep else None)
+        memory.values.set("d", 2)
+        listed = MemoryValues.list
+
+        def overtaken(self: MemoryValues, *given: Any, **named: Any) -> list[Value]:
+            found = listed(self, *given, **named)
+            monkeypatch.setattr(MemoryValues, "list", listed)
+            memory.values.set("b", 5, ttl=600)
+            if not sweep:
+                memory.values.delete("a")
+            return found
+
+        clock.advance(61)
+        monkeypatch.setattr(MemoryValues, "list", overtaken)
+        if sweep:
+            assert memory.values.sweep() == ["a", "c"]
+        else:
+            with pytest.raises(ChangedError, match="1 value changed meanwhile and stay: b; deleted: 1"):
+                memory.values.clear(keys=["a", "b", "c"])
+        assert [(one.key, one.value) for one in memory.values.list()] == [("b", 5), ("d", 2)]
