@@ -171,6 +171,8 @@ class Found(Answer, frozen=True, kw_only=True):
     parts: dict[str, float] | None
     words: tuple[str, ...] | None
     joined: tuple[tuple[str, str, str], ...] | None = None
+    #: Among all hits, of whatever kind, from 1.
+    place: int
 
     @classmethod
     def of(cls, hit: Hit, writers: Writers, *, why: bool, joined: bool = False) -> Found:
@@ -191,13 +193,14 @@ class Found(Answer, frozen=True, kw_only=True):
             parts=hit.parts if why else None,
             words=hit.words if why else None,
             joined=hit.joined if joined else None,
+            place=hit.place,
         )
 
 
 class FoundMoment(Answer, frozen=True, kw_only=True):
     """An event of the timeline or a message of a session that `recall` found. `own` False: it was imported, a history. `at`: when,
     in UTC; `type`: that of the event, or who says the message (`user`, `assistant`, `tool`). `text`: the event's line, or what is
-    said. The rest as with a memory; its score tells the order among all that was found."""
+    said. The rest as with a memory; its place tells the order among all that was found."""
 
     kind: Literal["event", "message"]
     scope: str
@@ -211,6 +214,8 @@ class FoundMoment(Answer, frozen=True, kw_only=True):
     score: float
     parts: dict[str, float] | None
     words: tuple[str, ...] | None
+    #: Among all hits, of whatever kind, from 1.
+    place: int
 
     @classmethod
     def of(cls, hit: MomentHit, writers: Writers, *, why: bool) -> FoundMoment:
@@ -229,6 +234,7 @@ class FoundMoment(Answer, frozen=True, kw_only=True):
             score=hit.score,
             parts=hit.parts if why else None,
             words=hit.words if why else None,
+            place=hit.place,
         )
 
 
@@ -246,7 +252,7 @@ class Recalled(Answer, frozen=True, kw_only=True):
 
     def in_order(self) -> list[Found | FoundMoment]:
         """All that was found, the best first, own ones before those of others."""
-        return sorted((*self.hits, *self.moments), key=lambda one: (not one.own, -one.score))
+        return sorted((*self.hits, *self.moments), key=lambda one: one.place)
 
     @classmethod
     def of(cls, found: Recall, writers: Writers, *, why: bool = False, joined: bool = False) -> Recalled:

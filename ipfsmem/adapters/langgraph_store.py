@@ -75,9 +75,9 @@ class MemoryStore(BaseStore):
             return None
         raise ValueError(f"Unknown operation type: {type(op)}")
 
-    def _own(self, where: str) -> tuple[Reading, StoredItem, dict[str, Any]] | None:
+    def _own(self, where: str, *, counts: bool = True) -> tuple[Reading, StoredItem, dict[str, Any]] | None:
         """The item that a memory is, with its value; None for what is none, or others' word that nobody promoted."""
-        found = self._memory.read(where)
+        found = self._memory.read(where, counts=counts)
         item = item_of(where, found.file) if found is not None and found.own else None
         value = value_of(found.data) if found is not None and item is not None else None
         return None if found is None or item is None or value is None else (found, item, value)
@@ -97,7 +97,7 @@ class MemoryStore(BaseStore):
 
     def _prepared(self, where: str, op: PutOp) -> Callable[[], object]:
         """What writes an item as it is asked for. Raises what `render_item` raises, before anything is written."""
-        before = self._memory.read(where)
+        before = self._memory.read(where, counts=False)
         if op.value is None:
             if before is None or not before.own:
                 return lambda: None
@@ -122,7 +122,7 @@ class MemoryStore(BaseStore):
             inside = inside[op.offset : op.offset + op.limit]
         found = []
         for where in inside:
-            one = self._own(where)
+            one = self._own(where, counts=False)
             if one is None:
                 continue
             _, item, value = one

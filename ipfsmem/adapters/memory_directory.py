@@ -279,7 +279,7 @@ class MemoryDirectory:
             if self._read("/".join(names[:end])) is not None:
                 raise CommandError(f"Cannot create {path}: {ROOT}/{'/'.join(names[:end])} is a file")
         key = name_below(where).key
-        found = self._memory.read(key)
+        found = self._memory.read(key, counts=False)
         if found is not None and found.own:
             if _is_file(found) and path_of(key, found.file) == where:
                 raise CommandError(f"File {path} already exists")

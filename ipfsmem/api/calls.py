@@ -117,7 +117,7 @@ class Call(NamedTuple):
 
     def still_shown(self) -> Reading:
         """What is shown under the key, which must be what the caller was shown. Raises NotFoundError, ChangedError."""
-        reading = there(self.key, self.memory.read(self.key))
+        reading = there(self.key, self.memory.read(self.key, counts=False))
         if reading.seen != self.seen:
             raise ChangedError(f"{self.key} is not what was read")
         return reading

@@ -73,7 +73,7 @@ def _sha256(memory: Memory, one: Listed) -> str:
     """Of what is shown; a list does not know it of a text that is joined of several."""
     if not one.fetched:
         return ""
-    shown = None if one.sha256 else memory.read(one.key)
+    shown = None if one.sha256 else memory.read(one.key, counts=False)
     return one.sha256 or (shown.sha256 if shown is not None else "")
 
 

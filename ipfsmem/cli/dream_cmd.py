@@ -116,7 +116,7 @@ def show_command(context: CommandContext) -> None:
                 "no dream proposed anything that is not done yet",
                 hint="Make one: ipfsmem dream run --dry-run",
             )
-        here = {one.key: memory.read(one.key) for step in found.steps for one in step.changes}
+        here = {one.key: memory.read(one.key, counts=False) for step in found.steps for one in step.changes}
     if context.json:
         context.emit(found)
         return

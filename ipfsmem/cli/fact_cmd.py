@@ -129,7 +129,7 @@ def history_command(context: CommandContext, key: str) -> None:
     """List the earlier texts of the fact KEY, the newest first: number, until when, what became of it, text."""
     with context.memory() as memory:
         found = memory.facts.history(key)
-        if not found and memory.read(key) is None:
+        if not found and memory.read(key, counts=False) is None:
             raise NotFoundError(f"there is no entry {key}", hint="List them with: ipfsmem fact list")
     _print_earlier(context, found, f"{clean(key)} has no earlier text.", numbers=True)
 

@@ -87,7 +87,7 @@ class Files:
             raise UsageError("the content is empty, so nothing was written")
         scope = scope or (GLOBAL if kind in OF_THE_PERSON else WORKSPACE)
         there = self._there(scope)
-        shown = there.read(key)
+        shown = there.read(key, counts=False)
         old = shown if shown is not None and shown.own else None
         name = fields.get("name") or (old.readable.name if old is not None else "") or _title(filename)
         more = {
@@ -117,7 +117,7 @@ class Files:
                 continue
             there = self._there(one)
             for item in there.list():
-                reading = there.read(item.key) if item.own and item.fetched else None
+                reading = there.read(item.key, counts=False) if item.own and item.fetched else None
                 if reading is not None:
                     found.append(File(_name_of(reading), one, reading))
         return sorted(found, key=lambda one: (one.reading.hlc, one.filename), reverse=True)

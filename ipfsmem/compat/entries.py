@@ -51,7 +51,7 @@ def write_entry(
     for number in range(_TRIES):
         told = f"{type}\n{category}\n{text}" + (f"\n{number}" if number else "")
         key = key_of(program, text, told)
-        shown = there.read(key)
+        shown = there.read(key, counts=False)
         if shown is not None and shown.own:
             file = shown.readable
             if (file.body, file.type, file.fields.get("category")) == (text.rstrip("\n"), type, category):
@@ -83,7 +83,7 @@ def own_readings(memory: Memory, scope: str) -> list[Reading]:
     found = []
     for item in memory.stack(scope).list():
         if item.own and item.fetched:
-            reading = memory.scope(item.scope).read(item.key)
+            reading = memory.scope(item.scope).read(item.key, counts=False)
             if reading is not None:
                 found.append(reading)
     return sorted(found, key=lambda one: (created_at(one), one.key), reverse=True)
@@ -91,7 +91,7 @@ def own_readings(memory: Memory, scope: str) -> list[Reading]:
 
 def own_in(there: Memory) -> list[Reading]:
     """The own memories of one scope, the newest first."""
-    found = (there.read(item.key) for item in there.list() if item.own and item.fetched)
+    found = (there.read(item.key, counts=False) for item in there.list() if item.own and item.fetched)
     return sorted(
         (one for one in found if one is not None), key=lambda one: (created_at(one), one.key), reverse=True
     )

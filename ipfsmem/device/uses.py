@@ -1,4 +1,4 @@
-"""What this device used of a memory: which texts were found or given to a model, how often, and on which day last.
+"""Which texts this device opened or gave to a model, how often, and on which day last. It changes what fades, and no answer of recall.
 
 Counts are held in memory and now and then added to a table beside the state, without waiting for the disk: `recall.uses`, sealed
 where the memory is (`derived_file`). They are lost without harm. What was used before today goes once a day into the timeline, with
@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date
-from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -33,11 +32,19 @@ Place = tuple[str, str]
 
 
 class Use(NamedTuple):
-    """How often a memory was used, on which day last (`date.toordinal`), and how often since that was last told."""
+    """How often a memory was used, on which day last (`date.toordinal`), and how often since that was last told; and how often and on
+    which day last it had been used before that day."""
 
     times: int
     day: int
     untold: int = 0
+    times_before: int = 0
+    day_before: int = 0
+
+    def again(self, times: int, today: int) -> Use:
+        """The same after so many more uses today."""
+        more = Use(self.times + times, today, self.untold + times, self.times_before, self.day_before)
+        return more if self.day == today else more._replace(times_before=self.times, day_before=self.day)
 
 
 class _Table(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -45,6 +52,8 @@ class _Table(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields
     uses: list[tuple[str, str, int, int, int]] = []
     #: The day on which it was last told.
     told: int = 0
+    #: By scope and key: how often it had been used before the day of its last use, and on which day last.
+    before: list[tuple[str, str, int, int]] = []
 
 
 _decode = msgspec.msgpack.Decoder(_Table).decode
@@ -66,9 +75,6 @@ class Uses:
         #: Those of this process that are not written down yet, and since when.
         self._new: dict[Place, int] = {}
         self._since = 0
-        #: When each place was counted here last, as the number of countings by then; the last at the end.
-        self._log: dict[Place, int] = {}
-        self.counted = 0
 
     def of(self, place: Place) -> Use | None:
         """How often a memory was used."""
@@ -81,9 +87,12 @@ class Uses:
         for place, use in self._table().items():
             yield place, _known_day(use, today)
 
-    def since(self, counted: int) -> list[Place]:
-        """What was counted here since so many countings."""
-        return list(takewhile(lambda place: self._log[place] > counted, reversed(self._log)))
+    def before_today(self, place: Place) -> Use | None:
+        """How often it was used before today. What orders a list goes by this: it is the same all day, whoever reads it how often."""
+        use, today = self.of(place), self._today()
+        if use is None or use.day != today:
+            return use
+        return _known_day(Use(use.times_before, use.day_before), today)
 
     def count(self, places: Iterable[Place]) -> None:
         """These were used now."""
@@ -91,12 +100,8 @@ class Uses:
             return
         today, table = self._today(), self._table()
         for place in places:
-            known = table.get(place, Use(0, 0))
-            table[place] = Use(known.times + 1, today, known.untold + 1)
+            table[place] = table.get(place, Use(0, 0)).again(1, today)
             self._new[place] = self._new.get(place, 0) + 1
-            self.counted += 1
-            self._log.pop(place, None)
-            self._log[place] = self.counted
         now = self._replica.world.now()
         self._since = self._since or now
         if now - self._since >= _EVERY:
@@ -109,8 +114,7 @@ class Uses:
 
         def add(table: dict[Place, Use]) -> None:
             for place, more in new.items():
-                known = table.get(place, Use(0, 0))
-                table[place] = Use(known.times + more, today, known.untold + more)
+                table[place] = table.get(place, Use(0, 0)).again(more, today)
 
         if new and self._path is not None:
             self._change(add)
@@ -163,8 +167,9 @@ class Uses:
             table, self._told = self._read()
             self._told = max(day if day <= self._today() else 0 for day in (told, self._told))
             change(table)
-            rows = [(*place, *use) for place, use in table.items()]
-            data = msgspec.msgpack.encode(_Table(rows, self._told))
+            rows = [(*place, *use[:3]) for place, use in table.items()]
+            before = [(*place, *use[3:]) for place, use in table.items() if use.times_before]
+            data = msgspec.msgpack.encode(_Table(rows, self._told, before))
             _FILES.save(self._replica, self._path, data, durable=False)
             self._known = table
 
@@ -173,5 +178,9 @@ class Uses:
             data = _FILES.open(self._replica, self._path)
             if data is not None:
                 table = _decode(data)
-                return {(row[0], row[1]): Use(*row[2:]) for row in table.uses}, table.told
+                before = {(row[0], row[1]): row[2:] for row in table.before}
+                return {
+                    (row[0], row[1]): Use(*row[2:], *before.get((row[0], row[1]), (0, 0)))
+                    for row in table.uses
+                }, table.told
         return {}, 0

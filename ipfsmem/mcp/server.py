@@ -365,7 +365,7 @@ class MemoryServer:
         for item in memory.stack(self._usual_scope()).list():
             digest = item.sha256
             if digest is None and item.fetched:  # merged of several
-                reading = memory.scope(item.scope).read(item.key)
+                reading = memory.scope(item.scope).read(item.key, counts=False)
                 digest = reading.sha256 if reading is not None else None
             found[address(item.scope, item.key)] = digest or ""
         return found

@@ -187,7 +187,6 @@ def _matches(
         limit=most if not without else most + _HITS,
         why=turn,
         by_meaning=by_meaning,
-        counts=False,
     ).hits
     own = [hit for hit in found if hit.reading.own and (by_meaning or not turn or _tells(hit, query))]
     new = [hit for hit in own if _mark(parts, hit) not in without] if without else own
@@ -423,7 +422,7 @@ def _by_worth(parts: Sequence[Memories]) -> list[_Listed]:
     places: dict[Merits, float] = {}  # most were never used, and many are alike
 
     def place(merits: Merits, scope: str, key: str) -> float:
-        use = None if uses is None else uses.of((scope, key))
+        use = None if uses is None else uses.before_today((scope, key))
         if use is not None:
             return merits.place(today, used=use.day, uses=use.times, fading=fading)
         known = places.get(merits)

@@ -65,7 +65,7 @@ def facts_of_scopes(parts: Sequence[Memories]) -> list[FactLine]:
         merits = merits_of(file, hlc_ms(hlc))
         if not text or len(text) > MAX_FACT or merits.expired(today):
             continue
-        use = None if uses is None else uses.of((part.scope, key))
+        use = None if uses is None else uses.before_today((part.scope, key))
         used, times = (0, 0) if use is None else (use.day, use.times)
         worth = merits.worth(today, used=used, uses=times, fading=fading[part.scope])
         category = category_of(category)

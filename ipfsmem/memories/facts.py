@@ -177,7 +177,7 @@ class Facts:
         query = text[:MAX_QUERY]
         asked = None if self._memories.meaning is None else self._memories.meaning().ask(query)
         try:
-            hits = recall((self._memories,), query, limit=_HITS, counts=False, said=asked).hits
+            hits = recall((self._memories,), query, limit=_HITS, said=asked).hits
         except UsageError:
             return [], False  # there is no word in it
         found = [fact for hit in hits if hit.reading.own and (fact := fact_of(hit.reading)) is not None]

@@ -1,7 +1,7 @@
 """Memories found for a question, the best first, by the ranking of `recall/`; each can say what it was found for.
 
-Own texts come before those of others. The same memory gives the same answer on the same day. What is searched is an index of words
-(`search_index`), which is brought up to date first.
+Own texts come before those of others. The same memory gives the same answer on the same day, whatever was asked or
+opened before. What is searched is an index of words (`search_index`), which is brought up to date first.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ class Hit(msgspec.Struct, frozen=True):
     words: tuple[str, ...] = ()
     #: Where it was asked for: the first relations of the graph that begin or end at it, as (begin, type, end).
     joined: tuple[tuple[str, str, str], ...] = ()
+    #: Its place among all hits, of whatever kind, from 1.
+    place: int = 0
 
 
 class MomentHit(msgspec.Struct, frozen=True):
@@ -70,11 +72,13 @@ class MomentHit(msgspec.Struct, frozen=True):
     score: float
     parts: dict[str, float] = {}
     words: tuple[str, ...] = ()
+    #: Its place among all hits, of whatever kind, from 1.
+    place: int = 0
 
 
 class Recall(msgspec.Struct, frozen=True):
     """What was found: the best hits of so many memories and moments, and in how many more nothing could be looked for as their
-    texts are not on this device. Of several kinds the scores say the order among all; own ones come first."""
+    texts are not on this device. Of several kinds the places say the order among all; own ones come first."""
 
     hits: tuple[Hit, ...]
     searched: int
@@ -101,7 +105,6 @@ def recall(
     threshold: float | None = None,
     why: bool = False,
     by_meaning: bool = True,
-    counts: bool = True,
     said: Asked | None = None,
     joined: bool = False,
 ) -> Recall:
@@ -110,7 +113,7 @@ def recall(
     `type` (of an event its type, of a message who says it), `tag`, `category`, `since` (when it was written), `by` (who wrote it: what a device or its member is called, or its id)
     leave out the others, and what held until an earlier day is left out; parts of sessions are found only with type `session`. `threshold`, -1 to 1, leaves out what is less
     similar to the query by the model that the user named. `why`: each hit says what its score is the sum
-    of and which words it has. `by_meaning`: False asks no model. `counts`: what is found is used. `said`: what the
+    of and which words it has. `by_meaning`: False asks no model. `said`: what the
     model said of this query, where the caller asked it. `joined`: each own memory comes with its relations. Raises UsageError, also for a threshold without a model, and with a threshold what came of asking it.
     """
     if kind not in KINDS:
@@ -156,7 +159,7 @@ def recall(
                 or not is_hidden(hidden, found.held[hit.id].scope, hit.id, found.held[hit.id].hlc)
             ][:limit]
         noted = _moments(parts, found, ranked, words, why=why)
-        for hit in ranked:
+        for place, hit in enumerate(ranked, 1):
             if hit.id in found.moments:
                 continue
             held = found.held[hit.id]
@@ -170,9 +173,7 @@ def recall(
             reasons = hit.parts if why else {}
             has = _words_in(words, reading, index) if why else ()
             relations = _relations(part, hit.id) if joined and reading.own else ()
-            hits.append(Hit(reading, hit.score, held.hides, reasons, has, relations))
-        if counts and parts[0].uses is not None:
-            parts[0].uses().count((hit.reading.scope, hit.reading.key) for hit in hits)
+            hits.append(Hit(reading, hit.score, held.hides, reasons, has, relations, place))
         missing = found.pieces_missing()
         return Recall(tuple(hits), len(index), missing, asked.vectors is not None, asked.notice, noted)
 
@@ -195,21 +196,22 @@ def _moments(
     why: bool,
 ) -> tuple[MomentHit, ...]:
     """The events and messages among the hits, with their texts (inside `reading`)."""
-    of = {hit.id: hit for hit in ranked if hit.id in found.moments}
+    of = {hit.id: (place, hit) for place, hit in enumerate(ranked, 1) if hit.id in found.moments}
     if not of:
         return ()
     from ipfsmem.memories.moments import read_again
 
     texts = read_again(parts, {id: found.moments[id] for id in of})
     hits = []
-    for id, hit in of.items():
+    for id, (place, hit) in of.items():
         one = texts.get(id)
         if one is None:
             continue  # it went missing since it was looked through
         there = frozenset(terms(one.words))
         has = tuple(word for word in words if _is_in(word, there)) if why else ()
         text = one.text if one.event is None else event_line(dict(one.event)).decode()
-        hits.append(MomentHit(one.moment, text, one.event, hit.score, hit.parts if why else {}, has))
+        reasons = hit.parts if why else {}
+        hits.append(MomentHit(one.moment, text, one.event, hit.score, reasons, has, place))
     return tuple(hits)
 
 

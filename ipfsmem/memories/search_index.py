@@ -34,7 +34,6 @@ from ipfsmem.memories.readings import readable_file
 from ipfsmem.recall.worth import Merits
 
 if TYPE_CHECKING:  # who only lists what is there loads no ranking
-    from ipfsmem.device.uses import Use
     from ipfsmem.memories.memories import Memories
     from ipfsmem.memories.moments import Told
     from ipfsmem.recall.ranking import Document, Index
@@ -91,7 +90,7 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
     hlc: str
     #: Whether it is a part of a session, or a list of memories alone, which no question finds.
     part: bool
-    #: Whether what it is worth changes with the day, or with use.
+    #: Whether what it is worth changes with the day.
     fades: bool
     type: str
     category: str
@@ -167,9 +166,6 @@ class SearchIndex:
         self.moments: dict[str, Moment] = {}
         self._groups: dict[Group, list[str]] = {}
         self._missing: dict[Group, int] = {}
-        #: On which day memories were used last, by key; None until somebody asked, and how much was counted by then.
-        self._used: dict[str, int] = {}
-        self._uses_until: int | None = None
         self._indexes: dict[Filter, Index] = {}
         #: For the vectors that were last asked for: by index, where each of its entries has its vector.
         self._rows: tuple[Mapping[bytes, int], dict[Filter, array[int]]] = ({}, {})
@@ -224,13 +220,12 @@ class SearchIndex:
         if kind != self._kind:
             self._clear(kind)
             before = None
-        used = self._take_uses(parts)
-        if made == before and not self.not_fetched and not self._missing and not used:
+        if made == before and not self.not_fetched and not self._missing:
             return
         changed, groups = self._changed(parts, before.mark if before is not None else StateMark())
         if before is not None and before.today != today:
             changed |= {key for key, one in self.held.items() if one.fades}
-        changed |= self.not_fetched | used
+        changed |= self.not_fetched
         groups |= self._missing.keys()
         if changed and INDEX_KEY in self.held:
             changed.add(INDEX_KEY)  # it may repeat other memories now
@@ -246,22 +241,6 @@ class SearchIndex:
                 for group, told, missing in read_groups(parts, sorted(groups)):
                     self._take_group(group, told, missing)
         self._made = made
-
-    def _take_uses(self, parts: Sequence[Memories]) -> set[str]:
-        """Take in what was used since, and give the keys of what is worth something else by it."""
-        counts, again = parts[0].uses, set[str]()
-        if counts is None or self.kind in ("event", "message"):
-            return again
-        uses = counts()
-        new = uses.since(self._uses_until) if self._uses_until is not None else [one for one, _ in uses.all()]
-        self._uses_until = uses.counted
-        for scope, key in new:
-            one, use = self.held.get(key), uses.of((scope, key))
-            if one is not None and use is not None and one.scope == scope:
-                self._used[key] = use.day
-                if one.fades:
-                    again.add(key)
-        return again
 
     def _changed(self, parts: Sequence[Memories], mark: StateMark) -> tuple[set[str], set[Group]]:
         """The keys of memories, and the days and sessions, whose entries are not those of last time."""
@@ -352,7 +331,6 @@ class SearchIndex:
                 self._ending.discard(key)
             if self.held.pop(key, None) is not None:
                 self._note_whose(key, own=True)
-                self._used.pop(key, None)
                 self._rows = ({}, {})
                 self._stale = _STALE  # what went is not left on the disk until enough else is new
                 for index in self._indexes.values():
@@ -372,7 +350,7 @@ class SearchIndex:
         for filter, index in self._indexes.items():
             index.remove(key)
             if filter.takes(one):
-                index.add(_document(key, one, file, today, self._use(parts, key, one), fading))
+                index.add(_document(key, one, file, today, fading))
 
     def _searched(self, key: str, data: bytes) -> MemoryFile:
         """What of a text is searched: of a MEMORY.md what was typed beside its list, which repeats the memories that it names."""
@@ -386,13 +364,6 @@ class SearchIndex:
         if self._ending is None:
             self._ending = {key for key, one in self.held.items() if one.merits.until}
         return frozenset(key for key in self._ending if self.held[key].merits.expired(today))
-
-    def _use(self, parts: Sequence[Memories], key: str, one: Held) -> Use | None:
-        use = None if parts[0].uses is None else parts[0].uses().of((one.scope, key))
-        self._used.pop(key, None)
-        if use is not None:
-            self._used[key] = use.day
-        return use
 
     # -- for a question ------------------------------------------------------------------------------------------
 
@@ -414,14 +385,13 @@ class SearchIndex:
                     found = shown_of(part, key, part.replica.store.entry(part.name(key)))
                     if found is not None and found.data is not None:
                         file = self._searched(key, found.data)
-                        made.add(_document(key, one, file, today, self._use(parts, key, one), fading))
+                        made.add(_document(key, one, file, today, fading))
                 if self._groups:
                     self._add_moments(parts, filter, made)
             if len(self._indexes) >= _FILTERS:
                 oldest = next(one for one in self._indexes if one != _ALL)
                 self._indexes.pop(oldest)
                 self._rows[1].pop(oldest, None)
-        made.used = self._used
         self._indexes[filter] = made
         return made
 
@@ -637,17 +607,11 @@ def searched_header(key: str, file: MemoryFile) -> str:
     return " ".join((key, file.name, file.description, *file.tags, file.fields.get("category", "")))
 
 
-def _document(key: str, one: Held, file: MemoryFile, today: date, use: Use | None, fading: float) -> Document:
+def _document(key: str, one: Held, file: MemoryFile, today: date, fading: float) -> Document:
     from ipfsmem.recall.ranking import Document
 
-    value = worth_on(one.merits, today, use, fading)
     at = date.fromordinal(one.merits.changed) if one.merits.changed else None
     header = "" if key == INDEX_KEY else searched_header(key, file)
-    return Document(key, file.body, header, at=at, memory=True, salience=value)
-
-
-def worth_on(merits: Merits, today: date, use: Use | None, fading: float) -> float:
-    """What a memory is worth on a day beside any question, 0 to 1. `use`: how often and on which day last this device used it;
-    `fading`: the share of a confidence that fades with each day."""
-    used, times = (use.day, use.times) if use is not None else (0, 0)
-    return merits.worth(today, used=used, uses=times, fading=fading)
+    return Document(
+        key, file.body, header, at=at, memory=True, salience=one.merits.worth(today, fading=fading)
+    )

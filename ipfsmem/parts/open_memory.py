@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ipfsmem.device.shown_texts import ShownTexts
     from ipfsmem.device.uses import Uses
     from ipfsmem.memories.meaning import Meaning
+    from ipfsmem.memories.readings import Reading
     from ipfsmem.memories.scopes import Scopes
     from ipfsmem.plugins.running import Plugins
     from ipfsmem.recall.embedder import Embedder
@@ -125,6 +126,11 @@ class OpenMemory:
 
             self._uses = Uses(self.replica)
         return self._uses
+
+    def used(self, reading: Reading | None) -> None:
+        """Somebody opened this text."""
+        if reading is not None:
+            self.uses().count([(reading.scope, reading.key)])
 
     @contextlib.contextmanager
     def telling_uses(self, scope: str) -> Iterator[None]:

@@ -31,8 +31,10 @@ class MemoryStack(MemoryPart, Stack):
         self._scope = self.scopes[0]
 
     def read(self, key: str) -> Reading | None:
-        """The memory of the first scope that shows one. Raises NotFoundError when it is not fetched."""
-        return Stack.read(self, key)
+        """The memory of the first scope that shows one, which was used by this. Raises NotFoundError when it is not fetched."""
+        found = Stack.read(self, key)
+        self._open.used(found)
+        return found
 
     def list(self, *, hidden: bool = False) -> list_[Listed]:
         """All memories that `read` would show, ordered by key."""

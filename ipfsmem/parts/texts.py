@@ -197,8 +197,9 @@ class MemoryTexts(MemoryPart):
                 return None
         return Stack(below).read(key)
 
-    def read(self, key: str, *, root: str | None = None) -> Reading | None:
-        """One memory as it is shown, None when there is none; its token goes to the write that has seen it.
+    def read(self, key: str, *, root: str | None = None, counts: bool = True) -> Reading | None:
+        """One memory as it is shown, None when there is none; its token goes to the write that has seen it. It was used by this, so
+        that it fades later, unless `counts` says otherwise.
 
         `root`: as a published root shows it that is kept here (its CID, or the beginning); NotFoundError when it does not.
         """
@@ -208,7 +209,10 @@ class MemoryTexts(MemoryPart):
             return read_past(self.memories, key, root)
         self._open.take(key, self.scope)
         with self._asks_for_what_is_not_here():
-            return self._stack().read(key)
+            found = self._stack().read(key)
+        if counts:
+            self._open.used(found)
+        return found
 
     def read_conflict(self, key: str, file: str) -> Reading:
         """A conflict copy of a memory."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from datetime import date
 from functools import lru_cache
 from itertools import compress
@@ -92,7 +92,7 @@ class Document(NamedTuple):
     header: str = ""
     #: The conversation or day that it belongs to; "" is none.
     group: str = ""
-    #: When it happened, or was last changed or used. Of one of a group the day is among its words: "12 may 2026".
+    #: When it happened, or was last changed. Of one of a group the day is among its words: "12 may 2026".
     at: date | None = None
     memory: bool = False
     #: What a memory file is worth, 0 to 1; see `ranking.salience`.
@@ -125,8 +125,6 @@ class Index:
     """Entries that can be ranked. One that was changed piece by piece answers like one made anew of the same entries."""
 
     def __init__(self, documents: Iterable[Document] = ()) -> None:
-        #: The days on which entries were used last, by id: kept by who counts them, and no part of the image.
-        self.used: Mapping[str, int] = {}
         #: How often it was asked.
         self.asked = 0
         empty = Columns(array("I", [0]), array("H", [0]), array("B", [0]), array("d", [0.0]), array("I", [0]))

@@ -18,6 +18,7 @@ from math import inf
 from ipfsmem.recall.dates import days_named
 from ipfsmem.recall.index import LONG, NUMBER, QUESTION, SHORT, TIME, Document, Index
 from ipfsmem.recall.recipe import (
+    ROUNDING,
     USUAL,
     WEIGHTS,
     Asked,
@@ -25,6 +26,7 @@ from ipfsmem.recall.recipe import (
     Hit,
     Limits,
     Weighed,
+    best_first,
     hit_of,
     own_weight,
     weigh,
@@ -59,8 +61,6 @@ _MANY, _FIRST = 2_000, 10
 _MISREAD = 0.25
 #: Different terms of a question that count.
 MAX_TERMS = 64
-#: More than sums of the same numbers in another order differ by; of passages that are no further apart the first is the best.
-_ROUNDING = 1e-9
 _asks_when = re.compile(r"\b(?:when|what (?:day|date|month|year|time)|how long ago)\b", re.I)
 _asks_number = re.compile(r"\bhow (?:many|much|old|often|long|far|big|tall|high|heavy|fast|large)\b", re.I)
 
@@ -100,12 +100,12 @@ class _Words:
         return range(beyond + there.start, beyond + there.stop)
 
     def best_passage(self, number: int) -> int:
-        """The best passage of an entry, of equal ones the first."""
+        """The best passage of an entry; of those that are no further apart than by rounding the first."""
         there = self.passages_of(number)
         if len(there) == 1:
             return there[0]
         scores = list(map(self.passages.exact, there))
-        least = max(scores) - _ROUNDING
+        least = max(scores) - ROUNDING
         return next(one for one, score in zip(there, scores, strict=True) if score >= least)
 
     def passage_beside(self, passage: int, way: int) -> int:
@@ -456,11 +456,11 @@ class _Hits:
         else:
             heappushpop(self._scores, hit.score)
         if len(self._scores) == self._limit:
-            self.least = self._scores[0] - _ROUNDING
+            self.least = self._scores[0] - ROUNDING
 
     def best(self) -> list[Hit]:
         """The best, the best first; of equal ones the first by id."""
-        return sorted(self._found, key=lambda hit: (-hit.score, hit.id))[: self._limit]
+        return best_first(self._found, self._limit)
 
 
 def _best_by_meaning(similar: Mapping[int, float], index: Index) -> list[int]:

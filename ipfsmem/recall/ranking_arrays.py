@@ -13,10 +13,8 @@ import numpy as np
 
 from ipfsmem.recall.index import GROUPED, LONG, MEMORY, NUMBER, QUESTION, SHORT, TIME, Index
 from ipfsmem.recall.postings import FURTHER, Row, idf, lowered
-from ipfsmem.recall.recipe import Asked, Found, Hit, Limits, Weighed, hit_of, own_weight
+from ipfsmem.recall.recipe import ROUNDING, Asked, Found, Hit, Limits, Weighed, best_first, hit_of, own_weight
 
-#: More than sums of the same numbers in another order differ by.
-_ROUNDING = 1e-9
 _LONG = np.array(LONG)
 
 
@@ -70,9 +68,8 @@ class _Arrays:
             np.nan_to_num(np.array(salience)), 0.0, 1.0
         )  # what is no number counts 0, as in `hit_of`
         self.against = np.array(index.words.against)
+        #: The day on which each was changed last, 0 for none.
         self.changed = np.array(days, dtype=np.int64)
-        #: The day on which each was changed or used last, and the uses that these were.
-        self.days, self.used = self.changed, dict[str, int]()
         self._rows: dict[str, _Row] = {}
         self._groups: dict[str, _GroupRow] = {}
         self._passages: dict[str, _Row] = {}
@@ -136,17 +133,6 @@ class _Arrays:
                 self._passage_against = np.array(self.index.passage_against())
             found = self._passages[term] = _Row(row, self._passage_against)
         return found
-
-    def last_days(self) -> Any:
-        """The day on which each was changed or used last, 0 for none."""
-        used = self.index.used
-        if used != self.used:
-            self.days, self.used = self.changed.copy(), dict(used)
-            for id, day in used.items():
-                number = self.index.number(id)
-                if number is not None:
-                    self.days[number] = max(self.days[number], day)
-        return self.days
 
 
 def hits_by_arrays(
@@ -234,7 +220,7 @@ class _Ranking:
         there = scores[known.several]
         of_best[known.long] = np.maximum.reduceat(there, known.starts)
         many = np.diff(np.append(known.starts, len(there)))
-        near = there >= np.repeat(of_best[known.long], many) - _ROUNDING
+        near = there >= np.repeat(of_best[known.long], many) - ROUNDING
         places = np.where(near, np.arange(len(there)), len(there))
         passage[known.long] = known.several[np.minimum.reduceat(places, known.starts)]
         top = float(of_best[best].max(initial=0.0)) or 1.0
@@ -364,7 +350,7 @@ class _Ranking:
         for part in ("words", "meaning"):
             if found[part] is not None:
                 score += weights[part] * own * found[part]
-        day = known.last_days()[numbers]
+        day = known.changed[numbers]
         idle = np.maximum(0.0, self.asked.today - day)
         of_memory = weights["file"] + weights["header"] * found["header"]
         of_memory += weights["salience"] * known.salience[numbers]
@@ -382,7 +368,7 @@ class _Ranking:
         score += np.where(marks & MEMORY, of_memory, np.where(grouped, of_turn, 0.0))
         if limit < len(score):
             least = np.partition(score, len(score) - limit)[len(score) - limit]
-            near = np.flatnonzero(score >= least - _ROUNDING)
+            near = np.flatnonzero(score >= least - ROUNDING)
             numbers = numbers[near]
             found = {part: None if value is None else value[near] for part, value in found.items()}
         rows: list[Any] = [
@@ -392,7 +378,7 @@ class _Ranking:
             hit_of(known.index, number, Found(*values), self.asked, self.weighed)
             for number, *values in zip(numbers.tolist(), *rows, strict=True)
         ]
-        return sorted(made, key=lambda hit: (-hit.score, hit.id))[:limit]
+        return best_first(made, limit)
 
 
 def _greatest(numbers: Any, values: Any, most: int, in_order: Any) -> Any:

@@ -5,7 +5,7 @@ Which entries are looked at, and how what speaks for one is counted, is not said
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple
 
 from ipfsmem.errors import ConfigError
@@ -34,8 +34,12 @@ WEIGHTS = {
     "file": 2.5,  # of a memory file, so that it is not behind entries of groups because more can speak for these
     "header": 2.0,  # of a memory file: share, by idf, of the terms that its header has
     "salience": 0.5,  # of a memory file: what it is worth beside any question
-    "recency": 0.5,  # of a memory file: halved each 7 days since its last update or use
+    "recency": 0.5,  # of a memory file: halved each 7 days since its last update
 }
+#: More than sums of the same numbers in another order differ by.
+ROUNDING: Final = 1e-9
+#: Decimal places of a part of a score: all parts together are rounded by less than that.
+_DIGITS: Final = 10
 #: What may count less than nothing.
 _AGAINST = frozenset({"question", "long"})
 #: Parts that there were: settings that name them stay good, and say nothing.
@@ -123,7 +127,7 @@ def hit_of(index: Index, number: int, found: Found, asked: Asked, weighed: Weigh
         parts["file"] = 1.0
         parts["header"] = found.header
         parts["salience"] = min(1.0, max(0.0, index.columns.salience[number]))
-        day = max(index.columns.days[number], index.used.get(index.ids[number], 0))
+        day = index.columns.days[number]
         parts["recency"] = recency(asked.today - day, weighed.half_life) if day else 0.0
     elif marks & GROUPED:
         parts["beside"] = found.beside
@@ -137,6 +141,22 @@ def hit_of(index: Index, number: int, found: Found, asked: Asked, weighed: Weigh
         parts["long"] = LONG[index.columns.sizes[number]]
     sums = {part: counts for part, value in parts.items() if (counts := weights[part] * value)}
     return Hit(index.ids[number], sum(sums.values()), sums)
+
+
+def best_first(hits: Iterable[Hit], limit: int) -> list[Hit]:
+    """So many of the best, the best first; of equal ones the first by id. Sums of the same numbers in another order differ in their
+    last digits, so each part is rounded: every implementation gives one answer, whichever of them is asked."""
+    found = sorted(hits, key=lambda hit: -hit.score)
+    if not found or limit <= 0:
+        return []
+    least = found[min(limit, len(found)) - 1].score - ROUNDING
+    rounded = []
+    for id, score, parts in found:
+        if score < least:
+            break
+        sums = {part: near for part, value in parts.items() if (near := round(value, _DIGITS))}
+        rounded.append(Hit(id, sum(sums.values()), sums))
+    return sorted(rounded, key=lambda hit: (-hit.score, hit.id))[:limit]
 
 
 def own_weight(weights: Mapping[str, float], together: Literal["own", "alone"], with_meaning: bool) -> float:

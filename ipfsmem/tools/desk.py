@@ -148,7 +148,7 @@ class Desk:
         """A text to change or take away, and the memory in which it stands: in the scope that a call names, and where it names none
         also below the usual one."""
         there = self.there(given)
-        reading = there.read(key)
+        reading = there.read(key, counts=False)
         if "scope" in given or (reading is not None and reading.own):
             return there, reading
         shown = self.read(key, given)
@@ -164,10 +164,11 @@ class Desk:
             return self.there(given)
         return self.memory.scope(scope_of_type(given["type"], self.scope_of(given)))
 
-    def read(self, key: str, given: JSON) -> Reading | None:
-        """What is shown under a key: in the scope that is meant, else in what is everybody's, an own text before one of others."""
+    def read(self, key: str, given: JSON, *, counts: bool = False) -> Reading | None:
+        """What is shown under a key: in the scope that is meant, else in what is everybody's, an own text before one of others.
+        `counts`: it is opened by this."""
         memory, scope = self.memory, self.scope_of(given, must_exist=True)
-        return first_own(memory.scope(one).read(key) for one in dict.fromkeys((scope, "")))
+        return first_own(memory.scope(one).read(key, counts=counts) for one in dict.fromkeys((scope, "")))
 
     def writers(self) -> Writers:
         """Who wrote, in words."""

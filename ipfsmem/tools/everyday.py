@@ -82,7 +82,7 @@ def _remember(desk: Desk, given: JSON) -> ToolResult:
     ).check()
     if seen is None:
         there = desk.there_by_type(given)
-        shown = there.read(key)
+        shown = there.read(key, counts=False)
         if shown is None and body is None and not tags and not any(fields.values()):
             raise _nothing_to_write()
     else:
@@ -110,7 +110,7 @@ def _remember(desk: Desk, given: JSON) -> ToolResult:
     try:
         written = there.write(key, body, tags=tags, seen=replaced, if_match=expected, **fields)
     except ChangedError as error:
-        now = there.read(key)
+        now = there.read(key, counts=False)
         if now is None:
             raise
         return shown_instead(desk, now, error)
@@ -157,7 +157,9 @@ def _says_all(shown: Reading, tags: list[str] | None, fields: dict[str, str | No
 
 def _namesake(desk: Desk, written: Reading) -> str:
     """A word on the memory of the same key that a new one of a scope hides."""
-    below = desk.memory.read(written.key) if written.scope and not desk.memory.in_scope else None
+    below = (
+        desk.memory.read(written.key, counts=False) if written.scope and not desk.memory.in_scope else None
+    )
     if below is None or not below.own:
         return ""
     return (
@@ -275,7 +277,7 @@ def _read(desk: Desk, given: JSON) -> ToolResult:
     if copy:
         reading: Reading | None = desk.there(given).read_conflict(key, copy)
     else:
-        reading = desk.read(key, given)
+        reading = desk.read(key, given, counts=not start)
     if reading is None:
         raise _no_memory(desk, key, given)
     file = reading.readable

@@ -136,7 +136,7 @@ def _delete_entities(desk: Desk, given: JSON) -> ToolResult:
     there, graph = desk.there(given), _graph(desk, given)
     for name in given["entityNames"]:
         node = graph.get(name)
-        reading = None if node is None else there.read(node.key)
+        reading = None if node is None else there.read(node.key, counts=False)
         # A memory that is no entity of the graph's making holds more than the graph shows of it.
         if reading is not None and not is_made(reading.readable) and not desk.session.was_shown(reading):
             raise UsageError(

@@ -335,7 +335,7 @@ def _proposal(there: Memory, found: Proposed) -> ToolResult:
     for step in found.steps:
         changes: list[dict[str, Any]] = []
         for change in step.changes:
-            reading = there.read(change.key)
+            reading = there.read(change.key, counts=False)
             before = clean_text(reading.text if reading is not None else "")
             after = clean_text(change.text or "")
             left -= weight(quote(before)) + weight(quote(after))

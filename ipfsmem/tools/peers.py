@@ -47,7 +47,7 @@ def _save_memory(desk: Desk, given: JSON) -> ToolResult:
     if not fact:
         return _saved(False, "The fact is empty, nothing saved")
     there, key = desk.there(given), fact_key(fact)
-    shown = there.read(key)
+    shown = there.read(key, counts=False)
     if shown is not None and shown.own:
         file = shown.readable
         if (file.body, file.type, category in file.tags) != (fact, CLOSED[category], True):
@@ -102,7 +102,7 @@ def _store(desk: Desk, given: JSON) -> ToolResult:
     name, value = given["key"], given["value"]
     there = desk.there(given)
     found = there.values.get(name)
-    shown = there.read(found.memory) if found is not None and found.own else None
+    shown = there.read(found.memory, counts=False) if found is not None and found.own else None
     if found is not None and shown is not None:
         body, cut = _page(as_text(found.value))
         if not cut and as_json(found.value) == as_json(value):  # `==` says that 1 is true
@@ -130,7 +130,7 @@ def _store(desk: Desk, given: JSON) -> ToolResult:
             "the value is empty, so nothing was stored", hint="To delete a value, use memory_delete."
         )
     made = there.values.set(name, value, seen="" if shown is None else shown.seen)
-    written = there.read(made.memory)
+    written = there.read(made.memory, counts=False)
     if written is not None and written.seen == made.seen:
         desk.session.show(written)
     return _stored(name)

@@ -69,7 +69,7 @@ OF_MEMORIES = {"msgspec", "hashlib", "inspect", "ipfsmem.config", "ipfsmem.memor
 @pytest.mark.parametrize(
     ("call", "most"),
     [
-        (("read", "tone"), 92),
+        (("read", "tone"), 94),
         (("write", "tone", "--body", "short"), 111),
         (("note", "said"), 107),
         (("list",), 99),  # with the headers that an earlier list kept

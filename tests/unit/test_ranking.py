@@ -229,7 +229,6 @@ meanings = st.none() | st.dictionaries(st.sampled_from("abcdefghz"), st.floats(-
     question=st.text(max_size=30) | text,
     meaning=meanings,
     removed=st.lists(st.sampled_from("abcdefgh")),
-    used=st.dictionaries(st.sampled_from("abz"), st.sampled_from([TODAY.toordinal(), 700_000])),
 )
 def test_parts_add_up_the_order_is_total_and_a_patch_is_an_index_made_anew(
     arrays: bool,
@@ -237,7 +236,6 @@ def test_parts_add_up_the_order_is_total_and_a_patch_is_an_index_made_anew(
     question: str,
     meaning: dict[str, float] | None,
     removed: list[str],
-    used: dict[str, int],
 ) -> None:
     index = Index(all_of_them)
     with ranked(arrays):
@@ -247,7 +245,6 @@ def test_parts_add_up_the_order_is_total_and_a_patch_is_an_index_made_anew(
         anew = Index(one for one in all_of_them if one.id not in removed)
         assert index.image() == anew.image()
         assert rank(index, question, today=TODAY, limit=99) == rank(anew, question, today=TODAY, limit=99)
-        index.used = anew.used = used
         hits = rank(index, question, today=TODAY, limit=99, meaning=meaning)
         assert hits == rank(anew, question, today=TODAY, limit=99, meaning=meaning)
         assert rank(index, question, today=TODAY, limit=2, meaning=meaning) == hits[:2]

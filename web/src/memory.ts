@@ -128,9 +128,11 @@ export class Memory {
 
   // --- reading ---
 
-  /** One memory as it is shown; null when there is none. */
-  read(key: string, { scope = '' }: { scope?: Scopes } = {}): Reading | null {
-    return this.#look.read(key, this.#look.stack(scope))
+  /** One memory as it is shown; null when there is none. `counts`: it was used by this, so that it fades later. */
+  read(key: string, { scope = '', counts = true }: { scope?: Scopes; counts?: boolean } = {}): Reading | null {
+    const found = this.#look.read(key, this.#look.stack(scope))
+    if (counts && found !== null) this.#look.replica.count([entryName(key, found.scope)])
+    return found
   }
 
   /** All memories that are shown, by key: of a scope with what turned out to be it, of several, or of all, each by itself (`scope: null`). */
@@ -138,7 +140,7 @@ export class Memory {
     return this.#look.list(scope === null ? null : this.#look.stack(scope), filters)
   }
 
-  /** The memories that fit a question, the best first. Scores say something beside each other only. `counts`: what is found counts as used. */
+  /** The memories that fit a question, the best first. Scores say something beside each other only. */
   recall(query: string, { scope = '', ...how }: RecallHow & { scope?: Scopes } = {}): Recall {
     needText('query', query)
     return this.#finding.recall(query, this.#look.stack(scope), how)

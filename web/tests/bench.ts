@@ -77,8 +77,8 @@ async function measured(size: number): Promise<Times> {
   await memory.write('memory_9', 'One more text.')
   await timed(times, 'sync of one write', () => memory.sync())
   await timed(times, 'sync of nothing', () => memory.sync())
-  await timed(times, 'first recall', () => memory.recall('who waits for part 13', { counts: false }))
-  await timed(times, 'recall again', () => memory.recall('deploys of part 14', { counts: false }))
+  await timed(times, 'first recall', () => memory.recall('who waits for part 13'))
+  await timed(times, 'recall again', () => memory.recall('deploys of part 14'))
   await timed(times, 'context', () => memory.context({ query: 'deploys of part 14', preview: true }))
   const second = { device: await volatileDevice(theWorld, 'second'), keeping: new VolatileKeeping(), providers: [provider] }
   const other = await timed(times, 'sign to list', async () => {

@@ -20,7 +20,7 @@ export const contexts: Judge = async (all, court) => {
   }
   now = all.now
   for (const { query, scope, hits } of all.found) {
-    const found = memory.recall(query, { scope, limit: 20, counts: false }).hits
+    const found = memory.recall(query, { scope, limit: 20 }).hits
     court.same(found.map(({ reading, score }) => [reading.scope, reading.key, Math.round(score * 1e9) / 1e9]), hits, `${query} in ${scope}`)
   }
   for (const { query, scope, layout, max_tokens: most, ...block } of all.blocks) {

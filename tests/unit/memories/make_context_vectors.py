@@ -101,7 +101,7 @@ def build() -> dict[str, Any]:
             device = memory.replica.device.id
             found = []
             for query, scope in product(QUERIES, ["", "shop", "lists", "bare"]):
-                hits = recall([Memories(memory.replica, scope)], query, limit=20, counts=False).hits
+                hits = recall([Memories(memory.replica, scope)], query, limit=20).hits
                 found.append({"query": query, "scope": scope, "hits": [[hit.reading.scope, hit.reading.key, round(hit.score, 9)] for hit in hits]})  # fmt: skip
             blocks = []
             for one in asked():

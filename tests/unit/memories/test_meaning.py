@@ -105,7 +105,7 @@ def test_vectors_count_only_when_nine_of_ten_of_what_is_looked_through_have_one(
     def asked(some: int) -> Recall:
         vectors.add(dict(list(near.items())[:some]))
         said = Asked(vectors.comparable(), "", question=[1.0, 0.0])
-        return recall(parts, "espresso", said=said, why=True, counts=False)
+        return recall(parts, "espresso", said=said, why=True)
 
     few = asked(8)
     assert not few.by_meaning and [hit.reading.key for hit in few.hits] == ["drinks"]

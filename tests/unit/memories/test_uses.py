@@ -1,14 +1,16 @@
-"""Use is counted: by what is found and given to a model, not by lists and previews; it keeps a memory fresh, and is told once a day."""
+"""Use is counted: by what is opened or given to a model, not by what is found, listed or previewed; it slows fading, changes no answer
+of recall, and is told once a day."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ipfsmem.bundle.program_events import is_use
-from ipfsmem.device.uses import Uses
+from ipfsmem.device.uses import _FILES, Uses
 from ipfsmem.memory import Memory
 from ipfsmem.recall.worth import faded, worth
 from tests.support.device_lab import Lab
@@ -22,28 +24,31 @@ def lab(tmp_path: Path) -> Lab:
 
 
 def scores(memory: Memory, query: str = "tea") -> dict[str, dict[str, float]]:
-    """Asked in a way that counts nothing."""
-    return {key: why.parts for key in ("green", "black") if (why := memory.why(key, query)).place}
+    return {hit.reading.key: hit.parts for hit in memory.recall(query, why=True).hits}
 
 
 def used(memory: Memory) -> dict[tuple[str, str], int]:
     return {place: use.times for place, use in memory._open.uses().all()}
 
 
-def test_what_is_found_and_given_is_used_and_what_is_listed_is_not(lab: Lab) -> None:
+def test_what_is_opened_or_given_is_used_and_what_is_found_is_not(lab: Lab) -> None:
     memory = lab.create("a")
     for key in ("green", "black"):
         memory.write(key, f"{key} tea", description=f"tea {key}")
-    memory.list(), memory.read("green"), memory.index(), memory.why("green", "tea"), memory.duplicates()
+    memory.list(), memory.read("green", counts=False), memory.index(), memory.why("green", "tea")
     memory.context(), memory.context("tea", preview=True), memory.files(), memory.conflicts()
+    memory.duplicates(), memory.recall("green tea"), memory.recall("tea", kind="all"), memory.read("none")
+    memory.stack("work", "").recall("tea"), memory.write("black", "black tea, strong")
     assert used(memory) == {}
-    memory.recall("green tea", limit=1)
+    assert memory.read("green") is not None
     assert used(memory) == {("", "green"): 1}
     memory.context("black tea", layout="turn")
     assert used(memory) == {("", "green"): 2, ("", "black"): 1}
     memory.scope("work").write("green", "work tea")
-    memory.scope("work").recall("tea")
+    assert memory.scope("work").read("green") is not None
     assert used(memory)["work", "green"] == 1 and used(memory)["", "green"] == 2
+    assert memory.stack("work", "").read("black") is not None
+    assert used(memory)["", "black"] == 2
 
 
 def test_what_a_new_fact_is_held_against_is_not_used(lab: Lab) -> None:
@@ -54,25 +59,57 @@ def test_what_a_new_fact_is_held_against_is_not_used(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_use_keeps_a_memory_fresh_also_in_the_next_process(lab: Lab, again: bool) -> None:
+def test_use_slows_fading_and_changes_no_answer_of_recall(lab: Lab, again: bool) -> None:
     memory = lab.create("a")
     for key in ("green", "black"):
-        memory.write(key, f"{key} tea", fields={"decay": "30d", "confidence": "0.5"})
+        memory.write(key, f"{key} tea", fields={"decay": "30d", "confidence": "0.5", "category": "drink"})
     lab.clock.advance(14 * DAY)
     before = scores(memory)
     assert before["green"]["recency"] == before["black"]["recency"] == pytest.approx(0.5 * 0.25)
     for _ in range(2):
-        memory.recall("green", limit=1)
+        memory.read("green")
     if again:
         memory.close()
         memory = lab.open("a")
-    after = scores(memory)
-    assert after["green"]["recency"] == 0.5 and after["black"] == before["black"]
-    assert after["green"]["salience"] == pytest.approx(
-        0.5 * 0.5 * 2 * 0.5
-    )  # 0.5 of a type that is none, confidence 0.5 twice
-    lab.clock.advance(7 * DAY)
-    assert scores(memory)["green"]["recency"] == 0.25
+    assert scores(memory) == before
+    left = {fact.key: fact.confidence_now for fact in memory.facts.list()}
+    assert left["green"] == 1.0  # 0.5, twice
+    assert left["black"] == pytest.approx(0.5 * 2.718281828 ** (-14 / 30), abs=1e-6)
+    lab.clock.advance(DAY)
+    day = scores(memory)
+    assert day["green"] == day["black"]
+
+
+def test_a_context_block_is_the_same_all_day_however_often_it_is_asked(lab: Lab) -> None:
+    memory = lab.create("a")
+    for n in range(60):
+        memory.write(f"k{n:02}", f"tea number {n}", description="of a certain length, so that few have room")
+    lab.clock.advance(60 * DAY)
+    blocks = {memory.context("tea number 3", max_tokens=900).text for _ in range(3)}
+    assert len(blocks) == 1
+    for _ in range(3):
+        memory.read("k07")
+    memory.close()
+    memory = lab.open("a")
+    assert memory.context("tea number 3", max_tokens=900).text in blocks
+    before = memory.context(max_tokens=300).text
+    assert "(k07.md)" not in before
+    lab.clock.advance(DAY)
+    assert "(k07.md)" in memory.context(max_tokens=300).text  # what was opened yesterday
+
+
+def test_a_table_of_an_earlier_version_is_read(lab: Lab) -> None:
+    memory = lab.create("a")
+    memory.write("green", "green tea")
+    assert memory.read("green") is not None
+    uses = memory._open.uses()
+    uses.write()
+    rows = [("", "green", 3, memory.replica.world.utc_today().toordinal(), 3)]
+    path = lab.home("a").rglob("recall.uses").__next__()
+    _FILES.save(memory.replica, path, msgspec.msgpack.encode([rows, 0]), durable=False)
+    use = Uses(memory.replica).of(("", "green"))
+    assert use is not None and use.times == 3
+    assert Uses(memory.replica).before_today(("", "green")) == (0, 0, 0, 0, 0)
 
 
 def told(memory: Memory) -> list[dict[str, int]]:
@@ -83,8 +120,8 @@ def test_a_day_of_use_is_told_once_with_the_next_write_of_something_else(lab: La
     memory = lab.create("a")
     memory.write("green", "green tea")
     memory.scope("work").write("plan", "tea at work")
-    memory.recall("tea")
-    memory.scope("work").recall("tea")
+    memory.read("green")
+    memory.scope("work").read("plan")
     memory.write("black", "black tea")
     assert told(memory) == []  # the day is not over
     lab.clock.advance(DAY)
@@ -113,15 +150,15 @@ def test_a_clock_that_was_ahead_keeps_no_memory_fresh_and_no_use_untold(lab: Lab
     for key in ("green", "black"):
         memory.write(key, f"{key} tea", fields={"decay": "30d"})
     lab.clock.advance(3650 * DAY)
-    memory.recall("green", limit=1)
+    memory.read("green")
     if again:
         memory.close()
         memory = lab.open("a")
     lab.clock.advance(-3636 * DAY)
-    after = scores(memory)
-    assert after["green"]["recency"] == after["black"]["recency"] == pytest.approx(0.5 * 0.25)
-    memory.recall("green", limit=1)
-    assert scores(memory)["green"]["recency"] == 0.5
+    assert memory._open.uses().of(("", "green")) == (1, 0, 1, 0, 0)
+    memory.read("green")
+    uses = memory._open.uses()
+    assert uses.before_today(("", "green")) == (1, 0, 0, 0, 0)
     lab.clock.advance(DAY)
     memory.write("other", "Something else")
     assert told(memory) == [{"green": 2}]
@@ -130,7 +167,7 @@ def test_a_clock_that_was_ahead_keeps_no_memory_fresh_and_no_use_untold(lab: Lab
 def test_a_write_that_fails_tells_nothing(lab: Lab) -> None:
     memory = lab.create("a")
     memory.write("green", "green tea")
-    memory.recall("tea")
+    memory.read("green")
     lab.clock.advance(DAY)
     with pytest.raises(Exception, match="not what was read"):
         memory.write("green", "x", if_match="0" * 64)
@@ -142,7 +179,7 @@ def test_a_write_that_fails_tells_nothing(lab: Lab) -> None:
 def test_the_table_is_sealed_and_a_damaged_one_is_as_none(lab: Lab) -> None:
     memory = lab.create("a")
     memory.write("greenish", "green tea")
-    memory.recall("tea")
+    memory.read("greenish")
     memory.close()
     (path,) = lab.home("a").rglob("recall.uses")
     assert b"greenish" not in path.read_bytes()
@@ -150,7 +187,7 @@ def test_the_table_is_sealed_and_a_damaged_one_is_as_none(lab: Lab) -> None:
         path.write_bytes(damage)
         memory = lab.open("a")
         assert used(memory) == {}
-        memory.recall("tea")
+        memory.read("greenish")
         memory.close()
         memory = lab.open("a")
         assert used(memory) == {("", "greenish"): 1}

@@ -13,16 +13,15 @@ import { beginningsOf, queryFault } from '../recall/terms.ts'
 import type { Listed, Recall, Scopes } from '../results.ts'
 import { DAY_MS, localDay } from './days.ts'
 import { MemoryError } from './errors.ts'
-import type { Use } from './replica.ts'
 import { entryName, type Filters, headOf, readableFile, type Shown } from './shown.ts'
 
 const MOST_HITS = 200
 const MOST_EVENTS = 20
 
-export type RecallHow = Filters & { readonly limit?: number; readonly counts?: boolean }
+export type RecallHow = Filters & { readonly limit?: number }
 
-/** What is searched of a memory, and what says whether it stands in a list that has no room for all. */
-type Weighed = { readonly document: Document; readonly place: number; readonly today: number; readonly use: Use | undefined }
+/** What is searched of a memory, and what says whether it stands in a list that has no room for all: only there, use counts. */
+type Weighed = { readonly document: Document; readonly worth: number; readonly place: number; readonly today: number; readonly used: string }
 
 export class Finding {
   readonly #documents = new WeakMap<ShownView, Weighed>()
@@ -36,8 +35,8 @@ export class Finding {
     return localDay(this.shown.replica.world.now())
   }
 
-  /** The memories that fit a question, the best first; those of others come after own ones. `counts`: what is found is used. */
-  recall(query: string, scopes: readonly string[], { limit = 10, counts = true, ...filters }: RecallHow = {}): Recall {
+  /** The memories that fit a question, the best first; those of others come after own ones. */
+  recall(query: string, scopes: readonly string[], { limit = 10, ...filters }: RecallHow = {}): Recall {
     const fault = queryFault(query)
     if (fault !== null) throw new MemoryError('usage', fault)
     if (!Number.isInteger(limit) || limit < 1 || limit > MOST_HITS) throw new MemoryError('usage', `limit is 1 to ${MOST_HITS}, not ${limit}`)
@@ -53,7 +52,6 @@ export class Finding {
       const reading = this.shown.readIn(id, all.get(id)?.scope ?? '')
       return reading === null ? [] : [{ reading, score, parts }]
     })
-    if (counts) this.shown.replica.count(hits.map(({ reading }) => entryName(reading.key, reading.scope)))
     return { hits, searched: documents.length, notFetched: all.size - documents.length }
   }
 
@@ -100,32 +98,34 @@ export class Finding {
   #weighed(one: Listed, today: number, scopes: readonly string[]): Weighed {
     const name = entryName(one.key, one.scope)
     const view = this.shown.view(name)
-    const use = this.shown.replica.use(name)
+    const before = this.shown.replica.usedBefore(name)
+    const used = `${before}`
     const held = this.#documents.get(view)
-    if (held?.today === today && held.use === use && one.key !== INDEX_KEY) return held
+    if (held?.today === today && held.used === used && one.key !== INDEX_KEY) return held
     const file = readableFile(view.shown as Bytes)
     const isList = one.key === INDEX_KEY
     const text = isList ? this.#typed(file.body, scopes) : file.body
-    if (isList && held?.document.text === text && held.today === today && held.use === use) return held
+    if (isList && held?.document.text === text && held.today === today && held.used === used) return held
     const at = lastChange(file, one.at)
     const until = dayOf(fieldOf(file, 'expires'))
     const expired = until !== null && until < today
-    const last = Math.max(at ?? 0, use?.[1] ?? 0)
-    const salience = worthOf({
+    const last = Math.max(at ?? 0, before[1])
+    const worthBy = (uses: number, last: number): number => worthOf({
       type: one.type,
       tags: one.tags.filter(tag => tag !== 'conflict').length,
       important: isYes(fieldOf(file, 'important')),
       confidence: confidenceOf(file),
       decay: fieldOf(file, 'decay'),
       idleDays: last === 0 ? 0 : today - last,
-      uses: use?.[0] ?? 0,
+      uses,
       expired
     })
+    const worth = worthBy(before[0], last)
     const header = [one.key, fieldOf(file, 'name'), fieldOf(file, 'description'), ...one.tags, fieldOf(file, 'category')].join(' ')
-    const document = { id: one.key, text, header: isList ? '' : header, at, used: use?.[1] ?? null, salience }
+    const document = { id: one.key, text, header: isList ? '' : header, at, salience: worthBy(0, at ?? 0) }
     const counted = held === undefined || isList ? undefined : this.#counted.get(held.document)
     if (counted !== undefined) this.#counted.set(document, counted)
-    const made = { document, place: salience + (expired || last === 0 ? 0 : recency(today - last)), today, use }
+    const made = { document, worth, place: worth + (expired || last === 0 ? 0 : recency(today - last)), today, used }
     this.#documents.set(view, made)
     return made
   }
@@ -138,7 +138,7 @@ export class Finding {
     if ((layout === 'turn' || layout === 'ranked') && query === null) throw new MemoryError('usage', `the layout ${layout} shows what matches a query, so it needs one`)
     const isAsked = query !== null && query.trim() !== ''
     const names = shown.names()
-    const hits = isAsked ? this.recall(query, stack, { limit: MATCHES_OF(layout), counts: false }).hits.filter(hit => hit.reading.own) : []
+    const hits = isAsked ? this.recall(query, stack, { limit: MATCHES_OF(layout) }).hits.filter(hit => hit.reading.own) : []
     const matches = hits.map(({ reading }): Match => {
       const file = readableFile(new TextEncoder().encode(reading.text))
       const written = reading.at > 0 ? dateOf(reading.at) : ''
@@ -180,7 +180,7 @@ export class Finding {
       if (!isFact || this.#hasExpired(one, today)) return []
       const said = categoryOf(category)
       const { h } = shown.writerOf(shown.replica.entry(entryName(one.key, one.scope)), view)
-      const worth = this.#weighed(one, today, stack).document.salience ?? 0
+      const { worth } = this.#weighed(one, today, stack)
       return [{ scope: one.scope, key: one.key, line: `- [${said}] ${text}\n`, isRestriction: said === 'restriction', worth, writtenAt: h }]
     })
   }

@@ -20,8 +20,8 @@ export type OwnCommit = { readonly c: number; readonly hash: string; readonly js
 /** A version that this device made or joined: its commit's device and number, when it was first known here, and what opens its state. */
 export type KnownRoot = { readonly root: string; readonly dev: string; readonly c: number; readonly at: number; readonly state: string; readonly ek: string }
 
-/** How often a memory was used here, on which day last (since 1970), and how often since that was last told. */
-export type Use = readonly [times: number, day: number, untold: number]
+/** How often a memory was used here, on which day last (since 1970), how often since that was last told; and times and day before that day. */
+export type Use = readonly [times: number, day: number, untold: number, timesBefore?: number, dayBefore?: number]
 
 /** Everything but blocks. A change is some of it; `entries` and `records` are laid over what is there, an empty entry takes one away. */
 export type Kept = {
@@ -216,6 +216,12 @@ export class Replica {
     return found !== undefined && found[1] > this.#today ? [found[0], 0, found[2]] : found
   }
 
+  /** How often it was used before today, and on which day last: what orders a list goes by this, so it is the same all day. */
+  usedBefore(name: string): readonly [times: number, day: number] {
+    const [times, day, , timesBefore = 0, dayBefore = 0] = this.use(name) ?? [0, 0, 0]
+    return day === this.#today ? [timesBefore, dayBefore] : [times, day]
+  }
+
   get #today(): number {
     return Math.floor(this.world.now() / DAY_MS)
   }
@@ -233,7 +239,7 @@ export class Replica {
   count(names: Iterable<string>): void {
     for (const name of names) {
       const [times, , untold] = this.use(name) ?? [0, 0, 0]
-      this.#used.set(name, [times + 1, this.#today, untold + 1])
+      this.#used.set(name, [times + 1, this.#today, untold + 1, ...this.usedBefore(name)])
     }
   }
 

@@ -30,8 +30,6 @@ export type Document = {
   readonly header: string
   /** When it was last changed, in days since 1970; null where nothing says it. */
   readonly at: number | null
-  /** The day on which this device used it last; null for never. */
-  readonly used: number | null
   /** What it is worth beside any question, 0 to 1; null for what is no memory file. */
   readonly salience: number | null
 }
@@ -177,7 +175,6 @@ export class Ranking {
       if (!isIn[n] || (raw[n] === 0 && !isDated)) continue
       const words = (shareOf(raw[n] as number, most) + shareOf(best[n] as number, mostOfPassages)) / 2
       const { counts, header } = this.#counted[n] as Counted
-      const last = Math.max(one.at ?? 0, one.used ?? 0)
       const values: Record<Part, number> = {
         words,
         cover: share(term => counts.has(term)),
@@ -185,12 +182,12 @@ export class Ranking {
         file: one.salience === null ? 0 : 1,
         header: share(term => header.has(term)),
         salience: one.salience ?? 0,
-        recency: one.salience === null || last === 0 ? 0 : recency(today - last)
+        recency: one.salience === null || one.at === null ? 0 : recency(today - one.at)
       }
       const parts: Partial<Record<Part, number>> = {}
       let score = 0
       for (const part of Object.keys(WEIGHTS) as Part[]) {
-        const counts = WEIGHTS[part] * values[part]
+        const counts = Math.round(WEIGHTS[part] * values[part] * 1e10) / 1e10 // as in Python
         if (counts === 0) continue
         parts[part] = counts
         score += counts

@@ -238,7 +238,7 @@ export class LocalClient implements MemoryClient {
 
   /** Raises Refusal where something else is there by now than was seen; null: something is there at all. */
   async #stillSeen(key: string, scope: string, seen: string | null): Promise<void> {
-    const now = await asked(() => this.memory.read(key, { scope }))
+    const now = await asked(() => this.memory.read(key, { scope, counts: false }))
     if ((now === null ? null : seenOf(now.token)) !== seen) throw changed(key)
   }
 }

@@ -1,0 +1,102 @@
+"""Laws of recall: the same question has the same answer, whatever was asked, opened and given in between, whoever ranks; and fewer hits
+are the first of more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipfsmem.memories.recall import Recall
+from ipfsmem.memory import Memory
+from ipfsmem.recall import ranking
+
+WORDS = ("boiler", "flat", "roof", "tea", "garden", "harbour", "may", "leaks")
+KINDS = ("memory", "event", "message", "all")
+ARRAYS = [False, pytest.param(True, marks=pytest.mark.skipif(not find_spec("numpy"), reason="needs NumPy"))]
+
+said = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
+memories = st.lists(st.tuples(said, st.sampled_from(["", "0.4", "2020-01-01"])), max_size=8)
+questions = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+asked_of = st.tuples(
+    questions, st.sampled_from(KINDS), st.sampled_from([1, 2, 3, 5, 10, 100]), st.sampled_from(["", "work"])
+)
+
+
+def in_order(found: Recall) -> list[tuple[Any, ...]]:
+    """All hits in order, each with what is said of it."""
+    hits: list[Any] = sorted((*found.hits, *found.moments), key=lambda hit: hit.place)
+    return [
+        (
+            (hit.reading.scope, hit.reading.key) if hasattr(hit, "reading") else (hit.moment.kind, hit.text),
+            hit.score,
+            tuple(sorted(hit.parts.items())),
+        )
+        for hit in hits
+    ]
+
+
+def made(own: list[tuple[str, str]], others: list[str], noted: list[str], told: list[str]) -> Memory:
+    memory = Memory.load("alex", "none")
+    for n, (text, more) in enumerate(own):
+        there = memory.scope("work") if n % 3 == 2 else memory
+        fields = {"confidence": more, "decay": "30d"} if more == "0.4" else {"expires": more} if more else {}
+        there.write(f"own{n}", text, type="user", fields=fields)
+    if own:
+        memory.hidden.add(["own0"])
+    if others:
+        files = {f"theirs{n}.md": text for n, text in enumerate(others)}
+        memory.bundles.import_(
+            json.dumps({"version": "memory/0.1", "files": files, "timeline": []}), foreign=True
+        )
+    for text in noted:
+        memory.timeline.add("note", text=text)
+    if told:
+        memory.sessions.add("talk", [{"role": "user", "content": text} for text in told])
+    return memory
+
+
+@pytest.mark.parametrize("arrays", ARRAYS)
+@settings(max_examples=30, deadline=None)
+@given(
+    own=memories,
+    others=st.lists(said, max_size=3),
+    noted=st.lists(said, max_size=5),
+    told=st.lists(said, max_size=5),
+    asked=st.lists(asked_of, min_size=2, max_size=4),
+)
+def test_recall_of_the_same_question_is_the_same_and_few_hits_begin_many(
+    arrays: bool,
+    own: list[tuple[str, str]],
+    others: list[str],
+    noted: list[str],
+    told: list[str],
+    asked: list[tuple[str, str, int, str]],
+) -> None:
+    memory = made(own, others, noted, told)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranking, "_by_arrays", lambda index: arrays)
+        plain_or_not: Callable[[Any], bool] = lambda index: not arrays  # noqa: E731
+
+        def answer(question: str, kind: str, limit: int, scope: str) -> list[tuple[Any, ...]]:
+            there: Any = memory.scope(scope) if scope else memory
+            return in_order(there.recall(question, kind=kind, limit=limit, why=True))
+
+        first = [answer(*one) for one in asked]
+        for one in range(len(own)):
+            memory.read(f"own{one}")
+        for question, *_ in asked:
+            memory.context(question, layout="ranked")
+        assert [answer(*one) for one in asked] == first
+        if find_spec("numpy"):
+            patch.setattr(ranking, "_by_arrays", plain_or_not)
+            assert [answer(*one) for one in asked] == first
+        for (question, kind, limit, scope), found in zip(asked, first, strict=True):
+            assert answer(question, kind, 100, scope)[:limit] == found
+            assert not any("own0" in hit[0] for hit in found)
+    memory.close()
