@@ -6,6 +6,7 @@ or of a program's form.
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -197,21 +198,27 @@ def read_records(
 
 
 def flat_records(value: Any, lists: Sequence[str], texts: Sequence[str]) -> Iterator[Any]:
-    """The records in a list, in an object that holds such lists, and in pages of both; any other value is a record itself."""
+    """The records in a list, in an object that holds such lists, and in pages of both; any other value is a record itself. An object
+    with a text of its own is a record next to those that its lists hold."""
     if isinstance(value, list):
         for one in value:
             yield from flat_records(one, lists, texts) if isinstance(one, dict) else (one,)
         return
     held = (
-        [value[name] for name in lists if isinstance(value.get(name), list)]
+        {name: value[name] for name in lists if isinstance(value.get(name), list)}
         if isinstance(value, dict)
-        else []
+        else {}
     )
-    if not held or any(value.get(name) for name in texts if name not in lists):
+    if not held:
         yield value
         return
-    for some in held:
-        yield from some
+    itself = {name: one for name, one in value.items() if name not in held}
+    has_text = any(itself.get(name) for name in texts)
+    if has_text:
+        yield itself
+    for one in itertools.chain.from_iterable(held.values()):
+        if not has_text or isinstance(one, dict) or (isinstance(one, str) and one.strip()):
+            yield one
 
 
 def shown(text: str) -> str:

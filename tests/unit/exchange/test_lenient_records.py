@@ -296,3 +296,19 @@ def test_dates_in_seconds_and_smaller_units_are_one() -> None:
 def test_bytes_that_are_not_text_stay_bytes() -> None:
     assert utf8_text(bytes(range(256))) == bytes(range(256))
     assert utf8_text("wide".encode("utf-16")) == b"wide"
+
+
+@pytest.mark.parametrize(
+    ("dump", "texts"),
+    [
+        ({"results": [{"memory": "a"}], "data": "b"}, ["b", "a"]),
+        ({"results": [{"memory": "a"}], "memory": "b"}, ["b", "a"]),
+        ({"memories": [{"memory": "a"}], "data": {"memory": "b"}, "text": " "}, ["b", "a"]),
+        ({"memory": "a", "items": ["b", ""], "relations": []}, ["a", "b"]),
+        ({"results": [], "data": [{"memory": "a"}]}, ["a"]),
+        ([{"memory": "a", "results": [{"text": "b"}]}], ["a", "b"]),
+    ],
+)
+def test_texts_next_to_a_list_of_records_come_in_with_them(dump: Any, texts: list[str]) -> None:
+    found = records("mem0", json.dumps(dump).encode())
+    assert [one.text for one in found.records] == texts
