@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -42,13 +43,16 @@ class Projects:
         self._folder = folder
         self._known: dict[Path, str] = {}
         self._mark: object = None
+        self._of: weakref.ref[Memory] | None = None
 
     def scope_of(self, memory: Memory, roots: list[Path | None] | None) -> str:
         """The scope of the first connected folder; "" without one. The folder in which the server was started counts only for a program
         that names no roots at all; one that works elsewhere gets no project's scope."""
-        mark = memory.replica.db.version(), id(memory)
-        if mark != self._mark:
-            self._known, self._mark = {}, mark
+        db = memory.replica.db
+        # What others commit, and what this connection writes itself.
+        mark = db.version(), db.connection.total_changes
+        if self._of is None or self._of() is not memory or mark != self._mark:
+            self._known, self._mark, self._of = {}, mark, weakref.ref(memory)
         for folder in roots or ([] if self._folder is None else [self._folder]):
             if folder is None:
                 continue

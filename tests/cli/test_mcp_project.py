@@ -181,3 +181,17 @@ def test_a_project_that_is_connected_meanwhile_is_found(home: Path) -> None:
             assert "memory://widget/build" in [str(one.uri) for one in listed.resources]
 
     play(work)
+
+
+def test_the_project_of_a_folder_follows_what_its_own_server_changes(tmp_path: Path) -> None:
+    from ipfsmem.mcp.roots import Projects
+
+    (tmp_path / "widget").mkdir()
+    with Memory.create("default", "local", home=tmp_path / "ipfsmem") as memory:
+        projects = Projects(tmp_path / "widget")
+        assert projects.scope_of(memory, None) == ""
+        project = project_at(tmp_path / "widget")
+        bind(memory, project, choose_scope(memory, project, scope="widget"))
+        assert projects.scope_of(memory, None) == "widget"
+        memory.scopes.forget("widget")
+        assert projects.scope_of(memory, None) == ""
