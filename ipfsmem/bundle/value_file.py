@@ -86,6 +86,9 @@ def name_of(file: MemoryFile, key: str) -> str | None:
     """The free key of the value that the memory `key` holds; None for any other memory."""
     if NAME in file.fields:
         name = file.fields[NAME]
+        # The key of the memory is made of it: a field that somebody edited renames nothing.
+        if is_memory_key(key) and not _makes(name, key) and _makes(file.name, key):
+            name = file.name
     elif TAG in file.tags:  # as they were stored before there were free keys
         name = file.name if _earlier_key(file.name) == key else key
     elif file.fields.get("category") == _IMPORTED and file.source.startswith("librefang:"):
@@ -96,6 +99,13 @@ def name_of(file: MemoryFile, key: str) -> str | None:
         return check_name(name)
     except UsageError:
         return None
+
+
+def _makes(name: str, key: str) -> bool:
+    try:
+        return memory_key(name) == key
+    except UsageError:
+        return False
 
 
 def _earlier_key(name: str) -> str | None:

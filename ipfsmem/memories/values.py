@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ipfsmem.bundle.index import IndexItem, index_line
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.value_file import LEVEL, TAG, is_memory_key, memory_key, name_of, value_file, value_of
 from ipfsmem.causal.clock import hlc_ms
@@ -55,7 +56,7 @@ class Values:
     def get(self, name: str) -> Value | None:
         """The value of a key; None where there is none, or it expired."""
         found = self._at(self.place(name))
-        return None if found is None or self._expired(found) else found
+        return None if found is None or found.key != name or self._expired(found) else found
 
     def list(self, prefix: str = "", level: str | None = None, *, expired: bool = False) -> list_[Value]:
         """The values with a key prefix, by key; `expired`: expired values instead."""
@@ -79,7 +80,7 @@ class Values:
             _check_seen(name, shown.seen if shown is not None and shown.own else "", seen)
             old = parse_memory(shown.data) if shown is not None and shown.own else None
             if shown is not None and old is not None:
-                if name_of(old, key) is None:
+                if name_of(old, key) != name:
                     raise ChangedError(f"another memory is at {key}, so the value was not written")
                 if value_file(name, value, fields, old) == shown.data:
                     return self.value(shown)
@@ -94,17 +95,26 @@ class Values:
         """The key of the memory that holds a value, or would."""
         key = memory_key(name)
         with self._replica.reading():
-            if self._memories.shows(key):
-                return key
-        for one in self._keys():
-            if not is_memory_key(one) and (found := self._at(one)) and found.key == name and found.own:
-                return one  # as it came in before values had keys of their own form
+            shows = self._memories.shows(key)
+        if shows and ((found := self._at(key)) is None or found.key == name):
+            return key
+        title = index_line(IndexItem(key, name))[1].partition("](")[0]
+        for one, line in self._lines().items():
+            # As it came in before values had keys of their own form, or as somebody renamed it by hand.
+            elsewhere = not is_memory_key(one) or line.startswith(f"{title}](")
+            if elsewhere and (found := self._at(one)) and found.key == name and found.own:
+                return one
         return key
 
     def _keys(self) -> list_[str]:
+        return list_(self._lines())
+
+    def _lines(self) -> dict[str, str]:
+        """The lines in MEMORY.md of memories that may hold a value, by key."""
         with self._replica.reading():
             held = index_of((self._memories,)).held
-        return sorted(key for key, one in held.items() if TAG in one.tags or one.category == _IMPORTED)
+        found = (key for key, one in held.items() if TAG in one.tags or one.category == _IMPORTED)
+        return {key: held[key].line for key in sorted(found)}
 
     def _at(self, key: str) -> Value | None:
         try:

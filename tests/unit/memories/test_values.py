@@ -237,6 +237,30 @@ def test_new_value_is_set_without_reading_the_others(memory: Memory, monkeypatch
     assert len(set(reads)) <= 1
 
 
+def test_a_value_whose_key_somebody_edited_is_found_under_one_name(tmp_path: Path) -> None:
+    with Memory.create("x", "local", home=tmp_path) as memory:
+        file = tmp_path / "x" / "memory" / f"{memory.values.set('old key', 1).memory}.md"
+        # In one field it renames nothing.
+        file.write_text(file.read_text().replace("value_key: old key", "value_key: new key"))
+        memory.folders.scan()
+        assert [one.key for one in memory.values.list()] == ["old key"]
+        assert memory.values.get("new key") is None
+        found = memory.values.get("old key")
+        assert found is not None and found.value == 1
+        # In both it is renamed.
+        file.write_text(file.read_text().replace("old key", "new key"))
+        memory.folders.scan()
+        assert [one.key for one in memory.values.list()] == ["new key"]
+        assert memory.values.get("old key") is None
+        renamed = memory.values.get("new key")
+        assert renamed is not None and renamed.value == 1
+        with pytest.raises(ChangedError, match="so the value was not written"):
+            memory.values.set("old key", 2)
+        assert memory.values.set("new key", 3).memory == file.stem
+        assert [(one.key, one.value) for one in memory.values.list()] == [("new key", 3)]
+        assert memory.values.delete("new key").value == 3 and memory.values.list() == []
+
+
 @pytest.mark.parametrize("sweep", [False, True])
 def test_values_changed_while_many_are_deleted_stay_and_keep_no_other(
     monkeypatch: pytest.MonkeyPatch, sweep: bool
