@@ -1,8 +1,8 @@
-"""How well entries are found: `python -m bench.retrieval [PATH...]`, on the set made from a seed, or on LoCoMo, LongMemEval and
-BEIR data that somebody has.
+"""How well entries are found: `python -m bench.retrieval [PATH...]`, on the set made from a seed, or on LoCoMo, LongMemEval, ConvoMem,
+BEAM and BEIR data that somebody has.
 
 Each pipeline answers the same questions. Half of the conversations, or of a single collection's questions, is to tune on, the
-other to report; which is which follows from their names.
+other to report: the made set says which is which, elsewhere it follows from their names.
 """
 
 from __future__ import annotations
