@@ -174,8 +174,9 @@ class Model:
         vectors = self.vectors(collection)
         ids = [one.id for one in collection.documents]
         there = sorted(range(len(ids)), key=lambda at: collection.documents[at].at or date.min, reverse=True)
-        some = sorted(there[: round(share * len(ids))])
-        found = vectors.comparable().nearest(self._questions[question.text], some, least, 2_000)
+        some = set(there[: round(share * len(ids))])
+        rows = [at if at in some else -1 for at in range(len(ids))]
+        found = vectors.comparable().nearest(self._questions[question.text], rows, least, 2_000)
         return {ids[at]: cosine for at, cosine in found.items()}
 
     def alone(self, collection: Collection) -> Search:

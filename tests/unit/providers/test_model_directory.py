@@ -10,6 +10,7 @@ import asyncio
 import importlib.util
 import json
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ from ipfsmem_providers import model_directory
 from ipfsmem_providers.model_directory import DirectoryEmbedder
 
 from bench import retrieval
+from bench.retrieval_talk import Collection, Question
 from ipfsmem.agents.own_settings import set_setting
 from ipfsmem.config import settings
 from ipfsmem.errors import ConfigError
 from ipfsmem.memory import Memory
+from ipfsmem.recall.index import Document
 from tests.support.extras import need_extra
 
 need_extra("onnx", "onnxruntime")
@@ -353,3 +356,18 @@ def test_the_bench_asks_a_model_in_a_directory_in_place_of_the_extras(
     assert found["recipe, no model"] == "0.000" and found["recipe and tiny"] == "1.000"
     assert retrieval.main([str(tmp_path / "talk.json"), "--model", str(tmp_path / "nowhere")]) == 1
     assert "it is not a directory" in capsys.readouterr().err
+
+
+def test_the_bench_leaves_out_the_vectors_of_the_oldest_where_not_all_are_made(folder: Path) -> None:
+    entries = [
+        Document(name, text, "", "", date(2026, 1, day))
+        for day, (name, text) in enumerate(
+            (("old", "tea"), ("far", "train"), ("near", "coffee"), ("last", ":")), 1
+        )
+    ]
+    asked = Question("tea", {"near": 1}, "", date(2026, 2, 1))
+    collection = Collection("one", tuple(entries), (asked,))
+    model = retrieval.Model(folder)
+    assert model.near(collection, asked, -1.0)["old"] == pytest.approx(1, abs=0.01)
+    some = model.near(collection, asked, -1.0, 0.75)
+    assert some.keys() == {"far", "near", "last"} and max(some, key=lambda id: some[id]) == "near"
