@@ -147,19 +147,28 @@ def plan_connect(
     planned = [
         _planned(home, program, file, () if remembered is None else remembered.of_file(file.path), replace)
         for file in files
+        if file.wanted
+    ]
+    # Where the program reads a file that has no place for ours any more, ours goes.
+    left = [file.path for file in files if not file.wanted]
+    taken_out = [
+        _taken_out(home, program, path, () if remembered is None else remembered.of_file(path), replace)
+        for path in left
     ]
     written = [one.written for one in planned]
     if remembered is not None:  # the program kept its settings elsewhere then
-        written += [one for one in remembered.files if one.path not in {each.path for each in written}]
+        known = {*map(str, left), *(each.path for each in written)}
+        written += [one for one in remembered.files if one.path not in known]
     since = now if remembered is None else remembered.since
     replaced = () if remembered is None else (*remembered.files, *remembered.replaced)
     connection = Connection(program=program.name, since=since, files=tuple(written), replaced=replaced)
     kept = [(one.edit.found.path, data) for one in planned for data in one.kept]
+    kept += [(edit.found.path, data) for edit, gone in taken_out for data in gone]
     return Plan(
         program=program,
         home=home,
         remembered=remembered,
-        edits=tuple(one.edit for one in planned),
+        edits=(*(one.edit for one in planned), *(edit for edit, _ in taken_out)),
         connection=connection,
         copies={
             one.written.before: one.base for one in planned if one.base is not None and one.written.before
@@ -216,6 +225,23 @@ def _planned(
     return _Planned(edit, written, base, gone)
 
 
+def _taken_out(
+    home: Path,
+    program: Program,
+    path: Path,
+    earlier: tuple[FileWritten, ...],
+    replace: bool,
+    wanted: tuple[Wanted, ...] = (),
+) -> tuple[_Edit, list[bytes]]:
+    """One file without what was written there before (`earlier`), and what others wrote into ours."""
+    found = config_files.read(path)
+    with _about(found.path, program.name):
+        data, gone = _undone(home, program, found, earlier, wanted, replace) if earlier else (found.data, [])
+    ours = (word for one in earlier for word in edits.written(one.done, one.seed))
+    folders = earlier[0].folders if earlier else ()
+    return _Edit(found, data, folders, frozenset(ours)), gone
+
+
 def plan_disconnect(home: Path, around: Surroundings, program: Program, *, replace: bool = False) -> Plan:
     """What is to be written so that nothing of ours is left; nothing where nothing is. Nothing is written.
 
@@ -228,14 +254,13 @@ def plan_disconnect(home: Path, around: Surroundings, program: Program, *, repla
     files = program.files(around, Launch(("ipfsmem",)))
     wanted = {str(file.path): file.wanted for file in files}
     for file in reversed(() if remembered is None else remembered.files):
-        found = config_files.read(Path(file.path))
-        with _about(found.path, program.name):
-            assert remembered is not None
-            earlier = remembered.of_file(found.path)
-            data, gone = _undone(home, program, found, earlier, wanted.get(file.path, ()), replace)
-        kept += [(found.path, each) for each in gone]
-        ours = (word for one in earlier for word in edits.written(one.done, one.seed))
-        made.append(_Edit(found, data, file.folders, frozenset(ours)))
+        assert remembered is not None
+        path = Path(file.path)
+        edit, gone = _taken_out(
+            home, program, path, remembered.of_file(path), replace, wanted.get(file.path, ())
+        )
+        kept += [(path, each) for each in gone]
+        made.append(edit)
     for known in files:  # what was not written from here, or was taken along when the settings were moved
         if str(known.path) in {str(edit.found.path) for edit in made}:
             continue

@@ -69,5 +69,7 @@ def _lock(context: CommandContext) -> tuple[bool, list[Path]]:
         return lock_device(context.folder), lost
     except NotFoundError:
         if context.folder.resolve() not in lost:
+            if not context.json:
+                _say(lost, err=True)
             raise
         return False, lost

@@ -24,14 +24,14 @@ def runtime_folder() -> Path:
     named = os.environ.get("XDG_RUNTIME_DIR")
     if named:
         folder = Path(named)
-        _refuse_foreign(folder, "XDG_RUNTIME_DIR is")
+        _refuse_foreign(folder, "XDG_RUNTIME_DIR is {}, which")
         return folder / _OURS
     if sys.platform in ("darwin", "win32"):
         import platformdirs
 
         return platformdirs.user_runtime_path(_OURS, appauthor=False)
     folder = Path(f"/run/user/{os.geteuid()}")
-    _refuse_foreign(folder, "XDG_RUNTIME_DIR is not set, and there is")
+    _refuse_foreign(folder, "XDG_RUNTIME_DIR is not set, and {}")
     return folder / _OURS
 
 
@@ -39,7 +39,7 @@ def made_runtime_folder() -> Path:
     """The same, made for this user only. Raises UsageError, OSError."""
     folder = runtime_folder()
     folder.mkdir(mode=0o700, parents=sys.platform in ("darwin", "win32"), exist_ok=True)
-    _refuse_foreign(folder, "the runtime directory has")
+    _refuse_foreign(folder, "the runtime directory has {}, which")
     return folder
 
 
@@ -51,7 +51,7 @@ def is_ours(folder: Path) -> bool:
 def _refuse_foreign(folder: Path, said: str) -> None:
     if wrong := _what_is_wrong(folder):
         raise UsageError(
-            f"there is no runtime directory of yours to keep it in: {said} {folder}, which {wrong}",
+            f"no runtime directory of yours to keep the key in: {said.format(folder)} {wrong}",
             hint="Log in as the system does it (then it makes one), or give the passphrase in IPFSMEM_PASSPHRASE.",
         )
 
@@ -60,11 +60,11 @@ def _what_is_wrong(folder: Path) -> str:
     try:
         found = folder.lstat()
     except OSError:
-        return "is not there"
+        return "does not exist"
     if not stat.S_ISDIR(found.st_mode):
-        return "is no directory"
+        return "is not a directory"
     if sys.platform == "win32":
         return ""  # who may enter is inherited from the user's profile
     if found.st_uid != os.geteuid():
         return "belongs to another user"
-    return "others may enter" if stat.S_IMODE(found.st_mode) & 0o077 else ""
+    return "may be entered by others" if stat.S_IMODE(found.st_mode) & 0o077 else ""

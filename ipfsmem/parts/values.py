@@ -83,7 +83,9 @@ class MemoryValues(MemoryPart):
         """Delete the value of a key, on every device, so that `restore` brings it back. Raises NotFoundError, ChangedError."""
         found = self.get(key)
         if found is None:
-            raise NotFoundError(f"no value for the key {key[:80]!a}")
+            raise NotFoundError(
+                f"no value for the key {key[:80]!a}", hint="List the keys: ipfsmem value list"
+            )
         self._delete(found, seen)
         return found
 

@@ -20,6 +20,7 @@ Rules for every implementation:
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -395,6 +396,15 @@ def _installed() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
+def one_path(folder: Path) -> Path:
+    """The absolute path of a folder, the same however it was said. Links are followed only for what comes before `..`."""
+    folder = folder.absolute()
+    while ".." in folder.parts:
+        at = folder.parts.index("..")
+        folder = Path(os.path.realpath(Path(*folder.parts[: at + 1])), *folder.parts[at + 1 :])
+    return folder
+
+
 def lasting_spec(spec: str) -> str:
     """A spec that means the same in every working directory, for what is written down: folders by their whole path.
 
@@ -412,7 +422,7 @@ def lasting_spec(spec: str) -> str:
     else:
         return spec
     try:
-        return str(expanded(path).absolute())
+        return str(one_path(expanded(path)))
     except (OSError, RuntimeError, ValueError):  # no home, no working directory
         return spec
 

@@ -171,6 +171,17 @@ def test_lock_beside_open_keys_is_refused_and_locks_what_was_lost_elsewhere(guar
     old.with_name("moved").rename(old)
 
 
+def test_lock_in_a_home_without_a_memory_names_what_it_locked_elsewhere(guarded: Cli) -> None:
+    old, empty = guarded.home / "default", str(guarded.home.with_name("empty"))
+    unlock(guarded)
+    old.rename(old.with_name("moved"))
+    failed = guarded("lock", "--home", empty)
+    assert failed.code == 4
+    assert f"Locked: what was unlocked in {old}, where that memory is not any more." in failed.err
+    assert runtime_files() == [] and held_keys(old) == []
+    old.with_name("moved").rename(old)
+
+
 def test_how_long_it_lasts_where_nobody_says_is_a_setting(
     sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

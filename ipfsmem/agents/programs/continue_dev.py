@@ -16,14 +16,16 @@ def _folder(around: Surroundings) -> Path:
 
 
 def _files(around: Surroundings, launch: Launch) -> tuple[ConfigFile, ...]:
-    settings = _folder(around) / "config.yaml"
+    settings, ours = _folder(around) / "config.yaml", _folder(around) / "mcpServers" / f"{NAME}.json"
     if (
         settings.exists()
     ):  # its command line reads nothing else; a new one would take the place of its defaults
         listed = YamlEntry(path=("mcpServers", NAME), value={"name": NAME, **stdio(launch)}, listed=True)
-        return (ConfigFile(path=settings, wanted=(listed,)),)
+        # Its extensions read both: one that was made before goes.
+        both = (ConfigFile(path=settings, wanted=(listed,)), ConfigFile(path=ours, wanted=()))
+        return both if ours.exists() else both[:1]
     server = Entry(path=("mcpServers", NAME), value=stdio(launch))
-    return (ConfigFile(path=_folder(around) / "mcpServers" / f"{NAME}.json", wanted=(server,)),)
+    return (ConfigFile(path=ours, wanted=(server,)),)
 
 
 PROGRAM: Final = Program(

@@ -490,6 +490,21 @@ def test_the_document_has_a_section_for_each_program_with_its_files() -> None:
             assert Path(path).name in section, (name, path)
 
 
+def test_continue_is_connected_in_one_file_also_when_its_settings_come_later(machine: Machine) -> None:
+    machine.put(".continue/.keep", "")
+    before = machine.picture()
+    machine.connect("continue")
+    ours = machine.user / ".continue" / "mcpServers" / "ipfsmem.json"
+    assert ours.exists()
+    settings = machine.put(".continue/config.yaml", "name: mine\nversion: 1.0.0\n")
+    machine.connect("continue")
+    assert "ipfsmem" in settings.read_text() and not ours.exists()
+    machine.disconnect("continue")
+    assert settings.read_text() == "name: mine\nversion: 1.0.0\n"
+    settings.unlink()
+    assert machine.picture() == before
+
+
 def test_opencode_of_version_2_gets_its_own_shape(machine: Machine) -> None:
     text = '{"mcp": {"servers": {"docs": {"type": "remote", "url": "https://docs.example.com"}}}}'
     file = machine.put(".config/opencode/opencode.json", text)

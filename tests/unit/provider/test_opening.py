@@ -320,13 +320,26 @@ def test_nothing_is_left_open_over_http(program: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_path_above_a_link_is_the_one_that_the_system_means(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "disk" / "box").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "disk" / "box")
+    monkeypatch.chdir(tmp_path)
+    assert lasting_spec("./link/../other") == str(tmp_path / "disk" / "other")
+    assert lasting_spec("./link") == str(tmp_path / "link")
+
+
 def test_what_is_written_down_means_the_same_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "stick").mkdir()
     (tmp_path / "pinata").mkdir()
-    for spec in ("stick", "./stick", "stick/", "directory:stick", f"directory:{tmp_path}/stick/"):
+    for spec in (
+        *("stick", "./stick", "stick/", "directory:stick", f"directory:{tmp_path}/stick/"),
+        *("./stick/../stick", "./gone/../pinata/.././stick", f"directory:{tmp_path}/pinata/../stick"),
+    ):
         assert lasting_spec(spec) == str(tmp_path / "stick")
     assert lasting_spec("./gone") == str(tmp_path / "gone") and not lasting_spec("~/x").startswith("~")
     for spec in ("pinata", "kubo:http://127.0.0.1:5001", "nonsense", "directory:", "", "gateway:https://a"):

@@ -345,9 +345,9 @@ def test_where_there_is_no_runtime_directory_of_this_user(
     wrong = tmp_path / "wrong"
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(wrong))
     for make, why in (
-        (lambda: None, "is not there"),
-        (lambda: wrong.write_bytes(b""), "is no directory"),
-        (lambda: (wrong.unlink(), wrong.mkdir(), wrong.chmod(0o755)), "others may enter"),
+        (lambda: None, "does not exist"),
+        (lambda: wrong.write_bytes(b""), "is not a directory"),
+        (lambda: (wrong.unlink(), wrong.mkdir(), wrong.chmod(0o755)), "may be entered by others"),
         (lambda: (wrong.chmod(0o700), os.chown(wrong, 65534, -1)), "belongs to another user"),
     ):
         if why == "belongs to another user" and os.geteuid() != 0:
