@@ -72,27 +72,47 @@ def sync_directory(path: Path) -> None:
         os.close(fd)
 
 
+class Beside:
+    """Bytes that are on the disk beside the file `path`, readable by this user only, to be put in its place or left. Raises StorageError."""
+
+    def __init__(self, path: Path, data: bytes, *, durable: bool = True) -> None:
+        """`durable` False: without waiting for the disk, for what is lost without harm; after a power failure it may be empty."""
+        self._path, self._durable, self._temporary = path, durable, Path(new_name(path))
+        with storage_errors(path, "write"):
+            fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW, 0o600)
+            try:
+                with os.fdopen(fd, "wb") as file:
+                    file.write(data)
+                    if durable:
+                        file.flush()
+                        flush_to_disk(file.fileno())
+            except BaseException:
+                self.leave()
+                raise
+
+    def put(self, *, durable: bool = True) -> None:
+        """Put them in the place of those before; `durable` False: after a power failure these may be back. Raises StorageError."""
+        with storage_errors(self._path, "write"):
+            try:
+                retry_while_held_open(lambda: self._temporary.replace(self._path))
+            except BaseException:
+                self.leave()
+                raise
+            if self._durable and durable:
+                sync_directory(self._path.parent)
+
+    def leave(self) -> None:
+        """Remove them."""
+        with contextlib.suppress(OSError):
+            self._temporary.unlink()
+
+
 def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Replace the file `path` by `data`, readable by this user only: temporary file, fsync, rename, fsync of the directory.
 
-    `durable` False: without waiting for the disk, for what is lost without harm; after a power failure it may be empty.
+    `durable` as for `Beside`. Raises StorageError.
     """
-    temporary = Path(new_name(path))
-    with storage_errors(path, "write"):
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW, 0o600)
-        try:
-            with os.fdopen(fd, "wb") as file:
-                file.write(data)
-                if durable:
-                    file.flush()
-                    flush_to_disk(file.fileno())
-            retry_while_held_open(lambda: temporary.replace(path))
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
-        if durable:
-            sync_directory(path.parent)
+    Beside(path, data, durable=durable).put()
 
 
 def open_regular(path: Path | str, flags: int, *, within: int | None = None) -> int:

@@ -15,7 +15,7 @@ from typing import Final
 
 from nacl import bindings, exceptions
 
-from ipfsmem.device.atomic_files import read_file, write_atomic
+from ipfsmem.device.atomic_files import Beside, read_file
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import FormatError
 
@@ -27,27 +27,37 @@ _MOST: Final = 1024 * 1024 * 1024
 class DerivedFiles:
     """Files of one kind: what they begin with, and what their key is for (at most 16 bytes)."""
 
-    def __init__(self, begins: bytes, person: bytes) -> None:
+    def __init__(self, begins: bytes, person: bytes, *, level: int = 1) -> None:
+        """`level`: how hard it is tried to make a plain one shorter, 0 for not at all."""
         #: What a file begins with, by whether it is sealed; sealed ones are bound to it.
         self._sealed, self._plain = begins + b" sealed\n", begins + b" plain\n"
-        self._person = person
+        self._person, self._level = person, level
 
     def save(self, replica: Replica, path: Path | None, data: bytes, *, durable: bool = True) -> bool:
         """Put these bytes in the place of those before; `durable` False: without waiting for the disk. Gives whether there is a place for them: not without a path, in a memory
         that was opened to be read only, or without keys. Raises StorageError."""
+        prepared = self.prepare(replica, path, data, durable=durable)
+        if prepared is None:
+            return False
+        prepared.put()
+        return True
+
+    def prepare(
+        self, replica: Replica, path: Path | None, data: bytes, *, durable: bool = True
+    ) -> Beside | None:
+        """The same without its last step; None where there is no place. Raises StorageError."""
         sealed = replica.config.mode.sealed
         if path is None or replica.read_only or (sealed and not replica.device.row_key):
-            return False
+            return None
         if sealed:
             nonce = replica.world.random(_NONCE)
             key = self._key(replica)
             box = bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(data, self._sealed, nonce, key)
             stored = self._sealed + nonce + box
         else:
-            stream = zlib.compress(data, 1)
+            stream = zlib.compress(data, self._level)
             stored = self._plain + hashlib.sha256(stream).digest() + stream
-        write_atomic(path, stored, durable=durable)
-        return True
+        return Beside(path, stored, durable=durable)
 
     def open(self, replica: Replica, path: Path | None) -> bytes | None:
         """The bytes that were kept last; None where there are none, or no keys. Raises FormatError when the file does not fit,

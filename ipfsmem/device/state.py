@@ -75,9 +75,12 @@ class ChangesSince(msgspec.Struct, frozen=True):
 
     #: The canonical JSON of those that are there, by name.
     texts: dict[str, bytes]
-    #: Where in the tree they are.
+    #: Where in the tree they are, or were.
     prefixes: tuple[str, ...]
     journal: frozenset[str]
+    #: The state as far as this goes, and whether that is all of it.
+    mark: StateMark = StateMark()
+    whole: bool = True
 
     def may_be_gone(self, names: Iterable[str]) -> set[str]:
         """Of entries of the mark those that are not there any more."""
@@ -315,12 +318,18 @@ class Store:
         """The state that is here now."""
         return StateMark(self._node_digests(), frozenset(self._overlay), self._chain)
 
-    def changes_since(self, mark: StateMark) -> ChangesSince:
-        """What may have changed since a mark; of the rest of the tree nothing is read. All that is there, since an empty one."""
+    def changes_since(self, mark: StateMark, most: int | None = None) -> ChangesSince:
+        """What may have changed since a mark; of the rest of the tree nothing is read. All that is there, since an empty one. `most`: in
+        so many nodes of the tree at once; what else changed is said since the mark that comes with them."""
         here = self._node_digests()
         prefixes = tuple(
             prefix for prefix in here.keys() | mark.nodes.keys() if here.get(prefix) != mark.nodes.get(prefix)
         )
+        whole, nodes = most is None or len(prefixes) <= most, here
+        if not whole:
+            prefixes = prefixes[:most]
+            nodes = {prefix: digest for prefix, digest in mark.nodes.items() if prefix not in prefixes}
+            nodes.update((prefix, here[prefix]) for prefix in prefixes if prefix in here)
         texts: dict[str, bytes] = {}
         for prefix in prefixes:
             if prefix in here:
@@ -333,7 +342,8 @@ class Store:
                 texts.pop(name, None)
             else:
                 texts[name] = text
-        return ChangesSince(texts, prefixes, journal)
+        reached = StateMark(nodes, frozenset(self._overlay), self._chain)
+        return ChangesSince(texts, prefixes, journal, reached, whole)
 
     def _node_digests(self) -> dict[str, bytes]:
         found: dict[str, bytes] = {}

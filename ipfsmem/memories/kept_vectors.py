@@ -1,51 +1,50 @@
 """`recall.vectors`: the vectors of this device's texts, kept for the next process, and which of them are still of use.
 
-A vector belongs to the very values under one name: when these change it is of no use, and goes with the next save. Whatever is
-forgotten has none from then on. How the file lies on the disk: `derived_file`.
+A vector of a memory belongs to the very values under one name: when these change it is of no use, and goes with the next save. One of
+an event or a message belongs to that entry and the one before it. Whatever is forgotten has none from then on, whichever processes
+work here: each looks at the state and at the file once more before it puts its own in the place. How the file lies on the disk:
+`derived_file`.
 """
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ipfsmem.causal.entries import MemoryName, memory_name
-from ipfsmem.causal.value import decode_entry
+import msgspec
+
+from ipfsmem.device.atomic_files import Beside
 from ipfsmem.device.derived_file import DerivedFiles
+from ipfsmem.device.lock import file_lock
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import FormatError, StorageError
-from ipfsmem.memories.search_index import entry_id
+from ipfsmem.memories.living import Living, Reading, Spoken
 from ipfsmem.recall.vectors import Vectors
 
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import Memories
 
 VECTORS_FILE: Final = "recall.vectors"
-_FILES: Final = DerivedFiles(b"ipfsmem recall vectors 1", b"ipfsmem/vectors")
+#: Held by the process that puts vectors in the place of those before.
+_LOCK: Final = "recall.vectors.lock"
+_FILES: Final = DerivedFiles(b"ipfsmem recall vectors 1", b"ipfsmem/vectors", level=0)
 
 
-class Live(NamedTuple):
-    """A memory that is not forgotten, and the clock of its newest value."""
-
-    place: MemoryName
-    hlc: str
+class _Stored(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    vectors: bytes
+    spoken: list[Spoken]
 
 
-def live(memories: Memories) -> dict[bytes, Live]:
-    """The memories of all scopes that are not forgotten (inside `reading`)."""
-    found, forgotten = dict[bytes, Live](), dict[str, bool]()
-    for name, text in memories.replica.store.texts():
-        place = memory_name(name)
-        if place is None:
-            continue
-        gone = forgotten.get(place.scope)
-        if gone is None:
-            gone = forgotten[place.scope] = memories.in_scope(place.scope).forgotten()
-        clocks = [] if gone else [value.h for value in decode_entry(name, text).values() if value.body]
-        if clocks:
-            found[entry_id(name, text)] = Live(place, max(clocks))
-    return found
+_decode = msgspec.msgpack.Decoder(_Stored).decode
+
+
+class Kept(NamedTuple):
+    """The vectors that were kept last, and which days and sessions they are of."""
+
+    vectors: Vectors
+    spoken: list[Spoken]
 
 
 def vectors_kept(replica: Replica) -> bool:
@@ -54,11 +53,11 @@ def vectors_kept(replica: Replica) -> bool:
     return path is not None and path.exists()
 
 
-def load_vectors(replica: Replica) -> Vectors | None:
-    """The vectors that were kept last; None where there are none, they cannot be read now, or do not open: then they are removed."""
+def load_kept(replica: Replica) -> Kept | None:
+    """What was kept last; None where there is none, it cannot be read now, or does not open: then it is removed."""
     try:
         data = _FILES.open(replica, _path(replica))
-        return None if data is None else Vectors.restore(data)
+        return None if data is None else _restored(data)
     except StorageError:
         return None  # a model may have been paid for each: they stay, and are taken in by the next save
     except FormatError:
@@ -66,9 +65,54 @@ def load_vectors(replica: Replica) -> Vectors | None:
         return None
 
 
-def save_vectors(replica: Replica, vectors: Vectors) -> bool:
+def load_vectors(replica: Replica) -> Vectors | None:
+    """The vectors of it."""
+    kept = load_kept(replica)
+    return None if kept is None else kept.vectors
+
+
+def _restored(data: bytes) -> Kept:
+    """What `_dump` gave, or an earlier version, which kept those of memories alone. Raises FormatError for anything else."""
+    try:
+        stored = _decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return Kept(Vectors.restore(data), [])
+    return Kept(Vectors.restore(stored.vectors), stored.spoken)
+
+
+def save_kept(replica: Replica, kept: Kept) -> bool:
     """Put vectors in the place of those before; whether there is a place for them. Raises StorageError."""
-    return _FILES.save(replica, _path(replica), vectors.dump())
+    return _FILES.save(replica, _path(replica), _dump(kept))
+
+
+def prepared(replica: Replica, kept: Kept) -> Beside | None:
+    """The same without its last step, which takes no time; None where there is no place. Raises StorageError."""
+    return _FILES.prepare(replica, _path(replica), _dump(kept))
+
+
+def _dump(kept: Kept) -> bytes:
+    return msgspec.msgpack.encode(_Stored(kept.vectors.dump(), kept.spoken))
+
+
+def stamp(replica: Replica) -> tuple[int, int, int]:
+    """What tells the file of vectors that is there now from another."""
+    path = _path(replica)
+    try:
+        found = path.stat() if path is not None else None
+    except OSError:
+        found = None
+    return (found.st_ino, found.st_size, found.st_mtime_ns) if found is not None else (0, 0, 0)
+
+
+@contextlib.contextmanager
+def saving(replica: Replica) -> Iterator[None]:
+    """While vectors are put in the place of those before: no other process does (while `alone` is held). Raises StorageError,
+    LockedError."""
+    if replica.folder is None or replica.read_only:
+        yield
+        return
+    with file_lock(replica.folder / _LOCK):
+        yield
 
 
 def remove_vectors(replica: Replica) -> None:
@@ -84,11 +128,30 @@ def _path(replica: Replica) -> Path | None:
 
 
 def erase_forgotten(memories: Memories) -> None:
-    """Erase the kept vectors of what is not there any more. Raises StorageError."""
-    vectors = load_vectors(memories.replica)
-    if vectors is None:
+    """Erase the kept vectors of what is not there any more. Raises StorageError, LockedError."""
+    replica = memories.replica
+    if not vectors_kept(replica) or replica.read_only:
         return
-    with memories.replica.reading():
-        there = live(memories)
-    if vectors.keep(there):
-        save_vectors(memories.replica, vectors)
+    with saving(replica):
+        kept = load_kept(replica)
+        if kept is None:
+            return
+        living = Living(memories, kept.spoken)
+        with replica.reading():
+            follow_at_once(living)
+        if kept.vectors.keep([id for id in kept.vectors.ids if living.has(id)]) or living.take_gone():
+            save_kept(replica, Kept(kept.vectors, list(living.spoken.values())))
+
+
+def follow_at_once(living: Living) -> None:
+    """Bring what is there up to date, also days and sessions that were read (inside `reading`)."""
+    for _ in living.follow():
+        pass
+    for group in living.changed():
+        steps = living.read(group)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                living.took(Reading(*end.value))
+                break

@@ -1,7 +1,8 @@
 """Recall by meaning, where the user installed or named a model: the question's vector beside those of the texts, which are made in the background.
 
-The model is asked a batch of texts at a time, the newest first, only for what has no vector yet; another model starts anew, and
-never are two mixed. Whatever the endpoint does, recall goes on by words and says so once; then it is left alone for a while.
+The model is asked a batch of texts at a time, the newest first, only for what has no vector yet: memories, and once somebody asked for
+such entries, also events and messages. In the background the memory is never held for longer than a few milliseconds. Another model
+starts anew, and never are two mixed. Whatever the endpoint does, recall goes on by words and says so once; then it is left alone for a while.
 """
 
 from __future__ import annotations
@@ -9,18 +10,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Coroutine
+import time
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextlib import AbstractContextManager
-from heapq import nlargest
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
+from ipfsmem.bundle.session_parts import is_part_key
+from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.device.state import Frame
 from ipfsmem.errors import FormatError, IpfsmemError, ProviderRefused
 from ipfsmem.loopback import is_loopback
 from ipfsmem.memories.asked import Asked
-from ipfsmem.memories.kept_vectors import Live, live, load_vectors, save_vectors, vectors_kept
+from ipfsmem.memories.kept_vectors import Kept, load_kept, prepared, saving, stamp, vectors_kept
+from ipfsmem.memories.living import Live, Living, Reading, gone_of
 from ipfsmem.memories.memories import Memories, NotHereError
+from ipfsmem.memories.moment_kinds import Group, Kind
 from ipfsmem.recall.batches import embedded
 from ipfsmem.recall.embedder import Embedder, EmbedderIdentity
 from ipfsmem.recall.vectors import Comparable, Vectors
@@ -34,8 +39,21 @@ _FIRST, _LARGEST = 16, 64
 _CHARACTERS = 4_000
 #: Milliseconds for which an endpoint that failed is left alone.
 _REST = 60_000
+#: Seconds for which the background holds the memory at a time, and leaves it to others in between.
+_HELD, _LEFT = 0.004, 0.001
+#: Entries of which a list is made in one step.
+_LISTED = 2_000
+#: Vectors are kept for the next process after so many times as long as that takes; and how often it is tried while others change things.
+_SELDOM, _TRIES = 20, 5
 #: Seconds that closing waits for a batch that is under way.
 _PATIENCE = 3.0
+#: What is given vectors besides memories, by what was asked for.
+_ASKED_FOR: dict[Kind, frozenset[str]] = {
+    "memory": frozenset(),
+    "event": frozenset({"event"}),
+    "message": frozenset({"message"}),
+    "all": frozenset({"event", "message"}),
+}
 #: Gives an embedder, one that answers soon for questions (True) or one for batches; None where the user named none.
 Opener = Callable[[bool], "Embedder | None"]
 
@@ -49,6 +67,17 @@ class State(NamedTuple):
     problem: str
 
 
+class _Todo:
+    """What one thread is about to give vectors."""
+
+    def __init__(self) -> None:
+        #: What has none and was not begun, the newest last, by the moment in milliseconds; and for what that was listed.
+        self.listed: list[tuple[int, bytes | Group]] = []
+        self.listed_for: object = None
+        #: Texts of the last day or session that was read, the newest last.
+        self.queue: dict[bytes, str] = {}
+
+
 class Meaning:
     """The model of one open memory, and the vectors of its texts."""
 
@@ -59,13 +88,20 @@ class Meaning:
         self._alone = alone
         self._opener = opener
         self._vectors: Vectors | None = None
+        #: What is there of which vectors are kept.
+        self._living = Living(memories)
+        #: Of which kinds somebody asked for entries.
+        self._kinds = frozenset[str]()
+        #: How many vectors are not on the disk, when they were saved last, how long that took, and which file that made.
+        self._unsaved, self._saved_at, self._saving_took = 0, float("-inf"), 0.0
+        self._stamp: object = None
         #: What the model was called whose vectors were kept before; "" for the same, or none.
         self._before = ""
         self._said: set[str] = set()
         #: Which model failed, until when (milliseconds) it is left alone, and why.
         self._resting: tuple[EmbedderIdentity, int, IpfsmemError] | None = None
         self._thread: threading.Thread | None = None
-        self._done: Frame | None = None
+        self._done: tuple[Frame, frozenset[str]] | None = None
         #: Texts that the state names and that cannot be read here.
         self._unreadable: set[bytes] = set()
         #: Texts that the model refuses while it takes others; they are tried again by the next process.
@@ -76,20 +112,22 @@ class Meaning:
 
     # -- asked -----------------------------------------------------------------------------------------------
 
-    def ask(self, query: str, *, newest: bool = False) -> Asked:
+    def ask(self, query: str, *, newest: bool = False, kind: Kind = "memory") -> Asked:
         """How similar the entries are to a question; not inside `reading`, as it waits for the endpoint, a few seconds at most.
-        `newest`: the texts that were written last are given vectors first."""
+        `newest`: the texts that were written last are given vectors first. `kind`: what is looked for has vectors from then on."""
         try:
             embedder = self._opener(True)
         except IpfsmemError as error:
             return Asked(None, self._once(f"recall goes by words alone: {error}"), error)
         if embedder is None:
             return Asked(None, "", named=False)
+        self._load(embedder)
         with self._alone:
             vectors = self._known(embedder)
-            if newest and self._rests(embedder) is None and self._done != self._replica.store.frame:
+            self._kinds |= _ASKED_FOR[kind]
+            if newest and self._rests(embedder) is None and self._done != self._all():
                 try:
-                    self._make(self._opener(False) or embedder)
+                    self._make(self._opener(False) or embedder, _Todo())
                 except IpfsmemError as error:
                     self._failed(embedder, error)
             self._begin(embedder)
@@ -131,14 +169,16 @@ class Meaning:
             return [f"recall goes by words alone: {error}"]
         if embedder is None:
             return []
-        vectors = self._known(embedder)
-        with self._replica.reading():
-            missing = len(live(self._memories).keys() - set(vectors.ids))
+        with self._alone:
+            there, known, unread = self._counted(self._known(embedder))
+        missing = count(there - known, "text") if there > known else ""
+        of_groups = count(unread, "day or session", "days and sessions") if unread else ""
         said = f"recall goes by words and by the model {embedder.identity.name}: {where(embedder)}"
         if self._before:
             said += f"; the model before was {self._before}, whose vectors are not used"
-        if missing:
-            said += f"; {count(missing, 'text')} still without a vector, each recall goes on with them"
+        if missing or of_groups:
+            which = " and those of ".join(filter(None, (missing, of_groups)))
+            said += f"; {which} still without a vector, each recall goes on with them"
         return [said]
 
     def at_hand(self) -> Comparable | None:
@@ -151,7 +191,10 @@ class Meaning:
             return None
         with self._alone:
             vectors = self._known(embedder)
-            return vectors.comparable() if len(vectors) else None
+            with self._replica.reading():
+                self._at_once(self._living.follow())
+            found = vectors.of(self._living.files)
+            return found if found.at else None
 
     def state(self) -> State:
         """What is kept for which model, and how much is missing. Raises nothing: what is wrong stands in it."""
@@ -163,24 +206,34 @@ class Meaning:
             return State("", 0, 0, "")
         with self._alone:
             vectors = self._known(embedder)
-            with self._replica.reading():
-                there = live(self._memories).keys()
-            known = len(there & set(vectors.ids))
+            there, known, _ = self._counted(vectors)
             problem = self._rests(embedder)
             return State(
-                embedder.identity.name, known, len(there) - known, "" if problem is None else str(problem)
+                embedder.identity.name, known, there - known, "" if problem is None else str(problem)
             )
+
+    def _counted(self, vectors: Vectors) -> tuple[int, int, int]:
+        """How many texts there are, as far as they were read; how many of them have a vector; and how many days and sessions are still
+        to be read (holding `alone`)."""
+        with self._replica.reading():
+            self._at_once(self._living.follow())
+            there = [*self._living.files]
+            for spoken in self._living.spoken.values():
+                if spoken.kind in self._kinds:
+                    there += spoken.each()
+            unread = len(self._living.unread(self._kinds))
+        return len(there), sum(id in vectors for id in there), unread
 
     def complete(self, told: Callable[[int, int], None]) -> str:
         """Make all vectors that are missing while the caller waits; why that could not be, "" when none is missing. `told` hears how
         many there are, and how many are to be."""
         try:
-            embedder = self._opener(False)
+            embedder, todo = self._opener(False), _Todo()
             if embedder is not None:
                 self._start_anew_if_other(embedder)
             while embedder is not None and not self._dropped:
                 with self._alone:
-                    if not self._make(embedder):
+                    if not self._make(embedder, todo):
                         break
                     state = self.state()
                 told(state.vectors, state.vectors + state.missing)
@@ -188,12 +241,13 @@ class Meaning:
             return f"no vectors could be made: {error}"
         return self._refusal() if embedder is not None else ""
 
-    def _make(self, embedder: Embedder) -> bool:
+    def _make(self, embedder: Embedder, todo: _Todo) -> bool:
         """Make the vectors of one batch while the caller waits (holding `alone`); whether any was missing."""
-        batch = self._batch(embedder, _LARGEST)
+        batch = self._batch(embedder, _LARGEST, todo)
         if batch:
             made = _run(_closing(embedder, embedded(embedder, list(batch.values()))))
             self._take(embedder, dict(zip(batch, made, strict=True)))
+        self._save(embedder, at_once=not batch)
         return bool(batch)
 
     def _start_anew_if_other(self, embedder: Embedder) -> None:
@@ -207,6 +261,7 @@ class Meaning:
                 made = _run(_closing(embedder, embedder.embed(["dimensions"])))
                 if len(made[0]) != vectors.dimension:
                     self._vectors, self._done, self._resting = Vectors(embedder.identity), None, None
+                    self._stamp = stamp(self._replica)
                     self._refused.clear()
 
     # -- ended -----------------------------------------------------------------------------------------------
@@ -222,80 +277,167 @@ class Meaning:
         """Let go of all vectors at once: the keys are locked, or the memory is closed."""
         self._ended = self._dropped = True
         self._vectors = None
+        self._living = Living(self._memories)
 
     # -- the vectors -----------------------------------------------------------------------------------------
 
-    def _known(self, embedder: Embedder) -> Vectors:
+    def _load(self, embedder: Embedder) -> None:
+        """Read what was kept, before the memory is held: of very many that takes a while."""
         vectors = self._vectors
-        if vectors is None or vectors.identity != embedder.identity:
-            there, kept = vectors_kept(self._replica), load_vectors(self._replica)
+        if (vectors is not None and vectors.identity == embedder.identity) or self._dropped:
+            return
+        known_by, there, kept = stamp(self._replica), vectors_kept(self._replica), load_kept(self._replica)
+        if kept is not None:
+            living = Living(self._memories, kept.spoken)
+        with self._alone:
+            if self._vectors is not vectors:
+                return
             if there and kept is None:
                 self._later = "the kept vectors of texts were damaged, and are made anew"
-            if kept is not None and kept.identity == embedder.identity:
-                vectors = kept
+            if kept is not None:
+                self._living, self._kinds = living, self._kinds | {one.kind for one in kept.spoken}
+            if kept is not None and kept.vectors.identity == embedder.identity:
+                self._vectors, self._stamp = kept.vectors, known_by
             else:
-                self._before = kept.identity.name if kept is not None else ""
-                vectors = Vectors(embedder.identity)
-            self._vectors, self._done = vectors, None
+                self._before = kept.vectors.identity.name if kept is not None else ""
+                self._vectors, self._stamp = Vectors(embedder.identity), known_by
+            self._done, self._unsaved = None, 0
             self._refused.clear()
-        return vectors
+
+    def _known(self, embedder: Embedder) -> Vectors:
+        self._load(embedder)
+        return Vectors(embedder.identity) if self._vectors is None else self._vectors
+
+    def _all(self) -> tuple[Frame, frozenset[str]]:
+        """For what all vectors would be made now."""
+        return self._replica.store.frame, self._kinds
 
     def _begin(self, embedder: Embedder) -> None:
         """Start the thread where there may be something to do (holding `alone`)."""
         running = self._thread is not None and self._thread.is_alive()
-        if not (
-            running
-            or self._rests(embedder) is not None
-            or self._ended
-            or self._done == self._replica.store.frame
-        ):
+        if not (running or self._rests(embedder) is not None or self._ended or self._done == self._all()):
             self._thread = threading.Thread(target=self._work, name="ipfsmem-vectors", daemon=True)
             self._thread.start()
 
     def _work(self) -> None:
         """Make vectors until none is missing."""
-        size, embedder = _FIRST, None
+        size, embedder, todo = _FIRST, None, _Todo()
         try:
             embedder = self._opener(False)
             while embedder is not None:
-                with self._alone:
-                    if self._dropped:
-                        return
-                    batch = self._batch(embedder, size)
-                if not batch:
-                    return
-                made = asyncio.run(_closing(embedder, embedded(embedder, list(batch.values()))))
-                with self._alone:
+                batch = self._batch(embedder, size, todo)
+                if batch:
+                    made = asyncio.run(_closing(embedder, embedded(embedder, list(batch.values()))))
                     self._take(embedder, dict(zip(batch, made, strict=True)))
                     self._later = self._refusal() or self._later
-                if self._ended:  # a command ends soon after it began: one batch is made all the same
+                self._save(embedder, at_once=self._ended or not batch)
+                if (
+                    self._ended or not batch
+                ):  # a command ends soon after it began: one batch is made all the same
                     return
                 size = min(2 * size, _LARGEST)
+        except _DroppedError:
+            pass
         except IpfsmemError as error:
             if not self._dropped:
                 if embedder is not None:
                     self._failed(embedder, error)
                 self._later = f"no vectors could be made: {error}"
 
-    def _batch(self, embedder: Embedder, size: int) -> dict[bytes, str]:
-        """Texts without a vector, the newest first, by id."""
-        vectors = self._known(embedder)
-        with self._replica.reading():
-            frame, there = self._replica.store.frame, live(self._memories)
-            if vectors.keep(there):
-                save_vectors(self._replica, vectors)
-            missing = there.keys() - set(vectors.ids) - self._unreadable - self._refused
-            texts = dict[bytes, str]()
-            for id in nlargest(size, missing, key=lambda id: (there[id].hlc, id)):
-                text = self._text(there[id])
-                if text is None:
-                    self._unreadable.add(id)
-                else:
+    def _in_steps(self, steps: Generator[None, None, T]) -> T:
+        """Do some work in steps, each inside `reading`; in the background others have the memory in between."""
+        while True:
+            with self._alone:
+                if self._dropped:
+                    raise _DroppedError
+                with self._replica.reading():
+                    until = time.perf_counter() + _HELD
+                    while time.perf_counter() < until:
+                        try:
+                            next(steps)
+                        except StopIteration as end:
+                            return end.value  # type: ignore[no-any-return]
+            if threading.current_thread() is self._thread:
+                time.sleep(_LEFT)
+
+    def _at_once(self, steps: Iterable[None]) -> None:
+        for _ in steps:
+            pass
+
+    def _follow(self, embedder: Embedder) -> Vectors:
+        """Bring up to date what is there, and let go of the vectors of what is not."""
+        vectors, living = self._known(embedder), self._living
+        self._in_steps(living.follow())
+        for group in living.changed():
+            self._read(group)
+        with self._alone:
+            gone = gone_of(vectors.ids, living.take_gone())
+            vectors.drop(gone)
+            self._unsaved += len(gone)
+        return vectors
+
+    def _read(self, group: Group) -> dict[bytes, str]:
+        """The texts of a day or a session, by what their vectors are to be kept by."""
+        living = self._living
+        reading = Reading(*self._in_steps(living.read(group)))
+        with self._alone:
+            return living.took(reading)
+
+    def _batch(self, embedder: Embedder, size: int, todo: _Todo) -> dict[bytes, str]:
+        """Texts without a vector, the newest first, by what these are to be kept by."""
+        with self._alone, self._replica.reading():
+            wanted = self._all()
+        vectors = self._follow(embedder)
+        if todo.listed_for != (wanted, embedder.identity):
+            todo.listed = self._in_steps(self._missing(vectors))
+            todo.listed_for, todo.queue = (wanted, embedder.identity), {}
+        texts = dict[bytes, str]()
+        while len(texts) < size:
+            if todo.queue:
+                id, text = todo.queue.popitem()
+                if id not in vectors and id not in self._refused:
                     texts[id] = text
-            if not missing:
-                self._done = frame
-                self._unreadable.clear()
-            return texts
+                continue
+            if not todo.listed:
+                break
+            _, newest = todo.listed.pop()
+            if isinstance(newest, Group):
+                todo.queue = self._read(newest)
+            elif (one := self._living.files.get(newest)) is not None:
+                with self._alone:
+                    if self._dropped:
+                        raise _DroppedError
+                    with self._replica.reading():
+                        text_of = self._text(one)
+                if text_of is None:
+                    self._unreadable.add(newest)
+                else:
+                    texts[newest] = text_of
+        if not texts:
+            self._done = wanted
+            self._unreadable.clear()
+            self._living.try_again()
+        return texts
+
+    def _missing(self, vectors: Vectors) -> Generator[None, None, list[tuple[int, bytes | Group]]]:
+        """What has no vector: memories, and days and sessions of which an entry has none, the newest last; before all of these
+        parts of sessions, which are found as such by hardly anybody."""
+        living, without = self._living, self._unreadable | self._refused
+        found: list[tuple[int, bytes | Group]] = []
+        for number, (id, one) in enumerate(list(living.files.items()), 1):
+            if id not in vectors and id not in without:
+                found.append((0 if is_part_key(one.place.key) else hlc_ms(one.hlc), id))
+            if number % _LISTED == 0:
+                yield
+        for spoken in list(living.spoken.values()):
+            missing = (key for key in spoken.each() if key not in vectors and key not in without)
+            if spoken.kind in self._kinds and next(missing, None) is not None:
+                found.append((spoken.newest, spoken.group))
+            if len(spoken.keys) > _LISTED:
+                yield
+        found += living.unread(self._kinds)
+        found.sort(key=lambda one: one[0])
+        return found
 
     def _text(self, one: Live) -> str | None:
         """What is embedded of a memory; None where nothing of it is shown or here."""
@@ -311,18 +453,53 @@ class Meaning:
         return f"{header}\n{file.body}"[:_CHARACTERS]
 
     def _take(self, embedder: Embedder, made: dict[bytes, list[float] | None]) -> None:
-        """Add vectors that were made, unless their texts are gone meanwhile, and keep all; note which texts have none."""
-        if self._dropped:
+        """Add vectors that were made, unless their texts are gone meanwhile; note which texts have none."""
+        vectors = self._follow(embedder)
+        with self._alone:
+            if self._dropped:
+                return
+            self._refused.update(id for id, vector in made.items() if vector is None)
+            new = {id: vector for id, vector in made.items() if vector is not None and self._living.has(id)}
+            vectors.add(new)
+            self._unsaved += len(new)
+
+    def _save(self, embedder: Embedder, *, at_once: bool) -> None:
+        """Keep what is new, and take in what other processes made; `at_once`: else only when the last time is long ago."""
+        begun = time.perf_counter()
+        seldom = begun - self._saved_at < _SELDOM * self._saving_took
+        if not self._unsaved or (seldom and not at_once):
             return
-        vectors = self._known(embedder)
-        self._refused.update(id for id, vector in made.items() if vector is None)
-        vectors.add({id: vector for id, vector in made.items() if vector is not None})
-        kept = load_vectors(self._replica)  # another process may have made some too
-        if kept is not None:
-            vectors.take(kept)
-        with self._replica.reading():
-            vectors.keep(live(self._memories))
-        save_vectors(self._replica, vectors)
+        for _ in range(_TRIES):
+            there, kept = stamp(self._replica), None
+            if there != self._stamp:
+                kept = load_kept(self._replica)
+            vectors = self._known(embedder)
+            if kept is not None:
+                with self._alone:
+                    vectors.take(kept.vectors)
+                    self._living.adopt(kept.spoken)
+            self._follow(embedder)
+            with self._alone:
+                if kept is not None:
+                    vectors.drop([id for id in vectors.ids if not self._living.has(id)])
+                now, spoken, mark = vectors.copy(), list(self._living.spoken.values()), self._living.mark
+                unsaved = self._unsaved
+            ready = prepared(self._replica, Kept(now, spoken))
+            if ready is None:
+                self._unsaved = 0
+                return
+            with self._alone, contextlib.ExitStack() as held:
+                held.callback(ready.leave)
+                if self._dropped:
+                    raise _DroppedError
+                held.enter_context(saving(self._replica))
+                held.enter_context(self._replica.reading())
+                if stamp(self._replica) == there and self._replica.store.mark() == mark:
+                    ready.put(durable=False)
+                    self._stamp, self._unsaved = stamp(self._replica), self._unsaved - unsaved
+                    break
+        self._saved_at = time.perf_counter()
+        self._saving_took = self._saved_at - begun
 
     def _refusal(self) -> str:
         """What is said of texts that the model refused; "" where there is none."""
@@ -369,6 +546,10 @@ def where(embedder: Embedder) -> str:
         return f"texts and questions go to {embedder.identity.version} on this machine"
     open_air = ", UNENCRYPTED on the way" if url.scheme == "http" else ""
     return f"texts and questions LEAVE this device readable for {url.hostname}{open_air}"
+
+
+class _DroppedError(Exception):
+    """The keys are locked, or the memory is closed: nothing more is done."""
 
 
 async def _closing(embedder: Embedder, work: Coroutine[Any, Any, T]) -> T:

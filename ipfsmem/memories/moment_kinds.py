@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -49,3 +51,24 @@ class Moment(msgspec.Struct, frozen=True, array_like=True, gc=False):
             return datetime.fromtimestamp(self.at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         except (OverflowError, ValueError, OSError):
             return ""
+
+
+#: Bytes that stand for one entry in what its vector is kept by.
+HALF = 8
+_ALONE = bytes(HALF)
+
+
+def vector_keys(
+    entries: Iterable[tuple[str, Moment]], known: Mapping[str, bytes] | None = None
+) -> dict[str, bytes]:
+    """What the vectors of a day or a session are kept by, by id, in order: the hash of the entry, and that of the one before it, with
+    which it may be read. That is one of the same scope, and own as this one is: nobody else's words are in the vector of an own
+    entry. `known`: those that were so once."""
+    before, found = dict[tuple[str, bool], bytes](), dict[str, bytes]()
+    for id, moment in entries:
+        there = known.get(id) if known is not None else None
+        half = there[:HALF] if there is not None else blake2b(id.encode(), digest_size=HALF).digest()
+        whose = (moment.scope, moment.own)
+        found[id] = half + before.get(whose, _ALONE)
+        before[whose] = half
+    return found

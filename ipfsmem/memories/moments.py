@@ -7,21 +7,23 @@ something changed. Own events and messages are this person's; what was imported 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ipfsmem.bundle.program_events import is_use
 from ipfsmem.bundle.session_parts import HISTORY, NUMBERED
-from ipfsmem.bundle.timeline import event_line, normal_ts, parse_line, split_own_id, union_of_scopes
-from ipfsmem.causal.entries import SegmentName, memory_name
-from ipfsmem.causal.value import Entry
+from ipfsmem.bundle.timeline import event_line, normal_ts, parse_line, split_own_id, union, union_of_scopes
+from ipfsmem.causal.entries import SegmentName, memory_name, segment_name
+from ipfsmem.causal.value import Entry, decode_entry
 from ipfsmem.device.events import events_of, lines_with, missing_of
 from ipfsmem.errors import FormatError
 from ipfsmem.memories.memories import NotHereError
 from ipfsmem.memories.moment_kinds import Group, Moment
-from ipfsmem.memories.sessions import Sessions
+from ipfsmem.memories.sessions import Part, Sessions, entries_of_parts
+from ipfsmem.recall.passages import PACKED, passages
+from ipfsmem.sessions.compaction import Entry as Item
 from ipfsmem.sessions.compaction import Place, told
 from ipfsmem.sessions.messages import read_message
 from ipfsmem.wording import local_day
@@ -123,6 +125,62 @@ def read_again(parts: Sequence[Memories], moments: Mapping[str, Moment]) -> dict
     return found
 
 
+def read_by_pieces(
+    part: Memories, group: Group, names: Iterable[str]
+) -> Generator[None, None, Callable[[], list[Told]] | None]:
+    """What one scope has of a day or a session, by the names of its pieces in the state, one with each step (inside `reading`, which may
+    end between steps). Gives what puts them together in order, which reads nothing; None where a piece is not on this device."""
+    here, store = True, part.replica.store
+    if group.kind == "event":
+        found, mine = list[list[dict[str, Any]]](), dict[str, bool]()
+        for segment in filter(None, map(segment_name, sorted(names))):
+            text = store.raw(segment.entry)
+            held = [] if text is None else [(segment, decode_entry(segment.entry, text))]
+            found.append(events_of(store, held))
+            here = here and not missing_of(store, held)
+            mine[segment.dev] = part.replica.is_mine(segment.dev)
+            yield
+
+        def day() -> list[Told]:
+            told_, is_mine = [], lambda device: mine.get(device, False)
+            for event in union_of_scopes(union(*found)):
+                if not is_use(event):
+                    told_.append(_event(is_mine, group.name, group.scope, event, event_line(event)))
+            return told_
+
+        return day if here else None
+    sessions, parts = Sessions(part), dict[str, list[Part]]()
+    for place in filter(None, map(memory_name, sorted(names))):
+        try:
+            read = sessions.part(place.key)
+            if read is not None and not read[0].startswith(HISTORY):
+                parts.setdefault(read[0], []).append(read[1])
+        except NotHereError:
+            here = False
+        yield
+
+    def session() -> list[Told]:
+        return [
+            one for name, those in parts.items() for one in _messages(group, name, entries_of_parts(those))
+        ]
+
+    return session if here else None
+
+
+def read_together(told: Told, before: Told | None) -> str:
+    """What a vector of an event or a message is made of: its first passage, with what was said before it where both are short."""
+    said = _said(told)
+    earlier = "" if before is None else _said(before)
+    if earlier and len(earlier) + len(said) <= PACKED:
+        return f"{earlier}\n{said}"
+    return passages(said)[0]
+
+
+def _said(told: Told) -> str:
+    name = told.event.get("speaker") if told.event is not None else None
+    return f"{name}: {told.text}" if isinstance(name, str) and name else told.text
+
+
 def _lines_of(moments: Mapping[str, Moment], parts: Sequence[Memories]) -> dict[str, Told]:
     replica, found = parts[0].replica, dict[str, Told]()
     if not moments:
@@ -190,19 +248,23 @@ def _session(sessions: Sessions | None, group: Group, keys: list[str]) -> tuple[
     names = dict.fromkeys(
         one for one in map(sessions.name_of, keys) if one is not None and not one.startswith(HISTORY)
     )
-    found, missing = [], 0
+    found, missing = list[Told](), 0
     for session in names:
         try:
             entries = sessions.entries(session, keys)
         except NotHereError:
             missing += 1
             continue
-        for entry in told(entries).messages:
-            message = read_message(entry.item)
-            if message.text and message.role != "system":
-                said = next(filter(None, (_own_time(entry.item.get(name)) for name in _TIMES)), 0)
-                found.append(_message(group, session, entry.place, message.role, message.text, said))
+        found += _messages(group, session, entries)
     return found, missing
+
+
+def _messages(group: Group, session: str, entries: Sequence[Item]) -> Iterator[Told]:
+    for entry in told(entries).messages:
+        message = read_message(entry.item)
+        if message.text and message.role != "system":
+            said = next(filter(None, (_own_time(entry.item.get(name)) for name in _TIMES)), 0)
+            yield _message(group, session, entry.place, message.role, message.text, said)
 
 
 def _own_time(value: object) -> int:
@@ -221,7 +283,8 @@ def _message(group: Group, session: str, place: Place, role: str, text: str, sai
     """`said`: when, where it says so; else that is when it was added."""
     at, device, number = place
     moment = Moment("message", group.scope, True, device, said or at, role, group.name, session)
-    id = f"message {group.scope} {group.name} {at} {device} {number}"
+    hash = _hash_of(text.encode(errors="surrogatepass"))
+    id = f"message {group.scope} {group.name} {at} {device} {number} {hash}"
     return Told(id, moment, text[:_LONGEST])
 
 

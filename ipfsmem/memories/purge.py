@@ -25,9 +25,6 @@ def erase(replica: Replica, memories: Memories, key: str) -> None:
             note_irrevocable(replica, f"{key} was forgotten, and its text left the disk")
         collect(replica.store, (), dry_run=False, forgotten=key)
     replica.db.empty_log()
-    # What only reads need not load these.
-    from ipfsmem.device.recall_image import remove_images
-    from ipfsmem.memories.kept_vectors import erase_forgotten
+    from ipfsmem.device.recall_image import remove_images  # what only reads need not load this
 
     remove_images(replica)
-    erase_forgotten(memories)

@@ -124,7 +124,7 @@ def recall(
         raise UsageError(f"threshold is -1 to 1, not {threshold}")
     words = query_words(query)
     replica = parts[0].replica
-    asked = said or (_asked(parts[0], query, threshold) if by_meaning else _NOT_ASKED)
+    asked = said or (_asked(parts[0], query, threshold, kind) if by_meaning else _NOT_ASKED)
     weighed = _weighed(parts[0], asked)
     least = moment_of(since, replica.world.now()) if since is not None else 0
     today = replica.world.today()
@@ -310,9 +310,11 @@ def _weighed(part: Memories, asked: Asked) -> Weighed:
     return usual if asked.vectors is None else usual.with_meaning(asked.share)
 
 
-def _asked(part: Memories, query: str, threshold: float | None) -> Asked:
+def _asked(part: Memories, query: str, threshold: float | None, kind: Kind = "memory") -> Asked:
     """What the model says of a query, where one is named. Raises what `recall` says."""
-    asked = _NOT_ASKED if part.meaning is None else part.meaning().ask(query, newest=threshold is not None)
+    asked = _NOT_ASKED
+    if part.meaning is not None:
+        asked = part.meaning().ask(query, newest=threshold is not None, kind=kind)
     if threshold is not None and asked.vectors is None:
         if asked.problem is not None:
             raise asked.problem

@@ -241,6 +241,9 @@ class Scopes:
             erase(self.replica, Memories(self.replica), "")
         elif not self.replica.config.mode.sealed:
             self.replica.db.empty_log()  # sessions that were kept here lay in the clear
+        from ipfsmem.memories.kept_vectors import erase_forgotten  # most calls take nothing away
+
+        erase_forgotten(Memories(self.replica))
         return gone
 
     def restore(self, token: str, past: Iterable[tuple[str, Entry]] | None = None) -> Restored:

@@ -29,7 +29,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateMark
 from ipfsmem.errors import FormatError, IpfsmemError
 from ipfsmem.memories.merits import merits_of
-from ipfsmem.memories.moment_kinds import Group, Kind, Moment
+from ipfsmem.memories.moment_kinds import Group, Kind, Moment, vector_keys
 from ipfsmem.memories.readings import readable_file
 from ipfsmem.recall.worth import Merits
 
@@ -43,7 +43,7 @@ _STACKS, _FILTERS = 6, 4
 #: Stands between the scopes of an index and its kind.
 _OF_KIND = "\n*"
 #: What an image is made of may change with the program; then this does.
-_VERSION = 9
+_VERSION = 10
 #: An image is written anew when so many memories were taken in or out since, and of fewer memories than these none is.
 _STALE, _FEW = 200, 100
 
@@ -166,6 +166,8 @@ class SearchIndex:
         self.moments: dict[str, Moment] = {}
         self._groups: dict[Group, list[str]] = {}
         self._missing: dict[Group, int] = {}
+        #: What the vectors of events and messages are kept by, by id; None until somebody asked.
+        self._vector_keys: dict[str, bytes] | None = None
         self._indexes: dict[Filter, Index] = {}
         #: For the vectors that were last asked for: by index, where each of its entries has its vector.
         self._rows: tuple[Mapping[bytes, int], dict[Filter, array[int]]] = ({}, {})
@@ -298,6 +300,8 @@ class SearchIndex:
         for id in before[same:]:
             self._stale = _STALE  # what went is not left on the disk until enough else is new
             del self.moments[id]
+            if self._vector_keys is not None:
+                self._vector_keys.pop(id, None)
             self._note_whose(id, own=True)
             self._rows = ({}, {})
             for index in self._indexes.values():
@@ -312,6 +316,9 @@ class SearchIndex:
                     index.add(document_of(one))
         if now:
             self._groups[group] = now
+            if self._vector_keys is not None:
+                there = ((one.id, one.moment) for one in told)
+                self._vector_keys.update(vector_keys(there, self._vector_keys))
 
     def _look(self, parts: Sequence[Memories], key: str, today: date, fading: float) -> None:
         self.not_fetched.discard(key)
@@ -404,11 +411,22 @@ class SearchIndex:
         filter = next(filter for filter, one in self._indexes.items() if one is index)
         rows = by_filter.get(filter)
         if rows is None:
-            held, row_of = self.held.get, at.get
+            held, row_of, of_moment = self.held.get, at.get, self._keys_of_moments().get
             rows = by_filter[filter] = array(
-                "i", [-1 if (one := held(key)) is None else row_of(one.vector, -1) for key in index.ids]
+                "i",
+                [
+                    row_of(of_moment(id, b"") if (one := held(id)) is None else one.vector, -1)
+                    for id in index.ids
+                ],
             )
         return rows
+
+    def _keys_of_moments(self) -> dict[str, bytes]:
+        if self._vector_keys is None:
+            self._vector_keys = {}
+            for ids in self._groups.values():
+                self._vector_keys.update(vector_keys((id, self.moments[id]) for id in ids))
+        return self._vector_keys
 
     def _add_moments(self, parts: Sequence[Memories], filter: Filter, index: Index) -> None:
         from ipfsmem.memories.moments import document_of, read_groups

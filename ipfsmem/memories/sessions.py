@@ -72,7 +72,7 @@ class SessionFacts(msgspec.Struct, frozen=True):
     here: bool = False
 
 
-class _Part(msgspec.Struct):
+class Part(msgspec.Struct):
     """A part that is here, with the dots behind what was read."""
 
     key: str
@@ -91,7 +91,7 @@ _MAX_TITLE = 200
 _decode = msgspec.json.Decoder(Line).decode
 
 
-def _seen(parts: Iterable[_Part]) -> str:
+def _seen(parts: Iterable[Part]) -> str:
     return token_hash(dot for part in parts for dot in part.dots)
 
 
@@ -108,8 +108,13 @@ def entries_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[E
         match, data = form.fullmatch(one["key"]), one["file"].encode()
         if match is not None and parse_memory(data).fields.get(SESSION) == session:
             lines = [line for _, line in _lines(data) if line is not None]
-            held.append(_Part(one["key"], match[1], int(match[2]), lines, ()))
-    return [Entry(place, json.loads(text)) for place, text in _items(held)]
+            held.append(Part(one["key"], match[1], int(match[2]), lines, ()))
+    return entries_of_parts(held)
+
+
+def entries_of_parts(parts: list[Part]) -> list[Entry]:
+    """The items of all parts of a session in order, each with its place."""
+    return [Entry(place, json.loads(text)) for place, text in _items(parts)]
 
 
 def _token_of(part: str) -> str:
@@ -164,8 +169,14 @@ class Sessions:
         """All items in order, also marks, each with its place; `keys`: those of its parts, where the caller knows them. Raises
         NotFoundError when a part is not fetched: an item would be missing in between."""
         with self._replica.reading():
-            parts = self._parts(session, keys=keys)
-            return [Entry(place, json.loads(text)) for place, text in _items(parts)]
+            return entries_of_parts(self._parts(session, keys=keys))
+
+    def part(self, key: str) -> tuple[str, Part] | None:
+        """The session that a key belongs to, and what this part has of it; None where it is a part of none (inside `reading`). Raises
+        NotFoundError when it is not fetched."""
+        session = self.name_of(key)
+        part = self._part(session, key, None) if session is not None else None
+        return None if session is None or part is None else (session, part)
 
     def keys(self, session: str) -> list[str]:
         """The keys of its parts."""
@@ -210,14 +221,14 @@ class Sessions:
 
     def _parts(
         self, session: str, change: Writing | None = None, *, keys: Iterable[str] | None = None
-    ) -> list[_Part]:
+    ) -> list[Part]:
         """The parts with all their texts, of this person's devices."""
         if keys is None:
             keys = self._keys(_parts_of(session), session_token(session))
         parts = (self._part(session, key, change) for key in keys)
         return [part for part in parts if part is not None]
 
-    def _last_parts(self, session: str, change: Writing) -> list[_Part]:
+    def _last_parts(self, session: str, change: Writing) -> list[Part]:
         """The last part of each device that has a line, and those behind it: no line of an earlier one is later, for each was
         added after all that its writer knew."""
         of: dict[str, list[str]] = {}
@@ -233,7 +244,7 @@ class Sessions:
                         break
         return found
 
-    def _part(self, session: str, key: str, change: Writing | None) -> _Part | None:
+    def _part(self, session: str, key: str, change: Writing | None) -> Part | None:
         """A part with its own texts, concurrent ones too (a disk may have been copied); None where there is none."""
         name = self._memories.name(key)
         entry = self._memories.entry(key, change.entry(name) if change is not None else None)
@@ -241,7 +252,7 @@ class Sessions:
         match = _PART.fullmatch(key)
         if match is None or not own:
             return None
-        part = _Part(key, match[1], int(match[2]), [], own)
+        part = Part(key, match[1], int(match[2]), [], own)
         texts: dict[bytes, Line | None] = {}
         for dot in own:
             value = entry[dot]
@@ -363,7 +374,7 @@ class Sessions:
             to.add_in(change, session, [json.loads(text) for _, text in _items(parts)])
             self._forget_parts(change, parts)
 
-    def _forget_parts(self, change: Writing, parts: list[_Part]) -> list[str]:
+    def _forget_parts(self, change: Writing, parts: list[Part]) -> list[str]:
         memories, changed = self._memories, []
         for key in [part.key for part in parts]:
             entry = change.entry(memories.name(key))
@@ -373,7 +384,7 @@ class Sessions:
                 changed.append(key)
         return changed
 
-    def _next(self, parts: list[_Part]) -> int:
+    def _next(self, parts: list[Part]) -> int:
         known = (line.at for part in parts for line in part.lines)
         at = max(self._replica.world.now(), 1 + max(known, default=0))
         if at > MAX_INT:
@@ -383,13 +394,13 @@ class Sessions:
             )
         return at
 
-    def _append(self, change: Writing, session: str, parts: list[_Part], lines: list[Line]) -> list[str]:
+    def _append(self, change: Writing, session: str, parts: list[Part], lines: list[Line]) -> list[str]:
         device = self._replica.device.id
         mine = [part for part in parts if part.device == device]
         number = max((part.number for part in mine), default=-1)
         part = next((one for one in mine if one.number == number and one.ours), None)
         size = _size(part.lines) if part is not None else 0
-        changed: dict[str, _Part] = {}
+        changed: dict[str, Part] = {}
         for line in lines:
             more = len(_encoded(line)) + 1
             if part is None or (size and size + more > FULL):
@@ -397,7 +408,7 @@ class Sessions:
                 if number > 999_999:
                     raise LimitError(f"the session {session} has a million parts of this device")
                 key = f"session-{session_token(session)}-{device}-{number}"
-                part = _Part(key, device, number, [], self._dots(change, key))
+                part = Part(key, device, number, [], self._dots(change, key))
             part.lines.append(line)
             changed[part.key] = part
             size += more
@@ -410,7 +421,7 @@ class Sessions:
         entry = self._memories.entry(key, change.entry(self._memories.name(key)))
         return tuple(dot for dot, value in entry.items() if self._memories.is_own(dot, value.of))
 
-    def _put(self, change: Writing, session: str, part: _Part) -> None:
+    def _put(self, change: Writing, session: str, part: Part) -> None:
         day = self._replica.world.today().isoformat()
         fields = {
             "name": f"Session {session}",
@@ -462,7 +473,7 @@ def _line(text: bytes) -> Line | None:
     return line if all(sound) else None
 
 
-def _items(parts: list[_Part]) -> list[tuple[Place, str]]:
+def _items(parts: list[Part]) -> list[tuple[Place, str]]:
     """The items of all parts in order, those that are gone left out."""
     found: dict[Place, str] = {}
     pieces: dict[tuple[Place, int], dict[int, str]] = {}

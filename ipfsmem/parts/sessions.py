@@ -241,6 +241,9 @@ class MemorySessions(MemoryPart):
             if self._open.mode.only_here:
                 erase(self._replica, self._open.memories.in_scope(scope), key)
         if gone.any:
+            from ipfsmem.memories.kept_vectors import erase_forgotten  # most calls take nothing away
+
+            erase_forgotten(self._open.memories)
             self._open.changed()
         return gone.any
 

@@ -409,10 +409,9 @@ class MemoryTexts(MemoryPart):
             from ipfsmem.memories.purge import erase
 
             erase(self._replica, self.memories, key)
-        else:
-            from ipfsmem.memories.kept_vectors import erase_forgotten
+        from ipfsmem.memories.kept_vectors import erase_forgotten
 
-            erase_forgotten(self.memories)
+        erase_forgotten(self.memories)
         return True
 
     def _forget_earlier(self, key: str) -> bool:

@@ -8,7 +8,7 @@ those whose signs agree best with the question's; without, of many only these ex
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import nlargest
 from math import cos, isfinite, pi, sqrt
 from operator import mul
@@ -91,12 +91,28 @@ class Vectors:
             self._ready = None
         return bool(gone)
 
+    def drop(self, ids: Iterable[bytes]) -> None:
+        """Erase the vectors of some entries."""
+        for id in ids:
+            if self._rows.pop(id, None) is not None:
+                self._ready = None
+
+    def copy(self) -> Vectors:
+        """The same as they are now."""
+        made = Vectors(self.identity)
+        made.dimension, made._rows = self.dimension, dict(self._rows)
+        return made
+
     def take(self, other: Vectors) -> None:
         """Add the vectors of another store of the same model and length that are not here; none of any other."""
         if other.identity == self.identity and self.dimension in (0, other.dimension):
             self.dimension = other.dimension
             self._rows = {**other._rows, **self._rows}
             self._ready = None
+
+    def of(self, ids: Iterable[bytes]) -> Comparable:
+        """Those of some entries, for comparing."""
+        return Comparable({id: self._rows[id] for id in ids if id in self._rows})
 
     def comparable(self) -> Comparable:
         """Those that are there now, for comparing: the same until something changes."""

@@ -472,3 +472,88 @@ def test_a_collection_erases_the_vectors_of_a_forgotten_scope_though_no_model_is
         asyncio.run(memory.maintenance.gc())
         left = load_vectors(memory.replica)
         assert left is not None and len(left) == 1
+
+
+PET = "We adopted a puppy from the shelter"
+
+
+def asked_until(
+    memory: Memory, true: Callable[[Recall], bool], question: str = "puppies", **how: Any
+) -> Recall:
+    """Ask until an answer is as it is to be."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        found = memory.recall(question, **how)
+        if true(found):
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"no such answer came to {question}, {how}")
+
+
+def test_messages_and_events_are_found_by_meaning_once_somebody_asked_for_them(
+    memory: Memory, name: Name, url: str, server: EmbeddingsServer
+) -> None:
+    """Only memories had vectors, and an answer about messages said that it went by meaning all the same."""
+    name(model="hashed-words", base_url=url)
+    memory.sessions.add("talk", [{"role": "user", "content": PET}, {"role": "assistant", "content": "Nice!"}])
+    memory.timeline.add("note", text="The roof was mended", speaker="Ana")
+    made_all(memory, 3)  # a part of a session is a file too
+    server.texts.clear()
+    assert not memory.recall("anything", kind="message").by_meaning
+    found = asked_until(memory, lambda one: one.by_meaning, kind="message", why=True)
+    assert found.moments[0].text == PET and "meaning" in found.moments[0].parts
+    sent = [text for text in server.texts if text not in ("puppies", "anything")]
+    assert sorted(sent) == [PET, f"{PET}\nNice!"]
+    server.texts.clear()
+    assert asked_until(memory, lambda one: one.by_meaning, "mended", kind="event").moments
+    assert [text for text in server.texts if text.startswith("Ana")] == ["Ana: The roof was mended"]
+    assert asked_until(memory, lambda one: one.by_meaning, kind="all").moments
+
+
+def test_a_message_that_gets_another_neighbour_has_another_vector(
+    memory: Memory, name: Name, url: str, server: EmbeddingsServer
+) -> None:
+    name(model="hashed-words", base_url=url)
+    memory.sessions.add("talk", [{"role": "user", "content": text} for text in ("one", "two", "three")])
+    memory.recall("anything", kind="message")
+    assert memory.maintenance.reindex().without_vector == 0
+    server.texts.clear()
+    memory.sessions.pop("talk")
+    memory.sessions.add("talk", [{"role": "user", "content": "four"}])
+    memory.recall("anything", kind="message")
+    assert memory.maintenance.reindex().without_vector == 0
+    assert {text for text in server.texts if "\n" in text and " " not in text} == {"two\nfour"}
+    memory.sessions.add(
+        "talk", [{"role": "user", "content": "x" * 595}, {"role": "user", "content": "last one"}]
+    )
+    assert memory.maintenance.reindex().without_vector == 0
+    assert {"four\n" + "x" * 595, "last one"} <= set(server.texts)  # the last two are too long together
+    assert memory.recall("anything", kind="message").by_meaning
+
+
+def test_what_is_forgotten_has_no_vector_from_then_on_whatever_it_was(
+    tmp_path: Path, memory: Memory, name: Name, url: str, server: EmbeddingsServer
+) -> None:
+    name(model="hashed-words", base_url=url)
+    work = memory.scope("work")
+    for scope in (memory, work):
+        scope.sessions.add("talk", [{"role": "user", "content": PET}, {"role": "user", "content": "Nice!"}])
+        scope.timeline.add("note", text="The roof was mended")
+    memory.sessions.add("other", [{"role": "user", "content": "Something else"}])
+    memory.recall("anything", kind="all")
+    assert memory.maintenance.reindex().without_vector == 0
+
+    def kept() -> set[bytes]:
+        found = load_vectors(memory.replica)
+        assert found is not None
+        return set(found.ids)
+
+    before = kept()
+    assert memory.sessions.forget("talk")
+    assert len(before - kept()) == 3  # the part as a file, and both messages
+    with Memory.load("m", home=tmp_path / "home") as other:
+        other.scopes.forget("work")
+    assert len(before - kept()) == 3 + 4
+    server.texts.clear()
+    memory.maintenance.reindex()
+    assert not [text for text in server.texts if PET in text]

@@ -1,0 +1,311 @@
+"""What is there of which a vector may be kept: memories, and the entries of days and sessions, brought up to date step by step.
+
+Each step takes a few milliseconds and ends in a sound state, so that whoever makes vectors lets others work in between. Of days and
+sessions nothing is read until somebody asked for such entries, and then only those of which a piece changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Container, Generator, Iterable, Mapping
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import msgspec
+
+from ipfsmem.causal.clock import hlc_ms
+from ipfsmem.causal.entries import MemoryName, SegmentName, memory_name, segment_name
+from ipfsmem.causal.tree import name_digits
+from ipfsmem.causal.value import decode_entry
+from ipfsmem.device.state import StateMark
+from ipfsmem.memories.moment_kinds import HALF, Group, vector_keys
+from ipfsmem.memories.moments import group_of, ms_of, read_by_pieces, read_together
+from ipfsmem.memories.search_index import entry_id
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.memories import Memories
+    from ipfsmem.memories.moments import Told
+
+#: Nodes of the state that are looked at in one step: a few hundred entries of very many.
+_NODES = 2
+#: Days and sessions that are compared in one.
+_COMPARED = 100
+#: First digits of the place of an entry in the state by which names are found: a node that is told apart there has not more.
+_DIGITS = 2
+_NONE = bytes(HALF)
+_SIZE = 2 * HALF
+
+
+class Live(NamedTuple):
+    """A memory that is not forgotten, and the clock of its newest value."""
+
+    place: MemoryName
+    hlc: str
+
+
+class Spoken(msgspec.Struct, frozen=True, array_like=True):
+    """A day of one scope or a session, as it was read: a hash of its pieces in the state, when its last entry was said in
+    milliseconds, and what the vectors of its entries are kept by, in order."""
+
+    kind: Literal["event", "message"]
+    scope: str
+    name: str
+    made_of: bytes
+    newest: int
+    keys: bytes
+
+    @property
+    def group(self) -> Group:
+        """What it is."""
+        return Group(self.kind, self.scope, self.name)
+
+    def each(self) -> list[bytes]:
+        """What each vector is kept by."""
+        return [self.keys[at : at + _SIZE] for at in range(0, len(self.keys), _SIZE)]
+
+
+class Living:
+    """What is there, as far as it was followed. Not for several threads at once."""
+
+    def __init__(self, memories: Memories, spoken: Iterable[Spoken] = ()) -> None:
+        self._memories = memories
+        #: Memories by what their vectors are kept by.
+        self.files: dict[bytes, Live] = {}
+        #: Days (each of one scope) and sessions that were read, and of those the entries, by the hash that stands for one.
+        self.spoken: dict[Group, Spoken] = {}
+        self.entries: set[bytes] = set()
+        self.mark = StateMark()
+        self._ids: dict[str, bytes] = {}
+        self._pieces: dict[Group, dict[str, bytes]] = {}
+        #: The names of all these by the first digits of their places in the state.
+        self._names: dict[str, set[str]] = {}
+        #: Groups of which a piece changed since they were last compared, those that are to be read, and those of which a piece is not
+        #: on this device.
+        self._changed: set[Group] = set()
+        self._unread: set[Group] = set()
+        self._not_here: set[Group] = set()
+        #: What an entry is, is another thing when other scopes are forgotten, or other devices are this person's.
+        self._seen_as: tuple[frozenset[str], bytes] = frozenset(), b""
+        self._scopes: set[str] = set()
+        #: What went since `take_gone` was last asked.
+        self._gone: set[bytes] = set()
+        self.adopt(spoken)
+
+    # -- the state -----------------------------------------------------------------------------------------------
+
+    def follow(self) -> Generator[None, None, None]:
+        """Take in what changed, in steps (each inside `reading`)."""
+        store, forgotten = self._memories.replica.store, dict[str, bool]()
+        if self._seen_as != (seen_as := self._as_seen(forgotten)):
+            self._seen_as, self.mark = seen_as, StateMark()
+            self._changed |= self._pieces.keys()
+        while True:
+            since = store.changes_since(self.mark, _NODES)
+            for name, text in since.texts.items():
+                self._look(name, text, forgotten)
+            for name in self._may_be_gone(since.prefixes, since.journal):
+                if name not in since.texts:
+                    self._drop(name)
+            self.mark = since.mark
+            if since.whole:
+                break
+            yield
+        self._seen_as = self._as_seen(forgotten)
+        while self._changed:
+            for group in list(self._changed)[:_COMPARED]:
+                self._compare(group)
+                self._changed.discard(group)
+            yield
+
+    def _compare(self, group: Group) -> None:
+        """Whether a day or a session is still what was read."""
+        known, pieces = self.spoken.get(group), self._pieces.get(group)
+        self._unread.discard(group)
+        self._not_here.discard(group)
+        if pieces is None:
+            if known is not None:
+                self._let_go(self.spoken.pop(group), ())
+        elif known is None or known.made_of != self._made_of(pieces):
+            self._unread.add(group)
+
+    def _as_seen(self, forgotten: dict[str, bool]) -> tuple[frozenset[str], bytes]:
+        """Which scopes are forgotten, and a hash of which devices are others'."""
+        replica = self._memories.replica
+        strangers = sorted(device for device in replica.store.frame.ctx if not replica.is_mine(device))
+        gone = frozenset(scope for scope in self._scopes if self._is_forgotten(scope, forgotten))
+        return gone, blake2b("\n".join(strangers).encode(), digest_size=16).digest()
+
+    def _is_forgotten(self, scope: str, known: dict[str, bool]) -> bool:
+        if scope not in known:
+            known[scope] = self._memories.in_scope(scope).forgotten()
+        return known[scope]
+
+    def _look(self, name: str, text: bytes, forgotten: dict[str, bool]) -> None:
+        place = memory_name(name)
+        segment = segment_name(name) if place is None else None
+        owner = place or segment
+        if owner is None:
+            return
+        self._scopes.add(owner.scope)
+        if self._is_forgotten(owner.scope, forgotten):
+            self._drop(name)
+            return
+        self._names.setdefault(name_digits(name)[:_DIGITS], set()).add(name)
+        if place is not None:
+            self._look_at_memory(name, text, place)
+        group = group_in_scope(name, segment)
+        if group is not None:
+            self._pieces.setdefault(group, {})[name] = blake2b(text, digest_size=8).digest()
+            self._changed.add(group)
+
+    def _look_at_memory(self, name: str, text: bytes, place: MemoryName) -> None:
+        id = entry_id(name, text)
+        before = self._ids.get(name)
+        if before == id:
+            return
+        clocks = [value.h for value in decode_entry(name, text).values() if value.body]
+        if before is not None:
+            del self._ids[name], self.files[before]
+            self._gone.add(before)
+        if clocks:
+            self._ids[name] = id
+            self.files[id] = Live(place, max(clocks))
+            self._gone.discard(id)
+
+    def _may_be_gone(self, prefixes: Collection[str], journal: Iterable[str]) -> list[str]:
+        found = [name for name in journal if name in self._names.get(name_digits(name)[:_DIGITS], ())]
+        for prefix in prefixes:
+            digits = (
+                [prefix]
+                if prefix in self._names
+                else [d for d in self._names if d.startswith(prefix[:_DIGITS])]
+            )
+            found += [name for one in digits for name in self._names.get(one, ())]
+        return found
+
+    def _drop(self, name: str) -> None:
+        self._names.get(name_digits(name)[:_DIGITS], set()).discard(name)
+        id = self._ids.pop(name, None)
+        if id is not None:
+            del self.files[id]
+            self._gone.add(id)
+        group = group_in_scope(name, segment_name(name))
+        pieces = self._pieces.get(group) if group is not None else None
+        if group is not None and pieces is not None:
+            pieces.pop(name, None)
+            self._changed.add(group)
+            if not pieces:
+                del self._pieces[group]
+
+    # -- days and sessions ---------------------------------------------------------------------------------------
+
+    def adopt(self, spoken: Iterable[Spoken]) -> None:
+        """Take what another process, or an earlier one, read; what is known here already is newer."""
+        for one in spoken:
+            if one.group not in self.spoken and len(one.keys) % _SIZE == 0:
+                self._take(one)
+                self._changed.add(one.group)
+
+    def changed(self) -> list[Group]:
+        """The days and sessions that were read and are others now, after `follow`."""
+        return [group for group in self._unread if group in self.spoken and group not in self._not_here]
+
+    def unread(self, kinds: Container[str]) -> list[tuple[int, Group]]:
+        """Those of some kinds that are to be read, each with about when it was written, in milliseconds."""
+        return [
+            (self._written(group), group)
+            for group in self._unread
+            if group.kind in kinds and group not in self._not_here
+        ]
+
+    def try_again(self) -> None:
+        """Look once more for what was not on this device."""
+        self._not_here.clear()
+
+    def _written(self, group: Group) -> int:
+        if group.kind == "event":
+            return ms_of("", group.name)
+        ids = (self._ids.get(name, b"") for name in self._pieces[group])
+        return max((hlc_ms(self.files[id].hlc) for id in ids if id), default=0)
+
+    def read(
+        self, group: Group
+    ) -> Generator[None, None, tuple[Group, bytes, Callable[[], list[Told]] | None]]:
+        """Read a day or a session in steps (each inside `reading`); gives what a `Reading` is made of."""
+        pieces = dict(self._pieces.get(group, {}))
+        together = yield from read_by_pieces(self._memories.in_scope(group.scope), group, pieces)
+        return group, self._made_of(pieces), together
+
+    def took(self, reading: Reading) -> dict[bytes, str]:
+        """Take in what was read, unless it is another thing by now, and give the texts by what their vectors are to be kept by, in
+        order; none where a piece of it is not on this device."""
+        group = reading.group
+        if reading.made_of != self._made_of(self._pieces.get(group, {})):
+            return {}
+        before = self.spoken.pop(group, None)
+        if reading.spoken is None:
+            self._not_here.add(group)  # what of it was forgotten cannot be told from what only is not here
+        else:
+            self._unread.discard(group)
+            self._take(reading.spoken)
+        if before is not None:
+            self._let_go(before, () if reading.spoken is None else reading.spoken.each())
+        return reading.texts
+
+    def _take(self, one: Spoken) -> None:
+        self.spoken[one.group] = one
+        there = {key[:HALF] for key in one.each()}
+        self.entries |= there
+        self._gone -= there
+
+    def _let_go(self, before: Spoken, now: Iterable[bytes]) -> None:
+        gone = {key[:HALF] for key in before.each()} - {key[:HALF] for key in now}
+        self.entries -= gone
+        self._gone |= gone
+
+    def _made_of(self, pieces: Mapping[str, bytes]) -> bytes:
+        made_of = b"".join(name.encode() + b"\0" + pieces[name] for name in sorted(pieces))
+        return blake2b(self._seen_as[1] + made_of, digest_size=16).digest()
+
+    # -- vectors -------------------------------------------------------------------------------------------------
+
+    def has(self, key: bytes) -> bool:
+        """Whether all that a vector is made of is there."""
+        if key in self.files:
+            return True
+        return key[:HALF] in self.entries and (key[HALF:] == _NONE or key[HALF:] in self.entries)
+
+    def take_gone(self) -> set[bytes]:
+        """What is not there any more of what was, since this was last asked: what a memory's vector is kept by, or the hash of an
+        entry of a day or a session."""
+        gone, self._gone = self._gone, set()
+        return gone
+
+
+class Reading:
+    """What was read of a day or a session, put together outside `reading`."""
+
+    def __init__(self, group: Group, made_of: bytes, together: Callable[[], list[Told]] | None) -> None:
+        self.group, self.made_of = group, made_of
+        #: None where a piece is not on this device.
+        self.spoken: Spoken | None = None
+        self.texts: dict[bytes, str] = {}
+        if together is None:
+            return
+        told = together()
+        of = {one.id: one for one in told}
+        keys = vector_keys((one.id, one.moment) for one in told)
+        by_half = {key[:HALF]: of[id] for id, key in keys.items()}
+        self.texts = {key: read_together(of[id], by_half.get(key[HALF:])) for id, key in keys.items()}
+        newest = max((one.moment.at for one in told), default=0)
+        self.spoken = Spoken(group.kind, group.scope, group.name, made_of, newest, b"".join(self.texts))
+
+
+def group_in_scope(name: str, segment: SegmentName | None) -> Group | None:
+    """The session, or the day of one scope, that an entry of the state belongs to."""
+    group = group_of(name, segment)
+    return group if group is None or segment is None else group._replace(scope=segment.scope)
+
+
+def gone_of(keys: Iterable[bytes], gone: Collection[bytes]) -> list[bytes]:
+    """The vectors that are made of something of what is gone."""
+    return [key for key in keys if key in gone or key[:HALF] in gone or key[HALF:] in gone] if gone else []
