@@ -204,7 +204,7 @@ def _join_refusals(report: SyncReport, member: Member) -> None:
     if not reads or not any(notice.text.startswith(unpublished) for notice in report.notices):
         return
     report.notices = [
-        msgspec.structs.replace(notice, text=f"{notice.text} New texts there were not read.")
+        msgspec.structs.replace(notice, text=f"{notice.text.rstrip('.')}. New texts there were not read.")
         if notice.kind == "provider-refused" and notice.text.startswith(unpublished)
         else notice
         for notice in report.notices

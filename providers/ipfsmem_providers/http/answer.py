@@ -131,7 +131,7 @@ class Stream:
             )
         declared = self.response.content_length
         if declared is not None and declared > self._max:
-            raise self._too_long(declared)
+            raise self._too_long(self._max)
         while True:
             try:
                 async with self._timeout:
@@ -147,7 +147,7 @@ class Stream:
             self._timeout.bytes_passed(len(piece))
             self._http.count("received", len(piece))
             if self.received > self._max:
-                raise self._too_long(self.received)
+                raise self._too_long(self._max)
             yield piece
 
     async def read(self) -> bytes:
@@ -161,7 +161,7 @@ class Stream:
             for line in cut.add(piece):
                 yield line
             if cut.waiting > max_line:
-                raise self._too_long(cut.waiting)
+                raise self._too_long(max_line)
         for line in cut.add(b"\n"):
             yield line
 
@@ -180,8 +180,8 @@ class Stream:
                     break
         return Answer(self._http, self.status, self.headers, body[:most], self.url)
 
-    def _too_long(self, size: int) -> ProviderRefused:
+    def _too_long(self, most: int) -> ProviderRefused:
         where = self._http.redact(str(self.url))
         return ProviderRefused(
-            f"{self._http.service} answered at least {size} bytes at {where}, {self._max} are allowed"
+            f"{self._http.service} answered with more than the {most:,} bytes that are allowed at {where}"
         )

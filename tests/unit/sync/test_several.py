@@ -199,8 +199,9 @@ def test_what_one_of_two_refuses_for_good_is_told_as_that_with_what_helps(
     assert refused.value.hint == "Take a larger plan."
 
 
+@pytest.mark.parametrize("hint", ["Check the token.", ""])
 def test_provider_that_refuses_every_request_is_reported_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = SimProvider(SimCloud(), name="one"), SimProvider(SimCloud(), name="two")
     a = device(tmp_path, "a", [first, second])
@@ -209,7 +210,7 @@ def test_provider_that_refuses_every_request_is_reported_once(
 
     def refuse(purpose: str) -> Callable[..., Awaitable[None]]:
         async def request(*args: object, **named: object) -> None:
-            raise ProviderRefused(f"403 to {purpose}", hint="Check the token.")
+            raise ProviderRefused(f"403 to {purpose}", hint=hint)
 
         return request
 
@@ -220,7 +221,7 @@ def test_provider_that_refuses_every_request_is_reported_once(
     report = asyncio.run(a.sync())
     (told,) = report.notices
     assert told.kind == "provider-refused" and told.text.startswith("not published at two: 403 to ")
-    assert told.text.endswith("Check the token. New texts there were not read.")
+    assert told.text.endswith(f". {hint} New texts there were not read.".replace("  ", " "))
     assert report.published and report.exit_code == 7
 
 
