@@ -1023,9 +1023,20 @@ def _ring_alone(kept: Kept) -> dict[str, Any]:
     return {"listed": []}
 
 
-def _root_alone(lie: str) -> Callable[[Kept], dict[str, Any]]:
+#: The lie in each vault of one root that is a lie, by the name of the vault.
+ALONE = {
+    "a root without a commit, alone": "a root without a commit",
+    "a root whose commit does not open, alone": "a root whose commit does not open",
+    "a root whose ring is none, alone": "a root whose ring is none",
+    "a refused state, alone": "a counter that its device did not sign",
+}
+
+
+def root_alone(name: str, lies: Mapping[str, str] = ALONE) -> Callable[[Kept], dict[str, Any]]:
+    """A vault of one root: with its lie, or honest where `lies` has none."""
+
     def made(kept: Kept) -> dict[str, Any]:
-        root = kept.publish(kept.second, LIES[lie])
+        root = kept.publish(kept.second, LIES[lies[name]] if name in lies else None)
         return {"listed": [root]}
 
     return made
@@ -1208,19 +1219,19 @@ KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
         "Section 9: an anchor leads to a ring and nobody published a head: an empty memory.",
     ),
     "a root without a commit, alone": (
-        _root_alone("a root without a commit"),
+        root_alone("a root without a commit, alone"),
         "Section 9: nothing names that ring, so there is no memory.",
     ),
     "a root whose commit does not open, alone": (
-        _root_alone("a root whose commit does not open"),
+        root_alone("a root whose commit does not open, alone"),
         "Section 9: damaged: it may be a true head.",
     ),
     "a root whose ring is none, alone": (
-        _root_alone("a root whose ring is none"),
+        root_alone("a root whose ring is none, alone"),
         "Section 9: nothing there is of this vault.",
     ),
     "a refused state, alone": (
-        _root_alone("a counter that its device did not sign"),
+        root_alone("a refused state, alone"),
         "Section 9: where roots stand and none is joined, nothing is shown.",
     ),
     "an empty state whose node is lost": (

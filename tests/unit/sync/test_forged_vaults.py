@@ -9,13 +9,16 @@ import pytest
 
 from tests.support.effort import cases
 from tests.support.forged_vaults import (
+    ALONE,
     FILE,
     KEPT_LIES,
+    KEPT_SHAPES,
     WITHOUT_EFFECT,
     Kept,
     forged,
     kept_cases,
     plain_differences,
+    root_alone,
     seen_by_python,
 )
 from tests.support.plain.vault import read_case
@@ -82,6 +85,26 @@ def test_a_forged_vault_without_its_lie_is_other_bytes_and_seen_otherwise() -> N
         if _but_for_cids(read_case(case, {name: car})) == _but_for_cids(CASES[name]["expect"]):
             seen_alike.add(name)
     assert (same_bytes, seen_alike) == (set(), WITHOUT_EFFECT)
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_lone_root_without_its_lie_is_seen_otherwise(name: str) -> None:
+    honest = Kept(name)
+    case, car = honest.case(name, "", **root_alone(name, {})(honest))
+    seen = read_case(case, {name: car})
+    assert car != VAULTS["cars"][name]
+    assert _but_for_cids(seen) != _but_for_cids(CASES[name]["expect"])
+    assert list(seen["heads"].values()) == ["joined"]
+
+
+def test_what_a_forged_vault_says_is_lost_was_there_before() -> None:
+    losing = {}
+    for name, (shape, _) in KEPT_SHAPES.items():
+        made = Kept(name)
+        options = shape(made)
+        if lost := options.pop("without", []):
+            losing[name] = set(lost) <= set(made.forge.blocks)
+    assert len(losing) == 4 and all(losing.values())
 
 
 def _but_for_cids(seen: dict[str, Any]) -> dict[str, Any]:
