@@ -21,6 +21,8 @@ from ipfsmem.ring.statements import check_label
 #: Bytes of a card, what may stand for one scope, and steps that `into` is followed (format section 5.1).
 MAX_CARD = 4 * 1024
 MAX_IDS = 64
+#: Siblings into which the ids of one scope are parted at most.
+_MOST_PARTS = 16
 MAX_STEPS = 8
 #: Scopes of a vault that are not forgotten; asked of who writes one more, never of a join (format section 8).
 MAX_SCOPES = 4_096
@@ -83,6 +85,23 @@ def cards_that_stay(card: Card, siblings_: Mapping[str, Card]) -> tuple[Card, fr
             staying.append(dot)
             left -= set(sibling.ids)
     return msgspec.structs.replace(card, ids=tuple(sorted(left))), frozenset(staying)
+
+
+def parted(card: Card) -> list[Card]:
+    """A card as several that each have room for their ids: those of a scope are the ids of all its siblings. Raises FormatError,
+    LimitError for more siblings than a scope needs."""
+    if len(card.ids) > MAX_IDS * _MOST_PARTS:
+        raise LimitError(f"a scope has {len(card.ids)} ids, at most {MAX_IDS * _MOST_PARTS} are taken")
+    found = [msgspec.structs.replace(card, ids=())]
+    for ident in sorted(set(card.ids)):
+        more = msgspec.structs.replace(card, ids=(*found[-1].ids, ident))
+        if fits_one_card(more):
+            found[-1] = more
+        else:
+            found.append(msgspec.structs.replace(card, ids=(ident,)))
+    for one in found:
+        write_card(one)
+    return found
 
 
 def parse_card(data: bytes) -> Card:

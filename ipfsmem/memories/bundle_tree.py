@@ -30,7 +30,7 @@ from ipfsmem.bundle.timeline import (
     too_long_text,
     union,
 )
-from ipfsmem.causal.cards import MAX_SCOPES, Card, write_card
+from ipfsmem.causal.cards import MAX_SCOPES, Card, parted
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError
 
 #: Where in a base texts of others stand (format section 1.5).
@@ -261,7 +261,7 @@ def _read_beside(name: str | None, read: ReadFile, room: Room, problems: list[st
         return _Beside()
     try:
         if found.card is not None:
-            write_card(found.card)
+            parted(found.card)
     except FormatError as error:  # the forgotten texts stay hidden all the same
         problems.append(f"the card in {_shown(name)} was left out: {error}")
         return msgspec.structs.replace(found, card=None)

@@ -18,7 +18,7 @@ from typing import Final, Literal
 import msgspec
 
 from ipfsmem.bundle.blob import Blob, is_blob, read_blob
-from ipfsmem.causal.cards import Card
+from ipfsmem.causal.cards import Card, ProjectId, parted
 from ipfsmem.causal.entries import card_entry
 from ipfsmem.causal.value import FOREIGN, FORGOTTEN
 from ipfsmem.device.atomic_files import read_file, storage_errors
@@ -287,7 +287,10 @@ def _take_card(
     if card == ours:
         return
     try:
-        put_card(change, scope, card)
+        taken: set[ProjectId] = set(ours.ids) if ours is not None else set()
+        for one in parted(card):  # each stays next to the ones before it
+            taken.update(one.ids)
+            put_card(change, scope, msgspec.structs.replace(card, ids=tuple(sorted(taken))))
     except FormatError as error:
         problems.append(f"what is said of the scope {scope} was left out: {error}")
 

@@ -501,3 +501,24 @@ def test_a_backup_that_is_damaged_comes_in_whole_or_not_at_all(tmp_path: Path) -
         with pytest.raises((FormatError, IncompleteError)):
             other.bundles.import_(tmp_path / "all.zip", same=True, strategy="replace", whole=True)
         assert other.read("tone").text.endswith("softer\n")  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("here", [0, 10, 64])
+def test_a_scope_with_more_ids_than_one_card_comes_back_with_all(
+    made: Callable[[str], Memory], tmp_path: Path, here: int
+) -> None:
+    memory, other = made("m"), made("other")
+    ids = [("id", f"{n:032x}") for n in range(100)]
+    memory.scopes.make("work", title="Work", ids=ids[:64])
+    memory.scopes.stand_for("work", ids[64:])
+    memory.scope("work").write("tone", "plain")
+    with (tmp_path / "out.zip").open("w+b") as file:
+        memory.bundles.export_zip(file)
+    if here:
+        other.scopes.make("work", ids=[("id", f"{n:032x}") for n in range(200, 200 + here)])
+    brought = other.bundles.import_(tmp_path / "out.zip", same=True)
+    assert brought.problems == ()
+    found = other.scopes.get("work")
+    assert found is not None and len(found.card.ids) == 100 + here and {*ids} <= {*found.card.ids}
+    assert here or found.card.title == "Work"
+    assert other.bundles.import_(tmp_path / "out.zip", same=True).added == 0
