@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from ipfsmem.device.derived_file import DerivedFiles
 from ipfsmem.errors import ConfigError, ProviderError, StorageError, UsageError
 from ipfsmem.memories.asked import Asked
-from ipfsmem.memories.kept_vectors import VECTORS_FILE, load_vectors
+from ipfsmem.memories.kept_vectors import VECTORS_FILE, load_kept, load_vectors, prepared
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.recall import Recall, recall
 from ipfsmem.memories.search_index import index_of
@@ -557,3 +558,95 @@ def test_what_is_forgotten_has_no_vector_from_then_on_whatever_it_was(
     server.texts.clear()
     memory.maintenance.reindex()
     assert not [text for text in server.texts if PET in text]
+
+
+def test_the_vectors_of_an_earlier_version_are_taken(memory: Memory, name: Name, url: str) -> None:
+    """They are of memories alone, without a list of days and sessions."""
+    name(model="hashed-words", base_url=url)
+    made_all(memory, 2)
+    kept = load_vectors(memory.replica)
+    assert kept is not None and memory.replica.folder is not None
+    memory.close()
+    path = memory.replica.folder / VECTORS_FILE
+    earlier = DerivedFiles(b"ipfsmem recall vectors 1", b"ipfsmem/vectors")
+    assert earlier.save(memory.replica, path, kept.dump())
+    with Memory.load("m", home=memory.replica.folder.parent) as again:
+        assert again.recall("lisboa trains").by_meaning
+        found = load_vectors(again.replica)
+        assert found is not None and found.dump() == kept.dump()
+
+
+def test_no_vector_of_a_sealed_message_or_event_and_no_name_of_a_session_lies_open_on_the_disk(
+    tmp_path: Path, name: Name, url: str
+) -> None:
+    name(model="hashed-words", base_url=url)
+    home = tmp_path / "sealed"
+    with Memory.create(
+        "m", "encrypted-ipfs", home=home, provider=str(tmp_path / "at"), passphrase=False
+    ) as memory:
+        memory.sessions.add("marmalade", [{"role": "user", "content": PET}])
+        memory.scope("quinces").timeline.add("note", text="The roof was mended")
+        memory.recall("anything", kind="all")
+        assert memory.maintenance.reindex().without_vector == 0
+        kept = load_kept(memory.replica)
+        assert kept is not None and {one.name for one in kept.spoken} >= {"marmalade"}
+        assert {one.scope for one in kept.spoken} == {"", "quinces"}
+        rows = list(kept.vectors._rows.values())
+    files = [one for one in (home, tmp_path / "at") for one in one.rglob("*") if one.is_file()]
+    assert len(rows) > 2 and home / "m" / VECTORS_FILE in files
+    for file in files:
+        stored = file.read_bytes()
+        assert not any(row in stored for row in rows)
+        assert not any(word in stored for word in (b"marmalade", b"quinces", b"puppy", b"mended"))
+
+
+def test_two_processes_that_make_vectors_keep_those_of_both_and_bring_nothing_forgotten_back(
+    memory: Memory, name: Name, url: str, server: EmbeddingsServer
+) -> None:
+    """Each looks at the state and at the file once more before it puts its own in the place."""
+    name(model="hashed-words", base_url=url)
+    memory.sessions.add("talk", [{"role": "user", "content": PET}])
+    memory.recall("anything", kind="message")
+    assert memory.maintenance.reindex().without_vector == 0
+    assert memory.replica.folder is not None
+    with Memory.load("m", home=memory.replica.folder.parent) as other:
+        other.recall("anything", kind="message")
+        assert other.maintenance.reindex().without_vector == 0
+        before = load_vectors(memory.replica)
+        assert before is not None
+        memory.sessions.forget("talk")
+        memory.write("mine", "The ferry to Oslo")
+        assert memory.maintenance.reindex().without_vector == 0
+        other.write("theirs", "The plane to Rome")
+        assert other.maintenance.reindex().without_vector == 0
+    after = load_vectors(memory.replica)
+    assert after is not None and len(set(before.ids) - set(after.ids)) == 2  # the part, and the message
+    with memory.replica.reading():
+        there = {one.vector for one in index_of([Memories(memory.replica)]).held.values()}
+    assert len(there) == 4 and there <= set(after.ids)
+
+
+def test_what_another_process_forgets_while_vectors_are_written_down_does_not_come_back(
+    memory: Memory, name: Name, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name(model="hashed-words", base_url=url)
+    memory.sessions.add("talk", [{"role": "user", "content": PET}])
+    memory.recall("anything", kind="message")
+    assert memory.maintenance.reindex().without_vector == 0
+    before = load_vectors(memory.replica)
+    assert before is not None and memory.replica.folder is not None
+    memory.write("third", "A third text")
+    times = []
+
+    def meanwhile(replica: Any, kept: Any) -> Any:
+        made = prepared(replica, kept)
+        times.append(len(kept.vectors))
+        if len(times) == 1:
+            other.sessions.forget("talk")
+        return made
+
+    monkeypatch.setattr("ipfsmem.memories.meaning.prepared", meanwhile)
+    with Memory.load("m", home=memory.replica.folder.parent) as other:
+        assert memory.maintenance.reindex().without_vector == 0
+    after = load_vectors(memory.replica)
+    assert after is not None and len(set(before.ids) - set(after.ids)) == 2 and len(times) > 1

@@ -1,0 +1,104 @@
+"""What is there of which vectors are kept, followed step by step, is what one finds who looks at everything anew."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.device.state import StateMark
+from ipfsmem.device.writing import writing
+from ipfsmem.memories.kept_vectors import follow_at_once
+from ipfsmem.memories.living import Living, Reading
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memory import Memory
+
+KINDS = frozenset({"event", "message"})
+
+
+def brought_up(living: Living, memory: Memory) -> Living:
+    """A `Living` with everything read."""
+    with memory.replica.reading():
+        follow_at_once(living)
+        for _, group in living.unread(KINDS):
+            steps = living.read(group)
+            try:
+                while True:
+                    next(steps)
+            except StopIteration as end:
+                living.took(Reading(*end.value))
+    return living
+
+
+def change(memory: Memory, rng: random.Random, number: int) -> None:
+    """One change of any kind."""
+    part = memory if rng.random() < 0.6 else memory.scope("work")
+    session, key = f"talk{rng.randrange(3)}", f"note{rng.randrange(6)}"
+    match rng.randrange(7):
+        case 0 | 1:
+            said = [{"role": "user", "content": f"word {number} {n}"} for n in range(rng.randrange(1, 4))]
+            part.sessions.add(session, said)
+        case 2:
+            part.timeline.add("note", text=f"event {number}")
+        case 3:
+            part.write(key, f"text {number}")
+        case 4:
+            if any(one.key == key for one in part.list()):
+                part.forget(key)
+        case 5:
+            part.sessions.pop(session)
+        case _:
+            part.sessions.forget(session)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_followed_step_by_step_is_what_is_there(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    with Memory.create("m", "local", home=tmp_path) as memory:
+        memory.scope("work").write("first", "A text")
+        memories = Memories(memory.replica)
+        living, kept = Living(memories), set[bytes]()
+        for number in range(25):
+            change(memory, rng, number)
+            if rng.random() < 0.2:
+                with memory.replica.transaction():
+                    memory.replica.store.checkpoint(folders=False)
+            if rng.random() < 0.6:
+                brought_up(living, memory)
+                kept |= {*living.files, *(key for one in living.spoken.values() for key in one.each())}
+        brought_up(living, memory)
+        anew = brought_up(Living(memories), memory)
+        # Another process takes over what the one before had read.
+        taken = brought_up(Living(memories, living.spoken.values()), memory)
+        assert living.files == anew.files == taken.files
+        assert living.spoken == anew.spoken == taken.spoken
+        assert living.entries == anew.entries == taken.entries
+        gone = living.take_gone()
+        assert all(living.has(key) != (key in gone or key[:8] in gone or key[8:] in gone) for key in kept)
+        memory.scopes.forget("work")
+        brought_up(living, memory)
+        assert {one.place.scope for one in living.files.values()} <= {""}
+        assert {group.scope for group in living.spoken} <= {""}
+
+
+def test_changes_that_are_read_node_by_node_are_all_changes(tmp_path: Path) -> None:
+    with Memory.create("m", "local", home=tmp_path) as memory:
+        with writing(memory.replica) as written:
+            memories = Memories(memory.replica)
+            for number in range(200):
+                memories.write_in(written, f"note{number}", b"A text")
+        with memory.replica.transaction():
+            memory.replica.store.checkpoint(folders=False)
+        memory.write("last", "Another text")
+        with memory.replica.reading():
+            store, mark, texts, steps = memory.replica.store, StateMark(), dict[str, bytes](), 0
+            while True:
+                since = store.changes_since(mark, 1)
+                texts |= since.texts
+                mark, steps = since.mark, steps + 1
+                if since.whole:
+                    break
+            assert texts == store.changes_since(StateMark()).texts == dict(store.texts())
+            assert mark == store.mark() and steps > 1
+            assert not store.changes_since(mark, 1).prefixes
