@@ -295,8 +295,8 @@ def document_of(told: Told) -> Document:
     moment = told.moment
     name = f"{moment.kind} {moment.group.scope} {moment.group.name}"
     header, text = told.header, told.text
-    if not header and (speaks := _speaks(text)):
-        header, text = speaks[1], text[speaks.end() :]
+    if speaks := _speaks(text):
+        header, text = f"{header} {speaks[1]}".lstrip(), text[speaks.end() :]
     return Document(told.id, text, header, group=name, at=day_of(moment.at))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.moment_kinds import Group
+from ipfsmem.memories.moment_kinds import Group, Kind
 from ipfsmem.memories.moments import read_again, read_groups
 from ipfsmem.memory import Memory
 from tests.support.device_lab import Lab
@@ -82,6 +82,30 @@ def test_a_message_is_found_by_who_said_it_and_an_event_by_what_it_tells_beside_
     memory.note("visit", text="Looked at a canoe.", speaker="Edda")
     found = memory.recall("Edda canoe", kind="event", why=True).moments[0]
     assert found.parts["by"] > 0 and set(found.words) == {"edda", "canoe"}
+
+
+def test_an_event_with_a_name_in_front_is_found_by_who_said_it(memory: Memory) -> None:
+    """As a chat is taken in: each turn an event whose text says who speaks."""
+    for who in ("Cleo", "Dan"):
+        memory.note("message", text=f"{who}: I bought a kayak.")
+    first, second = memory.recall("which kayak did Dan buy", kind="event", why=True).moments[:2]
+    assert first.event is not None and first.event["text"] == "Dan: I bought a kayak."
+    assert "by" in first.parts and "by" not in second.parts
+
+
+@pytest.mark.parametrize("kind", ["memory", "event", "message", "all"])
+def test_the_parts_of_each_hit_add_up_to_its_score(memory: Memory, kind: Kind) -> None:
+    memory.note("message", text="Dan: Which harbour has 3 boats? Lisbon, since May 2024.")
+    for query in (
+        "which harbour do ships sail to",
+        "how many boats has Lisbon",
+        "Dan",
+        "when in may 2024",
+        "Lisboa",
+    ):
+        found = memory.recall(query, kind=kind, why=True)
+        for hit in (*found.hits, *found.moments):
+            assert hit.parts and hit.score == pytest.approx(sum(hit.parts.values()))
 
 
 def test_filters(memory: Memory) -> None:
