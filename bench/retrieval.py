@@ -31,9 +31,10 @@ from bench.retrieval_set import synthetic, to_tune_on
 from bench.retrieval_sets import SetError, read
 from bench.retrieval_talk import Collection, Question
 from ipfsmem.errors import ConfigError
+from ipfsmem.memories.moment_kinds import Moment
+from ipfsmem.memories.moments import Told, read_together
 from ipfsmem.provider.contract import open_embedder
 from ipfsmem.recall.embedder import Embedder
-from ipfsmem.recall.passages import passages
 from ipfsmem.recall.ranking import USUAL, Index, rank
 from ipfsmem.recall.terms import terms
 from ipfsmem.recall.vectors import Vectors
@@ -120,18 +121,22 @@ def recipe(collection: Collection) -> Search:
     return lambda question: [hit.id for hit in rank(index, question.text, today=question.today, limit=DEPTH)]
 
 
-#: The share of entries from which on vectors count, and the characters that an entry and the one before may have to be embedded together.
-COUNTED, TOGETHER = 0.9, 600
+#: The share of entries from which on vectors count, and the characters of a memory file that are embedded.
+COUNTED, LOOKED_AT = 0.9, 4_000
 
 
 def meant(collection: Collection) -> list[str]:
-    """What is embedded of each entry: its first passage, and what was said before it where both are short."""
+    """What recall embeds of each entry: of a message its first passage, and what was said before it where both are short."""
     texts, before = list[str](), None
     for one in collection.documents:
-        first = passages(one.words)[0]
-        said = passages(before.words)[0] if before and one.group and before.group == one.group else ""
-        texts.append(f"{said}\n{first}" if said and len(said) + len(first) <= TOGETHER else first)
-        before = one
+        if one.group:
+            moment = Moment("message", "", True, "", 0, "", one.group)
+            told = Told("", moment, f"{one.header}: {one.text}" if one.header else one.text)
+            same = before is not None and before.moment.place == one.group
+            texts.append(read_together(told, before if same else None))
+            before = told
+        else:
+            texts.append(one.words[:LOOKED_AT])
     return texts
 
 
