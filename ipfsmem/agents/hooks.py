@@ -181,7 +181,14 @@ class Hook:
 
         shown = shown_to(self._place, said.session)
         found = prompt_text(
-            self._namespace, self._home, folder, self._program, said.prompt, shown, self._passphrase
+            self._namespace,
+            self._home,
+            folder,
+            self._program,
+            said.prompt,
+            shown,
+            said.session,
+            self._passphrase,
         )
         self._once_printed.append(lambda: note_shown(self._place, said.session, found.marks))
         return found.text

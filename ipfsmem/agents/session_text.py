@@ -95,9 +95,11 @@ def prompt_text(
     program: str,
     prompt: str,
     without: frozenset[str],
+    session: str = "",
     passphrase: str | None = None,
 ) -> PromptText:
-    """The memories that fit a prompt in a folder, without those that the session was shown (by their marks).
+    """The memories, messages and events that fit a prompt in a folder, without those that the session was shown (by their marks) and
+    without the messages of the session of this name.
 
     Raises PassphraseError while the keys of the memory are locked, NotFoundError, StorageError.
     """
@@ -108,7 +110,7 @@ def prompt_text(
     with Memory.load(namespace, home=home, passphrase=passphrase) as memory, acting_as("hook", program):
         scope, _ = _scope(memory, folder, program)
         block = memory.scope(scope).context(
-            query, layout="turn", without=without, by_meaning=False, plugins=False
+            query, layout="turn", without=without, by_meaning=False, plugins=False, running=session
         )
         whole = _WHOLE if any(words in block.text for words in _CUT) else ""
         return PromptText(block.text + whole, block.marks)

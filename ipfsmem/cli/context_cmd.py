@@ -23,7 +23,7 @@ _WIDE = 160
 
 
 @cli_command("context", scoped=True, reads=True)
-@click.option("--query", metavar="WORDS", help="Put the memories that match these words before the index.")
+@click.option("--query", metavar="WORDS", help="Put what matches these words before the index.")
 @click.option(
     "--max-tokens",
     type=WholeNumber(200, 200_000),
@@ -35,7 +35,7 @@ _WIDE = 160
     type=click.Choice(["index", "ranked", "full", "turn"]),
     default="index",
     show_default=True,
-    help="full: also what was noted last. ranked: only what matches the query. turn: only the best three of it.",
+    help="full: also what was noted last. ranked: only what matches the query. turn: only the best few of it.",
 )
 @click.option(
     "--preview",
@@ -58,7 +58,8 @@ def command(
     session: str,
     anew: bool,
 ) -> None:
-    """Print what a model is given: the index of the own memories, and with --query the texts that match.
+    """Print what a model is given: the index of the own memories, and with --query the memories, messages and
+    events that match.
 
     Everything in it is quoted with who wrote it, after one sentence that says that it is memory and not instruction. Texts of
     others stand in it once they are promoted. With --scope: that scope, then what is everybody's.
@@ -102,6 +103,7 @@ def _summary(block: ContextBlock, secrets: tuple[SecretFinding, ...]) -> str:
     lines += [f"whole or cut: {', '.join(block.shown)}"] if block.shown else []
     lines += [f"match and have no room: {', '.join(block.skipped)}"] if block.skipped else []
     lines.append(f"index: {block.listed} named, {block.left_out} left out")
+    lines += [f"messages and events that match: {block.said}"] if block.said else []
     lines += [f"events: {block.events}"] if block.events else []
     lines += [f"left out, this session was shown them: {block.repeated}"] if block.repeated else []
     masked = _masked(block.text, secrets).split("\n")

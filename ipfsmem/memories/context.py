@@ -1,5 +1,5 @@
 """What a model is given at the start of a session or before a prompt: the index of the own memories, and with a query the
-texts that match it, in their fences and within a bound.
+texts, messages and events that match it, in their fences and within a bound.
 
 Only own texts stand in it, others' not even by name (format section 5.2). The same memory gives the same text, and its first
 line never changes. Unless the caller counts, a token is taken to be three bytes of UTF-8, which is more tokens than usual models
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ipfsmem.bundle.fence import NOTICE, QUOTE, fence_memory, tagged
+from ipfsmem.bundle.fence import NOTICE, QUOTE, fence_memory, tagged, unquote
 from ipfsmem.bundle.index import MAX_BYTES, MAX_LINES, SECTIONS
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.bundle.program_events import is_use
@@ -42,7 +42,9 @@ from ipfsmem.memories.writers import Writers
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.recall import Hit
+    from ipfsmem.memories.context_talk import Line as Said
+    from ipfsmem.memories.context_talk import Talk
+    from ipfsmem.memories.recall import Hit, MomentHit, Recall
     from ipfsmem.memories.search_index import Held
     from ipfsmem.recall.worth import Merits
 
@@ -55,6 +57,12 @@ _WIDEST = 8
 _SHORTEST = 1_200
 #: Matches of the layout `turn`.
 _TURN_HITS = 3
+#: Messages and events that match, and of the layout `turn`; of so many the best go before the memories, in a quarter of the room.
+_SAID, _TURN_SAID, _FIRST_SAID = 60, 5, 3
+#: Hits that are looked at for messages and events in the layout `turn`.
+_TURN_LOOKED = 40
+#: A memory comes after at most so many more messages for each memory before it.
+_SAID_BETWEEN = 4
 #: Events that stand in a block, and bytes of one.
 _EVENTS, _EVENT_BYTES = 20, 600
 #: Memories whose heads are read to see what is worth most, where no index of recall is at hand.
@@ -82,6 +90,8 @@ class ContextBlock(msgspec.Struct, frozen=True):
     events: int
     #: How many tokens it is counted as.
     tokens: int
+    #: How many messages and events stand in it that match.
+    said: int = 0
     #: How many texts, events and indexes were left out because this session was shown them, and what stands for those in it.
     repeated: int = 0
     marks: tuple[str, ...] = ()
@@ -105,10 +115,12 @@ def context(
     without: frozenset[str] = frozenset(),
     by_meaning: bool = True,
     counts: bool = True,
+    running: str = "",
 ) -> ContextBlock:
     """The block for some scopes, the first before the next. Never more than `max_tokens` (2,000, of the layout `turn` 500), as
     `count` counts the tokens of a text. The layouts `index` and `full` hold the facts: all that have room, restrictions first, whole. `without`: the marks of what is not shown again; `by_meaning`: False asks no
-    model; `counts`: the memories that stand in it with their texts are used. Raises UsageError."""
+    model; `counts`: the memories that stand in it with their texts are used; `running`: the session that goes on, whose messages
+    the model has already. Raises UsageError."""
     if layout not in LAYOUTS:
         raise UsageError(f"{layout!r} is no layout", hint=f"It is one of {', '.join(LAYOUTS)}.")
     if layout in ("turn", "ranked") and query is None:
@@ -117,7 +129,7 @@ def context(
         max_tokens = usual_tokens(layout)
     if not LEAST_TOKENS <= max_tokens <= MOST_TOKENS:
         raise UsageError(f"max_tokens is {LEAST_TOKENS} to {MOST_TOKENS:,}, not {max_tokens}")
-    found, repeated = _matches(parts, query, layout, without, by_meaning)
+    found, repeated = _matches(parts, query, layout, without, by_meaning, running)
     facts = _facts(parts, layout)
     room = max_tokens * TOKEN_BYTES
 
@@ -172,29 +184,82 @@ def counted_tokens(count: Callable[[str], int], text: str) -> int:
 
 
 def _matches(
-    parts: Sequence[Memories], query: str | None, layout: Layout, without: frozenset[str], by_meaning: bool
-) -> tuple[Sequence[Hit], int]:
-    """The own memories that match, the best first, and how many were left out because they were shown before."""
+    parts: Sequence[Memories],
+    query: str | None,
+    layout: Layout,
+    without: frozenset[str],
+    by_meaning: bool,
+    running: str,
+) -> tuple[Sequence[Hit | Said], int]:
+    """The own memories, messages and events that match, the best first, and how many were left out because they were shown before."""
     if query is None or not query.strip():
         return (), 0
-    from ipfsmem.memories.recall import recall  # what no query needs is not loaded
+    from ipfsmem.memories.recall import MAX_HITS, recall  # what no query needs is not loaded
+    from ipfsmem.memories.search_index import has_moments
 
     turn = layout == "turn"
-    most = _TURN_HITS if turn else _HITS
-    found = recall(
-        parts,
-        query,
-        limit=most if not without else most + _HITS,
-        why=turn,
-        by_meaning=by_meaning,
-    ).hits
-    own = [hit for hit in found if hit.reading.own and (by_meaning or not turn or _tells(hit, query))]
+    most, most_said = (_TURN_HITS, _TURN_SAID) if turn else (_HITS, _SAID)
+    strict = turn and not by_meaning
+    more = _HITS if without else 0
+    talks = has_moments(parts)
+    answer = None
+    if talks:
+        looked = min(MAX_HITS, (_TURN_LOOKED if turn else _HITS + _SAID + more) + (_SAID if running else 0))
+        answer = recall(parts, query, kind="all", limit=looked, why=turn, by_meaning=by_meaning)
+    if answer is not None and (strict or answer.by_meaning):
+        found = answer.hits  # a hook has no time for a second index
+    else:  # memories have their vectors before messages and events do
+        found = recall(parts, query, limit=most + more, why=turn, by_meaning=by_meaning).hits
+    own = [hit for hit in found if hit.reading.own and (not strict or _tells(hit, query))]
     new = [hit for hit in own if _mark(parts, hit) not in without] if without else own
-    return new[:most], len(own) - len(new)
+    repeated = len(own) - len(new)
+    if answer is None:
+        return new[:most], repeated
+    said = [
+        (hit, mark)
+        for hit in answer.moments
+        if hit.moment.own
+        and not (running and hit.moment.session == running)
+        and (not strict or _tells(hit, query))
+        for mark in (_mark_of_said(parts, hit),)
+    ]
+    unseen = [one for one in said if one[1] not in without]
+    # The layout `full` counts events that were shown before where it lists those noted last.
+    counted = [
+        one for one in said if one[1] in without and not (layout == "full" and one[0].event is not None)
+    ]
+    return _in_order(new[:most], answer, unseen[:most_said], query), repeated + len(counted)
 
 
-def _tells(hit: Hit, query: str) -> bool:
-    """Whether a memory has to do with a prompt of a hook, which nobody wrote to look for it: its header has a word of it, or its
+def _in_order(
+    hits: Sequence[Hit], answer: Recall, said: Sequence[tuple[MomentHit, str]], query: str
+) -> list[Hit | Said]:
+    """Memories and lines of what was said, the best first. `answer`: the search of both. Scores of two searches say nothing of each
+    other, so a memory comes where that search has it, and at the latest after some lines for each memory before it."""
+    from ipfsmem.memories.context_talk import line_of
+    from ipfsmem.recall.terms import terms
+
+    wanted = frozenset(terms(query))
+    places = {(hit.reading.scope, hit.reading.key): hit.place for hit in answer.hits}
+    lines = [line_of(hit, wanted, mark) for hit, mark in said]
+    order: list[tuple[int, int, Hit | Said]] = [(at, 1, line) for at, line in enumerate(lines)]
+    for at, hit in enumerate(hits):
+        place = places.get((hit.reading.scope, hit.reading.key))
+        better = len(said) if place is None else sum(one.place < place for one, _ in said)
+        order.append((min(_SAID_BETWEEN * at, better), 0, hit))
+    order.sort(key=lambda one: one[:2])
+    return [one for _, _, one in order]
+
+
+def _mark_of_said(parts: Sequence[Memories], hit: MomentHit) -> str:
+    if hit.event is not None:
+        return mark_of(parts[0].replica, "event", hit.text)
+    moment = hit.moment
+    return mark_of(parts[0].replica, "said", moment.scope, moment.session, str(moment.at), hit.text)
+
+
+def _tells(hit: Hit | MomentHit, query: str) -> bool:
+    """Whether a memory or message has to do with a prompt of a hook, which nobody wrote to look for it: its header has a word of it, or its
     text two. Of a question of one or two words one is enough."""
     from ipfsmem.recall.terms import terms
 
@@ -207,7 +272,7 @@ def _mark(parts: Sequence[Memories], hit: Hit) -> str:
 
 def _made(
     parts: Sequence[Memories],
-    hits: Sequence[Hit],
+    hits: Sequence[Hit | Said],
     facts: Sequence[FactLine],
     most: int,
     layout: Layout,
@@ -230,22 +295,41 @@ def _made(
             texts.append(known.text)
             marks.append(mark)
             room -= len(known.text.encode()) + 1
+    talk: Talk | None = None
     if hits:
+        from ipfsmem.memories.context_talk import Line, Talk
+
         writers = Writers(parts[0].replica)
         spare = len(_no_room((), _HITS, 0).encode()) + 1
         only_matches = layout in ("turn", "ranked")
         share = (room if only_matches else room * 3 // 4) - spare
+        talk = Talk(unquote(known.text))
+        first: list[Said] = []
+        ahead = share // 4
+        for line in [] if layout == "turn" else [one for one in hits if isinstance(one, Line)][:_FIRST_SAID]:
+            cost = talk.add(line, ahead)
+            if cost:
+                first.append(line)
+                ahead, share, room = ahead - cost, share - cost, room - cost
         for hit in hits:
+            if isinstance(hit, Line):
+                if hit not in first:
+                    cost = talk.add(hit, share)
+                    share, room = share - cost, room - cost
+                continue
             place = f"{hit.reading.scope}/{hit.reading.key}".removeprefix("/")
             fenced = _fenced(hit, writers, share)
             if fenced is None:
                 skipped.append(place)
                 continue
-            share -= len(fenced.encode()) + 1
-            room -= len(fenced.encode()) + 1
+            freed = talk.without(unquote(fenced)) - len(fenced.encode()) - 1
+            share, room = share + freed, room + freed
             texts.append(fenced)
             shown.append(place)
             marks.append(_mark(parts, hit))
+        if talk.lines:
+            texts.append(talk.text())
+            marks += [line.mark for line in talk.lines]
         if skipped and room >= spare:
             said = _no_room(skipped, len(skipped), room if only_matches else room // 4)
             texts.append(said)
@@ -262,7 +346,8 @@ def _made(
             marks.append(mark)
             room -= len(index.encode()) + 1
     if layout == "full":
-        events, noted_marks, before = _events(parts, room, without)
+        there = frozenset(line.mark for line in talk.lines) if talk is not None else frozenset()
+        events, noted_marks, before = _events(parts, room, without, there)
         texts += [events] if events else []
         noted, repeated = len(noted_marks), repeated + before
         marks += noted_marks
@@ -275,6 +360,7 @@ def _made(
         left_out + known.left_out,
         noted,
         0,
+        len(talk.lines) if talk is not None else 0,
         repeated,
         tuple(marks),
     )
@@ -293,9 +379,11 @@ def _no_room(places: Sequence[str], number: int, room: int) -> str:
     return f"{said}{named}{others}.)\n"
 
 
-def _events(parts: Sequence[Memories], room: int, without: frozenset[str]) -> tuple[str, list[str], int]:
+def _events(
+    parts: Sequence[Memories], room: int, without: frozenset[str], there: frozenset[str]
+) -> tuple[str, list[str], int]:
     """What this person's devices noted last, oldest first, in at most `room` bytes, the marks of these events, and how many were
-    shown before. Events that were imported are a history and stand in no block."""
+    shown before. `there`: those that match and stand in the block. Events that were imported are a history and stand in no block."""
     first = parts[0]
     with first.replica.reading():
         held = first.replica.store.segments_of([part.scope for part in parts if not part.forgotten()])
@@ -322,6 +410,8 @@ def _events(parts: Sequence[Memories], room: int, without: frozenset[str]) -> tu
         mark = mark_of(first.replica, "event", data.decode())
         if mark in without:
             before += 1
+            continue
+        if mark in there:
             continue
         line = data[:_EVENT_BYTES].decode("utf-8", "ignore") + (
             " (cut here)" if len(data) > _EVENT_BYTES else ""

@@ -6,8 +6,8 @@ from typing import Literal
 
 from ipfsmem.config import ContextSettings
 
-#: `index`: the index, and with a query the matches before it. `full`: that, and what was noted last. `ranked`: only the matches.
-#: `turn`: only the best few, as they stand before each prompt.
+#: `index`: the index, and with a query the matches before it, also messages and events. `full`: that, and what was noted last.
+#: `ranked`: only the matches. `turn`: only the best few, as they stand before each prompt.
 Layout = Literal["index", "ranked", "full", "turn"]
 LAYOUTS: tuple[Layout, ...] = ("index", "ranked", "full", "turn")
 #: Bytes that are counted as one token.

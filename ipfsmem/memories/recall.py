@@ -74,6 +74,8 @@ class MomentHit(msgspec.Struct, frozen=True):
     words: tuple[str, ...] = ()
     #: Its place among all hits, of whatever kind, from 1.
     place: int = 0
+    #: Its place among those found of its day or session.
+    order: int = 0
 
 
 class Recall(msgspec.Struct, frozen=True):
@@ -202,7 +204,7 @@ def _moments(
     from ipfsmem.memories.moments import read_again
 
     texts = read_again(parts, {id: found.moments[id] for id in of})
-    hits = []
+    hits, orders = [], {id: order for order, id in enumerate(texts)}
     for id, (place, hit) in of.items():
         one = texts.get(id)
         if one is None:
@@ -211,7 +213,7 @@ def _moments(
         has = tuple(word for word in words if _is_in(word, there)) if why else ()
         text = one.text if one.event is None else event_line(dict(one.event)).decode()
         reasons = hit.parts if why else {}
-        hits.append(MomentHit(one.moment, text, one.event, hit.score, reasons, has, place))
+        hits.append(MomentHit(one.moment, text, one.event, hit.score, reasons, has, place, orders[id]))
     return tuple(hits)
 
 

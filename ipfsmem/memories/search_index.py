@@ -19,7 +19,7 @@ import msgspec
 from ipfsmem.bundle.index import index_line, item_of
 from ipfsmem.bundle.index_block import INDEX_KEY, typed_text
 from ipfsmem.bundle.memory_file import MemoryFile
-from ipfsmem.bundle.session_parts import is_part
+from ipfsmem.bundle.session_parts import is_part, may_be_part
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import MemoryName, memory_name, segment_name
 from ipfsmem.causal.value import Entry, decode_entry
@@ -502,6 +502,20 @@ def index_of(parts: Sequence[Memories], kind: Kind = "memory") -> SearchIndex:
     found = _at_hand(parts, kind) or SearchIndex(kind)
     found.refresh(parts)
     return _held_last(parts, found)
+
+
+def has_moments(parts: Sequence[Memories]) -> bool:
+    """Whether these scopes may have an event or a message."""
+    scopes = {part.scope for part in parts if not part.forgotten()}
+    with parts[0].replica.reading():
+        for name in parts[0].replica.store.names():
+            place = memory_name(name)
+            if place is not None:
+                if place.scope in scopes and may_be_part(place.key):
+                    return True
+            elif (segment := segment_name(name)) is not None and segment.scope in scopes:
+                return True
+    return False
 
 
 def index_at_hand(parts: Sequence[Memories]) -> SearchIndex | None:

@@ -142,6 +142,7 @@ class Stack:
         without: frozenset[str] = frozenset(),
         by_meaning: bool = True,
         counts: bool = True,
+        running: str = "",
     ) -> ContextBlock:
         """What a model is given of these scopes, fenced, in at most so many tokens; see `memories.context`. Raises UsageError."""
         from ipfsmem.memories.context import context, tokens_of
@@ -155,6 +156,7 @@ class Stack:
             without=without,
             by_meaning=by_meaning,
             counts=counts,
+            running=running,
         )
 
     def timeline(self, days: tuple[str, str] | None = None, tz: tzinfo | None = UTC) -> list_[Noted]:

@@ -91,6 +91,7 @@ class MemoryStack(MemoryPart, Stack):
         without: frozenset[str] = frozenset(),
         by_meaning: bool = True,
         counts: bool = True,
+        running: str = "",
     ) -> ContextBlock:
         """What a model is given of these scopes, fenced. Raises UsageError."""
         return Stack.context(
@@ -102,6 +103,7 @@ class MemoryStack(MemoryPart, Stack):
             without=without,
             by_meaning=by_meaning,
             counts=counts,
+            running=running,
         )
 
     def timeline(self, days: tuple[str, str] | None = None, tz: tzinfo | None = UTC) -> list_[Noted]:

@@ -301,22 +301,24 @@ class MemoryTexts(MemoryPart):
         preview: bool = False,
         by_meaning: bool = True,
         plugins: bool = True,
+        running: str = "",
     ) -> ContextBlock:
         """What a model is given: the index of the own memories of this scope and of what is everybody's, and with a query the
-        texts that match it; fenced, never more than `max_tokens` (as the settings say, else 2,000 and what the facts take, of the layout `turn` 500). `count` counts the tokens
+        texts, messages and events that match it; fenced, never more than `max_tokens` (as the settings say, else 2,000 and what the facts take, of the layout `turn` 500). `count` counts the tokens
         of a text where three bytes a token are not exact enough. Others' texts stand in it once they are promoted. Raises
         UsageError.
 
         `session`, any name: what it was given in this way, by whatever process of this device, is not given again, until
-        `begin_anew` says that it has that before it no more. `without`: the same for who keeps the `marks` of blocks. `preview`:
+        `begin_anew` says that it has that before it no more. Messages of the session with this name, or with the name `running`, are
+        left out: the model has them. `without`: the same for who keeps the `marks` of blocks. `preview`:
         a person only looks at what it would be given, or `given` says later that it was. `by_meaning`: False for who cannot wait for a model. `plugins`: False for who
         cannot wait for the plugins that the settings switch on; what they add takes a quarter of the tokens at most.
         """
         for_facts = 0
         if max_tokens is None:
             max_tokens, for_facts = context_tokens(layout), tokens_beside_for_facts()
-        running = self._open.plugins() if plugins else None
-        given = [] if running is None else running.for_context(query, session, layout)
+        active = self._open.plugins() if plugins else None
+        given = [] if active is None else active.for_context(query, session, layout)
         with self._open.alone:
             self._open.refuse_closed("context")  # meanwhile, by another thread
             self._open.look()
@@ -337,6 +339,7 @@ class MemoryTexts(MemoryPart):
                     without=before,
                     by_meaning=by_meaning,
                     counts=not preview,
+                    running=running or session,
                 )
 
             if given:

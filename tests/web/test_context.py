@@ -39,7 +39,7 @@ def filled(memory: Memory) -> None:
     memory.write("over", "Deployed once", fields={"expires": "2020-01-01"})
     memory.write("contradicted", "C", fields={"category": "x"}, tags=["conflict"])
     memory.note("said", text="x" * 700)
-    shop.note("decided", what="To deploy.")
+    shop.note("decided", what="To ship.")
 
 
 def by_client(web: WebDevice, how: dict[str, object]) -> dict[str, object]:

@@ -51,7 +51,7 @@ FILES = [
     ("bare", "memory-fe1ee863", {}, "# Index\n- [Tokyo](tokyo.md): otter\n- [[street]] otter"),
     *(("", f"note_{n:02}", {"description": f"What {n} says"}, f"Note {n} on deploying.") for n in range(12)),
 ]  # fmt: skip
-EVENTS = [("said", {"text": "x" * 700}, ""), ("decided", {"what": "To deploy."}, "shop"), ("noted", {"n": 1.5}, "")]  # fmt: skip
+EVENTS = [("said", {"text": "x" * 700}, ""), ("decided", {"what": "To ship."}, "shop"), ("noted", {"n": 1.5}, "")]  # fmt: skip
 QUERIES = [
     "deploy releases", "deploi", "postgrse", "relea", "strasse", "\u6771\u4eac\u30bf\u30ef\u30fc", "\u03bf\u03b4\u03bf\u03c2", "what was in May 2024",
     "last week", "who is Otter", "otter bit", "otter listed without", "key at the door", "key at the gate", "wholly unknown words",
