@@ -32,7 +32,8 @@ _FOUND: Final = 10
 def command() -> None:
     """Conversations of an agent, message by message. Each is a session with a name; its first message makes it.
 
-    A session goes on on every device and is encrypted as memories are. Lists of memories, context and plain folders leave it out.
+    A session goes on on every device and is encrypted as memories are. Lists of memories and plain folders leave it out; context has
+    the messages that match a question.
     """
 
 

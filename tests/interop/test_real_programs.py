@@ -262,3 +262,18 @@ def test_claude_code_on_two_machines_appends_to_one_index(tmp_path: Path) -> Non
             assert not list(one.claude_folder().glob("*.conflict-*"))
             assert json.loads(one.ipfsmem("conflicts", "--json")) == []
             one.close()
+
+
+@every_claude
+def test_claude_code_is_given_what_was_said_in_an_earlier_session(
+    machine: Machine, program: RealProgram
+) -> None:
+    connected(machine, program)
+    item = {"role": "user", "content": "The staging database password rotates every Tuesday at nine."}
+    machine.ipfsmem("session", "add", "planning", stdin=f"{json.dumps(item)}\n".encode())
+    machine.run(program, "When does the staging database password rotate?", steps())
+    text = machine.model.text
+    assert " user: The staging database password rotates every Tuesday at nine." in text
+    assert NOTICE in text and text.count("memory-said") == 2
+    machine.run(program, "When does the staging database password rotate?", steps(), "--continue")
+    assert machine.model.text.count("rotates every Tuesday") == 1  # once a session
