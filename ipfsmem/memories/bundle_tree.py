@@ -261,7 +261,8 @@ def _read_beside(name: str | None, read: ReadFile, room: Room, problems: list[st
         return _Beside()
     try:
         if found.card is not None:
-            parted(found.card)
+            ids = [one for part in parted(found.card) for one in part.ids]
+            found = msgspec.structs.replace(found, card=msgspec.structs.replace(found.card, ids=tuple(ids)))
     except FormatError as error:  # the forgotten texts stay hidden all the same
         problems.append(f"the card in {_shown(name)} was left out: {error}")
         return msgspec.structs.replace(found, card=None)

@@ -33,6 +33,13 @@ WRITTEN: list[tuple[str, dict[str, Any]]] = [
     ),
 ]  # fmt: skip
 
+
+def _with_ids(*numbers: int) -> dict[str, str]:
+    """A scope whose card has these ids."""
+    card = {"ids": [["id", f"{number:032x}"] for number in numbers], "title": "W"}
+    return {"scopes/work/memory/a.md": "x", "scopes/work/scope.json": json.dumps({"card": card, "v": 1})}
+
+
 READ: list[tuple[str, dict[str, str]]] = [
     ("no file", {}),
     ("one base by itself, with a file that says nothing there", {"tone.md": "t\n", "scope.json": '{"forgotten":["tone"],"v":1}'}),
@@ -47,6 +54,10 @@ READ: list[tuple[str, dict[str, str]]] = [
     ("folders that are no scope", {"memory/a.md": "x", "scopes/Work/memory/a.md": "x", "scopes/2026-04-14/memory/a.md": "x", "scopes/all/memory/a.md": "x", "scopes/w\u00f6rk/memory/a.md": "x", "scopes/../memory/a.md": "hidden"}),
     ("what stands elsewhere", {"memory/a.md": "x", "scopes/work/a.md": "x", "scopes/work/other/a.md": "x", "notes/a.md": "x"}),
     ("a card that is none", {"scopes/work/memory/a.md": "x", "scopes/work/scope.json": '{"card":{"title":""},"v":1}'}),
+    ("a card with the ids of all its siblings", _with_ids(*range(100))),
+    ("a card with ids in any order, one twice", _with_ids(3, 1, 2, 1)),
+    ("a card with more ids than are taken", _with_ids(*range(1025))),
+    ("a card with an id that is none", {"scopes/work/memory/a.md": "x", "scopes/work/scope.json": '{"card":{"ids":[["id","x"]],"title":"W"},"v":1}'}),
     ("another version", {"scopes/work/memory/a.md": "x", "scopes/work/scope.json": '{"v":2}'}),
     ("a member that is not known", {"scopes/work/memory/a.md": "x", "scopes/work/scope.json": '{"forgotten":["a"],"more":1,"v":1}'}),
     ("keys that are none among the forgotten", {"scopes/work/memory/a.md": "x", "scopes/work/scope.json": '{"forgotten":["../a","a","memory"],"v":1}'}),

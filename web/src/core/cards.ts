@@ -44,7 +44,7 @@ function isProjectId(one: Json): boolean {
   return isRemote && (path === '' || path.split('/').every(part => !['', '.', '..'].includes(part) && !CONTROL.test(part)))
 }
 
-function compareIds(a: readonly string[], b: readonly string[]): number {
+export function compareIds(a: readonly string[], b: readonly string[]): number {
   for (let i = 0; i < Math.min(a.length, b.length); i++) if (a[i] !== b[i]) return byCodePoints(a[i] as string, b[i] as string)
   return a.length - b.length
 }

@@ -3,7 +3,7 @@
 import type { Text } from './blob.ts'
 import { fileOf } from './blob_reading.ts'
 import { byCodePoints, type Bytes, canonical, fields, fromUtf8, isObject, need, unlessRefused, utf8 } from './bytes.ts'
-import { type Card, parseCard } from './cards.ts'
+import { type Card, compareIds, parseCard } from './cards.ts'
 import { INDEX_FILE, isKey, isScope, splitConflictName } from './keys.ts'
 import { MOST_FILE, MOST_LINE } from './limits.ts'
 import { instant, lineOf, parseLines, type TimelineEvent, union } from './timeline.ts'
@@ -13,6 +13,7 @@ const OTHERS = 'others/'
 const MOST_NAMES = 250_000
 const MOST_BYTES = 512 << 20
 const MOST_SCOPE_FILE = 16 << 20
+const MOST_CARD_IDS = 1024
 export const MOST_SCOPES = 4096
 const MOST_EVENTS = 500_000
 
@@ -149,7 +150,14 @@ function besideOf(path: string, data: Bytes, problems: string[]): Pick<Part, 'ca
   }
   const forgotten = [...new Set(value.forgotten.filter(isKey))].sort(byCodePoints)
   if (value.card === null) return { card: null, forgotten }
-  const card = unlessRefused(() => parseCard(utf8(canonical({ ids: [], into: null, kind: 'workspace', v: 1, ...value.card }))))
+  const { ids = [], ...rest } = value.card
+  const parsed = (some: readonly unknown[]): Card => parseCard(utf8(canonical({ into: null, kind: 'workspace', v: 1, ...rest, ids: some })))
+  // Those of all its siblings, more than one card may have.
+  const card = unlessRefused(() => {
+    need(Array.isArray(ids) && ids.length <= MOST_CARD_IDS, 'limit')
+    const all = new Map((ids as unknown[]).flatMap(one => parsed([one]).ids).map(one => [canonical(one), one]))
+    return { ...parsed([]), ids: [...all.values()].sort(compareIds) }
+  })
   if (card === null) problems.push(`the card in ${path} was left out: it breaks a rule of cards`)
   return { card, forgotten }
 }
