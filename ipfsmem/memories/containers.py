@@ -38,6 +38,8 @@ _EMPTY_ZIP = b"PK\x05\x06"
 _ENCRYPTED = 0x1
 #: What macOS keeps beside the files of a zip: nothing that anybody wrote.
 _FINDER = "__MACOSX/"
+#: Endings of notes that are not read out of a folder or zip, and so are named.
+_NOTES = (".txt", ".markdown", ".mdown", ".mkd")
 #: What each file's line in the directory of a zip begins with.
 _DIRECTORY = b"PK\x01\x02"
 
@@ -65,11 +67,19 @@ def read_folder(folder: Path) -> dict[str, Part]:
     tops = ("memory", "scopes") if any(inside) else ()
     said: list[str] = []
 
+    notes: list[str] = []
+
     def wanted(name: str, top: bool) -> bool:
-        return name == SCOPE_FILE or (name.lower().endswith((".md", ".jsonl")) and not (top and tops))
+        if name == SCOPE_FILE:
+            return True
+        if top and tops:
+            return False
+        if _is_other_note(name) and not name.startswith("."):
+            notes.append(name)
+        return name.lower().endswith((".md", ".jsonl"))
 
     names, read = folder_files(folder, wanted, _most, said, tops)
-    return _read(folder, names, read, said)
+    return _read(folder, names, read, said, notes)
 
 
 def folder_files(
@@ -109,12 +119,31 @@ def folder_files(
     return found, read
 
 
-def _read(place: Path, names: Collection[str], read: ReadFile, said: Sequence[str] = ()) -> dict[str, Part]:
+def _read(
+    place: Path,
+    names: Collection[str],
+    read: ReadFile,
+    said: Sequence[str] = (),
+    notes: Sequence[str] = (),
+) -> dict[str, Part]:
     """`read_tree` of a place that somebody named. Raises FormatError when no file there can be of a memory: most often it is
-    the wrong place, and what replaces by it would forget everything."""
+    the wrong place, and what replaces by it would forget everything. `notes` are files that are named as left out."""
     if not said and not any(name.lower().endswith((".md", ".jsonl", SCOPE_FILE)) for name in names):
         raise FormatError(f"there are no memories in {place}")
-    return read_tree(names, read, said)
+    return read_tree(names, read, [*said, *_told_of_notes(notes)])
+
+
+def _is_other_note(name: str) -> bool:
+    """Whether a file is most likely a person's note, and by its name none that is read here."""
+    return name.lower().endswith(_NOTES)
+
+
+def _told_of_notes(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    shown = ", ".join(ascii(name)[1:-1][:60] for name in names[:3])
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    return [f"of a folder or zip only files that end in .md are read: left out {shown}{more}"]
 
 
 def _is_folder(path: Path) -> bool:
@@ -164,7 +193,14 @@ def read_zip(path: Path) -> dict[str, Part]:
     """The scopes of a zip. Raises FormatError, LimitError."""
     said: list[str] = []
     with zip_files(path, said=said) as (names, read):
-        return _read(path, names, read, said)
+        inside = ("memory/", "scopes/")
+        whole = any(name.startswith(inside) for name in names)
+        notes = [
+            name
+            for name in sorted(names)
+            if _is_other_note(name) and not _hidden(name) and (name.startswith(inside) or not whole)
+        ]
+        return _read(path, names, read, said, notes)
 
 
 @contextlib.contextmanager

@@ -106,6 +106,38 @@ def test_file_with_capital_ending_is_imported(
     assert "kept in capitals" in {memory.read(one.key).file.body for one in memory.list()}
 
 
+@pytest.mark.parametrize("kind", ["folder", "zip"])
+def test_notes_with_other_endings_are_named(kind: str, memory: Memory, tmp_path: Path) -> None:
+    files = {"a.md": "a\n", "b.txt": "b\n", "sub/c.Markdown": "c\n", ".d.txt": "d\n", "e.png": "e"}
+    tree(tmp_path / "vault", files)
+    place = tmp_path / "vault" if kind == "folder" else zipped(tmp_path / "x.zip", files)
+    taken = memory.bundles.import_(place)
+    assert [one.key for one in memory.list()] == ["a"]
+    (problem,) = taken.problems
+    assert (
+        "b.txt" in problem and "c.Markdown" in problem and "d.txt" not in problem and "e.png" not in problem
+    )
+
+
+@pytest.mark.parametrize("kind", ["folder", "zip"])
+def test_file_beside_an_exported_tree_is_not_named(kind: str, memory: Memory, tmp_path: Path) -> None:
+    files = {"memory/a.md": "a\n", "README.txt": "about this backup\n"}
+    tree(tmp_path / "vault", files)
+    place = tmp_path / "vault" if kind == "folder" else zipped(tmp_path / "x.zip", files)
+    assert not memory.bundles.import_(place).problems
+
+
+@pytest.mark.parametrize("kind", ["folder", "zip"])
+def test_notes_with_other_endings_alone_are_no_memory(kind: str, memory: Memory, tmp_path: Path) -> None:
+    memory.write("mine", "kept")
+    files = {"b.txt": "b\n"}
+    tree(tmp_path / "vault", files)
+    place = tmp_path / "vault" if kind == "folder" else zipped(tmp_path / "x.zip", files)
+    with pytest.raises(FormatError, match="no memories"):
+        memory.bundles.import_(place, strategy="replace", prune=True)
+    assert [one.key for one in memory.list()] == ["mine"]
+
+
 @pytest.mark.parametrize("name", ["../../x.md", "memory/..\\..\\x.md", "../../x"])
 @pytest.mark.parametrize("program", ["", "agh"])
 def test_zip_entry_that_leads_out_is_named(program: str, name: str, memory: Memory, tmp_path: Path) -> None:
