@@ -15,6 +15,7 @@ from bench.retrieval_talk import (
     Sign,
     Talk,
     Topic,
+    Turn,
     talk_across,
     talk_in_group,
     talk_of_signs,
@@ -515,6 +516,55 @@ _GROUP = Group(
     ("What about the {x}?", "No idea."),
 )  # fmt: skip
 
+#: Facts of which one names whom the other is about: both are needed. With {a}, a member, {b}, somebody else, and values.
+_HOPS = (
+    ("{a}: I share the flat with {b} since the winter.", "{b} has taken up {v}, the neighbours know it.", "Which instrument is {a}'s flatmate learning?", ("the tuba", "bagpipes", "the cello", "drums")),
+    ("{a}: {b} is going to marry me, imagine!", "{b} was born in {v}, by the way.", "Where does the person come from whom {a} marries?", ("Lagos", "a lighthouse", "Quito", "Minsk")),
+    ("{a}: my boss is called {b} now, a new one.", "{b} collects {v}, I saw the office.", "What is it that the superior of {a} collects?", ("beer mats", "meteorites", "old maps", "snow globes")),
+)  # fmt: skip
+_OUTSIDERS = (
+    "Olga",
+    "Percival",
+    "Quirin",
+    "Rafaela",
+    "Sunniva",
+    "Tadeusz",
+    "Ulrike",
+    "Valentin",
+    "Wilma",
+    "Xenia",
+    "Yusuf",
+    "Zita",
+)
+_BOATS = (
+    ("canoe", ("Duchess", "Soap", "Number Two")), ("van", ("Tomato", "Aunt Beryl", "Speedy")), ("kiln", ("Dragon", "Mr Hot", "Etna")),
+)  # fmt: skip
+
+
+def _more_of_groups(talk: Talk) -> None:
+    """Answers three turns after what they are about, and facts over two sessions."""
+    rng, sessions = talk.rng, len(talk.days)
+    for n, (thing, names) in enumerate(_BOATS):
+        (one, two), name = rng.sample(_PEOPLE, 2), rng.choice(names)
+        talk.say(
+            rng.randrange(sessions),
+            Turn(one, f"We have finally agreed on what to call the {thing}!"),
+            Turn(two, "Oh? Tell me."),
+            Turn(one, "Promise that you won't groan."),
+            Turn(one, f"{name}. It was my idea.", f"called{n}"),
+        )
+        talk.ask(f"What is the name of the {thing}?", "three turns later", f"called{n}", answer=name)
+    others = iter(rng.sample(_OUTSIDERS, len(_OUTSIDERS)))
+    for n, (first, second, asked, values) in enumerate(_HOPS):
+        for k, (member, value) in enumerate(zip(rng.sample(_PEOPLE, 4), values, strict=True)):
+            other = next(others)
+            told = first.format(a=member, b=other).partition(": ")[2]
+            talk.say(rng.randrange(sessions), Turn(member, told, f"hop{n}-{k}a"))
+            speaker, fact = rng.choice(_PEOPLE), second.format(b=other, v=value)
+            talk.say(rng.randrange(sessions), Turn(speaker, fact, f"hop{n}-{k}b"))
+            if k < 2:
+                talk.ask(asked.format(a=member), "two hops", f"hop{n}-{k}a", f"hop{n}-{k}b", answer=value)
+
 
 def others() -> list[Collection]:
     """Four users' talk with an agent, four groups of people, and two memories in several languages."""
@@ -526,6 +576,7 @@ def others() -> list[Collection]:
     for number in range(4):
         talk = Talk(f"group{number}", TUNE, date(2025, 3, 1), 16, 19)
         talk_in_group(talk, _GROUP, 8)
+        _more_of_groups(talk)
         made.append(talk.collection(_GROUP.crowd_of(talk.rng, 5)))
     for number in range(2):
         talk = Talk(f"tongue{number}", TUNE, date(2025, 1, 10), 12, 23)
