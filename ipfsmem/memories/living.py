@@ -209,22 +209,19 @@ class Living:
         """The days and sessions that were read and are others now, after `follow`."""
         return [group for group in self._unread if group in self.spoken and group not in self._not_here]
 
-    def unread(self, kinds: Container[str]) -> list[tuple[int, Group]]:
-        """Those of some kinds that are to be read, each with about when it was written, in milliseconds."""
-        return [
-            (self._written(group), group)
-            for group in self._unread
-            if group.kind in kinds and group not in self._not_here
-        ]
+    def unread(self, kinds: Container[str]) -> list[Group]:
+        """Those of some kinds that are to be read."""
+        return [one for one in self._unread if one.kind in kinds and one not in self._not_here]
 
     def try_again(self) -> None:
         """Look once more for what was not on this device."""
         self._not_here.clear()
 
-    def _written(self, group: Group) -> int:
+    def written(self, group: Group) -> int:
+        """About when a day or a session was written, in milliseconds."""
         if group.kind == "event":
             return ms_of("", group.name)
-        ids = (self._ids.get(name, b"") for name in self._pieces[group])
+        ids = (self._ids.get(name, b"") for name in self._pieces.get(group, ()))
         return max((hlc_ms(self.files[id].hlc) for id in ids if id), default=0)
 
     def read(

@@ -43,6 +43,8 @@ _REST = 60_000
 _HELD, _LEFT = 0.004, 0.001
 #: Entries of which a list is made in one step.
 _LISTED = 2_000
+#: Days and sessions that are looked at in one.
+_FEW = 50
 #: Vectors are kept for the next process after so many times as long as that takes; and how often it is tried while others change things.
 _SELDOM, _TRIES = 20, 5
 #: Seconds that closing waits for a batch that is under way.
@@ -429,13 +431,17 @@ class Meaning:
                 found.append((0 if is_part_key(one.place.key) else hlc_ms(one.hlc), id))
             if number % _LISTED == 0:
                 yield
-        for spoken in list(living.spoken.values()):
+        for number, spoken in enumerate(list(living.spoken.values()), 1):
             missing = (key for key in spoken.each() if key not in vectors and key not in without)
             if spoken.kind in self._kinds and next(missing, None) is not None:
                 found.append((spoken.newest, spoken.group))
-            if len(spoken.keys) > _LISTED:
+            if number % _FEW == 0 or len(spoken.keys) > _LISTED:
                 yield
-        found += living.unread(self._kinds)
+        unread = living.unread(self._kinds)
+        for number, group in enumerate(unread, 1):
+            found.append((living.written(group), group))
+            if number % _FEW == 0:
+                yield
         found.sort(key=lambda one: one[0])
         return found
 

@@ -28,6 +28,8 @@ _VERSION = 1
 _EXACT = 400
 #: With it: more than these are compared by their signs first, and of so many times as many as are wanted then exactly.
 _MANY, _FACTOR = 20_000, 3
+#: Of vectors that are erased the rows stay while there are so many times as many rows as vectors.
+_SPARE = 1.25
 #: Rows that are compared with all at once where each is compared with each.
 _BLOCK = 512
 _signs = bytes(b"0"[0] if value < 128 else b"1"[0] for value in range(256))
@@ -53,6 +55,9 @@ class Vectors:
         self.dimension = 0
         self._rows: dict[bytes, bytes] = {}
         self._ready: Comparable | None = None
+        #: What was added and erased since that was made.
+        self._added: dict[bytes, bytes] = {}
+        self._erased: set[bytes] = set()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -79,23 +84,25 @@ class Vectors:
             made[id] = quantised(vector)
         if made:
             self.dimension = dimension
+            self._note(made, made.keys() & self._rows.keys())
             self._rows.update(made)
-            self._ready = None
 
     def keep(self, ids: Collection[bytes]) -> bool:
         """Erase the vectors of all other entries; whether there were some."""
         gone = self._rows.keys() - set(ids)
-        for id in gone:
-            del self._rows[id]
-        if gone:
-            self._ready = None
+        self.drop(gone)
         return bool(gone)
 
     def drop(self, ids: Iterable[bytes]) -> None:
         """Erase the vectors of some entries."""
-        for id in ids:
-            if self._rows.pop(id, None) is not None:
-                self._ready = None
+        gone = {id for id in ids if self._rows.pop(id, None) is not None}
+        self._note({}, gone)
+
+    def _note(self, added: Mapping[bytes, bytes], erased: Collection[bytes]) -> None:
+        for id in erased:
+            self._added.pop(id, None)
+        self._erased.update(erased)
+        self._added.update(added)
 
     def copy(self) -> Vectors:
         """The same as they are now."""
@@ -107,8 +114,9 @@ class Vectors:
         """Add the vectors of another store of the same model and length that are not here; none of any other."""
         if other.identity == self.identity and self.dimension in (0, other.dimension):
             self.dimension = other.dimension
-            self._rows = {**other._rows, **self._rows}
-            self._ready = None
+            new = {id: row for id, row in other._rows.items() if id not in self._rows}
+            self._note(new, ())
+            self._rows.update(new)
 
     def of(self, ids: Iterable[bytes]) -> Comparable:
         """Those of some entries, for comparing."""
@@ -116,15 +124,18 @@ class Vectors:
 
     def comparable(self) -> Comparable:
         """Those that are there now, for comparing: the same until something changes."""
-        if self._ready is None:
+        if self._ready is None or len(self._added) + len(self._erased) > len(self._rows) // 4:
             self._ready = Comparable(self._rows)
+        elif self._added or self._erased:
+            self._ready = self._ready.changed(self._added, self._erased)
+        self._added, self._erased = {}, set()
         return self._ready
 
     def cosines(self, question: Sequence[float]) -> dict[bytes, float]:
         """How similar each entry is to a question, from -1 to 1. Raises FormatError for a vector of another length."""
         ready = self.comparable()
         ids = list(ready.at)
-        found = ready.nearest(question, range(len(ids)), -1.0, len(ids))
+        found = ready.nearest(question, list(ready.at.values()), -1.0, len(ids))
         return {ids[row]: cosine for row, cosine in found.items()}
 
     def dump(self) -> bytes:
@@ -186,6 +197,26 @@ class Comparable:
         else:
             self._numbers = _Matrix(self._rows) if self._rows else None
 
+    def changed(self, added: Mapping[bytes, bytes], erased: Collection[bytes]) -> Comparable:
+        """The same with some more and without others, of which the rows stay until there are many: to lay out all anew takes ten times
+        as long."""
+        if len(self._rows) + len(added) > _SPARE * (len(self.at) + len(added) - len(erased)):
+            there = {id: self._rows[row] for id, row in self.at.items() if id not in erased}
+            return Comparable({**there, **added})
+        made = Comparable({})
+        at = {id: row for id, row in self.at.items() if id not in erased} if erased else dict(self.at)
+        old, bits = self._rows, self._bits
+        if self._numbers is None and erased:  # nothing is laid out that would have to be moved
+            old, bits = [old[row] for row in at.values()], [bits[row] for row in at.values()] if bits else []
+            at = {id: row for row, id in enumerate(at)}
+        at.update(zip(added, range(len(old), len(old) + len(added)), strict=True))
+        made.at, made._rows = at, [*old, *added.values()]
+        if self._numbers is not None:
+            made._numbers = self._numbers.longer(made._rows, len(added))
+        elif len(made._rows) > _EXACT:
+            made._bits = bits + [int(row.translate(_signs), 2) for row in made._rows[len(bits) :]]
+        return made
+
     def nearest(
         self, question: Sequence[float], rows: Sequence[int], least: float, most: int
     ) -> dict[int, float]:
@@ -233,13 +264,14 @@ class _Matrix:
     """Vectors as NumPy has them. Of very many only those are compared number by number whose signs agree best with the question's:
     all numbers of 100,000 are 150 MB, which takes longer to read than a person should notice."""
 
-    def __init__(self, rows: Sequence[bytes]) -> None:
+    def __init__(self, rows: Sequence[bytes], *, signs: bool = False) -> None:
+        """`signs`: also of few."""
         import numpy
 
         self._bytes = numpy.frombuffer(b"".join(rows), dtype=numpy.int8).reshape(len(rows), -1)
         self._numbers: Any = None
         self._signs: Any = None
-        if len(rows) > _MANY and hasattr(numpy, "bitwise_count"):
+        if (signs or len(rows) > _MANY) and hasattr(numpy, "bitwise_count"):
             self._signs = _packed(self._bytes)
             squares = [
                 numpy.square(self._bytes[at : at + _MANY], dtype=numpy.int32).sum(axis=1)
@@ -251,6 +283,21 @@ class _Matrix:
             lengths = numpy.linalg.norm(self._numbers, axis=1)
         # A row of a damaged file may be all 0: it is like nothing.
         self._lengths = numpy.maximum(lengths, 1.0)
+
+    def longer(self, rows: Sequence[bytes], added: int) -> _Matrix:
+        """The same with so many more at the end of all rows."""
+        if not added:
+            return self
+        more = _Matrix(rows[-added:], signs=self._signs is not None)
+        if self._signs is None and len(rows) > _MANY:
+            return _Matrix(rows)
+        import numpy
+
+        for name in ("_bytes", "_numbers", "_signs", "_lengths"):
+            mine = getattr(self, name)
+            if mine is not None:
+                setattr(more, name, numpy.concatenate([mine, getattr(more, name)]))
+        return more
 
     def nearest(self, asked: bytes, rows: Sequence[int], least: float, most: int) -> dict[int, float]:
         import numpy

@@ -166,3 +166,34 @@ def test_no_vectors_are_like_nothing(how: str) -> None:
         assert none.comparable().nearest([1.0] * 8, [], -1.0, 5) == {}
         assert none.comparable().pairs([], 0.5) == []
         assert none.cosines([1.0] * 8) == {}
+
+
+@pytest.mark.parametrize("how", ["plain", "numpy"])
+def test_vectors_that_were_added_and_erased_one_by_one_compare_like_those_made_anew(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if how == "plain":
+        monkeypatch.setitem(sys.modules, "numpy", None)
+    else:
+        pytest.importorskip("numpy")
+    monkeypatch.setattr("ipfsmem.recall.vectors._MANY", 100)
+    monkeypatch.setattr("ipfsmem.recall.vectors._EXACT", 100)
+    rng = random.Random(7)
+    question = [rng.gauss(0, 1) for _ in range(64)]
+    store = Vectors(EmbedderIdentity("m", "v", "00"))
+    for step in range(60):
+        new = {rng.randbytes(16): [rng.gauss(0, 1) for _ in range(64)] for _ in range(rng.randrange(1, 8))}
+        if step % 3 == 2:
+            new |= {rng.choice(list(store.ids)): [rng.gauss(0, 1) for _ in range(64)]}
+        store.add(new)
+        if step % 4 == 3:
+            store.drop(rng.sample(list(store.ids), 3))
+        anew = Vectors.restore(store.dump())
+        mine, theirs = store.comparable(), anew.comparable()
+        assert mine.at.keys() == theirs.at.keys() == set(store.ids)
+        found = []
+        for one in (mine, theirs):
+            ids = sorted(one.at)
+            near = one.nearest(question, [one.at[id] for id in ids], -1.0, len(ids))
+            found.append({ids[place]: cosine for place, cosine in near.items()})
+        assert found[0] == pytest.approx(found[1], abs=1e-6)

@@ -21,7 +21,7 @@ def brought_up(living: Living, memory: Memory) -> Living:
     """A `Living` with everything read."""
     with memory.replica.reading():
         follow_at_once(living)
-        for _, group in living.unread(KINDS):
+        for group in living.unread(KINDS):
             steps = living.read(group)
             try:
                 while True:
