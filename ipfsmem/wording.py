@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _BACK: Final = re.compile(r"(\d{1,6})([smhdw])", re.ASCII)
 _DAY: Final = 86_400_000
 #: Behind the last day of the calendar, ms.
-_FOREVER: Final = 253_402_300_800_000
+FOREVER: Final = 253_402_300_800_000
 _MILLISECONDS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": _DAY, "w": 7 * _DAY}
 
 
@@ -141,6 +141,6 @@ def local_days(first: str, last: str, zone: tzinfo | None = None) -> LocalDays:
         after = (date.fromisoformat(last) + timedelta(days=1)).isoformat()
     except (ValueError, OverflowError):
         after = ""
-    end = moment_of(after, 0, zone) if after else _FOREVER
+    end = moment_of(after, 0, zone) if after else FOREVER
     utc = [local_day(ms, UTC) for ms in (begin, end - 1)]
     return LocalDays((str(utc[0] or date.min), str(utc[1] or date.max)), begin, end)

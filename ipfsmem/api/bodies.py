@@ -91,18 +91,22 @@ class EventBody(Body, frozen=True, kw_only=True):
 
 
 class RecallBody(Body, frozen=True, kw_only=True):
-    """A question. `since`: an ISO 8601 date or time, `yesterday`, or so long ago, as `7d`. `by`: a device or member. `threshold`: only what is so similar by the model.
+    """A question, as `query`, `queries` with several phrasings, or both. `when`: a range of time in words, as `last week` or `may 2023`; `since` and `until`: its ends, both included. `by`: who wrote or said it: a device, a member or a named speaker. `about`: who is named in it. `threshold`: only what is so similar by the model.
     `kind`: what is looked through, memories where nothing is said. `joined`: each own memory comes with its relations in
     the graph."""
 
-    query: str
+    query: str | None = None
+    queries: Annotated[tuple[str, ...], msgspec.Meta(max_length=8)] = ()
     kind: Kind = "memory"
     limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 10
     type: str | None = None
     tag: str | None = None
     category: str | None = None
+    when: str | None = None
     since: str | None = None
+    until: str | None = None
     by: str | None = None
+    about: str | None = None
     threshold: Annotated[float, msgspec.Meta(ge=-1, le=1)] | None = None
     why: bool = False
     joined: bool = False

@@ -107,13 +107,17 @@ def _recall(call: Call) -> Recalled:
     read = call.whole.stack(*call.stack) if call.stack else call.memory
     found = read.recall(
         asked.query,
+        queries=asked.queries,
         kind=asked.kind,
         limit=asked.limit,
         type=asked.type,
         tag=asked.tag,
         category=asked.category,
+        when=asked.when,
         since=asked.since,
+        until=asked.until,
         by=asked.by,
+        about=asked.about,
         threshold=asked.threshold,
         why=asked.why,
         joined=asked.joined,

@@ -45,9 +45,15 @@ if TYPE_CHECKING:
 @click.option("--tag", help="Only memories with this tag.")
 @click.option("--category", help="Only memories of this category.")
 @click.option(
-    "--by", metavar="NAME", help="Only what this device or member wrote: what it is called, or its id."
+    "--also", "queries", metavar="TEXT", multiple=True, help="Another phrasing of the question; repeatable."
 )
-@click.option("--since", metavar="TIME", help="Only texts written since: 7d, yesterday, a day, a moment.")
+@click.option("--by", metavar="NAME", help="Only texts that this device, member or speaker wrote or said.")
+@click.option("--about", metavar="NAME", help="Only texts that name this person or thing.")
+@click.option(
+    "--when", metavar="RANGE", help="Only texts of a time range: last week, may 2023, since friday."
+)
+@click.option("--since", metavar="TIME", help="Only texts since: 7d, yesterday, friday, a day, a moment.")
+@click.option("--until", metavar="TIME", help="Only texts until: yesterday, may 2023, a day, a moment.")
 @click.option(
     "--threshold",
     type=Number(-1, 1),
@@ -66,8 +72,12 @@ def command(
     of_type: str | None,
     tag: str | None,
     category: str | None,
+    queries: tuple[str, ...],
     by: str | None,
+    about: str | None,
+    when: str | None,
     since: str | None,
+    until: str | None,
     threshold: float | None,
     why: bool,
     joined: bool,
@@ -76,7 +86,7 @@ def command(
 
     They are ranked by words: over name, description, tags, key and text, whatever the case, accents and English
     endings; then by their type, tags, importance and age; and by meaning where the settings name a model. Own texts come before those of others, which are marked as candidates.
-    With --kind also events of the timeline and what was said in sessions.
+    With --kind also events of the timeline and what was said in sessions. With --also each phrasing is ranked by itself, and what stands high in several comes first.
     """
     from ipfsmem.memories.writers import Writers
     from ipfsmem.results import Recalled
@@ -87,13 +97,17 @@ def command(
         read = memory.stack(*context.stacked) if context.stacked else memory
         found = read.recall(
             " ".join(words),
+            queries=queries,
             kind=kind,
             limit=limit,
             type=of_type,
             tag=tag,
             category=category,
+            when=when,
             since=since,
+            until=until,
             by=by,
+            about=about,
             threshold=threshold,
             why=why,
             joined=joined,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -20,15 +20,20 @@ from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.moment_kinds import KINDS, Kind, Moment
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.search_index import Filter, Held, SearchIndex, index_of, searched_header
-from ipfsmem.memories.words import MAX_WORDS, PREFIX, query_words
+from ipfsmem.memories.words import MAX_PHRASINGS, MAX_WORDS, PREFIX, query_words
 from ipfsmem.memories.writers import Writers
 from ipfsmem.recall.ranking import USUAL, Index, Weighed, rank
 from ipfsmem.recall.ranking import Hit as Ranked
 from ipfsmem.recall.spelling import likened, spelled
 from ipfsmem.recall.terms import terms, unspaced
-from ipfsmem.wording import moment_of
+from ipfsmem.wording import FOREVER
+
+if TYPE_CHECKING:
+    from ipfsmem.recall.postings import Postings
 
 MAX_HITS = 200
+#: Fields of an event that say who said or did it.
+_WHO = ("speaker", "by", "author", "from", "name", "user", "who", "sender", "agent")
 #: Of more memories than these only so many count as similar: the ranking looks at fewer.
 _ALL, _CLOSE = 5_000, 2_000
 #: Where more than one in so many entries has no vector, these say nothing: what has none yet would stand behind all that has one.
@@ -95,24 +100,30 @@ class Recall(msgspec.Struct, frozen=True):
 
 def recall(
     parts: Sequence[Memories],
-    query: str,
+    query: str | None,
     *,
+    queries: Iterable[str] = (),
     kind: Kind = "memory",
     limit: int = 10,
     type: str | None = None,
     tag: str | None = None,
     category: str | None = None,
+    when: str | None = None,
     since: str | None = None,
+    until: str | None = None,
     by: str | None = None,
+    about: str | None = None,
     threshold: float | None = None,
     why: bool = False,
     by_meaning: bool = True,
     said: Asked | None = None,
     joined: bool = False,
 ) -> Recall:
-    """The memories of some scopes, the first before the next, that fit a query; or their events, messages, or all (`kind`).
+    """The memories of some scopes, the first before the next, that fit a query; or their events, messages, or all (`kind`). `queries`:
+    other phrasings of the question, each ranked by itself; what stands high in several comes first.
 
-    `type` (of an event its type, of a message who says it), `tag`, `category`, `since` (when it was written), `by` (who wrote it: what a device or its member is called, or its id)
+    `type` (of an event its type, of a message who says it), `tag`, `category`, `when`, `since` and `until` (when it was written or said, as
+    `time_range` reads it), `by` (who wrote or said it: a device, its member, or a named speaker), `about` (who or what is named in it)
     leave out the others, and what held until an earlier day is left out; parts of sessions are found only with type `session`. `threshold`, -1 to 1, leaves out what is less
     similar to the query by the model that the user named. `why`: each hit says what its score is the sum
     of and which words it has. `by_meaning`: False asks no model. `said`: what the
@@ -124,42 +135,55 @@ def recall(
         raise UsageError(f"limit is 1 to {MAX_HITS}, not {limit}")
     if threshold is not None and not -1 <= threshold <= 1:
         raise UsageError(f"threshold is -1 to 1, not {threshold}")
-    words = query_words(query)
+    phrasings = _phrasings(query, queries)
+    words = tuple(dict.fromkeys(word for one in phrasings for word in query_words(one)))
     replica = parts[0].replica
-    asked = said or (_asked(parts[0], query, threshold, kind) if by_meaning else _NOT_ASKED)
-    weighed = _weighed(parts[0], asked)
-    least = moment_of(since, replica.world.now()) if since is not None else 0
+    then = (0, FOREVER) if since is until is when is None else _then(since, until, when, replica.world.now())
+    answers = [
+        said or (_asked(parts[0], one, threshold, kind) if by_meaning else _NOT_ASKED) for one in phrasings
+    ]
     today = replica.world.today()
     by_key = {part.scope: part for part in parts}
     with replica.reading():
         found = index_of(parts, kind)
-        devices = None if by is None else _devices(by, Writers(replica), found.writers())
-        only = Filter(type, tag, category, least, devices)
-        index = found.index(parts, only)
-        if threshold is None:
-            asked = _where_most_have_one(found, index, asked)
-        search = _Search(
-            found,
-            index,
-            query,
-            today,
-            _similar(found, index, asked, threshold),
-            threshold is not None,
-            weighed,
-            kind != "memory" and len(set(terms(query))) <= _LOOKUP,
-        )
+        index = found.index(parts, Filter(type, tag, category, *then))
+        only = None if by is None else _written_by(by, parts, found, index)
+        if about is not None:
+            named = _naming(about, index)
+            only = named if only is None else only & named
         hits: list[Hit] = []
         hidden = hidden_texts(replica)
         expired = found.expired(today)
-        ranked = search.best(words, limit + len(hidden) + len(expired))
-        if hidden or expired:
-            ranked = [
-                hit
-                for hit in ranked
-                if hit.id not in expired
-                if hit.id not in found.held
-                or not is_hidden(hidden, found.held[hit.id].scope, hit.id, found.held[hit.id].hlc)
-            ][:limit]
+        # Of several phrasings so many are looked at whatever is asked for, so that few hits are the first of many.
+        most = limit if len(phrasings) == 1 else MAX_HITS
+        lists, by_model = list[list[Ranked]](), False
+        for phrasing, answer in zip(phrasings, answers, strict=True):
+            weighed = _weighed(parts[0], answer)
+            if threshold is None:
+                answer = _where_most_have_one(found, index, answer)
+            search = _Search(
+                found,
+                index,
+                phrasing,
+                today,
+                _similar(found, index, answer, threshold, only),
+                threshold is not None,
+                weighed,
+                kind != "memory" and len(set(terms(phrasing))) <= _LOOKUP,
+                only,
+            )
+            best = search.best(query_words(phrasing), most + len(hidden) + len(expired))
+            if hidden or expired:
+                best = [
+                    hit
+                    for hit in best
+                    if hit.id not in expired
+                    if hit.id not in found.held
+                    or not is_hidden(hidden, found.held[hit.id].scope, hit.id, found.held[hit.id].hlc)
+                ][:most]
+            lists.append(best)
+            by_model |= answer.vectors is not None
+        ranked = lists[0] if len(lists) == 1 else _fused(found, lists)[:limit]
         noted = _moments(parts, found, ranked, words, why=why)
         for place, hit in enumerate(ranked, 1):
             if hit.id in found.moments:
@@ -177,7 +201,42 @@ def recall(
             relations = _relations(part, hit.id) if joined and reading.own else ()
             hits.append(Hit(reading, hit.score, held.hides, reasons, has, relations, place))
         missing = found.pieces_missing()
-        return Recall(tuple(hits), len(index), missing, asked.vectors is not None, asked.notice, noted)
+        searched = len(index) if only is None else len(only)
+        notice = next((one.notice for one in answers if one.notice), "")
+        return Recall(tuple(hits), searched, missing, by_model, notice, noted)
+
+
+def _then(since: str | None, until: str | None, when: str | None, now: int) -> tuple[int, int]:
+    """The first millisecond that is asked for, and the first after it."""
+    from ipfsmem.memories.time_ranges import since_until  # what few ask for is not loaded
+
+    return since_until(since, until, when, now)
+
+
+def _phrasings(query: str | None, queries: Iterable[str]) -> list[str]:
+    """The different phrasings of a question. Raises UsageError."""
+    if isinstance(queries, str):
+        raise UsageError("queries is a list of texts; one text is query")
+    found = list(dict.fromkeys([*([] if query is None else [query]), *queries]))
+    if not found:
+        raise UsageError("recall needs a query, or queries with several phrasings")
+    if len(found) > MAX_PHRASINGS:
+        raise UsageError(f"queries has at most {MAX_PHRASINGS} phrasings, not {len(found)}")
+    return found
+
+
+def _fused(found: SearchIndex, lists: Sequence[Sequence[Ranked]]) -> list[Ranked]:
+    """The hits of several phrasings as one list, own ones before those of others."""
+    from ipfsmem.recall.fusion import fused
+
+    def is_own(id: str) -> bool:
+        return found.moments[id].own if id in found.moments else found.held[id].own
+
+    return [
+        hit
+        for own in (True, False)
+        for hit in fused([[one for one in hits if is_own(one.id) is own] for hits in lists])
+    ]
 
 
 def _relations(part: Memories, key: str) -> tuple[tuple[str, str, str], ...]:
@@ -334,11 +393,19 @@ def _where_most_have_one(found: SearchIndex, index: Index, asked: Asked) -> Aske
     return asked if missing * _ONE_IN <= len(index) else asked._replace(vectors=None)
 
 
-def _similar(found: SearchIndex, index: Index, asked: Asked, threshold: float | None) -> dict[str, float]:
+def _similar(
+    found: SearchIndex,
+    index: Index,
+    asked: Asked,
+    threshold: float | None,
+    only: frozenset[int] | None = None,
+) -> dict[str, float]:
     """How similar the memories of an index are to the query, by key: those that have to do with it, of very many the most similar."""
     if asked.vectors is None:
         return {}
-    rows = found.rows(index, asked.vectors.at)
+    rows: Sequence[int] = found.rows(index, asked.vectors.at)
+    if only is not None:
+        rows = [row if number in only else -1 for number, row in enumerate(rows)]
     least = asked.unrelated if threshold is None else threshold
     mine, others = found.parted(index)
     if len(index) <= _ALL or not others:
@@ -366,6 +433,8 @@ class _Search(NamedTuple):
     weighed: Weighed
     #: Of events and messages only those that have a word of the query, or its day, or mean the same: not their neighbours.
     only_having: bool = False
+    #: The numbers of those that may be hits; None: all.
+    only: frozenset[int] | None = None
 
     def without_meaning(self) -> _Search:
         """The same by words alone."""
@@ -376,7 +445,9 @@ class _Search(NamedTuple):
         many only the best are looked at, and whoever shares the memory may write as many as that."""
         mine, others = self.found.parted(self.words)
         if not others:
-            return self._best(words, limit, None)
+            return self._best(words, limit, self.only)
+        if self.only is not None:
+            mine, others = mine & self.only, others & self.only
         own = self._best(words, limit, mine)
         return own + (self._best(words, limit - len(own), others) if len(own) < limit else [])
 
@@ -443,15 +514,56 @@ def _begins(word: str, terms: frozenset[str]) -> bool:
     return len(word) >= PREFIX and any(term.startswith(word) for term in terms)
 
 
-def _devices(by: str, writers: Writers, known: Iterable[str]) -> frozenset[str]:
-    """The ids of the devices that somebody means. Raises UsageError when there is none."""
-    named = by.casefold()
-    found = frozenset(
+def _written_by(by: str, parts: Sequence[Memories], found: SearchIndex, index: Index) -> frozenset[int]:
+    """The numbers of the entries that somebody wrote, or said as a named speaker. Raises UsageError when there is nobody of that name."""
+    writers, named = Writers(parts[0].replica), by.strip().casefold()
+    known = found.writers()
+    devices = {
         device
         for device in known
         if named in (device, writers.device(device).casefold(), writers.member(device).casefold())
-    )
-    if not found:
+    }
+    numbers = set[int]()
+    for number, id in enumerate(index.ids):
+        if not id:
+            continue
+        one: Moment | Held = found.moments[id] if id in found.moments else found.held[id]
+        is_role = isinstance(one, Moment) and one.kind == "message" and one.type == named
+        if one.device in devices or is_role:
+            numbers.add(number)
+    sought, events = terms(by), dict[str, Moment]()
+    for number in _having(index.headers, sought):
+        moment = found.moments.get(index.ids[number])
+        if moment is not None and moment.kind == "message":
+            numbers.add(number)
+        elif moment is not None:
+            events[index.ids[number]] = moment
+    if events:
+        from ipfsmem.memories.moments import read_again
+
+        for id, told in read_again(parts, events).items():
+            said = [told.event.get(field) for field in _WHO] if told.event is not None else []
+            if any(isinstance(one, str) and set(sought) <= set(terms(one)) for one in said):
+                numbers.update(one for one in [index.number(id)] if one is not None)
+    if not numbers and not devices:
         called = ", ".join(sorted({writers.device(device) for device in known})[:10]) or "nobody yet"
-        raise UsageError(f"nobody who wrote here is called {by[:60]!a}", hint=f"Those who did: {called}.")
-    return found
+        raise UsageError(
+            f"nobody who wrote here is called {by[:60]!a}, and no speaker in what is looked through",
+            hint=f"Those who did: {called}.",
+        )
+    return frozenset(numbers)
+
+
+def _naming(about: str, index: Index) -> frozenset[int]:
+    """The numbers of the entries that name somebody or something, in their words or in who said it. Raises UsageError."""
+    sought = terms(about)
+    if not sought:
+        raise UsageError("there is no word in about, so nobody is named: give a name, such as Ana")
+    return _having(index.words, sought)
+
+
+def _having(rows: Postings, sought: Sequence[str]) -> frozenset[int]:
+    """The numbers of the entries that have all of these terms."""
+    if not sought:
+        return frozenset()
+    return frozenset.intersection(*(frozenset(rows.row(term).numbers) for term in sought))

@@ -32,6 +32,7 @@ from ipfsmem.memories.merits import merits_of
 from ipfsmem.memories.moment_kinds import Group, Kind, Moment, vector_keys
 from ipfsmem.memories.readings import readable_file
 from ipfsmem.recall.worth import Merits
+from ipfsmem.wording import FOREVER
 
 if TYPE_CHECKING:  # who only lists what is there loads no ranking
     from ipfsmem.memories.memories import Memories
@@ -56,8 +57,8 @@ class Filter(msgspec.Struct, frozen=True):
     category: str | None = None
     #: Milliseconds since 1970 UTC from which on it was written.
     since: int = 0
-    #: Ids of the devices that may have written it.
-    by: frozenset[str] | None = None
+    #: The first millisecond in which it was no longer.
+    until: int = FOREVER
 
     def takes(self, one: Held) -> bool:
         """Whether a memory is one of those. Parts of sessions are so only with the type `session`."""
@@ -65,8 +66,7 @@ class Filter(msgspec.Struct, frozen=True):
             (not one.part if self.type is None else one.type == self.type)
             and self.tag in (None, *one.tags)
             and self.category in (None, one.category)
-            and one.written >= self.since
-            and (self.by is None or one.device in self.by)
+            and self._is_then(one.written)
         )
 
     def takes_moment(self, one: Moment) -> bool:
@@ -75,9 +75,12 @@ class Filter(msgspec.Struct, frozen=True):
             self.type in (None, one.type)
             and self.tag is None
             and self.category is None
-            and one.at >= self.since
-            and (self.by is None or one.device in self.by)
+            and self._is_then(one.at)
         )
+
+    def _is_then(self, ms: int) -> bool:
+        """Whether a moment lies between both; one that is not known, 0, does so only where nobody asks."""
+        return (ms > 0 or (self.since <= 0 and self.until == FOREVER)) and self.since <= ms < self.until
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -8,6 +8,8 @@ from ipfsmem.recall.terms import split, unspaced
 #: Characters of a query, and how many of its words count.
 MAX_QUERY = 4_000
 MAX_WORDS = 64
+#: Phrasings of one question, and characters of a time range.
+MAX_PHRASINGS, MAX_RANGE = 8, 100
 #: From so many letters on a query word may also be the beginning of a longer one.
 PREFIX = 4
 

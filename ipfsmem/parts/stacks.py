@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
@@ -43,15 +43,19 @@ class MemoryStack(MemoryPart, Stack):
     @waits_outside
     def recall(
         self,
-        query: str,
+        query: str | None = None,
         *,
+        queries: Iterable[str] = (),
         kind: Kind = "memory",
         limit: int = 10,
         type: str | None = None,
         tag: str | None = None,
         category: str | None = None,
+        when: str | None = None,
         since: str | None = None,
+        until: str | None = None,
         by: str | None = None,
+        about: str | None = None,
         threshold: float | None = None,
         why: bool = False,
         joined: bool = False,
@@ -60,13 +64,17 @@ class MemoryStack(MemoryPart, Stack):
         return Stack.recall(
             self,
             query,
+            queries=queries,
             kind=kind,
             limit=limit,
             type=type,
             tag=tag,
             category=category,
+            when=when,
             since=since,
+            until=until,
             by=by,
+            about=about,
             threshold=threshold,
             why=why,
             joined=joined,

@@ -239,16 +239,20 @@ class MemoryTexts(MemoryPart):
 
     def recall(
         self,
-        query: str,
+        query: str | None = None,
         *,
+        queries: Iterable[str] = (),
         kind: Kind = "memory",
         limit: int = 10,
         type: str | None = None,
         tag: str | None = None,
         category: str | None = None,
         scope: str | None = None,
+        when: str | None = None,
         since: str | None = None,
+        until: str | None = None,
         by: str | None = None,
+        about: str | None = None,
         threshold: float | None = None,
         why: bool = False,
         joined: bool = False,
@@ -256,21 +260,26 @@ class MemoryTexts(MemoryPart):
         """The memories that fit the query, best first; they are ranked by words, and by meaning where the settings name a model.
         `kind` `event`: what was noted in the timeline; `message`: what was said in sessions; `all`: these and memories.
 
-        `scope`: another one than this. `since`: an ISO 8601 date or time, of when a text was written. `by`: what the device that
-        wrote it, or its member, is called, or its id. `why`: each hit says what its score is the sum of, and which words of the
+        `queries`: other phrasings of the question, or the questions that it consists of; what stands high in several comes first.
+        `scope`: another one than this. `when`: a range of time in words, in which it was written or said: `last week`, `may 2023`, `since friday`, in days of this machine's time zone; `since` and `until`: its ends, both
+        included. `by`: who wrote or said it: what a device or its member is called, or its id, or a named speaker. `about`: who is named in it. `why`: each hit says what its score is the sum of, and which words of the
         query it has. `joined`: each own memory comes with its relations in the graph. `threshold`, -1 to 1: only what is so similar by that model. Texts of others are candidates (`own` False) and come after own ones. Raises UsageError, KeyNameError.
         """
         self._open.look()
         there = self if scope is None else self.in_scope(scope)
         return there._stack().recall(
             query,
+            queries=queries,
             kind=kind,
             limit=limit,
             type=type,
             tag=tag,
             category=category,
+            when=when,
             since=since,
+            until=until,
             by=by,
+            about=about,
             threshold=threshold,
             why=why,
             joined=joined,

@@ -42,5 +42,5 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 #: The argument that every operation on a key takes.
-SCOPE = text("Another scope than the project's; \"\" is everybody's.", most=64)
+SCOPE = text('Another scope; "" is everybody\'s.', most=64)
 KEY = text("Key: a-z, 0-9, _ and -.", least=1, most=MAX_KEY)

@@ -32,7 +32,7 @@ from ipfsmem.memories.merits import expired_on
 from ipfsmem.memories.moment_kinds import KINDS
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.reasons import MAX_REASON
-from ipfsmem.memories.words import MAX_QUERY
+from ipfsmem.memories.words import MAX_PHRASINGS, MAX_QUERY, MAX_RANGE
 from ipfsmem.memories.write_request import WriteRequest
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
 from ipfsmem.tools.desk import TEXT_SCHEMA, Desk, as_values, fenced, notice, one_line, place, whose
@@ -56,7 +56,7 @@ MAX_BODY: Final = 900_000
 _TAG_MARKS: Final = frozenset(",[]\n\r\"'")
 
 _string, _flag, _count = {"type": "string"}, {"type": "boolean"}, {"type": "integer"}
-_SEEN = text("The seen value of the answer that showed the text.", least=8, most=64)
+_SEEN = text("The seen value of the text shown.", least=8, most=64)
 
 
 # -- remember ------------------------------------------------------------------------------------------------
@@ -496,14 +496,17 @@ def _note(desk: Desk, given: JSON) -> ToolResult:
 def _recall(desk: Desk, given: JSON) -> ToolResult:
     scope, why = desk.scope_of(given, must_exist=True), given.get("why", False)
     found = desk.memory.stack(scope).recall(
-        given["query"],
+        given.get("query"),
+        queries=given.get("queries", ()),
         kind=given.get("kind", "memory"),
         limit=given.get("limit", 5),
         type=given.get("type"),
         tag=given.get("tag"),
         category=given.get("category"),
+        when=given.get("when"),
         since=given.get("since"),
         by=given.get("by"),
+        about=given.get("about"),
         why=why,
         joined=given.get("joined", False),
     )
@@ -675,20 +678,28 @@ EVERYDAY: Final = (
         title="Recall memories",
         description=(
             "Search the memory, best match first. Use it before answering about the person, their projects, preferences or past "
-            "decisions. Pass a question, or words that the text is likely to contain, in every language that it may use."
+            "decisions. Ask whole questions: names for it, there. Pass two phrasings as queries, one in words and languages the text "
+            "likely has. Several hops: ask each, then again with what you found."
         ),
         parameters=arguments(
-            "query",
             query=text("Question or words.", least=1, most=MAX_QUERY),
-            limit=number("Maximum number of results.", 1, 50, 5),
+            queries={
+                "type": "array",
+                "items": {"type": "string", "minLength": 1, "maxLength": MAX_QUERY},
+                "maxItems": MAX_PHRASINGS,
+                "description": "Phrasings.",
+            },
+            limit=number("Most results.", 1, 50, 5),
             type=choice("Only this kind.", RECALLED_TYPES),
             tag=text("Only with this tag.", least=1, most=64),
             category=text("Only this category.", least=1, most=64),
-            by=text("Only by this device or member.", least=1, most=128),
-            since=text("Only since: 7d, yesterday, or a date.", least=1, most=40),
+            by=text("Only by: device, member, speaker.", least=1, most=128),
+            about=text("Only naming this.", least=1, most=128),
+            when=text("Only then: last week, may 2023, until friday.", least=1, most=MAX_RANGE),
+            since=text("Only since: 7d or a date.", least=1, most=MAX_RANGE),
             why=yes("Explain scores."),
-            joined=yes("Include relations of the graph."),
-            kind=choice("Search timeline events or session messages instead, or all.", KINDS),
+            joined=yes("Add graph relations."),
+            kind=choice("Search events or session messages instead, or all.", KINDS),
             scope=SCOPE,
         ),
         returns=answer(
@@ -771,7 +782,7 @@ EVERYDAY: Final = (
             type=_TYPE,
             tag=text("Only with this tag.", least=1, most=64),
             category=text("Only this category.", least=1, most=64),
-            limit=number("Maximum number of results.", 1, 200, 50),
+            limit=number("Most results.", 1, 200, 50),
             after=text("Continue after this key.", most=64),
             scope=SCOPE,
         ),

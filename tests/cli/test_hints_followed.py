@@ -619,6 +619,7 @@ ELSEWHERE = {
     'Put the key into a variable, and name that: api_key_env = "MY_KEY".': "tests/unit/memories/test_meaning.py::test_the_key_comes_from_the_variable_and_goes_to_that_address_only",
     "export VALUE=<the key>": "tests/unit/memories/test_meaning.py::test_an_endpoint_that_is_down_or_has_no_key_is_no_error",
     "Compare with ipfsmem list, and write again what is missing.": "tests/faults/test_removed_log.py::test_a_log_of_which_no_copy_can_be_saved_is_told",
+    "Say for instance 7d, yesterday, last week, last 3 months, friday, may 2023, 2023-05-08, since friday, before june 2024 or from 2023-05-01 to 2023-05-14.": "tests/unit/memories/test_recall_asking.py::test_words_that_name_no_time_are_refused_with_examples",
     "Those who did: VALUE.": "tests/cli/test_cli_recall.py::test_nobody_of_that_name_wrote_here",
     "Take it away (in Python: memory.sessions.pop), or begin a session of another name.": "tests/unit/memories/test_sessions.py::test_nothing_is_swallowed_behind_the_last_moment",
     "Keep the memory in a folder without such a character: --home DIR (in Python: home=).": "tests/unit/agents/test_service.py::test_what_no_file_can_say_is_refused",

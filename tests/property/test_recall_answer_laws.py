@@ -99,4 +99,18 @@ def test_recall_of_the_same_question_is_the_same_and_few_hits_begin_many(
         for (question, kind, limit, scope), found in zip(asked, first, strict=True):
             assert answer(question, kind, 100, scope)[:limit] == found
             assert not any("own0" in hit[0] for hit in found)
+            assert in_order(
+                memory.recall(queries=[question, question], kind=kind, limit=limit, why=True)
+            ) == (  # type: ignore[arg-type]
+                answer(question, kind, limit, "")
+            )
+        several = [one[0] for one in asked]
+        for kind in KINDS:
+            many = in_order(memory.recall(queries=several, kind=kind, limit=100, why=True))
+            for limit in (1, 3, 10):
+                few = in_order(memory.recall(queries=several, kind=kind, limit=limit, why=True))
+                assert few == many[:limit]
+            other = in_order(memory.recall(several[-1], queries=several[::-1], kind=kind, limit=100))
+            assert [hit[:2] for hit in other] == [hit[:2] for hit in many]
+            assert not any("own0" in hit[0] for hit in many)
     memory.close()

@@ -41,8 +41,8 @@ def test_a_scope_a_key_a_tag_and_arguments(tools: dict[str, Tool]) -> None:
         told(tools["remember"], key="k", body="x", tags=["[a]"])[0],
     )
     works(tools["remember"], key="k", body="x", tags=["a", "b"])
-    hinted("It takes VALUE.", told(tools["recall"], words="direct")[0])
-    works(tools["recall"], query="direct")
+    hinted("It takes VALUE.", told(tools["read_memory"], word="k")[0])
+    works(tools["read_memory"], key="k")
     works(tools["memory_store"], key="a:b", value="x")
 
 

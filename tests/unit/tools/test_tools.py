@@ -65,7 +65,7 @@ def test_the_set_is_what_the_documents_name_and_every_tool_says_what_it_takes(me
     ("tool", "given", "said"),
     [
         ("recall", {"qery": "x"}, "no argument 'qery' (perhaps query)"),
-        ("recall", {}, "query is missing"),
+        ("recall", {}, "recall needs a query"),
         ("recall", {"query": [3]}, "query is text, not a list"),
         ("recall", {"query": "x", "limit": "5.5"}, "limit is a whole number, not a number"),
         ("recall", {"query": "x", "limit": "many"}, "limit is a whole number, not text"),
@@ -77,7 +77,7 @@ def test_the_set_is_what_the_documents_name_and_every_tool_says_what_it_takes(me
         ("recall", {"query": "x" * 5000}, "at most 4,000"),
         ("recall", {"query": "!"}, "no word in the query"),
         ("recall", {"query": "x", "type": "diary"}, "type is one of user, feedback"),
-        ("recall", {"query": None}, "query is text, not null"),
+        ("recall", {"query": None}, "recall needs a query"),
         ("remember", {"key": "k", "body": "x", "tags": {"a": 1}}, "tags is a list, not an object"),
         ("remember", {"key": "k", "body": "x", "tags": ["a", {}]}, "tags has an item that is text"),
         ("remember", {"key": "k", "body": "x", "tags": ["a", "b]"]}, "cannot be a tag"),

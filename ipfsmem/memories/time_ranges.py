@@ -1,0 +1,171 @@
+"""Ranges of time as people and models say them: "last week", "may 2023", "7d", "since friday", "from 2023-05-01 to 2023-05-14"."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta, tzinfo
+from typing import Final, NamedTuple
+
+from ipfsmem.errors import UsageError
+from ipfsmem.memories.words import MAX_RANGE
+from ipfsmem.recall.dates import MONTHS, Days, days_named
+from ipfsmem.wording import FOREVER, local_day, local_days, moment_of
+
+_HINT: Final = (
+    "Say for instance 7d, yesterday, last week, last 3 months, friday, may 2023, 2023-05-08, since friday, before june 2024 or "
+    "from 2023-05-01 to 2023-05-14."
+)
+_WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTH: Final = "|".join(MONTHS)
+_short = re.compile(rf"\b({'|'.join(name[:3] for name in MONTHS)}|sept)\b\.?")
+_named = re.compile(
+    rf"\d{{4}}(?:-\d\d(?:-\d\d)?)?|(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? )?(?:{_MONTH})(?:,? (?:of )?\d{{4}})?|"
+    rf"(?:{_MONTH}) \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?|today|yesterday|(?:this|last) (?:week|month|year)|\d{{1,3}} (?:day|week)s? ago"
+)
+_both = re.compile(r"(?:from (.+) (?:to|until|till) (.+)|between (.+) and (.+))")
+_one_end = re.compile(r"(since|from|after|until|till|up to|before) (.+)")
+_weekday = re.compile(rf"(last )?({'|'.join(_WEEKDAYS)})")
+_last = re.compile(r"(?:last|past) (\d{1,4}) (minute|hour|day|week|month|year)s?")
+_year_after, _any_year = re.compile(r",? \d{4}$"), re.compile(r"\b\d{4}\b")
+_ago = re.compile(r"(\d{1,4}) (minute|hour|month|year)s? ago")
+
+
+class TimeRange(NamedTuple):
+    """Milliseconds since 1970: the first that belongs to it, and the first after it."""
+
+    begin: int = 0
+    end: int = FOREVER
+
+    def within(self, other: TimeRange) -> TimeRange:
+        """What belongs to both. Raises UsageError when nothing does."""
+        both = TimeRange(max(self.begin, other.begin), min(self.end, other.end))
+        if both.begin >= both.end:
+            raise UsageError(
+                "the time range is empty: it ends before it begins; give a beginning before the end, or one of them"
+            )
+        return both
+
+
+EVER: Final = TimeRange()
+
+
+def time_range(said: str, now: int, zone: tzinfo | None = None, *, form: str = "{}") -> TimeRange:
+    """The range that words name, put into `form`, seen from `now`. Days, weeks (from Monday on), months and years are those of `zone`,
+    None: of this machine. What has no year is the last that has begun. Raises UsageError."""
+    text = (
+        " ".join(form.format(said.lower()).split())
+        .removeprefix("in ")
+        .removeprefix("on ")
+        .removeprefix("during ")
+    )
+    if len(said) > MAX_RANGE:
+        raise UsageError(f"a time range has at most {MAX_RANGE} characters", hint=_HINT)
+    try:
+        if both := _both.fullmatch(text):
+            first, last = both[1] or both[3], both[2] or both[4]
+            if (year := _year_after.search(last)) and not _any_year.search(first):
+                first += year[0]
+            begin, end = _point(first, now, zone).begin, _point(last, now, zone).end
+            return TimeRange(begin).within(TimeRange(end=end))
+        if one := _one_end.fullmatch(text):
+            there = _point(one[2], now, zone)
+            match one[1]:
+                case "since" | "from":
+                    return TimeRange(there.begin)
+                case "after":
+                    return TimeRange(there.end)
+                case "before":
+                    return TimeRange(end=there.begin)
+                case _:
+                    return TimeRange(end=there.end)
+        there = _point(text, now, zone)
+        # A time back from now is a range up to now: also what is dated later by a clock that is ahead belongs to it.
+        return TimeRange(there.begin) if there.end == there.begin + 1 else there
+    except (_NotNamed, ValueError, OverflowError):
+        raise UsageError(f"{said[:40]!a} is not a time range", hint=_HINT) from None
+
+
+def since_until(
+    since: str | None, until: str | None, when: str | None, now: int, zone: tzinfo | None = None
+) -> TimeRange:
+    """What lies in all that is given: from the beginning of `since`, to the end of `until`, in `when`. Raises UsageError."""
+    found = EVER
+    for said, form in ((since, "since {}"), (until, "until {}"), (when, "{}")):
+        if said is not None:
+            found = found.within(time_range(said, now, zone, form=form))
+    return found
+
+
+class _NotNamed(Exception):
+    """These words name no time."""
+
+
+def _point(text: str, now: int, zone: tzinfo | None) -> TimeRange:
+    """What one end of a range names: days, or a moment."""
+    text = _short.sub(lambda one: next(name for name in MONTHS if name.startswith(one[1][:3])), text)
+    text = text.removeprefix("the ")
+    today = local_day(now, zone)
+    if today is None:
+        raise _NotNamed
+    if one := _weekday.fullmatch(text):
+        back = (today.weekday() - _WEEKDAYS.index(one[2])) % 7
+        day = today - timedelta(days=back or (7 if one[1] else 0))
+        return _days(day, day, zone)
+    if one := _last.fullmatch(text):
+        return _moment(_back(today, now, int(one[1]), one[2], zone))
+    if one := _ago.fullmatch(text):
+        number, unit = int(one[1]), one[2]
+        if unit in ("minute", "hour"):
+            return _moment(_back(today, now, number, unit, zone))
+        months = today.year * 12 + today.month - 1 - number * (12 if unit == "year" else 1)
+        return _of_days(Days(months // 12, months % 12 + 1 if unit == "month" else None), today, zone)
+    if _named.fullmatch(text):
+        (days,) = days_named(f"in {text}", today)
+        return _of_days(days, today, zone)
+    try:
+        return _moment(moment_of(text, now, zone))
+    except UsageError:
+        raise _NotNamed from None
+
+
+def _back(today: date, now: int, number: int, unit: str, zone: tzinfo | None) -> int:
+    """The moment so many units before now; of months and years the same day of the calendar, or the last of its month."""
+    if unit in ("minute", "hour", "day", "week"):
+        return moment_of(f"{number}{unit[0]}", now, zone)
+    months = today.year * 12 + today.month - 1 - number * (12 if unit == "year" else 1)
+    first = date(months // 12, months % 12 + 1, 1)
+    return _days(min(first + timedelta(days=today.day - 1), _last_of_month(first)), today, zone).begin
+
+
+def _moment(ms: int) -> TimeRange:
+    return TimeRange(ms, ms + 1)
+
+
+def _last_of_month(first: date) -> date:
+    return (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+
+
+def _of_days(days: Days, today: date, zone: tzinfo | None) -> TimeRange:
+    """The range of a day, month or year; without a year that of the last that has begun."""
+    if days.first is not None and days.last is not None:
+        return _days(days.first, days.last, zone)
+    if days.year is None:
+        month = days.month or 1
+        # The 29th of February is not in every year.
+        for year in range(today.year, today.year - 9, -1):
+            try:
+                begun = date(year, month, days.day or 1)
+            except ValueError:
+                continue
+            if begun <= today:
+                return _of_days(days._replace(year=year), today, zone)
+        raise _NotNamed
+    first = date(days.year, days.month or 1, days.day or 1)
+    if days.day is not None:
+        return _days(first, first, zone)
+    return _days(first, _last_of_month(first) if days.month else date(days.year, 12, 31), zone)
+
+
+def _days(first: date, last: date, zone: tzinfo | None) -> TimeRange:
+    there = local_days(first.isoformat(), last.isoformat(), zone)
+    return TimeRange(there.begin, there.end)

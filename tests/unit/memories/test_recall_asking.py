@@ -1,0 +1,262 @@
+"""Recall as agents ask: several phrasings, a time range in words, a person; what is refused says what to do next."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipfsmem.errors import UsageError
+from ipfsmem.memories.recall import Recall
+from ipfsmem.memories.time_ranges import TimeRange, since_until, time_range
+from ipfsmem.memory import Memory
+from ipfsmem.recall.fusion import fused
+from ipfsmem.recall.recipe import Hit
+from ipfsmem.wording import FOREVER, zone_of
+from tests.support.device_lab import Lab
+from tests.support.tools_lab import Model
+
+CALIFORNIA = zone_of("America/Los_Angeles")
+#: A Saturday.
+NOW = int(datetime(2026, 11, 28, 17, tzinfo=UTC).timestamp() * 1000)
+
+
+def ms(text: str) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=CALIFORNIA).timestamp() * 1000)
+
+
+def texts(found: Recall) -> list[str]:
+    """What was found, the best first."""
+    hits: list[Any] = sorted((*found.hits, *found.moments), key=lambda hit: hit.place)
+    return [hit.reading.key if hasattr(hit, "reading") else hit.text for hit in hits]
+
+
+@pytest.fixture
+def memory() -> Memory:
+    return Memory.load("alex", "none")
+
+
+@pytest.mark.parametrize(
+    ("said", "begin", "end"),
+    [
+        ("yesterday", "2026-11-27", "2026-11-28"),
+        ("last week", "2026-11-16", "2026-11-23"),
+        ("this month", "2026-11-01", "2026-12-01"),
+        ("in may 2023", "2023-05-01", "2023-06-01"),
+        ("2023-05", "2023-05-01", "2023-06-01"),
+        ("2023", "2023-01-01", "2024-01-01"),
+        ("8 May 2023", "2023-05-08", "2023-05-09"),
+        ("May 8th, 2023", "2023-05-08", "2023-05-09"),
+        ("dec", "2025-12-01", "2026-01-01"),  # the last that has begun
+        ("29 feb", "2024-02-29", "2024-03-01"),
+        ("friday", "2026-11-27", "2026-11-28"),
+        ("saturday", "2026-11-28", "2026-11-29"),
+        ("last saturday", "2026-11-21", "2026-11-22"),
+        ("3 days ago", "2026-11-25", "2026-11-26"),
+        ("2 months ago", "2026-09-01", "2026-10-01"),
+        ("since friday", "2026-11-27", None),
+        ("after may 2023", "2023-06-01", None),
+        ("last 3 months", "2026-08-28", None),
+        ("from 2023-05-01 to 2023-05-14", "2023-05-01", "2023-05-15"),
+        ("between may and june 2024", "2024-05-01", "2024-07-01"),
+        ("2026-03-08", "2026-03-08", "2026-03-09"),  # of 23 hours
+        ("2026-11-01", "2026-11-01", "2026-11-02"),  # of 25 hours
+    ],
+)
+def test_a_time_range_in_words_is_of_local_days(said: str, begin: str, end: str | None) -> None:
+    wanted = TimeRange(ms(begin), FOREVER if end is None else ms(end))
+    assert time_range(said, NOW, CALIFORNIA) == wanted
+
+
+def test_a_time_range_back_from_now_begins_then() -> None:
+    for said in ("7d", "since 7d", "past 7 days", "last 1 week"):
+        assert time_range(said, NOW, CALIFORNIA) == (NOW - 7 * 86_400_000, FOREVER)
+    assert time_range("until yesterday", NOW, CALIFORNIA) == (0, ms("2026-11-28"))
+    assert time_range("before june 2024", NOW, CALIFORNIA) == (0, ms("2024-06-01"))
+    assert since_until("friday", "friday", "last 3 months", NOW, CALIFORNIA) == (
+        ms("2026-11-27"),
+        ms("2026-11-28"),
+    )
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["", "soon", "since", "31 feb 2023", "2023-13", "0000", "friday week", "since since may", "9" * 99 + "d", "last 9999 years", "x" * 101, "{}", "may {0}"],
+)  # fmt: skip
+def test_words_that_name_no_time_are_refused_with_examples(said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        time_range(said, NOW, CALIFORNIA)
+    examples = (
+        (refused.value.hint or "")
+        .removeprefix("Say for instance ")
+        .removesuffix(".")
+        .replace(" or from", ", from")
+    )
+    for example in examples.split(", "):
+        assert time_range(example, NOW, CALIFORNIA).begin < NOW
+    with pytest.raises(UsageError):
+        since_until(said, None, None, NOW)
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_range_or_refused(said: str) -> None:
+    try:
+        found = time_range(said, NOW, CALIFORNIA)
+    except UsageError:
+        return
+    assert found.begin >= 0 or found.begin < found.end
+
+
+def test_a_range_that_ends_before_it_begins_is_refused(memory: Memory) -> None:
+    memory.write("a", "tea")
+    with pytest.raises(UsageError, match="ends before it begins"):
+        memory.recall("tea", since="today", until="yesterday")
+    with pytest.raises(UsageError, match="ends before it begins"):
+        memory.recall("tea", when="from 2026-05-02 to 2026-05-01")
+
+
+def test_fused_ranks_add_up_and_do_not_depend_on_the_order_of_the_lists() -> None:
+    one = [Hit("a", 9.0, {}), Hit("b", 1.0, {})]
+    other = [Hit("b", 0.5, {}), Hit("c", 0.4, {})]
+    made = fused([one, other])
+    assert [hit.id for hit in made] == ["b", "a", "c"]
+    for hit in made:
+        assert hit.score == pytest.approx(sum(hit.parts.values()))
+    assert [hit[:2] for hit in fused([other, one])] == [hit[:2] for hit in made]
+
+
+def test_two_phrasings_find_both_hops(memory: Memory) -> None:
+    for n in range(30):
+        memory.write(f"n{n}", f"Note {n} about the weekly market and its stalls")
+    memory.write("brother", "The brother of Ana is called Tomas")
+    memory.write("tomas", "Tomas keeps bees on the roof")
+    both = texts(
+        memory.recall("Who is Ana's brother?", queries=["What does Tomas keep on the roof?"], limit=2)
+    )
+    assert sorted(both) == ["brother", "tomas"]
+    (first, *_) = memory.recall("Ana", queries=["Tomas bees"], why=True).hits
+    assert set(first.parts) <= {"phrasing 1", "phrasing 2"} and "tomas" in {*first.words, "tomas"}
+
+
+@pytest.mark.parametrize("tz", ["America/Los_Angeles", "Pacific/Auckland", "UTC"])
+def test_a_day_holds_what_was_said_from_its_local_midnight_to_the_next(
+    tmp_path: Path, tz: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import time
+
+    monkeypatch.setenv("TZ", tz)
+    if not hasattr(time, "tzset"):
+        pytest.skip("this system cannot change its time zone")
+    time.tzset()
+    try:
+        memory = Memory.load("alex", "none")
+        zone = zone_of(tz)
+        midnight = datetime(2023, 5, 8, tzinfo=zone)
+        at = {
+            "the evening before": midnight - timedelta(milliseconds=1),
+            "the first moment": midnight,
+            "the last moment": midnight + timedelta(days=1, milliseconds=-1),
+            "the next day": midnight + timedelta(days=1),
+        }
+        memory.sessions.add(
+            "talk",
+            [
+                {
+                    "role": "user",
+                    "content": f"tea on {name}",
+                    "timestamp": when.astimezone(UTC).isoformat(timespec="milliseconds"),
+                }
+                for name, when in at.items()
+            ],
+        )
+        inside = {"tea on the first moment", "tea on the last moment"}
+        for how in (
+            {"when": "2023-05-08"},
+            {"when": "8 may 2023"},
+            {"since": "2023-05-08", "until": "2023-05-08"},
+        ):
+            assert set(texts(memory.recall("tea", kind="message", **how))) == inside, how  # type: ignore[arg-type]
+        assert len(memory.recall("tea", kind="message", until="2023-05-08").moments) == 3
+        assert len(memory.recall("tea", kind="message", since="2023-05-08").moments) == 3
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_by_finds_only_what_a_named_speaker_said(memory: Memory) -> None:
+    memory.sessions.add(
+        "talk",
+        [
+            {"role": "user", "content": "Ana: I planted tomatoes near the wall"},
+            {"role": "user", "content": "Ben: Ana planted tomatoes, I planted beans"},
+            {"role": "assistant", "content": "Tomatoes like the sun"},
+        ],
+    )
+    memory.timeline.add("said", text="tomatoes again", speaker="Ana Lopez")
+    memory.timeline.add("said", text="tomatoes for Ana", speaker="Ben", to="Ana")
+    memory.write("note", "Ana likes tomatoes")
+    said = texts(memory.recall("tomatoes", kind="all", by="ana"))
+    assert len(said) == 2 and said[0] != said[1]
+    assert all("Ana: I planted" in one or '"Ana Lopez"' in one for one in said)
+    assert texts(memory.recall("tomatoes", kind="message", by="assistant")) == ["Tomatoes like the sun"]
+    about = texts(memory.recall("tomatoes", kind="all", about="Ana"))
+    assert "note" in about and "Tomatoes like the sun" not in about and len(about) == 5
+    with pytest.raises(UsageError, match="is called 'Carla'") as refused:
+        memory.recall("tomatoes", kind="all", by="Carla")
+    assert "Those who did" in (refused.value.hint or "")
+
+
+def test_by_about_and_ranges_leak_no_other_scope_nothing_expired_and_nothing_hidden(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    memory = lab.create("a")
+    memory.write("old", "Ana drank tea", fields={"expires": "2020-01-01"})
+    memory.write("away", "Ana drank tea")
+    memory.hidden.add(["away"])
+    memory.write("here", "Ana drank tea")
+    memory.scope("secret").write("there", "Ana drank tea")
+    memory.scope("secret").sessions.add("talk", [{"role": "user", "content": "Carla: tea with Ana"}])
+    files = {"version": "memory/0.1", "files": {"theirs.md": "Ana drank tea"}, "timeline": []}
+    memory.bundles.import_(json.dumps(files), foreign=True)
+    label = memory.recall("tea").hits[0].reading.device
+    for how in ({"by": label}, {"about": "Ana"}, {"when": "today"}, {"since": "7d", "until": "today"}):
+        for more in ((), ("Ana", "who drank tea")):
+            found = memory.recall("tea", queries=more, kind="all", **how)  # type: ignore[arg-type]
+            assert [hit.reading.key for hit in found.hits if hit.reading.own] == ["here"], how
+            assert found.moments == ()
+    with pytest.raises(UsageError, match="is called 'Carla'"):
+        memory.recall("tea", kind="all", by="Carla")
+    assert memory.scope("secret").recall("tea", kind="message", by="Carla").moments
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "needs a query"),
+        ({"queries": []}, "needs a query"),
+        ({"queries": "tea"}, "list of texts"),
+        ({"queries": [f"tea {n}" for n in range(9)]}, "at most 8 phrasings"),
+        ({"query": "tea", "queries": ["..."]}, "no word in the query"),
+        ({"query": "tea", "about": "..."}, "no word in about"),
+        ({"query": "tea", "when": "soonish"}, "is not a time range"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_words(memory: Memory, given: dict[str, Any], said: str) -> None:
+    memory.write("a", "tea")
+    with pytest.raises(UsageError, match=said):
+        memory.recall(**given)
+
+
+def test_the_tool_takes_phrasings_a_range_and_a_person(memory: Memory) -> None:
+    memory.write("brother", "The brother of Ana is called Tomas")
+    memory.write("tomas", "Tomas keeps bees")
+    model = Model(memory)
+    found = model("recall", queries=["brother of Ana", "what does Tomas keep"], when="today", about="Tomas")
+    assert {hit["key"] for hit in found.structured["hits"]} == {"brother", "tomas"}
+    assert model("recall", query="bees", when="before 2020").structured["hits"] == []
+    assert "is not a time range" in model.refused("recall", query="bees", when="soonish")
+    assert "needs a query" in model.refused("recall", limit=3)
