@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.errors import ChangedError, UsageError
-from ipfsmem.exchange.records import name_of
+from ipfsmem.exchange.records import made_key, name_of
 from ipfsmem.memories.readings import Reading
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
-_STEM: Final = 48
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 #: Keys that are tried for one text before giving up.
 _TRIES: Final = 100
-_other = re.compile(r"[^a-z0-9]+")
-
-
-def key_of(program: str, text: str, told: str) -> str:
-    """The key of a text without one: the beginning of its words, and a hash of `told`, so that the same entry has the same key on
-    every device."""
-    mark = sha256(f"{program}\n{told}".encode(errors="surrogatepass")).hexdigest()[:12]
-    spoken = unicodedata.normalize("NFKD", name_of(text)).encode("ascii", "ignore")
-    words = _other.sub("-", spoken.decode().lower()).strip("-")
-    stem = words if len(words) <= _STEM else words[:_STEM].rpartition("-")[0] or words[:_STEM]
-    return f"{stem or program}-{mark}"
 
 
 def write_entry(
@@ -50,7 +35,7 @@ def write_entry(
         raise UsageError("the text is empty, so nothing was written")
     for number in range(_TRIES):
         told = f"{type}\n{category}\n{text}" + (f"\n{number}" if number else "")
-        key = key_of(program, text, told)
+        key = made_key(program, name_of(text), told)
         shown = there.read(key, counts=False)
         if shown is not None and shown.own:
             file = shown.readable

@@ -8,7 +8,6 @@ once is not taken in again, whatever became of it here. Records that a reader ca
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
@@ -32,7 +31,17 @@ from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError
 from ipfsmem.exchange.lenient import date_of
 from ipfsmem.exchange.places import NO_FILE
-from ipfsmem.exchange.records import Conversed, Happened, Item, Record, Skipped, name_of, shown
+from ipfsmem.exchange.records import (
+    Conversed,
+    Happened,
+    Item,
+    Record,
+    Skipped,
+    made_key,
+    mark_of,
+    name_of,
+    shown,
+)
 from ipfsmem.exchange.taken_before import TakenBefore
 from ipfsmem.memories.bundle_tree import MAX_EVENTS, MAX_NAMES
 from ipfsmem.memories.importing import Strategy, refuse_left_out
@@ -57,9 +66,7 @@ What = Literal[
 _WRITTEN: Final = ("added", "renewed", "replaced", "kept_beside")
 #: Texts that are sealed together before they are written.
 _AHEAD: Final = 1_000
-_STEM = 48
 _MARK = re.compile(r"-([0-9a-f]{12})")
-_OTHER = re.compile(r"[^a-z0-9]+")
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
@@ -349,15 +356,13 @@ class Importer:
         return key
 
     def _made_key(self, record: Record, told: str, known: dict[str, str]) -> str:
-        mark = sha256(f"{self._program}\n{told}".encode(errors="surrogatepass")).hexdigest()[:12]
-        if mark in known:
-            return known[mark]
-        name = record.name or (_name_of_file(record.file) if record.file is not None else record.text[:200])
-        spoken = unicodedata.normalize("NFKD", name).encode("ascii", "ignore")
-        words = _OTHER.sub("-", spoken.decode().lower()).strip("-")
-        stem = words if len(words) <= _STEM else words[:_STEM].rpartition("-")[0] or words[:_STEM]
-        key = known[mark] = f"{stem or self._program}-{mark}"
-        return key
+        mark = mark_of(self._program, told)
+        if mark not in known:
+            name = record.name or (
+                _name_of_file(record.file) if record.file is not None else record.text[:200]
+            )
+            known[mark] = made_key(self._program, name, told)
+        return known[mark]
 
     def _what(
         self,

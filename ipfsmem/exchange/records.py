@@ -10,6 +10,7 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -26,6 +27,9 @@ from ipfsmem.exchange.lenient import portable, unicode_text, utf8_text
 
 #: Characters of a text's beginning that serve as its name where it has none.
 _NAME = 60
+#: Characters of a made key before its digits.
+_STEM = 48
+_NO_WORD = re.compile(r"[^a-z0-9]+")
 #: Bytes of further data that stand in the header; more of it stands at the end of the body.
 _IN_HEADER = 1024
 #: Bytes of a header field that is never moved out of the header.
@@ -243,6 +247,19 @@ def name_of(text: str) -> str:
         return line
     cut = line[:_NAME].rpartition(" ")[0]
     return (cut or line[:_NAME]) + "…"
+
+
+def mark_of(program: str, told: str) -> str:
+    """The digits of a made key: the same entry has the same on every device."""
+    return sha256(f"{program}\n{told}".encode(errors="surrogatepass")).hexdigest()[:12]
+
+
+def made_key(program: str, name: str, told: str) -> str:
+    """The key of a text that its program gives none: the beginning of its name's words, and `mark_of` what tells it from others."""
+    spoken = unicodedata.normalize("NFKD", name).encode("ascii", "ignore")
+    words = _NO_WORD.sub("-", spoken.decode().lower()).strip("-")
+    stem = words if len(words) <= _STEM else words[:_STEM].rpartition("-")[0] or words[:_STEM]
+    return f"{stem or program}-{mark_of(program, told)}"
 
 
 def one_line(text: str, most: int) -> str:
