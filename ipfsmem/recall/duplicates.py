@@ -124,7 +124,8 @@ def _contained(texts: Sequence[_Text]) -> Iterator[Pair]:
     for text in texts:
         for term in having.keys() & text.terms:
             having[term].append(text)
-    for text in sought:
+    # Those with one rarest word one after the other: what is compared with these is still at hand in the processor then.
+    for text in sorted(sought, key=lambda text: text.rare[0]):
         terms = text.terms
         for other in having[text.rare[0]][-MOST_CONTAINING:]:
             # What stands inside has no term that is not there; to see that takes a hundredth of looking for its words.
