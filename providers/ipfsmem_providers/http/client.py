@@ -538,6 +538,8 @@ def _words(error: BaseException) -> str:
         return "no secure connection, the certificate is not accepted"
     if isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError | ConnectionError):
         return "the connection broke off"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return "the answer is not valid HTTP"
     number = getattr(error, "errno", None)
     if number in (errno.ECONNRESET, errno.EPIPE):
         return "the connection broke off"

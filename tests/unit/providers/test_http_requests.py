@@ -321,6 +321,17 @@ def test_an_upload_that_nobody_reads_ends() -> None:
         assert isinstance(fails(http, http.request("POST", url, body=much())), ProviderUnavailable)
 
 
+def test_answer_of_another_protocol_is_named_in_words() -> None:
+    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
+        await writer.drain()
+
+    with rude(talk) as url:
+        http = client(url, timeouts=QUICK, retry=ONCE)
+        error = fails(http, http.request("GET", url))
+    assert isinstance(error, ProviderUnavailable) and str(error).endswith("the answer is not valid HTTP")
+
+
 def test_answers_are_bounded(site: Site, work: Clockwork) -> None:
     site.answers = [plain(200, "x" * 5000)]
     http = client(site.url, work)
