@@ -61,6 +61,8 @@ _TURN_HITS = 3
 _SAID, _TURN_SAID, _FIRST_SAID = 60, 5, 3
 #: Hits that are looked at for messages and events in the layout `turn`.
 _TURN_LOOKED = 40
+#: Entries of which a hook makes an index for messages and events; of more it uses one that is there already.
+_MADE_AT_ONCE = 4_000
 #: A memory comes after at most so many more messages for each memory before it.
 _SAID_BETWEEN = 4
 #: Events that stand in a block, and bytes of one.
@@ -195,13 +197,13 @@ def _matches(
     if query is None or not query.strip():
         return (), 0
     from ipfsmem.memories.recall import MAX_HITS, recall  # what no query needs is not loaded
-    from ipfsmem.memories.search_index import has_moments
+    from ipfsmem.memories.search_index import has_moments, is_ready
 
     turn = layout == "turn"
     most, most_said = (_TURN_HITS, _TURN_SAID) if turn else (_HITS, _SAID)
     strict = turn and not by_meaning
     more = _HITS if without else 0
-    talks = has_moments(parts)
+    talks = has_moments(parts) and (not strict or is_ready(parts, "all", _MADE_AT_ONCE))
     answer = None
     if talks:
         looked = min(MAX_HITS, (_TURN_LOOKED if turn else _HITS + _SAID + more) + (_SAID if running else 0))

@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -519,6 +520,15 @@ def has_moments(parts: Sequence[Memories]) -> bool:
             elif (segment := segment_name(name)) is not None and segment.scope in scopes:
                 return True
     return False
+
+
+def is_ready(parts: Sequence[Memories], kind: Kind, most: int) -> bool:
+    """Whether an index is held or was kept, or is one of so few entries that it is made at once."""
+    with parts[0].replica.reading():
+        if next(islice(parts[0].replica.store.names(), most, None), None) is None:
+            return True
+        found = _at_hand(parts, kind)
+        return found is not None and _held_last(parts, found) is found
 
 
 def index_at_hand(parts: Sequence[Memories]) -> SearchIndex | None:

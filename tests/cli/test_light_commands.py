@@ -75,7 +75,7 @@ OF_MEMORIES = {"msgspec", "hashlib", "inspect", "ipfsmem.config", "ipfsmem.memor
         (("list",), 99),  # with the headers that an earlier list kept
         (("context",), 126),
         (("hook", "session-start", "--program", "claude-code"), 141),
-        (("hook", "prompt", "--program", "claude-code"), 145),
+        (("hook", "prompt", "--program", "claude-code"), 147),
         (("hook", "stop", "--program", "claude-code"), 15),
     ],
     ids=lambda given: " ".join(given[:2]) if isinstance(given, tuple) else "",
