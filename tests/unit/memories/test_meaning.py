@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -499,8 +500,9 @@ def test_messages_and_events_are_found_by_meaning_once_somebody_asked_for_them(
     memory.sessions.add("talk", [{"role": "user", "content": PET}, {"role": "assistant", "content": "Nice!"}])
     memory.timeline.add("note", text="The roof was mended", speaker="Ana")
     made_all(memory, 3)  # a part of a session is a file too
+    assert not [text for text in server.texts if text.startswith(PET)]
     server.texts.clear()
-    assert not memory.recall("anything", kind="message").by_meaning
+    memory.recall("anything", kind="message")
     found = asked_until(memory, lambda one: one.by_meaning, kind="message", why=True)
     assert found.moments[0].text == PET and "meaning" in found.moments[0].parts
     sent = [text for text in server.texts if text not in ("puppies", "anything")]
@@ -509,6 +511,12 @@ def test_messages_and_events_are_found_by_meaning_once_somebody_asked_for_them(
     assert asked_until(memory, lambda one: one.by_meaning, "mended", kind="event").moments
     assert [text for text in server.texts if text.startswith("Ana")] == ["Ana: The roof was mended"]
     assert asked_until(memory, lambda one: one.by_meaning, kind="all").moments
+    server.refuses = lambda text: 400 if "otter" in text else 0
+    memory.sessions.add("other", [{"role": "user", "content": f"The otter number {n}"} for n in range(9)])
+    assert memory.maintenance.reindex().without_vector >= 9
+    assert not memory.recall("puppies", kind="message").by_meaning
+    assert not memory.recall("puppies", kind="all").by_meaning
+    assert memory.recall("lisboa trains").by_meaning
 
 
 def test_a_message_that_gets_another_neighbour_has_another_vector(
@@ -633,6 +641,9 @@ def test_what_another_process_forgets_while_vectors_are_written_down_does_not_co
     memory.sessions.add("talk", [{"role": "user", "content": PET}])
     memory.recall("anything", kind="message")
     assert memory.maintenance.reindex().without_vector == 0
+    for thread in threading.enumerate():
+        if thread.name == "ipfsmem-vectors":
+            thread.join()  # what is written down below is written down by the one call
     before = load_vectors(memory.replica)
     assert before is not None and memory.replica.folder is not None
     memory.write("third", "A third text")
@@ -645,8 +656,8 @@ def test_what_another_process_forgets_while_vectors_are_written_down_does_not_co
             other.sessions.forget("talk")
         return made
 
-    monkeypatch.setattr("ipfsmem.memories.meaning.prepared", meanwhile)
     with Memory.load("m", home=memory.replica.folder.parent) as other:
+        monkeypatch.setattr("ipfsmem.memories.meaning.prepared", meanwhile)
         assert memory.maintenance.reindex().without_vector == 0
     after = load_vectors(memory.replica)
     assert after is not None and len(set(before.ids) - set(after.ids)) == 2 and len(times) > 1
