@@ -86,7 +86,7 @@ def command(
 
     They are ranked by words: over name, description, tags, key and text, whatever the case, accents and English
     endings; then by their type, tags, importance and age; and by meaning where the settings name a model. Own texts come before those of others, which are marked as candidates.
-    With --kind also events of the timeline and what was said in sessions. With --also each phrasing is ranked by itself, and what stands high in several comes first.
+    With --kind also events of the timeline and what was said in sessions. With --also each phrasing is ranked by itself, and what fits one of them best comes first.
     """
     from ipfsmem.memories.writers import Writers
     from ipfsmem.results import Recalled

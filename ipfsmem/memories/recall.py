@@ -120,7 +120,7 @@ def recall(
     joined: bool = False,
 ) -> Recall:
     """The memories of some scopes, the first before the next, that fit a query; or their events, messages, or all (`kind`). `queries`:
-    other phrasings of the question, each ranked by itself; what stands high in several comes first.
+    other phrasings of the question, each ranked by itself; what fits one of them best comes first.
 
     `type` (of an event its type, of a message who says it), `tag`, `category`, `when`, `since` and `until` (when it was written or said, as
     `time_range` reads it), `by` (who wrote or said it: a device, its member, or a named speaker), `about` (who or what is named in it)

@@ -260,7 +260,7 @@ class MemoryTexts(MemoryPart):
         """The memories that fit the query, best first; they are ranked by words, and by meaning where the settings name a model.
         `kind` `event`: what was noted in the timeline; `message`: what was said in sessions; `all`: these and memories.
 
-        `queries`: other phrasings of the question, or the questions that it consists of; what stands high in several comes first.
+        `queries`: other phrasings of the question, or the questions that it consists of; what fits one of them best comes first.
         `scope`: another one than this. `when`: a range of time in words, in which it was written or said: `last week`, `may 2023`, `since friday`, in days of this machine's time zone; `since` and `until`: its ends, both
         included. `by`: who wrote or said it: what a device or its member is called, or its id, or a named speaker. `about`: who is named in it. `why`: each hit says what its score is the sum of, and which words of the
         query it has. `joined`: each own memory comes with its relations in the graph. `threshold`, -1 to 1: only what is so similar by that model. Texts of others are candidates (`own` False) and come after own ones. Raises UsageError, KeyNameError.
