@@ -15,6 +15,7 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from ipfsmem.errors import FormatError
+from ipfsmem.lazy_pattern import lazy_pattern
 
 T = TypeVar("T")
 _encoder = msgspec.json.Encoder(order="deterministic")
@@ -24,7 +25,7 @@ MAX_INT = 2**53 - 1
 #: Deepest nesting of brackets in JSON that is decoded.
 MAX_DEPTH = 2_000
 #: Strings, and what follows a quotation mark that none closes: else each of its escapes would be looked at to the end again.
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.?)*+"?', re.DOTALL)
+_STRINGS = lazy_pattern(rb'"(?:[^"\\]|\\.?)*+"?', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _NO_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
 

@@ -4,15 +4,15 @@ of the time."""
 from __future__ import annotations
 
 import os
-import re
 import sys
 from pathlib import Path
 from typing import Final
 
 from ipfsmem.errors import ConfigError
+from ipfsmem.lazy_pattern import lazy_pattern
 
 DEFAULT_NAMESPACE: Final = "default"
-_is_namespace = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}").fullmatch
+_is_namespace = lazy_pattern(r"[a-z0-9][a-z0-9_-]{0,63}").fullmatch
 
 #: Where Linux has settings and data: the variable of the XDG Base Directory Specification, and the folder of the home without it.
 _XDG: Final = {"config": ("XDG_CONFIG_HOME", ".config"), "data": ("XDG_DATA_HOME", ".local/share")}

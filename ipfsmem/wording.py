@@ -6,11 +6,12 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ipfsmem.errors import UsageError
+from ipfsmem.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from datetime import date, datetime, tzinfo
 
-_BACK: Final = re.compile(r"(\d{1,6})([smhdw])", re.ASCII)
+_BACK: Final = lazy_pattern(r"(\d{1,6})([smhdw])", re.ASCII)
 _DAY: Final = 86_400_000
 #: Behind the last day of the calendar, ms.
 FOREVER: Final = 253_402_300_800_000

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
+from ipfsmem.lazy_pattern import lazy_pattern
+
 Event = Literal["session-start", "prompt", "stop", "session-end", "pre-compact"]
 EVENTS: Final[tuple[Event, ...]] = ("session-start", "prompt", "stop", "session-end", "pre-compact")
 #: Bytes that are read of what a program says; a prompt may be long.
@@ -20,7 +22,7 @@ MAX_INPUT: Final = 4 * 1024 * 1024
 
 #: What stands before JSON in other encodings, and their names.
 _MARKS: Final = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
-_GIVEN: Final = re.compile(r"<hook_context>.*?</hook_context>", re.DOTALL)
+_GIVEN: Final = lazy_pattern(r"<hook_context>.*?</hook_context>", re.DOTALL)
 #: What the programs call the events after which they take a text for the model, by our name of the event.
 _NAMES: Final[dict[str, dict[str, str]]] = {
     "claude-code": {"session-start": "SessionStart", "prompt": "UserPromptSubmit"},

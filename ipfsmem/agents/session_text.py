@@ -18,6 +18,7 @@ from ipfsmem.config import settings
 from ipfsmem.device.project_folders import ProjectFolder
 from ipfsmem.errors import StorageError, UsageError
 from ipfsmem.files.projects import Project, project_at
+from ipfsmem.lazy_pattern import lazy_pattern
 from ipfsmem.memories.context import tokens_of
 from ipfsmem.memories.layouts import LEAST_TOKENS
 from ipfsmem.memory import Memory
@@ -33,7 +34,7 @@ TOOLS: Final = (
 _WHOLE: Final = "read_memory, a tool of the server ipfsmem, reads a memory whole by its key.\n"
 _CUT: Final = ("\n> (cut here: ", " had no room here")
 #: A line of an index. Its link leads to a file of a folder that an agent need not have.
-_LINKED: Final = re.compile(r"^> - \[((?:[^\\\]]|\\.)*)\]\(([^()\n]+)\.md\)", re.MULTILINE)
+_LINKED: Final = lazy_pattern(r"^> - \[((?:[^\\\]]|\\.)*)\]\(([^()\n]+)\.md\)", re.MULTILINE)
 #: Characters of the end of a long prompt, and of its beginning, that are looked at.
 _ENDS = 400
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from ipfsmem.invisible_characters import CONTROLS_AND_BREAKS, INVISIBLE
+from ipfsmem.lazy_pattern import lazy_pattern
 
 #: Stands before everything that is fenced here.
 NOTICE = (
@@ -25,8 +26,8 @@ QUOTE = "> "
 #: Characters of an attribute, such as a name or a description.
 MAX_ATTRIBUTE = 200
 
-_BREAK = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-_CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f]")
+_BREAK = lazy_pattern("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_CONTROL = lazy_pattern("[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f]")
 #: Characters without width that join letters and emoji.
 JOINERS = frozenset("\u200c\u200d")
 

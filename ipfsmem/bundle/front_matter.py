@@ -9,8 +9,10 @@ import json
 import re
 from typing import NoReturn
 
+from ipfsmem.lazy_pattern import lazy_pattern
+
 _END = r"(?:\r\n|\n|\r)"
-_OPEN = re.compile(rf"(---|\+\+\+|;;;)[ \t]*(?:([A-Za-z]+)[ \t]*)?(?:#[^\r\n]*)?{_END}")
+_OPEN = lazy_pattern(rf"(---|\+\+\+|;;;)[ \t]*(?:([A-Za-z]+)[ \t]*)?(?:#[^\r\n]*)?{_END}")
 _CLOSE = {
     mark: re.compile(rf"{_END}(?:{lines})[ \t]*(?:{_END}|\Z)")
     for mark, lines in (("---", r"---|\.\.\."), ("+++", r"\+\+\+"), (";;;", ";;;"))
@@ -21,10 +23,10 @@ _FIRST = {
     "+++": re.compile(r"\[|[^ \t=#]+[ \t]*="),
     ";;;": re.compile(r"[{\"]"),
 }
-_LINE = re.compile(rf"[ \t]*([^\r\n]*){_END}")
-_BLANK = re.compile(rf"(?:[ \t]*{_END})*")
+_LINE = lazy_pattern(rf"[ \t]*([^\r\n]*){_END}")
+_BLANK = lazy_pattern(rf"(?:[ \t]*{_END})*")
 # A string that nothing closes is one token, else each mark in it would be looked at to the end of the text.
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.?)*+"?|[{}\[\]]', re.DOTALL)
+_JSON_TOKEN = lazy_pattern(r'"(?:[^"\\]|\\.?)*+"?|[{}\[\]]', re.DOTALL)
 
 
 def front_matter(body: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from ipfsmem.errors import FormatError, LimitError
+from ipfsmem.lazy_pattern import lazy_pattern
 
 #: Fields in the order in which they are written; unknown ones follow in the order read.
 KNOWN = (
@@ -41,32 +42,32 @@ _KNOWN_SET = frozenset(KNOWN)
 _SPECIAL = "-?:,[]{}#&*!|>'\"%@`"
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff"
 # What some YAML loader (1.1 or 1.2) takes for a boolean, nothing, a number, a date, a time or a merge when it has no quotes.
-_OTHER_TYPE = re.compile(
+_OTHER_TYPE = lazy_pattern(
     r"y|n|yes|no|on|off|true|false|null|~|<<|="
     r"|[-+]?(?:0[box][0-9a-f]+|[0-9]+(?::[0-9]{1,2})*(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|\.[0-9]+(?:e[-+]?[0-9]+)?|\.inf|\.nan)"
     r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[ \tt].*)?",
     re.IGNORECASE | re.ASCII | re.DOTALL,
 )
 _DATES = frozenset(("created", "updated", "expires"))
-_is_number = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?").fullmatch
-_HAS_CONTROL = re.compile(f"[{_CONTROL}]")
+_is_number = lazy_pattern(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?").fullmatch
+_HAS_CONTROL = lazy_pattern(f"[{_CONTROL}]")
 #: What lays a header out is no control character in it.
 _LAYOUT = dict.fromkeys(map(ord, "\t\n"), " ")
-_ESCAPE = re.compile(f'[{_CONTROL}"\\\\]')
+_ESCAPE = lazy_pattern(f'[{_CONTROL}"\\\\]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_SINGLE = re.compile(r"'(?:[^']|'')*'")
-_QUOTED_NAME = re.compile(r'("(?:[^"\\]|\\.)*")[ \t]*:', re.DOTALL)
+_SINGLE = lazy_pattern(r"'(?:[^']|'')*'")
+_QUOTED_NAME = lazy_pattern(r'("(?:[^"\\]|\\.)*")[ \t]*:', re.DOTALL)
 # A line that starts with one of these is not `name: value`; a quotation mark may open a quoted name.
 _NOT_FLAT = frozenset(_SPECIAL + " \t") - {'"', "#"}
-_ITEM = re.compile(r"""[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:,|\Z)|([^,]*)(?:,|\Z)""", re.DOTALL)
+_ITEM = lazy_pattern(r"""[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:,|\Z)|([^,]*)(?:,|\Z)""", re.DOTALL)
 # Forms that YAML libraries read differently: a tab in an indentation, a `?` that may be a key of its own, escapes of surrogates, a name
 # without a space behind its colon in a flow collection, and a block of text that begins in a line of its own.
-_DISPUTED = re.compile(
+_DISPUTED = lazy_pattern(
     r"(?:^|\n)[ -]*\t|(?:^|[\n\[{,:-])[ \t]*\?(?=[ \n]|\Z)|\\u[dD][89a-fA-F]|\\U|:[,\]}]"
     r"|:[ \t]*(?:[ \t]#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*[|>]"
 )
 # A line that only closes flow collections: people write it at the margin, and not every library takes it there.
-_CLOSING = re.compile(r"(?:^|(?<=\n))(?=[\]}][\]} \t,]*(?:\n|\Z))")
+_CLOSING = lazy_pattern(r"(?:^|(?<=\n))(?=[\]}][\]} \t,]*(?:\n|\Z))")
 _json_str = msgspec.json.Decoder(str)
 
 
@@ -86,7 +87,7 @@ def is_bare(value: str) -> bool:
 
 
 #: The days of this century, except for the 29th of February.
-_DAY_OF_NOW = re.compile(
+_DAY_OF_NOW = lazy_pattern(
     r"20[0-9]{2}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
 )
 

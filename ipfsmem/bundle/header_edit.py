@@ -6,7 +6,6 @@ it holds (comments, doubled fields, lists, other line ends) stays as it is, or t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -22,15 +21,16 @@ from ipfsmem.bundle.memory_file import (
     render_memory,
 )
 from ipfsmem.errors import FormatError, LimitError
+from ipfsmem.lazy_pattern import lazy_pattern
 
 _BOM = b"\xef\xbb\xbf"
 _NONE: Mapping[str, str] = {}
 _HINT = "Edit the file as a whole and write it with its header."
-_QUOTED_NAME = re.compile(r'("(?:[^"\\]|\\.)*")[ \t]*:')
-_YAML_NAME = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^ \t\r"'].*?)[ \t]*:(?=[ \t\r\n]|\Z)""")
-_YAML_QUOTED = re.compile(r"""[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')""")
-_COMMENT = re.compile(r"[ \t]+#")
-_GOES_ON = re.compile(r"-(?:[ \t\r]|\Z)|[\]}]")
+_QUOTED_NAME = lazy_pattern(r'("(?:[^"\\]|\\.)*")[ \t]*:')
+_YAML_NAME = lazy_pattern(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^ \t\r"'].*?)[ \t]*:(?=[ \t\r\n]|\Z)""")
+_YAML_QUOTED = lazy_pattern(r"""[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')""")
+_COMMENT = lazy_pattern(r"[ \t]+#")
+_GOES_ON = lazy_pattern(r"-(?:[ \t\r]|\Z)|[\]}]")
 _SPACE = " \t\r"
 
 

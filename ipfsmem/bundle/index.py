@@ -6,7 +6,6 @@ an index, and nothing here ranks them: the order of relevance comes from the cal
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
@@ -17,6 +16,7 @@ from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.bundle.session_parts import is_part
 from ipfsmem.errors import FormatError
 from ipfsmem.invisible_characters import CONTROLS_AND_BREAKS, INVISIBLE
+from ipfsmem.lazy_pattern import lazy_pattern
 
 SECTIONS = (("user", "User"), ("feedback", "Feedback"), ("project", "Project"), ("reference", "Reference"))
 ATTENTION = "Needs attention"
@@ -27,8 +27,8 @@ TITLE = "# Agent Memory"
 _TITLES = dict(SECTIONS)
 
 # Beyond brackets, a code span or an HTML tag opened in a name would bind tighter than the link around it.
-_MARK = re.compile(r"[\\\[\]()`<]")
-_LINE = re.compile(r"- \[(?:[^\\\]]|\\.)*\]\(([^)]*)\)")
+_MARK = lazy_pattern(r"[\\\[\]()`<]")
+_LINE = lazy_pattern(r"- \[(?:[^\\\]]|\\.)*\]\(([^)]*)\)")
 
 
 class IndexItem(msgspec.Struct, frozen=True):

@@ -17,19 +17,22 @@ import msgspec
 
 from ipfsmem.bundle.index import SECTIONS, IndexItem, index_line
 from ipfsmem.bundle.keys import INDEX_FILE, key_of_foreign_name
+from ipfsmem.lazy_pattern import lazy_pattern
 
 #: The key under which other programs' lines of MEMORY.md are a memory.
 INDEX_KEY = key_of_foreign_name(INDEX_FILE).key
 
 _START = b"<!-- ipfsmem index %b%b: made anew at each change; write above or below -->\n"
 _END = b"<!-- ipfsmem index end -->\n"
-_is_start = re.compile(rb"<!-- ipfsmem index ([0-9a-f]{8})(\+?): [^\n]*-->").fullmatch
+_is_start = lazy_pattern(rb"<!-- ipfsmem index ([0-9a-f]{8})(\+?): [^\n]*-->").fullmatch
 _ATTENTION = b"Needs attention:"
-_LINK = re.compile(r"\]\(\s*<([^<>\n]*)>|\]\(([^()\n]*)\)|\[\[([^\[\]\n|#]*)")
-_OURS = re.compile(rb"- \[(?:[^\\\]]|\\.)*\]\(([^)]*)\)")
+_LINK = lazy_pattern(r"\]\(\s*<([^<>\n]*)>|\]\(([^()\n]*)\)|\[\[([^\[\]\n|#]*)")
+_OURS = lazy_pattern(rb"- \[(?:[^\\\]]|\\.)*\]\(([^)]*)\)")
 #: An item that leads to a memory, as programs write it into a MEMORY.md.
-_LISTED = re.compile(r"\s*[-*+]\s+(?:\[[^\n]*?\]\(\s*+<?((?>[^()<>\n]+\.md))>?[^()\n]*\)|\[\[([^\[\]\n|#]+))")
-_WORD = re.compile(r"[^\s()<>\[\]\"'`|,;]+")
+_LISTED = lazy_pattern(
+    r"\s*[-*+]\s+(?:\[[^\n]*?\]\(\s*+<?((?>[^()<>\n]+\.md))>?[^()\n]*\)|\[\[([^\[\]\n|#]+))"
+)
+_WORD = lazy_pattern(r"[^\s()<>\[\]\"'`|,;]+")
 
 
 class IndexFile(msgspec.Struct, frozen=True):

@@ -7,11 +7,11 @@ here looks at a disk, and nothing here decides what two memories with the same k
 from __future__ import annotations
 
 import hashlib
-import re
 import unicodedata
 from typing import NamedTuple
 
 from ipfsmem.errors import FormatError, KeyNameError
+from ipfsmem.lazy_pattern import lazy_pattern
 
 INDEX_FILE = "MEMORY.md"
 RESERVED = frozenset(
@@ -21,10 +21,10 @@ RESERVED = frozenset(
 #: What a scope cannot be called: words that the command line and the layout use.
 RESERVED_SCOPES = frozenset(["timeline", "scopes", "all", "global"])
 
-_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_OTHER = re.compile(r"[^a-z0-9_-]+")
-_CONFLICT = re.compile(r"([a-z0-9][a-z0-9_-]{0,63})\.conflict-([0-9a-f]{8})\.md")
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_KEY = lazy_pattern(r"[a-z0-9][a-z0-9_-]{0,63}")
+_OTHER = lazy_pattern(r"[^a-z0-9_-]+")
+_CONFLICT = lazy_pattern(r"([a-z0-9][a-z0-9_-]{0,63})\.conflict-([0-9a-f]{8})\.md")
+_DAY = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _CUT = 55
 _SCOPE_HINT = (
     "A scope is 1 to 64 characters of a-z, 0-9, _ and -, starting with a letter or digit, for instance my-project; "

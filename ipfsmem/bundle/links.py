@@ -9,15 +9,17 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from ipfsmem.lazy_pattern import lazy_pattern
+
 #: Characters of what a link names, and of a line from its beginning: a text may be all one line, with a link at each word.
 MAX_TARGET: Final = 200
 _LINE: Final = 400
 
-_LINK = re.compile(
+_LINK = lazy_pattern(
     rf"\[\[(?P<wiki>[^\[\]\n|#]{{1,{MAX_TARGET}}})(?=\]\]|[|#][^\[\]\n]*\]\])"
     r"|\]\((?:\./)?(?P<file>[a-z0-9][a-z0-9_-]{0,63})\.md(?=\)|#[^()\s]*\))"
 )
-_INDEX_LINE = re.compile(r"^\s*[-*]\s+\[", re.MULTILINE)
+_INDEX_LINE = lazy_pattern(r"^\s*[-*]\s+\[", re.MULTILINE)
 
 
 class Link(NamedTuple):

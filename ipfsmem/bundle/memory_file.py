@@ -7,7 +7,6 @@ whether a memory makes sense.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ import msgspec
 from ipfsmem.bundle import header
 from ipfsmem.bundle.header import MAX_HEADER
 from ipfsmem.errors import FormatError, LimitError
+from ipfsmem.lazy_pattern import lazy_pattern
 
 __all__ = [
     "ENTRY_TYPES",
@@ -36,8 +36,8 @@ TYPES = ("user", "feedback", "project", "reference")
 ENTRY_TYPES = ("procedure", "episode")
 DECAYS = ("never", "30d", "90d")
 
-_OPEN = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*(\r?)\n")
-_CLOSE = re.compile(rb"\n---[ \t\r]*(?:\n|\Z)")
+_OPEN = lazy_pattern(rb"(?:\xef\xbb\xbf)?---[ \t]*(\r?)\n")
+_CLOSE = lazy_pattern(rb"\n---[ \t\r]*(?:\n|\Z)")
 _BOM = b"\xef\xbb\xbf"
 
 

@@ -7,7 +7,6 @@ say is for a person: nothing here, and nothing that reads it, opens a provider o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ import msgspec
 
 from ipfsmem.bundle.timeline import normal_ts, split_own_id
 from ipfsmem.errors import UsageError
+from ipfsmem.lazy_pattern import lazy_pattern
 
 #: No other event's type begins so.
 PREFIX: Final = "ipfsmem-"
@@ -26,9 +26,9 @@ USED: Final = "used"
 MAX_SPEC: Final = 512
 MAX_LEFT: Final = 16
 
-_is_label = re.compile(r"[a-z0-9][a-z0-9-]{0,31}").fullmatch
-_is_address = re.compile(r"0x[0-9a-f]{40}").fullmatch
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_is_label = lazy_pattern(r"[a-z0-9][a-z0-9-]{0,31}").fullmatch
+_is_address = lazy_pattern(r"0x[0-9a-f]{40}").fullmatch
+_CONTROL = lazy_pattern("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Move(msgspec.Struct, frozen=True):

@@ -10,14 +10,15 @@ import re
 from hashlib import sha256
 
 from ipfsmem.errors import UsageError
+from ipfsmem.lazy_pattern import lazy_pattern
 
 _DOMAIN = b"ipfsmem/v1/scope\0"
 _SLUG = 40
-_OTHER = re.compile(r"[^a-z0-9_-]+")
-_URL = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)", re.IGNORECASE)
-_SCP = re.compile(r"(?:[^@/:\s]+@)?([^@/:\s]+):(?!//)([^?#\s]*)")
-_HOST = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+")
-_PART = re.compile(r"[^/\s?#@:\x00-\x1f\x7f-\x9f]+")
+_OTHER = lazy_pattern(r"[^a-z0-9_-]+")
+_URL = lazy_pattern(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)", re.IGNORECASE)
+_SCP = lazy_pattern(r"(?:[^@/:\s]+@)?([^@/:\s]+):(?!//)([^?#\s]*)")
+_HOST = lazy_pattern(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+")
+_PART = lazy_pattern(r"[^/\s?#@:\x00-\x1f\x7f-\x9f]+")
 _SCHEMES = frozenset(["https", "http", "ssh", "git", "git+ssh", "git+https"])
 
 

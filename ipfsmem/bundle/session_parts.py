@@ -4,12 +4,12 @@ leave out. A type alone makes none: a memory that merely calls itself a session 
 
 from __future__ import annotations
 
-import re
 from hashlib import sha256
 from typing import Protocol
 
 from ipfsmem.bundle.memory_file import ENTRY_TYPES, TYPES
 from ipfsmem.errors import UsageError
+from ipfsmem.lazy_pattern import lazy_pattern
 
 #: The type of a part, and the header field that names its session.
 SESSION = "session"
@@ -21,10 +21,10 @@ MAX_NAME = 256
 NUMBERED = r"([0-9a-f]{16})-(0|[1-9][0-9]{0,5})"
 #: How the sessions begin that hold the earlier texts of one memory: no conversations, so lists of these leave them out.
 HISTORY = "ipfsmem-history/"
-_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
-_PLAIN = re.compile(r"[a-z0-9][a-z0-9_]{0,23}")
-_OTHER = re.compile(r"[^a-z0-9]+")
-_PART = re.compile(f"session-(.+)-{NUMBERED}")
+_UNFIT = lazy_pattern("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
+_PLAIN = lazy_pattern(r"[a-z0-9][a-z0-9_]{0,23}")
+_OTHER = lazy_pattern(r"[^a-z0-9]+")
+_PART = lazy_pattern(f"session-(.+)-{NUMBERED}")
 
 
 def is_part_key(key: str) -> bool:

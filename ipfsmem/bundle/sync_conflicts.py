@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ipfsmem.lazy_pattern import lazy_pattern
+
 #: What stands between the name of a file and its ending. Names that a person could give too, like `plan 2` and `plan (1)`, are not here.
-_MARKS: Final = re.compile(
+_MARKS: Final = lazy_pattern(
     r"(?P<base>[^/]*[^/ ])(?:"
     r"\.sync-conflict-\d{8}-\d{6}(?:-[A-Z0-9]{7})?"
     r"| \([^()/]{0,80}\b(?:conflicted copy|case conflict|SFConflict|in Konflikt stehende Kopie|copie en conflit"

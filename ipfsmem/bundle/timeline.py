@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -18,6 +17,7 @@ import msgspec
 
 from ipfsmem.canonical import MAX_INT, b64, check_depth
 from ipfsmem.errors import FormatError, LimitError
+from ipfsmem.lazy_pattern import lazy_pattern
 
 Event = dict[str, Any]
 
@@ -33,13 +33,13 @@ NO_TIME = "1970-01-01T00:00:00.000Z"
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder().decode
 _FIRST = ("ts", "type", "id")
-_OWN_ID = re.compile(r"([0-9a-f]{16})-([1-9][0-9]{0,15})")
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_SPACED = re.compile(rb'"\s')
-_NAME_END = re.compile(rb'"\s*:')
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_NORMAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z")
-_INSTANT = re.compile(
+_OWN_ID = lazy_pattern(r"([0-9a-f]{16})-([1-9][0-9]{0,15})")
+_DAY = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_SPACED = lazy_pattern(rb'"\s')
+_NAME_END = lazy_pattern(rb'"\s*:')
+_SURROGATE = lazy_pattern("[\ud800-\udfff]")
+_NORMAL = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z")
+_INSTANT = lazy_pattern(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?:[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,9}))?)?(?:[Zz]|([+-])([0-9]{2}):?([0-9]{2}))?)?"
 )

@@ -6,7 +6,6 @@ else is the greatest sibling's word. Nothing here reads a state, and nothing her
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
@@ -16,6 +15,7 @@ from ipfsmem.bundle.keys import is_scope
 from ipfsmem.causal.value import FORGOTTEN, Entry
 from ipfsmem.causal.view import Bodies, siblings
 from ipfsmem.errors import FormatError, LimitError
+from ipfsmem.lazy_pattern import lazy_pattern
 from ipfsmem.ring.statements import check_label
 
 #: Bytes of a card, what may stand for one scope, and steps that `into` is followed (format section 5.1).
@@ -28,10 +28,10 @@ MAX_STEPS = 8
 MAX_SCOPES = 4_096
 
 Kind = Literal["user", "workspace", "agent"]
-_is_id = re.compile(r"[0-9a-f]{32}").fullmatch
+_is_id = lazy_pattern(r"[0-9a-f]{32}").fullmatch
 _HOST = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+"
-_is_remote = re.compile(_HOST + r"(?:/[^/\s?#@:\x00-\x1f\x7f-\x9f]+)+").fullmatch
-_is_part = re.compile(r"[^/\x00-\x1f\x7f-\x9f]+").fullmatch
+_is_remote = lazy_pattern(_HOST + r"(?:/[^/\s?#@:\x00-\x1f\x7f-\x9f]+)+").fullmatch
+_is_part = lazy_pattern(r"[^/\x00-\x1f\x7f-\x9f]+").fullmatch
 
 #: What a project is known by: `("id", 32 hex)` or `("remote", host and path, path inside the repository)`.
 ProjectId = tuple[str, ...]

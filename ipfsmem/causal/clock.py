@@ -6,9 +6,8 @@ reads the machine's clock; the time comes in as milliseconds since 1970 UTC, so 
 
 from __future__ import annotations
 
-import re
-
 from ipfsmem.errors import FormatError, LimitError
+from ipfsmem.lazy_pattern import lazy_pattern
 
 #: A clock is never pulled further than this ahead of its own wall time by what others wrote.
 MAX_AHEAD_MS = 5 * 60 * 1000
@@ -19,7 +18,7 @@ MAX_COUNTER = 2**16 - 1
 #: Older than every real write: the clock value of imported texts (format section 1.5).
 ZERO = "0" * 16
 
-_is_hlc = re.compile(r"[0-9a-f]{16}").fullmatch
+_is_hlc = lazy_pattern(r"[0-9a-f]{16}").fullmatch
 
 
 def hlc(ms: int, counter: int = 0) -> str:

@@ -6,7 +6,6 @@ Entries are told apart by the first part of their name and the number of parts, 
 
 from __future__ import annotations
 
-import re
 from datetime import date
 from functools import lru_cache
 
@@ -15,13 +14,14 @@ import msgspec
 from ipfsmem.bundle.keys import check_scope, is_key, is_scope
 from ipfsmem.canonical import MAX_INT
 from ipfsmem.errors import FormatError
+from ipfsmem.lazy_pattern import lazy_pattern
 
 _MEMORY, _SEGMENT, _CARD = "m", "t", "c"
 #: No name of an entry is longer, in characters.
 _LONGEST = 256
-_is_device = re.compile(r"[0-9a-f]{16}").fullmatch
-_is_number = re.compile(r"0|[1-9][0-9]{0,15}").fullmatch
-_is_day = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
+_is_device = lazy_pattern(r"[0-9a-f]{16}").fullmatch
+_is_number = lazy_pattern(r"0|[1-9][0-9]{0,15}").fullmatch
+_is_day = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
 
 
 class MemoryName(msgspec.Struct, frozen=True, gc=False):

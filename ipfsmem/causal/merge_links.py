@@ -6,15 +6,14 @@ view stays what `merge3` says.
 
 from __future__ import annotations
 
-import re
-
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.causal.merge3 import MAX_PAIRS, Lines, lines_of, matches, merge_fields
 from ipfsmem.errors import FormatError
+from ipfsmem.lazy_pattern import lazy_pattern
 
-_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+\S")
-_HEADING = re.compile(r"#{1,6}\s")
-_LINK = re.compile(r"\s*(?:[-*+]|\d+[.)])\s++.*?\]\(\s*+<?([^()<>\s]+)")
+_ITEM = lazy_pattern(r"\s*(?:[-*+]|\d+[.)])\s+\S")
+_HEADING = lazy_pattern(r"#{1,6}\s")
+_LINK = lazy_pattern(r"\s*(?:[-*+]|\d+[.)])\s++.*?\]\(\s*+<?([^()<>\s]+)")
 
 
 def merge_index(base: bytes, a: bytes, b: bytes) -> bytes | None:

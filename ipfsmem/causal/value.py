@@ -6,13 +6,12 @@ device of the dot; `loc` and `base` only tell where sealed bytes lie and prove n
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
 from ipfsmem import canonical
 from ipfsmem.causal.entries import EntryName, MemoryName, SegmentName, parse_entry
 from ipfsmem.errors import FormatError, LimitError, UsageError
+from ipfsmem.lazy_pattern import lazy_pattern
 from ipfsmem.seal.primitives import Signer25519, verify
 
 LIVE = "live"
@@ -31,12 +30,12 @@ MAX_OBJECT = 1024 * 1024
 _VALUE = b"ipfsmem/v1/value\0"
 _SEEN = b"ipfsmem/v1/seen\0"
 
-_is_device = re.compile(r"[0-9a-f]{16}").fullmatch
-_is_hash = re.compile(r"[0-9a-f]{64}").fullmatch
-_is_base = re.compile(r"[0-9a-f]{32}").fullmatch
-_is_dot = re.compile(r"[0-9a-f]{16}-[1-9][0-9]{0,15}").fullmatch
+_is_device = lazy_pattern(r"[0-9a-f]{16}").fullmatch
+_is_hash = lazy_pattern(r"[0-9a-f]{64}").fullmatch
+_is_base = lazy_pattern(r"[0-9a-f]{32}").fullmatch
+_is_dot = lazy_pattern(r"[0-9a-f]{16}-[1-9][0-9]{0,15}").fullmatch
 # 64 bytes are 86 digits of base64url, and the last one carries two bits only: one spelling for each signature.
-is_signature = re.compile(r"[A-Za-z0-9_-]{85}[AQgw]").fullmatch
+is_signature = lazy_pattern(r"[A-Za-z0-9_-]{85}[AQgw]").fullmatch
 
 
 class Loc(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):

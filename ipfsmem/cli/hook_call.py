@@ -8,11 +8,14 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from types import ModuleType
+from typing import Final, NamedTuple, cast
 
 from ipfsmem.locations import DEFAULT_NAMESPACE, expanded, platform_folder
 
 _EVENTS: Final = frozenset(["session-start", "prompt", "stop", "session-end", "pre-compact"])
+#: Those that read a memory.
+_READING: Final = ("session-start", "prompt")
 _OPTIONS: Final = {"--program": "program", "--namespace": "namespace", "-n": "namespace", "--home": "home"}
 #: With one of these, there are settings to look into.
 _SETTINGS: Final = ("IPFSMEM_CONFIG", "IPFSMEM_EMBEDDINGS")
@@ -90,8 +93,23 @@ def _say(wrong: str) -> None:
         pass  # nobody listens
 
 
+def _load_msgspec() -> None:
+    """Load msgspec without `typing_extensions`, in whose place it takes Python's own `typing`: with what it loads, it takes as long as
+    a tenth of a hook."""
+    if "typing_extensions" in sys.modules:
+        return
+    hidden: dict[str, ModuleType | None] = cast("dict[str, ModuleType | None]", sys.modules)
+    hidden["typing_extensions"] = None
+    try:
+        import msgspec  # noqa: F401
+    finally:
+        del sys.modules["typing_extensions"]
+
+
 def run(event: str, program: str, namespace: str, home: Path, *, passphrase: str | None) -> str:
     """Run a hook of this process's standard streams; what went wrong, empty when nothing did."""
+    if event in _READING:
+        _load_msgspec()
     from ipfsmem.agents import hooks
     from ipfsmem.device.wall_clock import now_ms
 

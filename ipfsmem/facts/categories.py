@@ -5,11 +5,11 @@ Categories are open: any word is one, in one form. Those of Infraware's terminal
 
 from __future__ import annotations
 
-import re
 from hashlib import sha256
 from typing import Final, Literal
 
 from ipfsmem.bundle.fence import clean_text
+from ipfsmem.lazy_pattern import lazy_pattern
 
 #: A fact holds, a procedure says how something is done, an episode is something that happened.
 Kind = Literal["fact", "procedure", "episode"]
@@ -40,7 +40,7 @@ CONFLICT: Final = "conflict"
 MAX_CATEGORY: Final = 64
 MAX_FACT: Final = 2_000
 
-_not_a_word = re.compile(r"[\W_]+")
+_not_a_word = lazy_pattern(r"[\W_]+")
 
 
 def sanitised(fact: str) -> str:

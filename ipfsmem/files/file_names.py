@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -20,11 +19,12 @@ from ipfsmem.device.tables.renders import fold
 from ipfsmem.errors import FormatError
 from ipfsmem.files.folder import TIMELINE
 from ipfsmem.invisible_characters import INVISIBLE
+from ipfsmem.lazy_pattern import lazy_pattern
 
 #: Longest timeline file that is read.
 MAX_TIMELINE = 256 * 1024 * 1024
 #: A key made of a foreign name ends in digits of its hash.
-_FOREIGN_KEY: Final = re.compile(r".+-[0-9a-f]{8}")
+_FOREIGN_KEY: Final = lazy_pattern(r".+-[0-9a-f]{8}")
 #: Bytes of a file name that every disk takes.
 _LONGEST_NAME: Final = 240
 _NOWHERE: Final = frozenset("/\\\0")

@@ -19,6 +19,7 @@ from ipfsmem.bundle.projects import remote_name
 from ipfsmem.device.atomic_files import read_file, storage_errors
 from ipfsmem.errors import StorageError, UsageError
 from ipfsmem.file_durability import flush_to_disk
+from ipfsmem.lazy_pattern import lazy_pattern
 
 #: Bytes of a configuration and of a file that only names a place; what is longer is not read.
 MAX_CONFIG = 256 * 1024
@@ -26,9 +27,9 @@ _MAX_POINTER = 4 * 1024
 #: Folders above a folder in which a repository may begin.
 _MAX_STEPS = 64
 #: No two parts of it can take the same spaces: a repository may have been made to cost time.
-_SECTION = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s*"((?:[^"\\\n]|\\.)*)")?\s*\]')
-_VARIABLE = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=(.*))?\Z", re.DOTALL)
-_ID = re.compile(r"[0-9a-f]{32}")
+_SECTION = lazy_pattern(r'\[\s*([A-Za-z0-9.-]+)(?:\s*"((?:[^"\\\n]|\\.)*)")?\s*\]')
+_VARIABLE = lazy_pattern(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=(.*))?\Z", re.DOTALL)
+_ID = lazy_pattern(r"[0-9a-f]{32}")
 #: What `give_id` writes, and `take_id_away` removes, byte for byte.
 _WRITTEN = "[ipfsmem]\n\tproject = {}\n"
 

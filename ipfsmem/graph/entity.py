@@ -19,6 +19,7 @@ from ipfsmem.bundle.keys import is_key, key_of_foreign_name
 from ipfsmem.bundle.links import links, target_of
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.errors import UsageError
+from ipfsmem.lazy_pattern import lazy_pattern
 
 #: The tag of what was made as an entity, and the relation of a link that says no other.
 TAG: Final = "entity"
@@ -34,9 +35,9 @@ MAX_OBSERVATION: Final = 2_000
 MAX_LINKS: Final = 1_000
 
 _SECTION = "Relations:"
-_item = re.compile(r"^[-*] +(?P<said>\S.*)$")
-_related = re.compile(r"^(?P<type>[^:\[\]]{1,64}): *(?P<to>\S.*)$")
-_typed = re.compile(r"^(?P<type>[^:\[\]]{1,64}?):? *\[\[(?P<to>[^\[\]\n]{1,200})\]\]\.?$")
+_item = lazy_pattern(r"^[-*] +(?P<said>\S.*)$")
+_related = lazy_pattern(r"^(?P<type>[^:\[\]]{1,64}): *(?P<to>\S.*)$")
+_typed = lazy_pattern(r"^(?P<type>[^:\[\]]{1,64}?):? *\[\[(?P<to>[^\[\]\n]{1,200})\]\]\.?$")
 
 
 class Out(NamedTuple):

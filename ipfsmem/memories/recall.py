@@ -25,7 +25,7 @@ from ipfsmem.memories.writers import Writers
 from ipfsmem.recall.ranking import USUAL, Index, Weighed, rank
 from ipfsmem.recall.ranking import Hit as Ranked
 from ipfsmem.recall.spelling import likened, spelled
-from ipfsmem.recall.terms import terms, unspaced
+from ipfsmem.recall.terms import split, terms, terms_of, unspaced
 from ipfsmem.wording import FOREVER
 
 if TYPE_CHECKING:
@@ -185,6 +185,7 @@ def recall(
             by_model |= answer.vectors is not None
         ranked = lists[0] if len(lists) == 1 else _fused(found, lists)[:limit]
         noted = _moments(parts, found, ranked, words, why=why)
+        meant = _meant(words, index) if why else {}
         for place, hit in enumerate(ranked, 1):
             if hit.id in found.moments:
                 continue
@@ -197,7 +198,7 @@ def recall(
             if reading is None:
                 continue
             reasons = hit.parts if why else {}
-            has = _words_in(words, reading, index) if why else ()
+            has = _words_in(meant, reading) if why else ()
             relations = _relations(part, hit.id) if joined and reading.own else ()
             hits.append(Hit(reading, hit.score, held.hides, reasons, has, relations, place))
         missing = found.pieces_missing()
@@ -333,7 +334,7 @@ def why(parts: Sequence[Memories], key: str, query: str) -> Why:
         ]
         place = next((place for place, hit in enumerate(ranked, 1) if hit.id == key), 0)
         hit = ranked[place - 1] if place else None
-        has = _words_in(words, reading, index)
+        has = _words_in(_meant(words, index), reading)
         before = ranked[place - 2] if place > 1 else None
         return Why(
             reading,
@@ -489,20 +490,35 @@ class _Search(NamedTuple):
 def _beginnings(words: Iterable[str]) -> tuple[str, ...]:
     """For a query of which no word occurs, what longer words may begin with, and single letters of scripts without spaces."""
     return tuple(
-        word for word in words if (len(word) == 1 if unspaced().match(word) else len(word) >= PREFIX)
+        word
+        for word in words
+        if (len(word) == 1 if not word.isascii() and unspaced().match(word) else len(word) >= PREFIX)
     )
 
 
-def _words_in(words: Sequence[str], reading: Reading, index: Index) -> tuple[str, ...]:
-    """The words of a query that a text has, also as `spelling` takes them."""
-    file = reading.readable
-    there = frozenset(terms(f"{searched_header(reading.key, file)}\n{file.body}"))
+def _meant(words: Sequence[str], index: Index) -> dict[str, tuple[str, ...]]:
+    """The words of a query, each with its terms as `spelling` takes them."""
     sought = list(dict.fromkeys(term for word in words for term in terms(word)))
     having = index.words.having
     meant = likened(spelled(sought, having), having, index.words.alike)
     taken = dict(zip(sought, meant, strict=True))
+    return {word: tuple(taken[term] for term in terms(word)) for word in words}
+
+
+def _words_in(meant: dict[str, tuple[str, ...]], reading: Reading) -> tuple[str, ...]:
+    """Those of the words of a query that a text has."""
+    file = reading.readable
+    first = {term[0] for word, taken in meant.items() for term in (word, *taken) if term}
+    there = frozenset(
+        term
+        for word in set(split(f"{searched_header(reading.key, file)}\n{file.body}"))
+        if word[0] in first or not word.isascii()  # a stem begins as its word does
+        for term in terms_of(word)
+    )
     return tuple(
-        word for word in words if any(taken[term] in there or _begins(word, there) for term in terms(word))
+        word
+        for word, taken in meant.items()
+        if not there.isdisjoint(taken) or (taken and _begins(word, there))
     )
 
 

@@ -20,7 +20,8 @@ def query_words(query: str) -> tuple[str, ...]:
         raise UsageError(f"a query has at most {MAX_QUERY:,} characters")
     words: dict[str, None] = {}
     for word in split(query):
-        pairs = range(max(1, len(word) - 1)) if unspaced().fullmatch(word) else ()
+        run = not word.isascii() and unspaced().fullmatch(word)
+        pairs = range(max(1, len(word) - 1)) if run else ()
         words.update(dict.fromkeys((word[n : n + 2] for n in pairs) if pairs else (word,)))
     if not words:
         raise UsageError("there is no word in the query, so nothing can be looked for")

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Any, ClassVar, ParamSpec, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, ParamSpec, TypeVar
 
 from ipfsmem.errors import UsageError
 from ipfsmem.parts.noting import NOTED, advise_on, noting
@@ -25,6 +24,10 @@ T = TypeVar("T")
 
 #: Whether a value is of a type, and how that type is called in a sentence.
 _Check = tuple[Callable[[Any], bool], str]
+#: What Python's compiler says of a function, by the numbers of `inspect`, which takes longer to load than all else here.
+_VAR_POSITIONAL: Final = 0x04
+_AWAITED: Final = 0x80 | 0x200  # coroutines and what an `async for` goes over
+_NO_DEFAULT: Final = object()
 _WORDS: dict[Any, str] = {
     str: "a text",
     bytes: "bytes",
@@ -33,6 +36,22 @@ _WORDS: dict[Any, str] = {
     float: "a number",
     types.NoneType: "None",
 }
+
+
+class _Parameter(NamedTuple):
+    """What a method takes under a name."""
+
+    name: str
+    default: object
+
+
+class _Takes(NamedTuple):
+    """What a method takes beside its instance."""
+
+    in_order: list[_Parameter]
+    by_name: dict[str, _Parameter]
+    #: What any further arguments are.
+    rest: _Parameter | None
 
 
 class MemoryPart:
@@ -68,7 +87,7 @@ def refuse_wrong_calls(owner: type, when_closed: Iterable[str] = ()) -> None:
     for name, method in list(vars(owner).items()):
         if name.startswith("_") or getattr(method, "handed_on", False):
             continue
-        if inspect.isfunction(method):
+        if isinstance(method, types.FunctionType):
             word = NOTED.get(owner.__name__, {}).get(name, "")
             refusing = _refusing(method, of_instance=True, even_closed=name in when_closed, word=word)
             setattr(owner, name, refusing)
@@ -80,26 +99,17 @@ def _refusing(
     method: Callable[..., Any], *, of_instance: bool, even_closed: bool = False, word: str = ""
 ) -> Callable[..., Any]:
     """`word`: as what its calls are noted, "" for one that is not."""
-    awaited = inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
+    awaited = isinstance(method, types.FunctionType) and bool(method.__code__.co_flags & _AWAITED)
 
     @functools.cache
-    def takes() -> tuple[list[inspect.Parameter], dict[str, inspect.Parameter], inspect.Parameter | None]:
-        in_order, by_name, rest = [], {}, None
-        for parameter in [*inspect.signature(method).parameters.values()][1:]:
-            if parameter.kind is parameter.VAR_POSITIONAL:
-                rest = parameter
-            elif parameter.kind is not parameter.VAR_KEYWORD:
-                if parameter.kind is not parameter.POSITIONAL_ONLY:
-                    by_name[parameter.name] = parameter
-                if parameter.kind is not parameter.KEYWORD_ONLY:
-                    in_order.append(parameter)
-        return in_order, by_name, rest
+    def takes() -> _Takes:
+        return _takes(_inner(method))
 
     @functools.cache
     def check_of(name: str) -> _Check | None:
         return _check(_type_of(method, name))
 
-    def refuse_wrong(parameter: inspect.Parameter, value: object, called: str) -> None:
+    def refuse_wrong(parameter: _Parameter, value: object, called: str) -> None:
         if value is parameter.default:
             return  # right by its definition; most calls give little else, and no type is looked up for it
         check = check_of(parameter.name)
@@ -138,15 +148,36 @@ def _refusing(
             return result
 
     async def noted_later(self: Any, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-        with noting(self, word, given, [one.name for one in takes()[0]], named):
+        with noting(self, word, given, [one.name for one in takes().in_order], named):
             return await method(self, *given, **named)
 
     return call
 
 
+def _inner(method: Any) -> types.FunctionType:
+    """The function that a method was made of."""
+    while hasattr(method, "__wrapped__"):
+        method = method.__wrapped__
+    assert isinstance(method, types.FunctionType)
+    return method
+
+
+def _takes(function: types.FunctionType) -> _Takes:
+    code = function.__code__
+    names, last = code.co_varnames, code.co_argcount + code.co_kwonlyargcount
+    ordered, by_key = names[1 : code.co_argcount], names[code.co_argcount : last]
+    defaults = function.__defaults__ or ()
+    known = dict(zip(ordered[len(ordered) - len(defaults) :], defaults, strict=True))
+    known |= function.__kwdefaults__ or {}
+    each = {name: _Parameter(name, known.get(name, _NO_DEFAULT)) for name in (*ordered, *by_key)}
+    rest = _Parameter(names[last], _NO_DEFAULT) if code.co_flags & _VAR_POSITIONAL else None
+    by_name = {name: each[name] for name in names[max(1, code.co_posonlyargcount) : last]}
+    return _Takes([each[name] for name in ordered], by_name, rest)
+
+
 def _type_of(method: Callable[..., Any], parameter: str) -> Any:
     """The type of what a method takes. Types that its module names in `IMPORTED_LATE`, by where they are, are imported now."""
-    inner = inspect.unwrap(method)
+    inner = _inner(method)
     hint, known = inner.__annotations__.get(parameter, Any), inner.__globals__
     late = {
         name: getattr(import_module(where), name)

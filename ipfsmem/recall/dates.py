@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date
 from typing import NamedTuple
+
+from ipfsmem.lazy_pattern import lazy_pattern
 
 #: Their English names.
 MONTHS = (
@@ -22,14 +23,14 @@ MONTHS = (
     "december",
 )
 _NAME = "|".join(MONTHS)
-_iso = re.compile(r"\b(\d{4})-(\d\d)(?:-(\d\d))?\b")
-_day_first = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({_NAME})\b(?:,? (\d{{4}})\b)?")
-_month_first = re.compile(rf"\b({_NAME}) (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (\d{{4}})\b)?")
-_month = re.compile(rf"\b({_NAME})(?: (?:of )?(\d{{4}})\b)?")
-_month_after = re.compile(r"\b(?:in|during|of|since|until|before|after|last|this|early|mid|late) $")
-_year = re.compile(r"\b(?:in|during|of|since|until|before|after) (\d{4})\b")
-_ago = re.compile(r"\b(\d{1,3}) (day|week)s? ago\b")
-_near = re.compile(r"\b(today|yesterday|(?:this|last) (?:week|month|year))\b")
+_iso = lazy_pattern(r"\b(\d{4})-(\d\d)(?:-(\d\d))?\b")
+_day_first = lazy_pattern(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({_NAME})\b(?:,? (\d{{4}})\b)?")
+_month_first = lazy_pattern(rf"\b({_NAME}) (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (\d{{4}})\b)?")
+_month = lazy_pattern(rf"\b({_NAME})(?: (?:of )?(\d{{4}})\b)?")
+_month_after = lazy_pattern(r"\b(?:in|during|of|since|until|before|after|last|this|early|mid|late) $")
+_year = lazy_pattern(r"\b(?:in|during|of|since|until|before|after) (\d{4})\b")
+_ago = lazy_pattern(r"\b(\d{1,3}) (day|week)s? ago\b")
+_near = lazy_pattern(r"\b(today|yesterday|(?:this|last) (?:week|month|year))\b")
 
 
 class Days(NamedTuple):

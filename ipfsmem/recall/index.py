@@ -14,6 +14,7 @@ from itertools import compress
 from math import log10
 from typing import Any, NamedTuple
 
+from ipfsmem.lazy_pattern import lazy_pattern
 from ipfsmem.recall.dates import MONTHS
 from ipfsmem.recall.image import LONGEST, Columns, State, read, write
 from ipfsmem.recall.passages import passages
@@ -29,15 +30,15 @@ LONG = [log10(max(size, _USUAL) / _USUAL) for size in range(LONGEST + 1)]
 #: A passage of fewer characters says so little that the one beyond it is looked at too.
 SHORT = 300
 
-_time = re.compile(
+_time = lazy_pattern(
     r"\b(?:\d{1,2}:\d\d|\d{4}-\d\d|(?:19|20)\d\d|today|yesterday|tomorrow|tonight|ago|(?:last|next|this) \w+|"
     rf"(?:mon|tues|wednes|thurs|fri|satur|sun)day|{'|'.join(month for month in MONTHS if month != 'may')}|in may)\b",
     re.I,
 )
-_number = re.compile(
+_number = lazy_pattern(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|once|twice|dozen|hundred)\b", re.I
 )
-_digit = re.compile(r"\d")
+_digit = lazy_pattern(r"\d")
 #: Without a digit and one of these words a text has neither time nor number; to look for words costs a tenth.
 _TIMES = frozenset(
     [

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
+from ipfsmem.lazy_pattern import lazy_pattern
 
 #: Characters up to which a text is one passage, and up to which lines and sentences are put together to one.
 WHOLE, PACKED = 900, 600
-_end = re.compile(r"\n+|[.!?][ \t\r\n]+|[。！？]")
+_end = lazy_pattern(r"\n+|[.!?][ \t\r\n]+|[。！？]")
 
 
 def passages(text: str) -> list[str]:

@@ -40,10 +40,8 @@ def likened(
 
 
 def vocabulary_of(terms: Iterable[str]) -> str:
-    """Those of some terms that another can be like, with a line break before and after each."""
-    return "\n".join(
-        ("", *(term for term in terms if LEAST_THREES <= len(term) <= MOST_LETTERS and term.isalpha()), "")
-    )
+    """Some terms with a line break before and after each."""
+    return "\n".join(("", *terms, ""))
 
 
 def alike(term: str, vocabulary: str) -> list[tuple[str, float]]:
@@ -63,7 +61,7 @@ def alike(term: str, vocabulary: str) -> list[tuple[str, float]]:
         if common >= LEAST_THREES:
             other = vocabulary[begin + 1 : vocabulary.index("\n", begin + 1)]
             share = common / min(len(wanted), len(threes(other)))
-            if share > LIKE:
+            if share > LIKE and LEAST_THREES <= len(other) <= MOST_LETTERS and other.isalpha():
                 found.append((other, share))
     return found
 

@@ -9,12 +9,13 @@ import functools
 import re
 import unicodedata
 
+from ipfsmem.lazy_pattern import lazy_pattern
 from ipfsmem.recall.porter import stem
 
 #: Scripts that put no space between words: Thai to Khmer, kana, ideographs.
 _RUNS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 #: What is written as one word with an Arabic noun: "the", also after "and", "with", "so", "as" and "for".
-_arabic_article = re.compile(r"^(?:[وبفك]?ال|لل)(?=[\u0620-\u064a]{3})")
+_arabic_article = lazy_pattern(r"^(?:[وبفك]?ال|لل)(?=[\u0620-\u064a]{3})")
 #: What each ASCII character is in a folded text: itself in a word, else a space.
 _SPACED = "".join(char if char.isalnum() else " " for char in map(chr, range(128)))
 STOP_WORDS = frozenset((
@@ -29,8 +30,8 @@ STOP_WORDS = frozenset((
 
 #: A letter with its sign, which is no operator between others.
 _SIGNED = r"[a-z](?:\+\+(?![a-z_])|\+(?![a-z0-9_+=])|#(?![a-z_]))"
-_signed = re.compile(_SIGNED)
-_ascii_word = re.compile(rf"{_SIGNED}|[^\W_]+")
+_signed = lazy_pattern(_SIGNED)
+_ascii_word = lazy_pattern(rf"{_SIGNED}|[^\W_]+")
 
 
 @functools.cache
@@ -46,7 +47,7 @@ def unspaced() -> re.Pattern[str]:
 
 
 #: What is neither part of a word nor a space: all accents are among these.
-_mark = re.compile(r"[^\w\s\x00-\x7f]")
+_mark = lazy_pattern(r"[^\w\s\x00-\x7f]")
 
 
 def _without_accent(found: re.Match[str]) -> str:

@@ -6,10 +6,10 @@ a wallet owns, and never accepts a signer that might answer differently next tim
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from ipfsmem.errors import SignerError, UsageError, WrongWalletError
+from ipfsmem.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from ipfsmem.wallet.signers import WalletSigner
@@ -18,8 +18,8 @@ MAX_KEY_NUMBER: Final = 2**31 - 1
 #: Order of secp256k1 (SEC 2, section 2.4.1).
 ORDER: Final = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 
-_LABEL: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
-_HEX: Final = re.compile(r"(?:0[xX])?((?:[0-9a-fA-F]{2})*)")
+_LABEL: Final = lazy_pattern(r"[a-z0-9][a-z0-9-]{0,31}")
+_HEX: Final = lazy_pattern(r"(?:0[xX])?((?:[0-9a-fA-F]{2})*)")
 _REQUEST: Final = """ipfsmem memory key request, version 1
 
 Signing this text creates the secret keys of an encrypted agent memory.

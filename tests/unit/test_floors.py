@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[2] / "ipfsmem"
 PROVIDERS = Path(__file__).parents[2] / "providers" / "ipfsmem_providers"
 #: The rooms from the ground up. A room imports rooms below its own floor only; those of one floor do not know each other.
 FLOORS = (
-    ("errors",),
+    ("errors", "lazy_pattern"),
     ("locations", "mode"),
     (
         "canonical",

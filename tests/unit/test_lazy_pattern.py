@@ -1,0 +1,37 @@
+"""Patterns that are compiled when they are used do what compiled ones do."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ipfsmem.lazy_pattern import lazy_pattern
+
+WORD = r"(?P<word>[a-z]+)"
+TEXT = "one, TWO, three"
+
+
+@pytest.mark.parametrize("flags", [0, re.IGNORECASE])
+def test_a_lazy_pattern_gives_what_a_compiled_one_gives(flags: int) -> None:
+    lazy, compiled = lazy_pattern(WORD, flags), re.compile(WORD, flags)
+    assert lazy.findall(TEXT) == compiled.findall(TEXT)
+    assert lazy.sub("x", TEXT) == compiled.sub("x", TEXT)
+    assert lazy.subn("x", TEXT) == compiled.subn("x", TEXT)
+    assert lazy.split(TEXT) == compiled.split(TEXT)
+    assert [one.span() for one in lazy.finditer(TEXT)] == [one.span() for one in compiled.finditer(TEXT)]
+    assert (lazy.fullmatch(TEXT) is None) == (compiled.fullmatch(TEXT) is None)
+    for method in ("search", "match"):
+        assert getattr(lazy, method)(TEXT)["word"] == getattr(compiled, method)(TEXT)["word"]
+    assert (lazy.pattern, lazy.flags, lazy.groupindex) == (WORD, compiled.flags, compiled.groupindex)
+
+
+def test_a_lazy_pattern_is_compiled_once_and_not_before_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    compiled = re.compile(b"[0-9]+")
+    lazy = lazy_pattern(lambda: made.append("text") or b"[0-9]+")
+    monkeypatch.setattr(re, "compile", lambda text, flags: made.append("pattern") or compiled)
+    assert made == []
+    assert lazy.search(b"a 12") is not None
+    assert lazy.findall(b"1 2") == [b"1", b"2"]
+    assert made == ["text", "pattern"]
