@@ -7,7 +7,7 @@ A row that the disk changed hides nothing.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -35,27 +35,38 @@ class Hidden(msgspec.Struct, frozen=True, array_like=True):
     why: str
 
 
+class KnownHidden(dict[Place, Hidden]):
+    """All that is hidden here, held in memory, with the places that were changed in it, in order."""
+
+    def __init__(self, rows: Iterable[Hidden] = ()) -> None:
+        super().__init__({(one.scope, one.key): one for one in rows})
+        self.changed: list[Place] = []
+
+
 _rows = msgspec.msgpack.Decoder(Hidden)
 _encode = msgspec.msgpack.Encoder().encode
 
 
 def hidden_texts(replica: Replica) -> dict[Place, Hidden]:
     """All that is hidden here, by place (inside `reading` or a transaction)."""
+    return known_hidden(replica).copy()
+
+
+def known_hidden(replica: Replica) -> KnownHidden:
+    """The same as it is held, to be looked at only."""
     known = replica.known_hidden
     if known is None:
-        known = replica.known_hidden = _read(replica)
-    return known.copy()
+        known = replica.known_hidden = KnownHidden(_read(replica))
+    return known
 
 
-def _read(replica: Replica) -> dict[Place, Hidden]:
-    found = {}
+def _read(replica: Replica) -> Iterator[Hidden]:
     for _, row in hidden.rows(replica.db.connection):
         try:
             one = _rows.decode(replica.codec.open_row(row))
         except (OpenError, msgspec.MsgspecError, UnicodeDecodeError, TypeError):
             continue
-        found[one.scope, one.key] = one
-    return found
+        yield one
 
 
 def is_hidden(known: Mapping[Place, Hidden], scope: str, key: str, hlc: str) -> bool:
@@ -70,7 +81,8 @@ def hide(replica: Replica, texts: Iterable[Hidden]) -> None:
     rows = [(_mark(replica, (one.scope, one.key)), seal(_encode(one))) for one in new]
     hidden.hide(replica.db.connection, rows)
     if replica.known_hidden is not None:  # it is read again where this transaction fails
-        replica.known_hidden |= {(one.scope, one.key): one for one in new}
+        replica.known_hidden.update({(one.scope, one.key): one for one in new})
+        replica.known_hidden.changed += [(one.scope, one.key) for one in new]
 
 
 def show(replica: Replica, places: Iterable[Place]) -> None:
@@ -80,6 +92,7 @@ def show(replica: Replica, places: Iterable[Place]) -> None:
     if replica.known_hidden is not None:
         for place in gone:
             replica.known_hidden.pop(place, None)
+        replica.known_hidden.changed += gone
 
 
 def _mark(replica: Replica, place: Place) -> bytes:

@@ -29,7 +29,7 @@ from ipfsmem.seal.objects import epoch_key
 from ipfsmem.wording import local_day
 
 if TYPE_CHECKING:
-    from ipfsmem.device.hidden import Hidden
+    from ipfsmem.device.hidden import KnownHidden
 
 Now = Callable[[], int]
 Random = Callable[[int], bytes]
@@ -79,7 +79,7 @@ class Replica:
         self.enroller = ""
         self._mine: tuple[Ring, str, frozenset[str]] | None = None
         #: What is hidden here, as `device/hidden.py` read it; None until then, and when it may have changed on the disk.
-        self.known_hidden: dict[tuple[str, str], Hidden] | None = None
+        self.known_hidden: KnownHidden | None = None
         #: Messages to the user about values that joins left out because a limit was reached, since this memory was opened.
         self.left_out: list[str] = []
         #: Messages about what could not be read of the damaged database that this is a copy of.

@@ -4,6 +4,7 @@ end. Nothing is deleted by it."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import nsmallest
 from typing import Literal, NamedTuple
 
 #: `first`: what was written first goes first, however often it was changed since; `oldest`: what was changed longest ago;
@@ -30,7 +31,7 @@ def beyond(entries: Iterable[Ranked], most: int, order: Order) -> list[str]:
     found = list(entries)
     if not most or len(found) <= most:
         return []
-    return [one.key for one in sorted(found, key=lambda one: _place(one, order))[: len(found) - most]]
+    return [one.key for one in nsmallest(len(found) - most, found, key=lambda one: _place(one, order))]
 
 
 def _place(one: Ranked, order: Order) -> tuple[bool, str | float, str, str]:

@@ -5,18 +5,21 @@ It is made of the texts once and then brought up to date by what changed. It is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import decode_entry
+from ipfsmem.device.hidden import KnownHidden, is_hidden, known_hidden
 from ipfsmem.device.state import StateMark
 from ipfsmem.facts.categories import Kind, kind_of
 from ipfsmem.facts.decision import LEAST_WORDS, share, stems, words_of
+from ipfsmem.facts.limits import Ranked
 from ipfsmem.graph.entity import TAG as ENTITY
 from ipfsmem.memories.readings import readable_file
+from ipfsmem.memories.search_index import Held
 
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import Memories
@@ -36,6 +39,10 @@ class Known(NamedTuple):
     hlc: str
 
 
+#: Entries as they were ranked last, by key: of what, on which day and by which settings.
+RankedBefore = dict[str, tuple[Held, object, Ranked]]
+
+
 class FactWords:
     """The own facts, procedures and episodes of one scope, by their words."""
 
@@ -48,6 +55,13 @@ class FactWords:
         self._whole: dict[tuple[str, ...], dict[str, None]] = {}
         self._lengths: dict[int, int] = {}
         self._kinds: dict[Kind, int] = {}
+        #: The keys of the entries of a kind that are not hidden, as of what was known to be hidden and so many changes of it; and of
+        #: which that is to be looked up.
+        self._in_sight: dict[Kind, dict[str, None]] = {}
+        self._hidden: KnownHidden | None = None
+        self._hidden_until = 0
+        self._unsure: dict[str, Kind] = {}
+        self.ranked: RankedBefore = {}
 
     def refresh(self) -> None:
         """Take in what changed (inside `reading`)."""
@@ -87,6 +101,7 @@ class FactWords:
         words = words_of(file.body)
         one = self.entries[key] = Known(words, frozenset(stems(words)), kind, shown.hlc)
         self._kinds[kind] = self.many(kind) + 1
+        self._unsure[key] = kind
         for stem in one.stems:
             self._having.setdefault(stem, {})[key] = None
         self._whole.setdefault(words, {})[key] = None
@@ -97,6 +112,8 @@ class FactWords:
         if one is None:
             return
         self._kinds[one.kind] -= 1
+        self._in_sight.get(one.kind, {}).pop(key, None)
+        self.ranked.pop(key, None)
         for stem in one.stems:
             del self._having[stem][key]
             if not self._having[stem]:
@@ -111,6 +128,26 @@ class FactWords:
     def many(self, kind: Kind) -> int:
         """How many entries of a kind there are."""
         return self._kinds.get(kind, 0)
+
+    def in_sight(self, kind: Kind) -> Collection[str]:
+        """The keys of the entries of a kind that are not hidden (inside `reading`, after `refresh`)."""
+        hidden, scope = known_hidden(self._memories.replica), self._memories.scope
+        if hidden is not self._hidden:
+            self._hidden, self._hidden_until = hidden, len(hidden.changed)
+            self._in_sight.clear()
+            self._unsure = {key: one.kind for key, one in self.entries.items()}
+        for of, key in hidden.changed[self._hidden_until :]:
+            if of == scope and key in self.entries:
+                self._unsure[key] = self.entries[key].kind
+        self._hidden_until = len(hidden.changed)
+        for key, of_kind in self._unsure.items():
+            one, row = self.entries.get(key), self._in_sight.setdefault(of_kind, {})
+            if one is None or one.kind != of_kind or is_hidden(hidden, scope, key, one.hlc):
+                row.pop(key, None)
+            else:
+                row[key] = None
+        self._unsure.clear()
+        return self._in_sight.get(kind, {}).keys()
 
     def near(self, text: str, kind: Kind, most: int) -> list[str]:
         """The keys of the entries of a kind that are nearest to a text by their words: the same words, one inside the other, then the greatest

@@ -7,7 +7,7 @@ there. More entries than the settings allow are hidden on this device, which del
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -39,7 +39,7 @@ from ipfsmem.facts.decision import (
     meaning_matters,
     says_a_change,
 )
-from ipfsmem.facts.limits import Ranked, beyond
+from ipfsmem.facts.limits import Order, Ranked, beyond
 from ipfsmem.graph.entity import TAG as ENTITY
 from ipfsmem.memories.asked import Asked
 from ipfsmem.memories.fact_history import earlier, keep_in
@@ -53,7 +53,7 @@ from ipfsmem.memories.words import MAX_QUERY
 from ipfsmem.recall.worth import reinforced
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.fact_words import FactWords
+    from ipfsmem.memories.fact_words import FactWords, RankedBefore
 
 #: So many hits are looked at for entries, and so many of these are held against a new one.
 _HITS, _NEAREST = 20, 5
@@ -429,9 +429,18 @@ class Facts:
                 words.refresh()
                 if not most or words.many(kind) <= most:
                     return ()
-            held = self._held(kind, own=True)
-            over = beyond(self._ranked(held), most, self._limits.order) if most and len(held) > most else []
-            clocks = {key: one.hlc for key, one in held}
+                rows = index_of((self._memories,)).held
+                sight = ((key, rows.get(key)) for key in words.in_sight(kind))
+                held = [(key, one) for key, one in sight if one is not None and not one.part]
+            else:
+                held = self._held(kind, own=True)
+            known = {} if words is None else words.ranked
+            over = (
+                beyond(self._ranked(held, known), most, self._limits.order)
+                if most and len(held) > most
+                else []
+            )
+            clocks = {key: one.hlc for key, one in held} if over else {}
         if over:
             why = f"more than {most} of this kind ({self._limits.order})"
             now, scope = self._replica.world.now(), self._memories.scope
@@ -439,25 +448,24 @@ class Facts:
                 hide(self._replica, [Hidden(scope, key, clocks[key], now, why) for key in over])
         return tuple(over)
 
-    def _ranked(self, held: Iterable[tuple[str, Held]]) -> list[Ranked]:
-        """The sort key of each entry; a header is read only for its creation date."""
+    def _ranked(self, held: Iterable[tuple[str, Held]], known: RankedBefore) -> list[Ranked]:
+        """The sort key of each entry, as it was `known` today; a header is read only for its creation date."""
         today, fading, order = self._replica.world.today(), self._memories.fading, self._limits.order
+        as_of = (today, fading, order)
         found = []
         for key, one in held:
-            created = self._head(key).created if order == "first" else ""
-            sure = one.merits.confidence_on(today, fading=fading) if order == "confidence" else None
-            value = one.merits.worth(today, fading=fading) if order == "salience" else 0.0
-            found.append(
-                Ranked(
-                    key,
-                    created or today.isoformat(),
-                    one.hlc,
-                    1.0 if sure is None else sure,
-                    value,
-                    one.merits.important,
-                )
-            )
+            before = known.get(key)
+            if before is None or before[0] is not one or before[1] != as_of:
+                before = known[key] = (one, as_of, self._rank(key, one, today, fading, order))
+            found.append(before[2])
         return found
+
+    def _rank(self, key: str, one: Held, today: date, fading: float, order: Order) -> Ranked:
+        created = self._head(key).created if order == "first" else ""
+        sure = one.merits.confidence_on(today, fading=fading) if order == "confidence" else None
+        value = one.merits.worth(today, fading=fading) if order == "salience" else 0.0
+        sure = 1.0 if sure is None else sure
+        return Ranked(key, created or today.isoformat(), one.hlc, sure, value, one.merits.important)
 
     def _head(self, key: str) -> MemoryFile:
         entry = self._memories.entry(key)

@@ -104,3 +104,42 @@ def test_text_parsed_incrementally_equals_the_whole_text(
         entity._LONG = long  # type: ignore[misc]
         entity._READ.clear()
         entity._READ.update(before)
+
+
+@pytest.mark.parametrize("order", ["first", "oldest", "confidence", "salience"])
+def test_limits_hide_the_same_with_and_without_the_word_index(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, order: str
+) -> None:
+    (tmp_path / "config.toml").write_text(
+        f'[embeddings]\nprovider = "off"\n[facts]\nfacts = 4\norder = "{order}"\n'
+    )
+
+    def hidden(scope: str, many: int) -> list[set[str]]:
+        monkeypatch.setattr(facts, "_MANY", many)
+        there, seen, keys = memory.scope(scope), list[set[str]](), list[str]()
+
+        def add(number: int) -> None:
+            made = there.facts.add(f"Something else entirely, numbered {number}", "other", confidence=0.9)
+            assert made is not None
+            keys.append(made.fact.key)
+            seen.append({one.key for one in there.hidden.list()})
+
+        for number in range(8):
+            add(number)
+        there.hidden.bring_back([keys[0], keys[1]])
+        add(8)
+        there.forget(keys[-1])
+        there.hidden.add([keys[-2]])
+        add(9)
+        there.facts.edit(keys[6], "Another sentence about a boat")
+        with Memory.load("m", "local", home=tmp_path) as other:  # another process
+            other.scope(scope).hidden.bring_back([keys[2]])
+            other.scope(scope).facts.edit(keys[3], "What stands at the pier is no boat")
+        for number in range(10, 13):
+            add(number)
+        places = {key: place for place, key in enumerate(keys)}
+        return [{places[key] for key in one} for one in seen]
+
+    by_index = hidden("by_index", 0)
+    assert by_index == hidden("by_recall", 1_000)
+    assert len(by_index[-1]) > 4
