@@ -200,6 +200,9 @@ _BECAME: Final = {
     "still_forgotten": "still forgotten here",
     "twice": "there twice",
 }
+_HISTORY: Final = (
+    "Imported events are a history: recall finds them, and context gives none of them to an agent."
+)
 #: Records of a dry run that are named at most.
 _NAMED: Final = 20
 
@@ -212,6 +215,8 @@ def _say_taken(done: Taken, foreign: bool) -> None:
     click.echo(
         f"{begin}: {advice(', '.join(said)) or 'none'}. Timeline: {count(done.events, 'new event')}.{messages}"
     )
+    if done.events:
+        click.echo(_HISTORY)
     if done.candidates:
         how = "--list" if foreign else f"--from {done.program}"
         them = "it" if done.candidates == 1 else "them"

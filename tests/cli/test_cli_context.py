@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 from tests.support.cli_lab import Cli
 
 
@@ -57,3 +60,16 @@ def test_the_preview_shows_a_line_with_a_secret_without_it(cli: Cli) -> None:
     cli.ok("write", "keys", "--body", "Use AKIAIOSFODNN7EXAMPLF for the bucket", "--name", "Keys")
     shown = cli.ok("context", "--query", "bucket", "--layout", "ranked", "--preview").out
     assert "  > Use [AWS access key] for the bucket\n" in shown
+
+
+def test_import_says_that_its_events_are_not_given_and_context_keeps_to_it(cli: Cli, tmp_path: Path) -> None:
+    message = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["Otters like rain"]}}
+    talk = {"title": "Otters", "create_time": 1_700_000_000, "current_node": "a"}
+    talk["mapping"] = {"a": {"id": "a", "parent": None, "children": [], "message": message}}
+    (tmp_path / "export").mkdir()
+    (tmp_path / "export" / "conversations.json").write_text(json.dumps([talk]))
+    said = cli.ok("import", "--from", "chatgpt", str(tmp_path / "export")).out
+    assert "1 new event" in said and "context gives none of them to an agent" in said
+    assert "context gives none" not in cli.ok("import", "--from", "chatgpt", str(tmp_path / "export")).out
+    for layout in ("ranked", "full"):
+        assert "tters" not in cli.ok("context", "--query", "what do otters like", "--layout", layout).out
