@@ -149,7 +149,7 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
 }
 #: What changes something.
 WRITING: dict[type, set[str]] = {
-    MemoryFacts: {"add", "edit", "delete", "restore", "keep", "keep_limits"},
+    MemoryFacts: {"add", "edit", "delete", "restore", "keep", "keeping", "keep_limits"},
     MemoryValues: {"set", "delete", "clear", "sweep", "restore"},
     MemoryHidden: {"add", "bring_back"},
     MemoryGraph: {"add", "observe", "unobserve", "relate", "unrelate", "delete"},
