@@ -142,7 +142,7 @@ def test_statuses(liar: Liar, status: int, error: type[ProviderError]) -> None:
 
 def test_a_message_without_end(liar: Liar) -> None:
     liar.body = b"\x00" * (17 << 20)
-    fails(lambda: provider(liar).pins("n"), ProviderRefused, "at least")
+    fails(lambda: provider(liar).pins("n"), ProviderRefused, "more than the 16,777,216 bytes")
 
 
 def listing(*rows: Any, **more: Any) -> Callable[[Any], Result]:
