@@ -21,10 +21,12 @@ MAX_NAME = 256
 NUMBERED = r"([0-9a-f]{16})-(0|[1-9][0-9]{0,5})"
 #: How the sessions begin that hold the earlier texts of one memory: no conversations, so lists of these leave them out.
 HISTORY = "ipfsmem-history/"
+#: How the keys of parts begin.
+PART_PREFIX = "session-"
 _UNFIT = lazy_pattern("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
 _PLAIN = lazy_pattern(r"[a-z0-9][a-z0-9_]{0,23}")
 _OTHER = lazy_pattern(r"[^a-z0-9]+")
-_PART = lazy_pattern(f"session-(.+)-{NUMBERED}")
+_PART = lazy_pattern(f"{PART_PREFIX}(.+)-{NUMBERED}")
 
 
 def is_part_key(key: str) -> bool:
@@ -56,7 +58,7 @@ def session_token(session: str) -> str:
 
 def may_be_part(key: str) -> bool:
     """Whether a key has the form of a part's."""
-    return key.startswith("session-") and _PART.fullmatch(key) is not None
+    return key.startswith(PART_PREFIX) and _PART.fullmatch(key) is not None
 
 
 def is_part(key: str, file: SaysItsKind) -> bool:

@@ -20,7 +20,7 @@ import msgspec
 from ipfsmem.bundle.index import index_line, item_of
 from ipfsmem.bundle.index_block import INDEX_KEY, typed_text
 from ipfsmem.bundle.memory_file import MemoryFile
-from ipfsmem.bundle.session_parts import is_part, may_be_part
+from ipfsmem.bundle.session_parts import PART_PREFIX, is_part, may_be_part
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import MemoryName, memory_name, segment_name
 from ipfsmem.causal.value import Entry, decode_entry
@@ -44,8 +44,10 @@ if TYPE_CHECKING:  # who only lists what is there loads no ranking
 _STACKS, _FILTERS = 6, 4
 #: Stands between the scopes of an index and its kind.
 _OF_KIND = "\n*"
+#: The kinds of which an index knows whether there are events and messages.
+_KNOWING: tuple[Kind, ...] = ("all", "memory")
 #: What an image is made of may change with the program; then this does.
-_VERSION = 10
+_VERSION = 11
 #: An image is written anew when so many memories were taken in or out since, and of fewer memories than these none is.
 _STALE, _FEW = 200, 100
 
@@ -262,7 +264,7 @@ class SearchIndex:
 
         for name, text in since.texts.items():
             place, group, scope = self._place(name)
-            if scope not in scopes or (place is None and group is None):
+            if scope not in scopes:
                 continue
             hash = blake2b(text, digest_size=8).digest()
             if self._known.get(name) != hash:
@@ -271,22 +273,31 @@ class SearchIndex:
         for name in since.may_be_gone(self._known):
             del self._known[name]
             place, group, _ = self._place(name)
+            if place is None and group is None:
+                self._stale = _STALE  # no image keeps the day of an event that went
             changed(name, place, group)
         return keys, groups
 
-    def _place(self, name: str) -> tuple[MemoryName | None, Group | None, str]:
-        """What an entry of the state is to this index: a memory, and in which day or session, and the scope."""
+    def _place(self, name: str) -> tuple[MemoryName | None, Group | None, str | None]:
+        """What an entry of the state is to this index: a memory, and in which day or session, and the scope; None for the scope of
+        one that it does not know. An index of memories knows of a timeline only that it is there."""
         place = memory_name(name)
+        segment = segment_name(name) if place is None else None
+        scope = place.scope if place is not None else segment.scope if segment is not None else None
         if self.kind == "memory":
-            return place, None, place.scope if place is not None else ""
+            return place, None, scope
         from ipfsmem.memories.moments import group_of
 
-        segment = segment_name(name) if place is None else None
         group = group_of(name, segment)
         if group is not None and self.kind not in (group.kind, "all"):
             group = None
-        scope = place.scope if place is not None else segment.scope if segment is not None else ""
-        return place if self.kind == "all" else None, group, scope
+        if self.kind != "all":
+            place = None
+        return place, group, None if place is None and group is None else scope
+
+    def may_have_moments(self) -> bool:
+        """Whether an event or a message may be in these scopes (after `refresh`)."""
+        return any(_may_be_moment(name) for name in self._known if name[0] != "m" or PART_PREFIX in name)
 
     def _take_group(self, group: Group, told: Sequence[Told], missing: int) -> None:
         """Take in what stands in a day or a session now. What it begins with as before stays as it is."""
@@ -509,17 +520,26 @@ def index_of(parts: Sequence[Memories], kind: Kind = "memory") -> SearchIndex:
 
 
 def has_moments(parts: Sequence[Memories]) -> bool:
-    """Whether these scopes may have an event or a message."""
+    """Whether these scopes may have an event or a message. An index that is at hand is asked: else every entry is read."""
     scopes = {part.scope for part in parts if not part.forgotten()}
     with parts[0].replica.reading():
+        for kind in _KNOWING:
+            found = _at_hand(parts, kind)
+            if found is not None:
+                found.refresh(parts)
+                return _held_last(parts, found).may_have_moments()
         for name in parts[0].replica.store.names():
-            place = memory_name(name)
-            if place is not None:
-                if place.scope in scopes and may_be_part(place.key):
+            if _may_be_moment(name):
+                place = memory_name(name) or segment_name(name)
+                if place is not None and place.scope in scopes:
                     return True
-            elif (segment := segment_name(name)) is not None and segment.scope in scopes:
-                return True
     return False
+
+
+def _may_be_moment(name: str) -> bool:
+    """Whether an entry of the state is of a timeline, or may be a part of a session."""
+    place = memory_name(name)
+    return segment_name(name) is not None if place is None else may_be_part(place.key)
 
 
 def is_ready(parts: Sequence[Memories], kind: Kind, most: int) -> bool:

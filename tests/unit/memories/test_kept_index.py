@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.device import atomic_files, recall_image
+from ipfsmem.device.state import Store
 from ipfsmem.memories import search_index
 from ipfsmem.memory import Memory
 from ipfsmem.recall.ranking import Document, Index
@@ -375,3 +376,51 @@ def test_a_kept_index_that_says_something_else_than_the_texts_is_found_and_made_
         memory.maintenance.reindex()
         assert [one.level for one in memory.check() if one.code == "index"] == ["ok"]
         assert not memory.recall("coffee").hits
+
+
+@pytest.mark.parametrize("events", [0, 1])
+def test_a_context_with_a_kept_index_does_not_look_at_every_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: int
+) -> None:
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        memory.write("tea", "Tea with milk.")
+        for _ in range(events):
+            memory.note("said", text="Tea with milk and rain.")
+        assert memory.context("tea milk", layout="ranked").said == events
+    monkeypatch.setattr(Store, "names", None)  # they lie in all parts of the tree
+    with Memory.load("alex", home=tmp_path) as memory:
+        block = memory.context("tea milk", layout="ranked")
+        assert (block.shown, block.said) == (("tea",), events)
+
+
+@pytest.mark.parametrize("of", ["", "work"])
+@pytest.mark.parametrize("what", ["event", "message"])
+def test_an_index_knows_whether_its_scopes_have_events_or_messages(
+    tmp_path: Path, of: str, what: str
+) -> None:
+    seen = []
+
+    def look() -> None:
+        with Memory.load("alex", "local", home=tmp_path) as memory:
+            for tokens in STACKS:
+                stack = memory.stack(*tokens)
+                stack.recall("tea")  # so that there is an index
+                seen.append(([part.scope for part in stack._parts], search_index.has_moments(stack._parts)))
+        assert len(images(tmp_path)) == len(STACKS)
+
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        for scope in SCOPES:
+            there = memory.scope(scope) if scope else memory
+            there.write("session-is-a-name", "tea")
+            there.write("session-tea-0123456789abcdef-1-x", "tea")
+    look()
+    assert not any(has for _, has in seen), "a name alone makes no message"
+    with Memory.load("alex", home=tmp_path) as memory:
+        there = memory.scope(of) if of else memory
+        if what == "event":
+            there.note("said", text="Tea.")
+        else:
+            there.sessions.add("talk", [{"role": "user", "content": "Tea."}])
+    seen.clear()
+    look()
+    assert [has for _, has in seen] == [of in scopes for scopes, _ in seen]
