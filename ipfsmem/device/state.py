@@ -139,6 +139,9 @@ class Store:
         self._rows = 0
         self._bytes = 0
         self._chain = b""
+        #: The names that the rows of the journal change, in order, and by its hash after each row how many there were.
+        self._changed: list[str] = []
+        self._changed_at: dict[bytes, int] = {}
         self._version = -1
         self.frame = Frame({}, {})
         self.refresh()
@@ -177,21 +180,23 @@ class Store:
         self._cards_version += 1
         self._journal = self._rows = self._bytes = 0
         self._chain = b"" if state is None else link(b"", state)
-        rows: list[tuple[int, bytes]] = []
+        self._begin_changes()
+        rows: list[tuple[int, bytes, bytes]] = []
         for seq, row in journal.rows(self.db.connection):
             self._chain = link(self._chain, row)
-            rows.append((seq, row))
+            rows.append((seq, row, self._chain))
             self._rows += 1
             self._bytes += len(row)
         if self._chain != (self.db.get_meta(meta.JOURNAL_CHAIN) or b""):
             raise damaged(self.db.path, "the journal is not as it was written")
-        for seq, row in rows:
+        for seq, row, chain in rows:
             try:
                 changes, self.frame = read_row(self.codec, row)
             except (ValueError, FormatError, OpenError) as error:
                 raise damaged(self.db.path, f"journal row {seq} cannot be read: {error}") from None
             self._overlay.update(changes)
             self._card_changes.update(name for name in changes if name.startswith(_CARD))
+            self._note_changes(changes, chain)
             self._journal = seq
 
     def _open(self, row: bytes, what: str) -> _State:
@@ -336,6 +341,9 @@ class Store:
                 for node in self._tree.nodes(self._tree.find(prefix)):
                     texts.update(node.entries or {})
         journal = mark.journal | self._overlay.keys()
+        at = None if prefixes else self._changed_at.get(mark.chain)
+        if at is not None:  # what the journal said then is how it begins now
+            journal = frozenset(self._changed[at:])
         for name in journal:
             text = self.raw(name)
             if text is None:
@@ -438,6 +446,7 @@ class Store:
         self._bytes += len(stored)
         self._link_journal(link(self._chain, stored))
         self._overlay.update(texts)
+        self._note_changes(texts, self._chain)
         if cards := {name for name in texts if name.startswith(_CARD)}:
             self._card_changes |= cards
             self._cards_version += 1
@@ -447,6 +456,13 @@ class Store:
         # Without the chain, a row that a damaged disk loses, doubles or moves would show an old text as the new one.
         self._chain = chain
         self.db.set_meta(meta.JOURNAL_CHAIN, chain)
+
+    def _begin_changes(self) -> None:
+        self._changed, self._changed_at = [], {self._chain: 0}
+
+    def _note_changes(self, names: Iterable[str], chain: bytes) -> None:
+        self._changed.extend(names)
+        self._changed_at[chain] = len(self._changed)
 
     def mark_outdated(self) -> None:
         """Have the state read again before it is used: after a transaction failed, what is in memory may not be on disk."""
@@ -492,6 +508,7 @@ class Store:
         self.db.set_meta(meta.STATE, stored)
         journal.clear(self.db.connection)
         self._link_journal(link(b"", stored))
+        self._begin_changes()
         self._journal = self._rows = self._bytes = 0
         return self._tree
 

@@ -50,6 +50,8 @@ class FactWords:
         self._memories = memories
         self._mark = StateMark()
         self._seen: dict[str, bytes] = {}
+        #: Names of entries of which no text is on this device.
+        self._not_here: set[str] = set()
         self.entries: dict[str, Known] = {}
         self._having: dict[str, dict[str, None]] = {}
         self._whole: dict[tuple[str, ...], dict[str, None]] = {}
@@ -67,10 +69,11 @@ class FactWords:
         """Take in what changed (inside `reading`)."""
         store, scope = self._memories.replica.store, self._memories.scope
         mark = store.mark()
-        if mark == self._mark:
+        if mark == self._mark and not self._not_here:
             return
-        since = store.changes_since(self._mark)
-        for name, text in since.texts.items():
+        since, again, self._not_here = store.changes_since(self._mark), self._not_here, set()
+        missing = {name: text for name in again if (text := store.raw(name)) is not None}
+        for name, text in {**missing, **since.texts}.items():
             place = memory_name(name)
             if place is None or place.scope != scope:
                 continue
@@ -93,6 +96,7 @@ class FactWords:
             return
         if shown.data is None:
             self._seen.pop(name, None)  # it is looked for again
+            self._not_here.add(name)
             return
         file = readable_file(shown.data)
         kind = kind_of(file.type, file.fields.get("category", ""))

@@ -430,8 +430,8 @@ class Facts:
                 if not most or words.many(kind) <= most:
                     return ()
                 rows = index_of((self._memories,)).held
-                sight = ((key, rows.get(key)) for key in words.in_sight(kind))
-                held = [(key, one) for key, one in sight if one is not None and not one.part]
+                sight = words.in_sight(kind)
+                held = [(key, one) for key in sight if (one := rows.get(key)) is not None and not one.part]
             else:
                 held = self._held(kind, own=True)
             known = {} if words is None else words.ranked

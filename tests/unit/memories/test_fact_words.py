@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipfsmem.bundle.memory_file import MemoryFile
+from ipfsmem.device.state import Store
 from ipfsmem.graph import entity
 from ipfsmem.memories import facts
+from ipfsmem.memories.fact_words import FactWords
 from ipfsmem.memory import Memory
 
 
@@ -79,6 +81,18 @@ def test_word_index_follows_edits_and_deletes(
     back = memory.facts.add("User likes green tea", "x")
     assert by_other is not None and by_other.action == "kept"
     assert back is not None and back.action == "added"
+
+
+def test_word_index_takes_a_text_that_arrives_later(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    added = memory.facts.add("User likes tea", "preference")
+    words = FactWords(memory._open.memories)
+    with monkeypatch.context() as patch, memory.replica.reading():
+        patch.setattr(Store, "body", lambda *_: None)
+        words.refresh()
+    assert not words.entries
+    with memory.replica.reading():
+        words.refresh()
+    assert added is not None and list(words.entries) == [added.fact.key]
 
 
 lines = st.lists(
