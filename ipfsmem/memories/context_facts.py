@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ipfsmem.bundle.fence import QUOTE, clean_text, tagged
-from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
+from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.value import Entry
 from ipfsmem.device.hidden import hidden_texts, is_hidden
@@ -19,6 +19,7 @@ from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import Memories
+    from ipfsmem.recall.worth import Merits
 
 #: The category that stands first, in the text and where there is no room for all.
 RESTRICTION: Final = "restriction"
@@ -40,6 +41,14 @@ class FactLine(NamedTuple):
     hlc: str
 
 
+class FactText(NamedTuple):
+    """What a memory says as a fact."""
+
+    text: str
+    category: str
+    merits: Merits
+
+
 class FactsShown(NamedTuple):
     """The facts of a block as text, with the numbers of facts shown and left out."""
 
@@ -53,22 +62,13 @@ def facts_of_scopes(parts: Sequence[Memories]) -> list[FactLine]:
     today, uses = parts[0].replica.world.today(), None if parts[0].uses is None else parts[0].uses()
     found = []
     fading = {part.scope: part.fading for part in parts}  # each asks the settings file
-    for part, key, hlc, data in _candidates(parts):
-        file = _file(data)
-        if (
-            file is None
-            or ENTITY in file.tags
-            or kind_of(file.type, category := file.fields.get("category", "")) != "fact"
-        ):
+    for part, key, hlc, fact in _candidates(parts):
+        if fact is None or fact.merits.expired(today):
             continue
-        text = " ".join(clean_text(file.body).split())
-        merits = merits_of(file, hlc_ms(hlc))
-        if not text or len(text) > MAX_FACT or merits.expired(today):
-            continue
+        text, category, merits = fact
         use = None if uses is None else uses.before_today((part.scope, key))
         used, times = (0, 0) if use is None else (use.day, use.times)
         worth = merits.worth(today, used=used, uses=times, fading=fading[part.scope])
-        category = category_of(category)
         line = f"- [{category}] {text}\n"
         found.append(FactLine(part.scope, key, line, category == RESTRICTION, worth, hlc))
     return found
@@ -119,8 +119,8 @@ def _left_out(number: int) -> str:
     return f"({count(number, 'more fact', 'more facts')} had no room here: look for them by their words.)\n"
 
 
-def _candidates(parts: Sequence[Memories]) -> Iterator[tuple[Memories, str, str, bytes]]:
-    """The own texts that may be facts: part, key, clock and text."""
+def _candidates(parts: Sequence[Memories]) -> Iterator[tuple[Memories, str, str, FactText | None]]:
+    """The own texts that may be facts: part, key, clock, and what each says."""
     from ipfsmem.memories.search_index import index_at_hand, shown_of
 
     replica = parts[0].replica
@@ -131,9 +131,13 @@ def _candidates(parts: Sequence[Memories]) -> Iterator[tuple[Memories, str, str,
         for key, one in index.held.items():
             if one.own and one.category and not one.part and not is_hidden(hidden, one.scope, key, one.hlc):
                 part = by_scope[one.scope]
-                shown = shown_of(part, key, replica.store.entry(part.name(key)))
-                if shown is not None and shown.data is not None:
-                    yield part, key, one.hlc, shown.data
+                known = index.facts.get(key)
+                if known is None:
+                    shown = shown_of(part, key, replica.store.entry(part.name(key)))
+                    if shown is None or shown.data is None:
+                        continue
+                    known = index.facts[key] = (_fact(shown.data, one.hlc),)
+                yield part, key, one.hlc, known[0]
         return
     met: set[str] = set()
     held = replica.store.memories_of([part.scope for part in parts])
@@ -153,7 +157,7 @@ def _candidates(parts: Sequence[Memories]) -> Iterator[tuple[Memories, str, str,
                 continue
             mine.add(key)
             if shown.data is not None and not is_hidden(hidden, part.scope, key, shown.hlc):
-                yield part, key, shown.hlc, shown.data
+                yield part, key, shown.hlc, _fact(shown.data, shown.hlc)
         met |= mine
 
 
@@ -161,9 +165,16 @@ def _written(item: tuple[str, Entry]) -> str:
     return max((value.h for value in item[1].values()), default="")
 
 
-def _file(data: bytes) -> MemoryFile | None:
+def _fact(data: bytes, hlc: str) -> FactText | None:
+    """What a text says as a fact; None for one that is none."""
     try:
         file = parse_memory(data)
     except FormatError:
         return None
-    return file if file.fields.get("category") else None
+    category = file.fields.get("category", "")
+    if not category or ENTITY in file.tags or kind_of(file.type, category) != "fact":
+        return None
+    text = " ".join(clean_text(file.body).split())
+    if not text or len(text) > MAX_FACT:
+        return None
+    return FactText(text, category_of(category), merits_of(file, hlc_ms(hlc)))

@@ -36,6 +36,7 @@ from ipfsmem.recall.worth import Merits
 from ipfsmem.wording import FOREVER
 
 if TYPE_CHECKING:  # who only lists what is there loads no ranking
+    from ipfsmem.memories.context_facts import FactText
     from ipfsmem.memories.memories import Memories
     from ipfsmem.memories.moments import Told
     from ipfsmem.recall.ranking import Document, Index
@@ -162,6 +163,8 @@ class SearchIndex:
         self._known: dict[str, bytes] = {}
         #: By key.
         self.held: dict[str, Held] = {}
+        #: What those of them say as facts that somebody asked for.
+        self.facts: dict[str, tuple[FactText | None]] = {}
         #: The ids of those that are others' word; None until somebody asked.
         self._others: set[str] | None = None
         #: The keys of what says until when it holds; None until somebody asked.
@@ -337,6 +340,7 @@ class SearchIndex:
 
     def _look(self, parts: Sequence[Memories], key: str, today: date, fading: float) -> None:
         self.not_fetched.discard(key)
+        self.facts.pop(key, None)
         store = parts[0].replica.store
         there = [
             (part, found)

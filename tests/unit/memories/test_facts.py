@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.device.state import Store
 from ipfsmem.errors import ChangedError, LimitError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.recall.worth import reinforced
@@ -339,3 +340,31 @@ def test_what_another_process_writes_meanwhile_is_not_replaced_and_not_taken_awa
     (left,) = memory.conflicts()
     texts = [one.reading.file.body for one in left.copies if one.reading is not None]
     assert left.forgotten and texts == ["User hates tea only"]
+
+
+def test_a_second_context_opens_no_fact_again_and_follows_changes(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tea, boat = remember(memory, "User likes tea"), remember(memory, "The boat is at pier 7", "project")
+    remember(memory.scope("shop"), "The shop opens at nine")
+    memory.recall("tea")  # so that there is an index
+    opened: list[str] = []
+    production = Store.body
+    monkeypatch.setattr(Store, "body", lambda *of: opened.append(of[1]) or production(*of))
+
+    def facts_shown() -> set[str]:
+        memory.recall("tea")
+        opened.clear()
+        return {line.strip() for line in memory.context().text.splitlines() if "- [" in line}
+
+    assert facts_shown() == {"> - [preference] User likes tea", "> - [project] The boat is at pier 7"}
+    first = len(opened)
+    assert facts_shown() and first >= 2 and opened == []
+    memory.facts.edit(tea, "User likes coffee")
+    memory.facts.delete(boat)
+    assert facts_shown() == {"> - [preference] User likes coffee"}
+    memory.facts.restore(boat)
+    memory.forget(tea)
+    assert facts_shown() == {"> - [project] The boat is at pier 7"}
+    memory.forget(boat)
+    assert facts_shown() == set()
