@@ -533,6 +533,8 @@ def _begins(word: str, terms: frozenset[str]) -> bool:
 def _written_by(by: str, parts: Sequence[Memories], found: SearchIndex, index: Index) -> frozenset[int]:
     """The numbers of the entries that somebody wrote, or said as a named speaker. Raises UsageError when there is nobody of that name."""
     writers, named = Writers(parts[0].replica), by.strip().casefold()
+    if not named:
+        raise UsageError("by is empty, so nobody is named: give a name, such as Ana")
     known = found.writers()
     devices = {
         device

@@ -138,6 +138,9 @@ def test_memories_are_found_by_who_wrote_them_and_their_category(memory: Memory)
     assert keys(memory, "tea", category="drinks") == ["a"]
     device = memory.replica.device.id
     assert keys(memory, "tea", by=device) == ["a", "b"]
+    for blank in ("", " \n"):
+        with pytest.raises(UsageError, match="by is empty"):
+            memory.recall("tone", by=blank)
     with pytest.raises(UsageError, match="nobody who wrote here"):
         memory.recall("tea", by="Mallory")
 
