@@ -217,6 +217,12 @@ def _say_taken(done: Taken, foreign: bool) -> None:
     )
     if done.events:
         click.echo(_HISTORY)
+    if done.messages and not done.dry_run:
+        click.echo(
+            advice(
+                f"Imported messages are pending: agents are given them after you approve them (ipfsmem promote --from {done.program})"
+            )
+        )
     if done.candidates:
         how = "--list" if foreign else f"--from {done.program}"
         them = "it" if done.candidates == 1 else "them"

@@ -23,7 +23,7 @@ from ipfsmem.wording import count
     "source",
     metavar="NAME",
     callback=not_empty,
-    help="All that `import --from NAME` brought on this device. With --list: only those.",
+    help="All that `import --from NAME` brought on this device, sessions too. With --list: only those.",
 )
 @click.option(
     "--to",
@@ -68,11 +68,19 @@ def command(
             context.emit(found)
             return
         for one in found if listing else ():
-            click.echo("\t".join(map(clean, (one.copy or one.key, one.source, one.name, one.description))))
+            first = one.copy or one.key or f"session {one.session}"
+            click.echo("\t".join(map(clean, (first, one.source, one.name, one.description))))
         if listing and not found and is_terminal():
             click.echo("There are no texts of others.", err=True)
         if not listing:
-            click.echo(f"{count(len(found), 'text is', 'texts are')} your own word now.")
+            texts = sum(not one.session for one in found)
+            messages = sum(one.messages for one in found)
+            if texts or not messages:
+                click.echo(f"{count(texts, 'text is', 'texts are')} your own word now.")
+            if messages:
+                where = count(sum(bool(one.session) for one in found), "session")
+                are = "is" if messages == 1 else "are"
+                click.echo(f"{count(messages, 'message')} of {where} {are} your own word now.")
     elif context.json:
         from ipfsmem.results import Promoted
 

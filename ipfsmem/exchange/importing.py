@@ -241,7 +241,7 @@ class Importer:
         return self._taken(found, written, events, problems, dry_run=False, messages=messages)
 
     def _of_others(self, found: Gathered) -> Gathered:
-        """The same, where the texts are others' word with an event for each conversation: a session is one's own."""
+        """The same, where the texts are others' word with an event for each conversation."""
         if not self._foreign:
             return found
         for one in found.sessions:
@@ -260,7 +260,9 @@ class Importer:
         """Import the new messages of a conversation and return their number."""
         there = Sessions(self._memories.in_scope(self._into[conversed.scope]))
         try:
-            return there.add_dated_in(change, conversed.session, conversed.items, title=conversed.agent)
+            return there.add_dated_in(
+                change, conversed.session, conversed.items, conversed.agent, source=self._program
+            )
         except IpfsmemError as error:
             problems.append(f"the session {shown(conversed.session)} was left out: {error}")
             return 0

@@ -6,6 +6,7 @@ a program brought is what this device noted when it took it in.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import msgspec
@@ -17,6 +18,8 @@ from ipfsmem.device.writing import writing
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.overview import head_of
 from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.sessions import Sessions
+from ipfsmem.wording import count
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,16 +33,45 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     sha256: str
     scope: str = ""
+    #: Of pending messages of a session: its name and their number. Key and SHA-256 are empty then.
+    session: str = ""
+    messages: int = 0
 
 
 #: Whether an import on this device took in a text under a key of a scope.
 TakenIn = Callable[[str, str, bytes], bool]
 
 
-def candidates(memories: Memories, taken_in: TakenIn | None = None) -> tuple[Candidate, ...]:
-    """The texts of others of one scope that are at hand, by key; with `taken_in` those that this person's devices hold as others'
-    word, and an import brought."""
-    return tuple(one for one, _ in _found(memories, taken_in))
+def candidates(
+    memories: Memories, taken_in: TakenIn | None = None, program: str | None = None
+) -> tuple[Candidate, ...]:
+    """The texts of others of one scope that are at hand, by key, then the sessions with pending messages; with `taken_in` those that this
+    person's devices hold as others' word, and an import of a `program` brought."""
+    texts = [one for one, _ in _found(memories, taken_in)]
+    sessions = Sessions(memories).pending()
+    return (
+        *texts,
+        *(
+            _of_session(memories, session, source, number)
+            for session, pending in sessions.items()
+            for source, number in sorted(Counter(pending.values()).items())
+            if program in (None, source)
+        ),
+    )
+
+
+def _of_session(memories: Memories, session: str, source: str, messages: int) -> Candidate:
+    return Candidate(
+        key="",
+        copy="",
+        source=source,
+        name=session,
+        description=f"session with {count(messages, 'pending message')}",
+        sha256="",
+        scope=memories.scope,
+        session=session,
+        messages=messages,
+    )
 
 
 def _found(memories: Memories, taken_in: TakenIn | None) -> list[tuple[Candidate, bool]]:
@@ -79,9 +111,9 @@ def _is_held_as_foreign(memories: Memories, reading: Reading) -> bool:
     )
 
 
-def promote_all(memories: Memories, taken_in: TakenIn) -> tuple[Candidate, ...]:
-    """Make every candidate that an import brought the person's own word, in one transaction: all of them, or none. Answers what was
-    promoted.
+def promote_all(memories: Memories, taken_in: TakenIn, program: str) -> tuple[Candidate, ...]:
+    """Make every candidate that an import of a program brought the person's own word, messages of sessions too, in one transaction: all of
+    them, or none. Answers what was promoted.
 
     One that stands beside another text, whosever that is, stays what it is: whoever takes many at once has not compared the two.
     """
@@ -89,6 +121,8 @@ def promote_all(memories: Memories, taken_in: TakenIn) -> tuple[Candidate, ...]:
         found = tuple(one for one, alone in _found(memories, taken_in) if alone)
         for one in found:
             memories.promote_in(change, one.key)
+        approved = Sessions(memories).approve_in(change, program)
+        found += tuple(_of_session(memories, name, program, number) for name, number in approved.items())
         if found:
             note_irrevocable(memories.replica, "a promotion of many")
     return found

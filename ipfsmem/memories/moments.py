@@ -1,7 +1,8 @@
 """What recall finds beside memories: events of the timeline, each in its day, and messages, each in its session.
 
 A day or a session is one group: what stands around an entry says what it is about. Read anew is always a whole group, of which
-something changed. Own events and messages are this person's; what was imported is a history, and a candidate like others' texts.
+something changed. Own events and messages are this person's; what was imported is a history, and a candidate like others' texts; messages are so
+until a person approves them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ipfsmem.memories.moment_kinds import Group, Moment
 from ipfsmem.memories.sessions import Part, Sessions, entries_of_parts
 from ipfsmem.recall.passages import PACKED, passages
 from ipfsmem.sessions.compaction import Entry as Item
-from ipfsmem.sessions.compaction import Place, told
+from ipfsmem.sessions.compaction import Place, pending_of, told
 from ipfsmem.sessions.messages import read_message
 from ipfsmem.wording import local_day
 
@@ -260,11 +261,13 @@ def _session(sessions: Sessions | None, group: Group, keys: list[str]) -> tuple[
 
 
 def _messages(group: Group, session: str, entries: Sequence[Item]) -> Iterator[Told]:
+    pending = pending_of(entries)
     for entry in told(entries).messages:
         message = read_message(entry.item)
         if message.text and message.role != "system":
             said = next(filter(None, (_own_time(entry.item.get(name)) for name in _TIMES)), 0)
-            yield _message(group, session, entry.place, message.role, message.text, said)
+            own = entry.place not in pending
+            yield _message(group, session, entry.place, message.role, message.text, said, own=own)
 
 
 def _own_time(value: object) -> int:
@@ -279,10 +282,10 @@ def _own_time(value: object) -> int:
     return 0
 
 
-def _message(group: Group, session: str, place: Place, role: str, text: str, said: int) -> Told:
+def _message(group: Group, session: str, place: Place, role: str, text: str, said: int, *, own: bool) -> Told:
     """`said`: when, where it says so; else that is when it was added."""
     at, device, number = place
-    moment = Moment("message", group.scope, True, device, said or at, role, group.name, session)
+    moment = Moment("message", group.scope, own, device, said or at, role, group.name, session)
     hash = _hash_of(text.encode(errors="surrogatepass"))
     id = f"message {group.scope} {group.name} {at} {device} {number} {hash}"
     return Told(id, moment, text[:_LONGEST])

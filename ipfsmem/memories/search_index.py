@@ -312,7 +312,11 @@ class SearchIndex:
             self._missing[group] = missing
         before, now = self._groups.pop(group, []), [one.id for one in told]
         same = next(
-            (at for at, (old, new) in enumerate(zip(before, now, strict=False)) if old != new),
+            (
+                at
+                for at, (old, new) in enumerate(zip(before, told, strict=False))
+                if old != new.id or self.moments[old] != new.moment
+            ),
             min(len(before), len(now)),
         )
         for id in before[same:]:

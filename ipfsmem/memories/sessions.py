@@ -7,6 +7,7 @@ is one line of JSON an item. Nothing here touches a network.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,10 +25,18 @@ from ipfsmem.causal.view import siblings
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.writing import Writing, writing
-from ipfsmem.errors import ChangedError, LimitError, UsageError
+from ipfsmem.errors import ChangedError, LimitError, StorageError, UsageError
 from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.readings import token_hash
-from ipfsmem.sessions.compaction import Entry, Place, is_mark, title_mark
+from ipfsmem.sessions.compaction import (
+    Entry,
+    Place,
+    approved_mark,
+    imported_mark,
+    is_mark,
+    pending_of,
+    title_mark,
+)
 
 #: Bytes of a part, and from how many on the next item begins a new one: all of a part is sealed and sent with each addition.
 MAX_PART = 512 * 1024
@@ -297,10 +306,12 @@ class Sessions:
         session: str,
         items: Sequence[tuple[int | None, Mapping[str, Any]]],
         title: str = "",
+        *,
+        source: str,
     ) -> int:
         """Add the items of a conversation that are not here yet, inside a transaction that holds more, each at its own time (ms since
         1970 UTC) as far as that keeps their order; how many. What is here already, as a whole or in its beginning, is known again. `title`: of a new session.
-        Raises UsageError, LimitError."""
+        `source`: the program that they come from; they are pending until a person approves them. Raises UsageError, LimitError."""
         texts = [(at, item_text(item)) for at, item in items]
         known = [
             item_text(item)
@@ -320,8 +331,43 @@ class Sessions:
         for at, text in new:
             last = max(last + 1, min(at or 0, now))
             lines += _cut(last, 0, text)
+        if last > MAX_INT:
+            raise LimitError("an item of this session has nearly the last moment that there is")
+        mark = imported_mark(source, self._replica.device.id, (lines[0].at, 0), (last, 0))
+        lines += _cut(last, 1, item_text(mark))
         self._append(change, session, parts, lines)
         return len([text for _, text in new if not is_mark(json.loads(text))])
+
+    def pending(self) -> dict[str, dict[Place, str]]:
+        """The pending messages of each conversation that has some, with the program that each came from. One that is not fetched
+        whole, or is damaged, is left out."""
+        with self._replica.reading():
+            return self._pending_in(None)
+
+    def approve_in(self, change: Writing, source: str) -> dict[str, int]:
+        """Approve the pending messages that came from a program, inside a transaction that holds more; the number of each conversation
+        that had some."""
+        found = {}
+        for session, pending in self._pending_in(change).items():
+            places = [place for place, program in pending.items() if program == source]
+            if places:
+                self._added(change, session, [item_text(approved_mark(places))])
+                found[session] = len(places)
+        return found
+
+    def _pending_in(self, change: Writing | None) -> dict[str, dict[Place, str]]:
+        """`pending` (inside `reading` or a transaction)."""
+        names = set[str]()
+        for key in self._keys():
+            with contextlib.suppress(NotHereError, StorageError):
+                if (session := self.name_of(key)) is not None and not session.startswith(HISTORY):
+                    names.add(session)
+        found = {}
+        for session in sorted(names):
+            with contextlib.suppress(NotHereError, StorageError):
+                if pending := pending_of(entries_of_parts(self._parts(session, change))):
+                    found[session] = pending
+        return found
 
     def _added(self, change: Writing, session: str, texts: list[str]) -> list[str]:
         parts = self._last_parts(session, change)

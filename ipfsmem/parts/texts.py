@@ -509,26 +509,26 @@ class MemoryTexts(MemoryPart):
         return made
 
     def candidates(self, source: str | None = None) -> tuple[Candidate, ...]:
-        """The texts of others that `promote` could make this person's word; with `source`, the name of a program, those that an
-        import of it brought on this device."""
+        """The texts of others that `promote` could make this person's word, and the sessions with pending messages; with `source`, the name
+        of a program, those that an import of it brought: texts on this device, messages on any."""
         self._open.look()
         from ipfsmem.exchange.taken_before import TakenBefore
         from ipfsmem.memories.candidates import candidates
 
-        return candidates(
-            self.memories, None if source is None else TakenBefore(self._replica).of_program(source)
-        )
+        if source is None:
+            return candidates(self.memories)
+        return candidates(self.memories, TakenBefore(self._replica).of_program(source), source)
 
     def promote_all(self, source: str) -> tuple[Candidate, ...]:
-        """Promote every candidate that an import of a program brought on this device and that stands alone under its key, all or
-        none; those that were. What a text says of its origin counts for nothing. A person's act, as `promote` is. Raises
+        """Promote every candidate that an import of a program brought on this device and that stands alone under its key, and approve the
+        pending messages that its imports brought, all or none; those that were. What a text says of its origin counts for nothing. A person's act, as `promote` is. Raises
         NotFoundError when there is none.
         """
         self._open.scan()
         from ipfsmem.exchange.taken_before import TakenBefore
         from ipfsmem.memories.candidates import promote_all
 
-        promoted = promote_all(self.memories, TakenBefore(self._replica).of_program(source))
+        promoted = promote_all(self.memories, TakenBefore(self._replica).of_program(source), source)
         if not promoted:
             raise NotFoundError(
                 f"no import from {source[:60]!a} on this device brought a candidate that stands alone",

@@ -2,7 +2,8 @@
 
 Nothing is taken away. A summary is an item of its own, `{"ipfsmem": {"summary": "...", "covers": {device: [at, n]}, ...}}`, which says
 up to where it covers the items of each device; so what another device added meanwhile stays in the conversation. A title is one too,
-`{"ipfsmem": {"title": "..."}}`. These items are marks: they are about the session, and are no messages of it.
+`{"ipfsmem": {"title": "..."}}`. These items are marks: they are about the session, and are no messages of it. Which messages an
+import brought, and which of these were approved, stands in two more (format section 5.1).
 """
 
 from __future__ import annotations
@@ -86,6 +87,69 @@ def summary_mark(summary: Summary) -> dict[str, Any]:
     return {MARK: {"summary": summary.text, "covers": covers, "messages": summary.messages, "by": summary.by}}
 
 
+def imported_mark(source: str, device: str, first: tuple[int, int], last: tuple[int, int]) -> dict[str, Any]:
+    """The item that says which messages of a device an import brought, from the first to the last."""
+    return {MARK: {"imported": source, "device": device, "from": list(first), "to": list(last)}}
+
+
+def approved_mark(pending: Iterable[Place]) -> dict[str, Any]:
+    """The item that approves imported messages: of each device those up to the last of these."""
+    return {MARK: {"approved": {device: list(until) for device, until in _until(pending).items()}}}
+
+
+def pending_of(entries: Sequence[Entry]) -> dict[Place, str]:
+    """The messages that an import brought and nobody approved, each with the program that it came from.
+
+    A mark that an import brought among the messages approves nothing."""
+    marks = [(entry.place, entry.item[MARK]) for entry in entries if is_mark(entry.item)]
+    ranges = [
+        (said["imported"], place[1], first, last)
+        for place, said in marks
+        if isinstance(said.get("imported"), str)
+        and said.get("device") == place[1]
+        and (first := _position(said.get("from"))) is not None
+        and (last := _position(said.get("to"))) is not None
+    ]
+    if not ranges:
+        return {}
+
+    def source_of(place: Place) -> str | None:
+        at = (place[0], place[2])
+        return next(
+            (name for name, dev, first, last in ranges if dev == place[1] and first <= at <= last), None
+        )
+
+    approved = [
+        said["approved"]
+        for place, said in marks
+        if isinstance(said.get("approved"), Mapping) and source_of(place) is None
+    ]
+    found = {}
+    for entry in entries:
+        at, device, n = entry.place
+        source = None if is_mark(entry.item) else source_of(entry.place)
+        if source is not None and not any(
+            (until := _position(one.get(device))) is not None and (at, n) <= until for one in approved
+        ):
+            found[entry.place] = source
+    return found
+
+
+def _position(value: object) -> tuple[int, int] | None:
+    """A time and a number as a mark holds them; None where it does not."""
+    if isinstance(value, list) and len(value) == 2 and all(type(one) is int for one in value):
+        return value[0], value[1]
+    return None
+
+
+def _until(places: Iterable[Place]) -> dict[str, tuple[int, int]]:
+    """The last of these places of each device."""
+    found: dict[str, tuple[int, int]] = {}
+    for at, device, n in places:
+        found[device] = max(found.get(device, (0, 0)), (at, n))
+    return found
+
+
 def told(entries: Sequence[Entry]) -> Told:
     """The entries of a session, in order. Of several titles and summaries the last counts."""
     title, summary, messages = "", None, []
@@ -158,10 +222,7 @@ def summarised(session: Told, number: int, summarise: Summariser, by: str, chara
     """The summary that covers so many more messages. It is made of all that it covers, not of the last summary."""
     left = {entry.place for entry in session.after[number:]}
     covered = [entry for entry in session.messages if entry.place not in left]
-    covers: dict[str, tuple[int, int]] = {}
-    for entry in covered:
-        at, device, n = entry.place
-        covers[device] = max(covers.get(device, (0, 0)), (at, n))
+    covers = _until(entry.place for entry in covered)
     said = [read_message(entry.item) for entry in covered]
     text = summarise([one for one in said if one.role != "system"], characters)
     return Summary(text[:characters], covers, len(covered), by)
@@ -222,9 +283,10 @@ def _summary(said: Mapping[str, Any]) -> Summary | None:
         return None
     found: dict[str, tuple[int, int]] = {}
     for device, until in covers.items():
-        if not (isinstance(until, list) and len(until) == 2 and all(type(one) is int for one in until)):
+        position = _position(until)
+        if position is None:
             return None
-        found[device] = (until[0], until[1])
+        found[device] = position
     number, by = said.get("messages"), said.get("by")
     return Summary(
         text, found, number if type(number) is int else 0, by if isinstance(by, str) else "another program"

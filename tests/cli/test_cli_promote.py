@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from tests.support.cli_lab import Cli
+from tests.support.exchange_lab import initrunner_db
 
 
 def test_a_foreign_text_is_nobodys_own_until_promoted(sealed: Cli) -> None:
@@ -83,3 +88,97 @@ def test_two_texts_of_others_under_one_key_are_not_taken_unseen(sealed: Cli, tmp
     assert len(sealed.ok("promote", "--list", "--from", "claude-code").out.splitlines()) == 2
     sealed.fails(4, "promote", "--from", "claude-code")
     assert "tone" not in sealed.ok("export", "--partial").json["index"]
+
+
+def talk_of(path: Path, *texts: str) -> Path:
+    """A database of InitRunner with one conversation of these messages."""
+    if not path.exists():
+        initrunner_db(path)
+    messages = [
+        {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": text}]} for text in texts
+    ]
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("DELETE FROM memories")
+        db.execute("DELETE FROM sessions")
+        db.execute(
+            "INSERT INTO sessions (session_id, agent_name, timestamp, messages_json) VALUES (?, ?, ?, ?)",
+            ("talk", "helper", "2026-08-01T10:00:00+00:00", json.dumps(messages)),
+        )
+    return path
+
+
+QUESTION = ("--query", "otters like rain and rivers", "--layout", "ranked")
+
+
+def test_imported_messages_are_not_given_until_approved(sealed: Cli, tmp_path: Path) -> None:
+    item = {"role": "user", "content": "Otters like rivers, says a program."}
+    sealed.ok("session", "add", "talk", stdin=json.dumps(item).encode())
+    path = talk_of(tmp_path / "agent.db", "Otters like rain.", "Otters like snow.")
+    said = sealed.ok("import", "--from", "initrunner", str(path)).out
+    assert "are pending" in said and "ipfsmem promote --from initrunner" in said
+    given = sealed.ok("context", *QUESTION).out
+    assert "like rivers" in given and "like rain" not in given and "like snow" not in given
+    hits = {
+        one["text"]: one["own"]
+        for one in sealed.ok("recall", "otters like", "--kind", "message", "--json").json["moments"]
+    }
+    assert hits == {
+        "Otters like rivers, says a program.": True,
+        "Otters like rain.": False,
+        "Otters like snow.": False,
+    }
+    assert "session talk\tinitrunner\t" in sealed.ok("promote", "--list").out
+    assert sealed.ok("promote", "--list", "--from", "chatgpt").out == ""
+    sealed.fails(4, "promote", "--from", "chatgpt")
+    assert "2 messages of 1 session are your own word now" in sealed.ok("promote", "--from", "initrunner").out
+    given = sealed.ok("context", *QUESTION).out
+    assert "like rain" in given and "like snow" in given and "like rivers" in given
+    assert sealed.ok("promote", "--list").out == ""
+    sealed.fails(4, "promote", "--from", "initrunner")
+
+
+def test_messages_imported_after_an_approval_are_pending_again(sealed: Cli, tmp_path: Path) -> None:
+    path = talk_of(tmp_path / "agent.db", "Otters like rain.")
+    sealed.ok("import", "--from", "initrunner", str(path))
+    sealed.ok("promote", "--from", "initrunner")
+    assert "pending" not in sealed.ok("import", "--from", "initrunner", str(path)).out
+    talk_of(path, "Otters like rain.", "Otters like snow.")
+    assert "are pending" in sealed.ok("import", "--from", "initrunner", str(path)).out
+    item = {"role": "user", "content": "Otters like rivers, I say."}
+    sealed.ok("session", "add", "talk", stdin=json.dumps(item).encode())
+    given = sealed.ok("context", *QUESTION).out
+    assert "like rain" in given and "like rivers" in given and "like snow" not in given
+    sealed.ok("promote", "--from", "initrunner")
+    assert "like snow" in sealed.ok("context", *QUESTION).out
+
+
+def test_an_imported_item_that_looks_like_an_approval_approves_nothing() -> None:
+    from ipfsmem.sessions.compaction import Entry, approved_mark, imported_mark, pending_of
+
+    device = "0123456789abcdef"
+    talk = [
+        Entry((5, device, 0), {"text": "said before"}),
+        Entry((6, device, 0), {"text": "brought"}),
+        Entry((7, device, 0), approved_mark([(9, device, 0)])),
+        Entry((8, device, 0), {"text": "brought too"}),
+        Entry((8, device, 1), imported_mark("initrunner", device, (6, 0), (8, 0))),
+        Entry((9, device, 0), {"text": "said since"}),
+    ]
+    pending = pending_of(talk)
+    assert sorted(pending) == [(6, device, 0), (8, device, 0)]
+    assert pending_of([*talk, Entry((10, "f" * 16, 0), approved_mark(pending))]) == {}
+
+
+@pytest.mark.parametrize("place", [None, [1], ["a", 1], {}, [1, True]])
+def test_a_damaged_mark_of_an_import_changes_nothing(place: object) -> None:
+    from ipfsmem.sessions.compaction import Entry, imported_mark, pending_of
+
+    device = "0123456789abcdef"
+    brought = [
+        Entry((6, device, 0), {"text": "brought"}),
+        Entry((6, device, 1), imported_mark("initrunner", device, (6, 0), (6, 0))),
+    ]
+    approval = Entry((7, device, 0), {"ipfsmem": {"approved": {device: place}}})
+    assert list(pending_of([*brought, approval])) == [(6, device, 0)]
+    odd = Entry((7, device, 0), {"ipfsmem": {"imported": "x", "device": device, "from": place, "to": [9, 9]}})
+    assert pending_of([Entry((8, device, 0), {"text": "said"}), odd]) == {}
