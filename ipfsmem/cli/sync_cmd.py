@@ -326,12 +326,14 @@ def _where(report: SyncReport) -> str:
 def paragraph(report: SyncReport) -> str:
     """What a sync did, in one paragraph."""
     said: list[str] = []
+    missed = bool(
+        report.not_placed or report.unread or any(one.kind == "channel-down" for one in report.notices)
+    )
     if report.entries_changed:
         said.append(
             f"{count(report.entries_changed, 'change')}{_where(report)}{_from(report)} ({size(report.bytes_received)})."
         )
     else:
-        missed = report.not_placed or report.unread
         said.append(f"Nothing new from {'the providers that answered' if missed else 'other devices'}.")
     if report.conflicts:
         said.append(advice(f"{count(report.conflicts, 'conflict')} to look at (ipfsmem conflicts)."))
@@ -340,10 +342,10 @@ def paragraph(report: SyncReport) -> str:
     if report.published:
         said.append(f"Published: {size(report.bytes_sent)} sent.")
     elif report.blocks_sent:
-        up_to_date = "" if report.exit_code else "Up to date: "
+        up_to_date = "" if report.exit_code or missed else "Up to date: "
         said.append(f"{up_to_date}{size(report.bytes_sent)} sent that a provider lacked.")
     elif report.root:
-        said.append("Nothing to publish." if report.exit_code else "Up to date.")
+        said.append("Nothing to publish." if report.exit_code or missed else "Up to date.")
     else:
         said.append("Nothing was published.")
     said.append(f"{seconds(report.seconds)}.")

@@ -68,6 +68,7 @@ class JoinWork:
         if outages.roots or found.unread:
             before = joined_before(run.replica)
             outages = outages.after({}, {*found.opened, *found.headless, *before})
+        unread_lists = {name for name in outages.unread_lists if not run.names.tells_of_all(name)}
         # On a new device a place that only knows names keeps nothing of this memory.
         keeping = {
             p.name for p in run.providers if not found.fresh or p.capabilities.put or p.capabilities.pin
@@ -79,7 +80,7 @@ class JoinWork:
             refused=frozenset(self.refused),
             lost=found.unread - before,
             outages=outages,
-            silent=frozenset(keeping & {*outages.silent, *run.names.silent}),
+            silent=frozenset(keeping & {*outages.silent, *run.names.silent, *unread_lists}),
             kinds=self.kinds,
             changed_in=dict(self.changed_in),
             sources=tuple(self.sources),

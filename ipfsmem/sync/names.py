@@ -215,6 +215,11 @@ class Names:
             )
             return None
 
+    def tells_of_all(self, channel: str) -> bool:
+        """Whether a channel showed a record, and of each name none less than the one that is remembered here."""
+        shown = any(at == channel and encoded is not None for (at, _), encoded in self._there.items())
+        return shown and channel not in self.behind and channel not in self.silent
+
     def shown_by(self, channel: Provider) -> list[Record]:
         """The valid records that a channel itself has shown so far."""
         records = [(name, encoded) for (at, name), encoded in self._there.items() if at == channel.name]

@@ -73,6 +73,10 @@ class BucketShelf:
         below = f"{self._folder}/{prefix}".rstrip("/")
         return {f"{prefix}{name}": info for name, info in self._objects.list(below).items()}
 
+    def not_files(self, prefix: str = "") -> frozenset[str]:
+        """A bucket has none."""
+        return frozenset()
+
     def read(self, name: str, limit: int) -> bytes | None:
         """A small object whole."""
         head = self._objects.head(self._key(name), limit + 1)

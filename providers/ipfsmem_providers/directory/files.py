@@ -43,6 +43,16 @@ class FolderShelf(SharedFolder):
                         found[entry.name] = FileInfo(status.st_size, changed // 1_000_000, stamp)
         return found
 
+    def not_files(self, prefix: str = "") -> frozenset[str]:
+        """Links, folders and the like."""
+        with contextlib.suppress(FileNotFoundError), self.opened() as inside, inside.scan() as entries:
+            return frozenset(
+                entry.name
+                for entry in entries
+                if entry.name.startswith(prefix) and not entry.is_file(follow_symlinks=False)
+            )
+        return frozenset()
+
     def heads(self, names: Sequence[str], length: int) -> dict[str, Head]:
         """The first bytes of the files that exist."""
         found = {}
@@ -58,6 +68,15 @@ class FolderShelf(SharedFolder):
             for start, end in spans:
                 yield read_at(file, start, end - start)
                 heartbeat()
+
+    def write(self, name: str, data: bytes, *, flush: bool = True) -> None:
+        """See `SharedFolder.write`; an empty folder of that name gives way."""
+        try:
+            super().write(name, data, flush=flush)
+        except IsADirectoryError:
+            with self.opened() as inside:
+                inside.rmdir(name)
+            super().write(name, data, flush=flush)
 
     def new_file(self) -> NewFile:
         """Begin a file."""

@@ -91,7 +91,8 @@ class NameRecords:
             before, left = left, {file for file in files if file.endswith(self.ending)} - found.keys()
             if left <= before:
                 break
-        self.unread = {file for file in self.unread if not file.startswith(prefix)} | (left & before)
+        odd = {file for file in self._shelf.not_files(prefix) if file.endswith(self.ending)}
+        self.unread = {file for file in self.unread if not file.startswith(prefix)} | (left & before) | odd
         return found
 
     def _read(self, files: Mapping[str, FileInfo]) -> dict[str, ipns_record.Record]:

@@ -81,7 +81,12 @@ class Pins:
         files = self.shelf.files(self._prefix(name))
         found: dict[CID, Pin] = {}
         read = self._read_lists(filter(is_list, files))
-        self.unread = {file for file, each in read.items() if not each.intact}
+        odd = {
+            file
+            for file in self.shelf.not_files(self._prefix(name))
+            if is_list(file) or file.endswith(SINGLE)
+        }
+        self.unread = {file for file, each in read.items() if not each.intact} | odd
         lists = read.values()
         for pin in (
             *self._single_pins(files, name, damaged=True),

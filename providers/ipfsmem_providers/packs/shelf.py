@@ -52,6 +52,9 @@ class Shelf(Protocol):
     def files(self, prefix: str = "") -> dict[str, FileInfo]:
         """The files whose names begin with `prefix`. Links, folders and the like are left out."""
 
+    def not_files(self, prefix: str = "") -> frozenset[str]:
+        """The links, folders and the like whose names begin with `prefix`: they hold nothing that can be read."""
+
     def read(self, name: str, limit: int) -> bytes | None:
         """A whole file; None when it is missing or longer than `limit` bytes."""
 

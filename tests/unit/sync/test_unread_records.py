@@ -20,7 +20,7 @@ from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.http import blocks
 from ipfsmem.memory import Memory
-from ipfsmem.provider.contract import Provider
+from ipfsmem.provider.contract import Pin, Provider
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.vault.owner import Unlock
@@ -64,12 +64,22 @@ def too_long(file: Path) -> None:
     file.write_bytes(file.read_bytes() + bytes(20_000))
 
 
+def as_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def as_dangling_link(file: Path) -> None:
+    file.unlink()
+    file.symlink_to(file.parent / "nowhere")
+
+
 def under_another_name(file: Path) -> None:
     """The record is whole, and what is newer than it is not."""
     (file.parent / f"{file.name.partition('.')[0]}.0123456789abcdef.ipns-record").write_bytes(b"")
 
 
-DAMAGES = [emptied, garbage, halved, too_long, under_another_name]
+DAMAGES = [emptied, garbage, halved, too_long, as_folder, as_dangling_link, under_another_name]
 
 
 @contextlib.contextmanager
@@ -236,3 +246,47 @@ def test_answer_that_is_not_a_record_is_not_up_to_date(answer: bytes, tmp_path: 
     with device(tmp_path, "b", sick) as b:
         report = asyncio.run(b.sync())
     assert report.exit_code == 45 and "p to date" not in paragraph(report)
+
+
+@pytest.mark.parametrize("names", ["none", "all"])
+def test_unread_pin_list_is_not_up_to_date(names: str, tmp_path: Path) -> None:
+    """A provider that shows no name said nothing; one that shows them all may know more."""
+    cloud = SimCloud()
+    sync(tmp_path, "a", SimProvider(cloud), "one")
+    sync(tmp_path, "b", SimProvider(cloud))
+    sync(tmp_path, "a", SimProvider(cloud))
+    sync(tmp_path, "a", SimProvider(cloud), "one changed")
+    sick = SimProvider(cloud)
+    real = sick.get_name
+
+    async def get_name(name: str) -> bytes | None:
+        return None if names == "none" else await real(name)
+
+    async def pins(name: str) -> list[Pin]:
+        raise ProviderUnavailable("simulator: 500 for the list")
+
+    sick.get_name = get_name  # type: ignore[method-assign]
+    sick.pins = pins  # type: ignore[method-assign]
+    report = sync(tmp_path, "b", sick)
+    said = paragraph(report)
+    if names == "none":
+        assert report.exit_code == 7 and "Nothing new from the providers that answered" in said
+        assert "p to date" not in said
+        assert any("Newer texts may be missing" in one.text for one in report.notices)
+    else:
+        assert report.exit_code == 0 and report.entries_changed == 1
+    assert "other devices" not in said and "p to date" not in said
+
+
+@pytest.mark.parametrize("damage", [as_folder, as_dangling_link])
+def test_pin_file_that_is_not_a_file_is_not_up_to_date(
+    damage: Callable[[Path], None], tmp_path: Path
+) -> None:
+    stick = tmp_path / "stick"
+    with as_a_folder(stick) as place:
+        sync(tmp_path, "a", place, "one")
+    for file in list((stick / "pins").iterdir()):
+        damage(file)
+    place = DirectoryProvider(stick)
+    assert asyncio.run(place.pins("ipfsmem-nobody")) == []
+    assert len(place.unread()) == len(list((stick / "pins").iterdir())) > 0
