@@ -45,6 +45,8 @@ class Bounds:
         given: Timeouts = settings.get("timeouts") or Timeouts()
         self._longest_stall = given.stall
         self.timeouts: Timeouts = in_company(given) if company else given
+        #: Seconds that a whole listing may take where other providers are in use, however it moves.
+        self.listing: float | None = self.timeouts.stall + 1.0 if company else None
         self.retry: Retry = settings.get("retry") or retry or Retry()
         if settings.get("company"):
             patience = min(self.retry.patience, PATIENCE_IN_COMPANY)

@@ -243,6 +243,11 @@ class Http:
         finally:
             outcome.response.close()
 
+    @property
+    def listing_seconds(self) -> float | None:
+        """Seconds that a whole listing may take, however it moves; None where nobody else waits for it."""
+        return self._bounds.listing
+
     def failure(self, answer: Answer, what: str = "") -> ProviderError:
         """An answer as an error: ProviderUnavailable or ProviderRefused with the service's own reason."""
         after = retry_after(answer.headers.get("Retry-After"), self.timing.wall())

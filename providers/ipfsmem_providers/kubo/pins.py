@@ -13,6 +13,7 @@ tree and the names that others gave to it.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -23,9 +24,10 @@ import msgspec
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.content.dagpb import Link
 from ipfsmem.content.unixfs import Directory, directory
-from ipfsmem.errors import FormatError, ProviderRefused
+from ipfsmem.errors import FormatError, ProviderError, ProviderRefused
 from ipfsmem.provider.contract import Pin
 from ipfsmem_providers.http.body import Multipart, SpooledCar
+from ipfsmem_providers.http.policy import REST_AFTER_STALL
 from ipfsmem_providers.kubo.rpc import CommandFailed, KuboRpc
 
 #: Kubo takes names of so many bytes.
@@ -59,6 +61,8 @@ class Pins:
         """`patience`: seconds that a pin may take."""
         self._rpc = rpc
         self._patience = patience
+        #: Seconds that listings took which failed, since one succeeded, and until when that is remembered.
+        self._wasted = self._wasted_until = 0.0
 
     async def text_of(self, root: CID) -> str | None:
         """The entries of a pinned root, None when it is not pinned."""
@@ -203,6 +207,33 @@ class Pins:
                 raise
 
     async def _all(self, name: str = "") -> dict[CID, str]:
+        """`_listed`. Where other providers are in use, all listings that fail take a bounded time together: a list that never ends
+        moves, and each name is looked for in one."""
+        http = self._rpc.http
+        most, now = http.listing_seconds, http.timing.now
+        if most is None:
+            return await self._listed(name)
+        if now() >= self._wasted_until:
+            self._wasted = 0.0
+        problem: ProviderError = http.unavailable(f"kubo: the list of pins did not end within {most:.0f} s")
+        if self._wasted >= most:
+            raise problem
+        began = now()
+        try:
+            async with asyncio.timeout(most - self._wasted):
+                found = await self._listed(name)
+        except TimeoutError:
+            pass
+        except ProviderError as error:
+            problem = error
+        else:
+            self._wasted = 0.0
+            return found
+        self._wasted += now() - began
+        self._wasted_until = now() + REST_AFTER_STALL
+        raise problem
+
+    async def _listed(self, name: str) -> dict[CID, str]:
         """Recursive pins and their names; nodes that can filter give those whose name contains `name`."""
         params = {"type": "recursive", "names": "true", "stream": "true"}
         if name:

@@ -721,6 +721,30 @@ def test_a_node_that_never_answers() -> None:
         run(attempt(url))
 
 
+def test_a_list_of_pins_without_end_is_left_once_for_all_names() -> None:
+    """Bytes that come in are no progress of a list, and a sync looks for each name in one."""
+    asked: list[int] = []
+
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(1)
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while True:
+            writer.write(b"400\r\n" + b" " * 1024 + b"\r\n")
+            await writer.drain()
+            await asyncio.sleep(0.001)
+
+    async def attempt(url: str) -> None:
+        provider = opened(url, company=True, timeouts=Timeouts(stall=0.2))
+        for look in (provider.pins("n"), provider.get_name(NAME), provider.pins("n")):
+            with pytest.raises(ProviderUnavailable, match="did not end within 1 s"):
+                await look
+        await provider.close()
+
+    with rude(endless) as url:
+        run(attempt(url))
+    assert len(asked) == 1
+
+
 def test_blocks_are_read_in_order_and_once(url: str) -> None:
     def blocks() -> Iterable[Block]:
         yield from TREE.blocks
