@@ -314,7 +314,7 @@ class ContextText(Answer, frozen=True, kw_only=True):
     """What a model is given: the fenced text, counted as so many tokens (three bytes each); the memories that stand in it with
     their texts, and those that match and had no room; how many its index names and leaves out, and how many events stand in it.
     Asked for a preview also the lines in which something secret seems to stand. `marks` stand for what is in it; of what was left out as
-    its mark was given there are `repeated`."""
+    its mark was given there are `repeated`. `said`: messages and events that match and stand in it."""
 
     text: str
     tokens: int
@@ -326,6 +326,7 @@ class ContextText(Answer, frozen=True, kw_only=True):
     secrets: tuple[str, ...] | None = None
     repeated: int = 0
     marks: tuple[str, ...] = ()
+    said: int = 0
 
     @classmethod
     def of(cls, block: ContextBlock, secrets: tuple[str, ...] | None = None) -> ContextText:
@@ -341,6 +342,7 @@ class ContextText(Answer, frozen=True, kw_only=True):
             secrets=secrets,
             repeated=block.repeated,
             marks=block.marks,
+            said=block.said,
         )
 
 

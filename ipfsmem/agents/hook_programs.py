@@ -73,7 +73,8 @@ def read_said(data: bytes, environment: Mapping[str, str]) -> Said:
         try:
             given = _read(data)
         except ValueError as error:
-            unreadable = str(error)
+            too_long = f"it is longer than {MAX_INPUT >> 20} MiB"
+            unreadable = too_long if len(data) >= MAX_INPUT else str(error)
         if not isinstance(given, dict):
             given, unreadable = {}, "it is not a JSON object"
     roots = given.get("workspace_roots")
@@ -83,7 +84,7 @@ def read_said(data: bytes, environment: Mapping[str, str]) -> Said:
     ]
     folder = next((one for one in named if isinstance(one, str) and _is_path(one)), "")
     ids = (given.get(name) for name in ("session_id", "sessionId", "conversation_id"))
-    session = next((one for one in ids if isinstance(one, str) and one), "")
+    session = next((str(one) for one in ids if _is_id(one)), "")
     prompt, transcript = given.get("prompt"), given.get("transcript_path")
     return Said(
         folder=folder,
@@ -94,6 +95,11 @@ def read_said(data: bytes, environment: Mapping[str, str]) -> Said:
         transcript=transcript if isinstance(transcript, str) and _is_path(transcript) else "",
         unreadable=unreadable,
     )
+
+
+def _is_id(value: object) -> bool:
+    """Whether a program names its session by this: a text, or a number."""
+    return bool(value) if isinstance(value, str) else isinstance(value, int) and not isinstance(value, bool)
 
 
 def without_given(prompt: str) -> str:

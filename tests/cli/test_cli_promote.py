@@ -118,6 +118,7 @@ def test_imported_messages_are_not_given_until_approved(sealed: Cli, tmp_path: P
     assert "are pending" in said and "ipfsmem promote --from initrunner" in said
     given = sealed.ok("context", *QUESTION).out
     assert "like rivers" in given and "like rain" not in given and "like snow" not in given
+    assert sealed.ok("context", *QUESTION, "--json").json["said"] == 1
     hits = {
         one["text"]: one["own"]
         for one in sealed.ok("recall", "otters like", "--kind", "message", "--json").json["moments"]

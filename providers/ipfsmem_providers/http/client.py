@@ -212,7 +212,7 @@ class Http:
         origin = origin_of(request.url)
         if self._bounds.rests(origin):
             raise _ConnectTimedOut(
-                self.redact(f"{self.service}: {request.url.host} took no connection a moment ago")
+                self.redact(f"{self.service}: {request.url.host} did not answer a moment ago")
             )
         attempts = self._bounds.attempts(origin)
         while True:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ipfsmem.agents.hook_programs import EVENTS, PROGRAMS, answer, read_said
+from ipfsmem.agents.hook_programs import EVENTS, MAX_INPUT, PROGRAMS, answer, read_said
 
 SAID = {
     "claude-code": {
@@ -35,6 +35,10 @@ def test_each_program_says_its_folder_and_session(program: str) -> None:
     asked = read_said(json.dumps({**SAID[program], "prompt": "x" * 100_000}).encode(), {})
     assert (asked.folder, asked.session, len(asked.prompt)) == (said.folder, said.session, 100_000)
     assert read_said(json.dumps({**SAID[program], "prompt": ["x"]}).encode(), {}) == said
+    numbered = {name: 12 if "id" in name.lower() else value for name, value in SAID[program].items()}
+    assert read_said(json.dumps(numbered).encode(), {}).session_id == "12"
+    cut = json.dumps({**SAID[program], "prompt": "x" * MAX_INPUT}).encode()[:MAX_INPUT]
+    assert read_said(cut, {}).unreadable == "it is longer than 4 MiB"
 
 
 @pytest.mark.parametrize(
