@@ -244,12 +244,12 @@ async def _listed(search: Search, provider: Provider) -> list[CID] | None:
         # Names that it shows lead there too.
         told = not provider.capabilities.names or search.run.names.tells_of_all(provider.name)
         what = (
-            "What only it shows comes with a later sync"
+            ". What only it shows comes with a later sync"
             if told
-            else "Newer texts may be missing; the next sync tries again"
+            else ", so newer texts may be missing; the next sync tries again"
         )
         search.run.notices.say(
-            "channel-down", f"the pin list of {provider.name} could not be read: {error}. {what}"
+            "channel-down", f"the pin list of {provider.name} could not be read: {error}{what}"
         )
         return None
     return list(dict.fromkeys(pin.cid for pin in sorted(pins, key=lambda pin: -pin.created)))

@@ -272,7 +272,7 @@ def test_unread_pin_list_is_not_up_to_date(names: str, tmp_path: Path) -> None:
     if names == "none":
         assert report.exit_code == 7 and "Nothing new from the providers that answered" in said
         assert "p to date" not in said
-        assert any("Newer texts may be missing" in one.text for one in report.notices)
+        assert any("newer texts may be missing" in one.text for one in report.notices)
     else:
         assert report.exit_code == 0 and report.entries_changed == 1
     assert "other devices" not in said and "p to date" not in said
