@@ -35,7 +35,7 @@ _WIDE = 160
     type=click.Choice(["index", "ranked", "full", "turn"]),
     default="index",
     show_default=True,
-    help="full: also what was noted last. ranked: only what matches the query. turn: only the best few of it.",
+    help="full: also recent events. ranked: only matches of the query. turn: only its best few matches.",
 )
 @click.option(
     "--preview",
