@@ -180,8 +180,10 @@ def plain_rank(
     def share(there: set[str]) -> float:
         return sum(worth_of(texts, term) for term in wanted if term in there) / total if total else 0.0
 
-    asks_when = any(one in f" {question.lower()} " for one in (" when ", "what day", "how long ago"))
-    asks_number = any(one in question.lower() for one in ("how many", "how long"))
+    asked_for = f" {question.lower()} "
+    times = (" when ", "how long ago", *(f"what {one} " for one in ("day", "date", "month", "year", "time")))
+    asks_when = any(one in asked_for for one in times)
+    asks_number = any(one in asked_for for one in ("how many ", "how long ", "how old ", "how far "))
 
     def in_sight(n: int) -> set[str]:
         """The terms of the best passage and of those on either side, the second only beyond one of fewer than 300 characters."""

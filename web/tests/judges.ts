@@ -6,6 +6,7 @@ import { folders } from './folders.ts'
 import { graphs } from './graphs.ts'
 import { blob, clock, index, keysJudge, memoryFile, merge, programEvents, timeline, valueKeys } from './files.ts'
 import { Court, type Judge, type Rows } from './judging.ts'
+import { rankings } from './rankings.ts'
 import { deflate, derivation, ed25519, objects, recovery, walletJudge } from './seals.ts'
 import { salvage } from './salvaging.ts'
 import { cidTrees } from './trees.ts'
@@ -36,6 +37,7 @@ export const judges: Readonly<Record<string, Judge>> = {
   merge3: merge,
   objects,
   program_events: programEvents,
+  ranking: rankings,
   recovery,
   ring,
   salvage,

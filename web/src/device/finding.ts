@@ -122,7 +122,7 @@ export class Finding {
     })
     const worth = worthBy(before[0], last)
     const header = [one.key, fieldOf(file, 'name'), fieldOf(file, 'description'), ...one.tags, fieldOf(file, 'category')].join(' ')
-    const document = { id: one.key, text, header: isList ? '' : header, at, salience: worthBy(0, at ?? 0) }
+    const document = { id: one.key, text, header: isList ? '' : header, group: '', at, salience: worthBy(0, at ?? 0) }
     const counted = held === undefined || isList ? undefined : this.#counted.get(held.document)
     if (counted !== undefined) this.#counted.set(document, counted)
     const made = { document, worth, place: worth + (expired || last === 0 ? 0 : recency(today - last)), today, used }

@@ -7,7 +7,7 @@
 import { byteLength, isObject } from '../core/bytes.ts'
 import type { Placed, Place } from '../core/session_items.ts'
 import { type Item, isRequest, type Message, readMessage } from './messages.ts'
-import { linesOf, split, trim, trimEnd } from './white.ts'
+import { linesOf, split, trim, trimEnd } from '../core/white.ts'
 
 const MARK = 'ipfsmem'
 /** Characters of a preview, and of a title that nobody gave. */

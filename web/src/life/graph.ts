@@ -12,7 +12,7 @@ import { isSessionPart } from '../core/sessions.ts'
 import type { Edge } from '../results.ts'
 import { split as wordsOf } from '../recall/terms.ts'
 import { folded, links, targetOf } from './links.ts'
-import { split, trim, WHITE } from './white.ts'
+import { split, trim, WHITE } from '../core/white.ts'
 
 const TAG = 'entity'
 /** The source of an entity that an import took in without that tag. */

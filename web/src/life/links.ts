@@ -1,7 +1,7 @@
 /** Links from one memory to another in its text: `[[key]]`, `[[Name]]`, `[[key|words]]`, `[[key#part]]`, and `[words](key.md)`. */
 
 import { uncased } from '../recall/terms.ts'
-import { split, trim, WHITE } from './white.ts'
+import { split, trim, WHITE } from '../core/white.ts'
 
 const LINK = `\\[\\[([^\\[\\]\\n|#]{1,200})(?=\\]\\]|[|#][^\\[\\]\\n]*\\]\\])|\\]\\((?:\\./)?([a-z0-9][a-z0-9_-]{0,63})\\.md(?=\\)|#[^()${WHITE}]*\\))`
 const ANY = new RegExp(LINK, 'gu')

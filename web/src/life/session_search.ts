@@ -13,7 +13,7 @@ export function searched(sessions: ReadonlyMap<string, Told>, query: string, lim
   for (const [session, { messages }] of sessions) {
     for (const { place, message } of messages) if (message.text !== '' && message.role !== 'system') said.push({ session, at: place[0], message })
   }
-  const documents = said.map(({ at, message: { text } }, n) => ({ id: String(n).padStart(9, '0'), text, header: '', at: at < LAST ? Math.floor(at / DAY_MS) : null, salience: null }))
+  const documents = said.map(({ at, message: { text } }, n) => ({ id: String(n).padStart(9, '0'), text, header: '', group: '', at: at < LAST ? Math.floor(at / DAY_MS) : null, salience: null }))
   return new Ranking(documents).rank(query, today).slice(0, limit).map(({ id, score }) => {
     const { session, at, message } = said[Number(id)] as (typeof said)[number]
     return { session, at, role: message.role, text: message.text, score: Math.round(score * 1000) / 1000 }

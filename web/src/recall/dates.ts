@@ -1,6 +1,6 @@
 /** The days that a question names in English: "on 3 May", "in 2025", "last week", 2026-05-03. Days are counted from 1970; today is passed in. */
 
-const MONTHS = ['january', 'february', 'march', 'april', 'may', 'june', 'july', 'august', 'september', 'october', 'november', 'december']
+export const MONTHS = ['january', 'february', 'march', 'april', 'may', 'june', 'july', 'august', 'september', 'october', 'november', 'december']
 const NAME = MONTHS.join('|')
 const ISO = /\b(\d{4})-(\d\d)(?:-(\d\d))?\b/g
 const DAY_FIRST = new RegExp(`\\b(\\d{1,2})(?:st|nd|rd|th)?(?: of)? (${NAME})\\b(?:,? (\\d{4})\\b)?`, 'g')
@@ -29,6 +29,12 @@ const between =
   (first: number, last: number): Days =>
   given =>
     first <= given && given <= last
+
+/** A day as it is among the words of what happened then: "12 may 2026". */
+export function dayWords(given: number): string {
+  const [year, month, day] = partsOf(given)
+  return `${day} ${MONTHS[month - 1]} ${year}`
+}
 
 /** What days a question names. */
 export function daysNamed(question: string, today: number): Days[] {

@@ -22,4 +22,4 @@ export function passages(text: string): string[] {
 }
 
 /** Its characters, where JavaScript counts some twice. */
-const long = (text: string): number => text.length - (text.match(/[\ud800-\udbff][\udc00-\udfff]/g)?.length ?? 0)
+export const long = (text: string): number => text.length - (text.match(/[\ud800-\udbff][\udc00-\udfff]/g)?.length ?? 0)

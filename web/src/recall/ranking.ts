@@ -1,12 +1,14 @@
 /**
- * Memory files and messages ranked for a question, by words: the recipe of every other face, for entries each of which stands alone.
+ * Memory files, messages and events ranked for a question, by words: the recipe of every other face. A message of a conversation or an
+ * event of a day is ranked with what stands around it, a memory file alone.
  *
  * A score is the sum of its parts. Meaning counts where a model is named, which this client has none of.
  */
 
 import { byCodePoints } from '../core/bytes.ts'
-import { daysNamed } from './dates.ts'
-import { passages } from './passages.ts'
+import { dayWords, daysNamed } from './dates.ts'
+import { asksNumber, asksWhen, hasNumber, hasTime, isQuestion } from './marks.ts'
+import { long, passages } from './passages.ts'
 import { likened, spelled } from './spelling.ts'
 import { terms } from './terms.ts'
 
@@ -15,9 +17,18 @@ const HALF_LIFE_DAYS = 7
 /** Letters of an ending that a stem has lost, and the least of a stem that a longer word is looked for by. */
 const LONGEST_ENDING = 3
 const LEAST_STEM = 4
-/** Each part and what it counts, of an entry that has no others beside it. */
-const WEIGHTS = { words: 7.5, cover: 3, day: 2, file: 2.5, header: 2, salience: 0.5, recency: 0.5 } as const
-type Part = keyof typeof WEIGHTS
+/** Each part and what it counts, of an entry that has no group, and of one of a conversation or a day, in the order in which they are added. */
+const ALONE = { words: 7.5, cover: 3, day: 2, file: 2.5, header: 2, salience: 0.5, recency: 0.5 } as const
+const GROUPED = { words: 3.5, cover: 3, date: 1, beside: 1.5, answer: 1, best: 2.25, group: 0.5, by: 1, when: 1, number: 1, question: -0.5, long: -2 } as const
+type Part = keyof typeof ALONE | keyof typeof GROUPED
+/** Of more entries than `all` only so many of the best by words are looked at, their neighbours, and all of so many groups. */
+const LIMITS = { all: 5000, best: 1000, groups: 40 }
+export type Limits = Readonly<typeof LIMITS>
+/** More than sums of the same numbers in another order differ by. */
+const ROUNDING = 1e-9
+/** Characters up to which no entry is too long, and of which a passage has fewer that says so little that the one beyond it counts too. */
+const USUAL = 400
+const SHORT = 300
 const DECAY_RATES: Readonly<Record<string, number>> = { never: 0, '30d': 1 / 30, '90d': 1 / 90 }
 /** The same for a confidence without a `decay`: it halves in 70 days. */
 const FADING = 0.01
@@ -26,9 +37,11 @@ const BONUS: Readonly<Record<string, number>> = { feedback: 0.3, user: 0.2, proj
 export type Document = {
   readonly id: string
   readonly text: string
-  /** Key, name, description, tags and category. */
+  /** Key, name, description, tags and category; of a message or an event who said it, or what else it tells. */
   readonly header: string
-  /** When it was last changed, in days since 1970; null where nothing says it. */
+  /** The conversation or the day that it belongs to, in which documents stand in their order; '' for none. */
+  readonly group: string
+  /** When it was last changed, or happened, in days since 1970; null where nothing says it. */
   readonly at: number | null
   /** What it is worth beside any question, 0 to 1; null for what is no memory file. */
   readonly salience: number | null
@@ -62,7 +75,8 @@ export function worthOf({ type, tags, important, confidence, decay, idleDays, us
 export const recency = (days: number): number => 0.5 ** (Math.max(0, days) / HALF_LIFE_DAYS)
 
 /** The terms of a text or a passage: how often it has each, and how many these are. */
-type Passage = { readonly counts: ReadonlyMap<string, number>; readonly size: number }
+type Words = { readonly counts: ReadonlyMap<string, number>; readonly size: number }
+type Passage = Words & { readonly characters: number }
 
 /** What was counted of a document. */
 export type Counted = Passage & {
@@ -72,21 +86,36 @@ export type Counted = Passage & {
 }
 
 function counted(one: Document): Counted {
-  const whole = countedIn(`${one.header}\n${one.text}`)
+  const beside = one.group === '' || one.at === null ? one.header : `${one.header} ${dayWords(one.at)}`
+  const whole = countedIn(beside, one.text)
   const found = passages(one.text)
-  const each = found.length === 1 ? [whole] : found.map(text => countedIn(`${one.header}\n${text}`))
+  const each = found.length === 1 ? [whole] : found.map(text => countedIn(beside, text))
   return { ...whole, header: new Set(terms(one.header)), passages: each }
 }
 
-function countedIn(text: string): Passage {
-  const all = terms(text)
+function countedIn(header: string, text: string): Passage {
+  const all = terms(`${header}\n${text}`)
   const counts = new Map<string, number>()
   for (const term of all) counts.set(term, (counts.get(term) ?? 0) + 1)
-  return { counts, size: all.length }
+  return { counts, size: all.length, characters: long(text) }
+}
+
+/** A conversation or a day as one text, and the numbers of its entries in order. */
+type Group = Words & { readonly name: string; readonly members: readonly number[] }
+
+function groupOf(name: string, members: readonly number[], all: readonly Counted[]): Group {
+  const counts = new Map<string, number>()
+  let size = 0
+  for (const n of members) {
+    const one = all[n] as Counted
+    for (const [term, times] of one.counts) counts.set(term, (counts.get(term) ?? 0) + times)
+    size += one.size
+  }
+  return { name, members, counts, size }
 }
 
 /** How many of these have each term, and how many terms one has on average. */
-function statistics(all: readonly Passage[]): { having: Map<string, number>; average: number } {
+function statistics(all: readonly Words[]): { having: Map<string, number>; average: number } {
   const having = new Map<string, number>()
   for (const { counts } of all) for (const term of counts.keys()) having.set(term, (having.get(term) ?? 0) + 1)
   return { having, average: all.reduce((sum, one) => sum + one.size, 0) / (all.length || 1) }
@@ -98,7 +127,7 @@ function bm25(wanted: readonly string[], many: number, having: ReadonlyMap<strin
     const times = having.get(term) ?? 0
     return Math.max(1e-6, Math.log((many - times + 0.5) / (times + 0.5)))
   })
-  const score = ({ counts, size }: Passage): number =>
+  const score = ({ counts, size }: Words): number =>
     wanted.reduce((sum, term, i) => {
       const times = counts.get(term) ?? 0
       return times === 0 ? sum : sum + ((worths[i] as number) * times * 2.2) / (times + 1.2 * (0.25 + (0.75 * size) / average))
@@ -106,15 +135,35 @@ function bm25(wanted: readonly string[], many: number, having: ReadonlyMap<strin
   return { worths, score }
 }
 
+type Statistics = ReturnType<typeof statisticsOf>
+
+/** What is known of all documents, whatever is asked: what they and their passages have, and which belong together. */
+function statisticsOf(documents: readonly Document[], counted: readonly Counted[]) {
+  const members = new Map<string, number[]>()
+  for (const [n, { group }] of documents.entries()) {
+    const there = members.get(group)
+    if (there === undefined) members.set(group, [n])
+    else there.push(n)
+  }
+  const lone = (members.get('') ?? []).map(n => counted[n] as Counted)
+  members.delete('')
+  const groups = [...members].map(([name, there]) => groupOf(name, there, counted))
+  const [whole, passages] = [statistics(counted), counted.flatMap(one => one.passages)]
+  const of = passages.length === counted.length ? whole : statistics(passages)
+  return { whole, passages: passages.length, of, groups, texts: groups.length + lone.length, ofGroups: groups.length === 0 ? whole : statistics([...groups, ...lone]) }
+}
+
 /** Documents that can be asked more than once. */
 export class Ranking {
   readonly #documents: readonly Document[]
   readonly #counted: readonly Counted[]
-  #known: { whole: ReturnType<typeof statistics>; passages: readonly Passage[]; of: ReturnType<typeof statistics> } | null = null
+  readonly #limits: Limits
+  #known: Statistics | null = null
 
   /** `known`: what was counted before of documents that stayed the same; it is kept up to date. */
-  constructor(documents: readonly Document[], known = new WeakMap<Document, Counted>()) {
+  constructor(documents: readonly Document[], known = new WeakMap<Document, Counted>(), limits: Limits = LIMITS) {
     this.#documents = documents
+    this.#limits = limits
     this.#counted = documents.map(one => {
       const held = known.get(one) ?? counted(one)
       known.set(one, held)
@@ -131,12 +180,8 @@ export class Ranking {
     return this.#statistics().whole.having
   }
 
-  #statistics() {
-    if (this.#known === null) {
-      const [whole, passages] = [statistics(this.#counted), this.#counted.flatMap(one => one.passages)]
-      this.#known = { whole, passages, of: passages.length === this.#counted.length ? whole : statistics(passages) }
-    }
-    return this.#known
+  #statistics(): Statistics {
+    return (this.#known ??= statisticsOf(this.#documents, this.#counted))
   }
 
   /** The terms that begin with one of these, or that are what one of these begins with but for an ending that a stem has lost; of a single letter all pairs. */
@@ -150,50 +195,173 @@ export class Ranking {
     return found.sort(byCodePoints)
   }
 
-  /** All that anything speaks for, the best first. `instead`: terms in the place of the question's; `only`: which may be hits. */
+  /** All that anything speaks for, of very many only the best, the best first. `instead`: terms in the place of the question's; `only`: which may be hits. */
   rank(question: string, today: number, instead: readonly string[] | null = null, only: ((id: string) => boolean) | null = null): Ranked[] {
     const { having } = this
     const isIn = this.#documents.map(one => only === null || only(one.id))
     const times = (term: string): number => (only === null || !having.has(term) ? (having.get(term) ?? 0) : this.#counted.filter(({ counts }, n) => isIn[n] && counts.has(term)).length)
     const sought = instead ?? likened(spelled([...new Set(terms(question))], times), times, having.keys())
-    const wanted = [...new Set(sought)].slice(0, MOST_TERMS)
-    const { whole, passages, of } = this.#statistics()
-    const { worths, score: scoreOf } = bm25(wanted, this.#documents.length, having, whole.average)
-    const ofPassage = bm25(wanted, passages.length, of.having, of.average).score
-    const total = worths.reduce((sum, one) => sum + one, 0)
-    const share = (has: (term: string) => boolean): number =>
-      total === 0 ? 0 : wanted.reduce((sum, term, i) => sum + (has(term) ? (worths[i] as number) : 0), 0) / total
-    const raw = this.#counted.map(scoreOf)
-    const most = raw.reduce((a, b, n) => (isIn[n] ? Math.max(a, b) : a), 0)
-    const best = of === whole ? raw : this.#counted.map(one => Math.max(...one.passages.map(ofPassage)))
-    const mostOfPassages = best.reduce((a, b, n) => (isIn[n] && raw[n] !== 0 ? Math.max(a, b) : a), 0)
-    const shareOf = (score: number, most: number): number => (most === 0 ? 0 : Math.min(1, score / most))
-    const named = daysNamed(question, today)
-    const hits: Ranked[] = []
-    for (const [n, one] of this.#documents.entries()) {
-      const isDated = one.at !== null && named.some(days => days(one.at as number))
-      if (!isIn[n] || (raw[n] === 0 && !isDated)) continue
-      const words = (shareOf(raw[n] as number, most) + shareOf(best[n] as number, mostOfPassages)) / 2
-      const { counts, header } = this.#counted[n] as Counted
-      const values: Record<Part, number> = {
-        words,
-        cover: share(term => counts.has(term)),
-        day: isDated ? 1 : 0,
-        file: one.salience === null ? 0 : 1,
-        header: share(term => header.has(term)),
-        salience: one.salience ?? 0,
-        recency: one.salience === null || one.at === null ? 0 : recency(today - one.at)
-      }
-      const parts: Partial<Record<Part, number>> = {}
-      let score = 0
-      for (const part of Object.keys(WEIGHTS) as Part[]) {
-        const counts = Math.round(WEIGHTS[part] * values[part] * 1e10) / 1e10 // as in Python
-        if (counts === 0) continue
-        parts[part] = counts
-        score += counts
-      }
-      hits.push({ id: one.id, score, parts })
-    }
-    return hits.sort((a, b) => b.score - a.score || byCodePoints(a.id, b.id))
+    const asked = new Asking(this.#documents, this.#counted, this.#statistics(), this.#limits, [...new Set(sought)].slice(0, MOST_TERMS), isIn)
+    return asked.hits(question, today)
   }
 }
+
+/** One question, and what speaks for each document. */
+class Asking {
+  readonly #share: (has: (term: string) => boolean) => number
+  /** BM25 of each document, and of its best passage. */
+  readonly #raw: readonly number[]
+  readonly #best: readonly number[]
+  readonly #most: number
+  readonly #mostOfPassages: number
+  readonly #byWords: readonly number[]
+  readonly #ofPassage: (passage: Passage) => number
+  readonly #ofGroup: ReadonlyMap<Group, number>
+  /** Of each document that has one its group, and its place in it. */
+  readonly #groups: readonly (readonly [group: Group, place: number] | undefined)[]
+
+  constructor(
+    readonly documents: readonly Document[],
+    readonly counted: readonly Counted[],
+    { whole, passages, of, groups, texts, ofGroups }: Statistics,
+    readonly limits: Limits,
+    readonly wanted: readonly string[],
+    readonly isIn: readonly boolean[]
+  ) {
+    const { worths, score } = bm25(wanted, documents.length, whole.having, whole.average)
+    const total = worths.reduce((sum, one) => sum + one, 0)
+    this.#share = has => (total === 0 ? 0 : wanted.reduce((sum, term, i) => sum + (has(term) ? (worths[i] as number) : 0), 0) / total)
+    this.#raw = counted.map(score)
+    this.#ofPassage = of === whole ? score : bm25(wanted, passages, of.having, of.average).score
+    this.#best = of === whole ? this.#raw : counted.map((one, n) => (this.#raw[n] === 0 ? 0 : Math.max(...one.passages.map(this.#ofPassage))))
+    const withWords = documents.flatMap((_, n) => (isIn[n] && this.#raw[n] !== 0 ? [n] : []))
+    this.#byWords = this.#isCut ? first(withWords, limits.best, (a, b) => (this.#raw[b] as number) - (this.#raw[a] as number) || byCodePoints(this.#id(a), this.#id(b))) : withWords
+    this.#most = greatest(withWords.map(n => this.#raw[n] as number))
+    this.#mostOfPassages = greatest(this.#byWords.map(n => this.#best[n] as number))
+    const ofGroup = bm25(wanted, texts, ofGroups.having, ofGroups.average).score
+    this.#ofGroup = new Map(groups.map(group => [group, ofGroup(group)]))
+    const placed: (readonly [Group, number] | undefined)[] = documents.map(() => undefined)
+    for (const group of groups) for (const [place, n] of group.members.entries()) placed[n] = [group, place]
+    this.#groups = placed
+  }
+
+  get #isCut(): boolean {
+    return this.documents.length > this.limits.all
+  }
+
+  #id(n: number): string {
+    return (this.documents[n] as Document).id
+  }
+
+  hits(question: string, today: number): Ranked[] {
+    const named = daysNamed(question, today)
+    const dated = new Set(this.documents.flatMap(({ at }, n) => (this.isIn[n] && at !== null && named.some(days => days(at)) ? [n] : [])))
+    const [isWhen, isNumber, ofGroups] = [asksWhen(question), asksNumber(question), greatest(this.#ofGroup.values())]
+    const bests = new Map<Group, number>()
+    const valuesOf = (n: number): Values => {
+      const [one, { counts, header }] = [this.documents[n] as Document, this.counted[n] as Counted]
+      const [group, place] = this.#groups[n] ?? []
+      const [words, isDated] = [this.#own(n), dated.has(n) ? 1 : 0]
+      if (group === undefined || place === undefined) {
+        const isFile = one.salience !== null
+        return [ALONE, {
+          words,
+          cover: this.#share(term => counts.has(term)),
+          day: isDated,
+          file: isFile ? 1 : 0,
+          header: isFile ? this.#share(term => header.has(term)) : 0,
+          salience: one.salience ?? 0,
+          recency: !isFile || one.at === null ? 0 : recency(today - one.at)
+        }]
+      }
+      const { members } = group
+      const beside = [place - 2, place - 1, place + 1, place + 2].flatMap(at => members[at] ?? []).map(near => this.#own(near))
+      const before = members[place - 1]
+      const best = bests.get(group) ?? greatest(members.map(near => this.#own(near)))
+      bests.set(group, best)
+      return [GROUPED, {
+        words,
+        cover: this.#inSight(n, members, place),
+        date: isDated,
+        beside: beside.length === 0 ? words : beside.reduce((sum, near) => sum + near, 0) / beside.length,
+        answer: before !== undefined && isQuestion((this.documents[before] as Document).text) ? this.#own(before) : 0,
+        best,
+        group: ofGroups === 0 ? 0 : (this.#ofGroup.get(group) ?? 0) / ofGroups,
+        by: this.wanted.some(term => header.has(term)) ? 1 : 0,
+        when: isWhen && hasTime(one.text) ? 1 : 0,
+        number: isNumber && hasNumber(one.text) ? 1 : 0,
+        question: isQuestion(one.text) ? 1 : 0,
+        long: Math.log10(Math.max((this.counted[n] as Counted).characters, USUAL) / USUAL)
+      }]
+    }
+    const found = [...this.#looked(dated)].map(n => summed(this.#id(n), valuesOf(n)))
+    return found.sort((a, b) => b.score - a.score || byCodePoints(a.id, b.id))
+  }
+
+  /** What speaks for a document by itself. */
+  #own(n: number): number {
+    // Where nothing that may be a hit has a word, what stands beside these may have some.
+    const share = (score: number, most: number): number => Math.min(1, score / (most || 1))
+    return (share(this.#raw[n] as number, this.#most) + share(this.#best[n] as number, this.#mostOfPassages)) / 2
+  }
+
+  /** The documents that can be hits: all that anything speaks for; of very many only the best, and what stands beside them. */
+  #looked(dated: ReadonlySet<number>): Set<number> {
+    let talks = [...this.#ofGroup].filter(([, score]) => score > 0)
+    let found = new Set([...this.#byWords, ...dated])
+    if (this.#isCut) {
+      const { best, groups } = this.limits
+      const at = (n: number): number => (this.documents[n] as Document).at as number
+      const latest = first([...dated], best, (a, b) => at(b) - at(a) || byCodePoints(this.#id(b), this.#id(a)))
+      found = new Set([...this.#byWords, ...latest].flatMap(n => {
+        const [group, place] = this.#groups[n] ?? []
+        return group === undefined || place === undefined ? [n] : group.members.slice(Math.max(0, place - 2), place + 3)
+      }))
+      talks = first(talks, groups, ([a, one], [b, other]) => other - one || byCodePoints(b.name, a.name))
+    }
+    for (const [{ members }] of talks) for (const n of members) found.add(n)
+    return new Set([...found].filter(n => this.isIn[n]))
+  }
+
+  /** Which share of the terms the best passage of a document has, and the two on either side in its group, the second only beyond one that says little. */
+  #inSight(n: number, members: readonly number[], place: number): number {
+    const { passages } = this.counted[n] as Counted
+    const scores = passages.map(this.#ofPassage)
+    const best = scores.findIndex(score => score >= greatest(scores) - ROUNDING)
+    const of = (at: number): readonly Passage[] => (members[at] === undefined ? [] : (this.counted[members[at]] as Counted).passages)
+    // Each document has at least one passage: no more than two of either side are looked at.
+    const before = [...of(place - 2), ...of(place - 1), ...passages.slice(0, best)].reverse()
+    const after = [...passages.slice(best + 1), ...of(place + 1), ...of(place + 2)]
+    const seen = [passages[best] as Passage]
+    for (const [near, further] of [before, after]) {
+      if (near !== undefined) seen.push(near)
+      if (near !== undefined && further !== undefined && near.characters < SHORT) seen.push(further)
+    }
+    return this.#share(term => seen.some(({ counts }) => counts.has(term)))
+  }
+}
+
+/** The weights of a document, and what of each speaks for it, 0 to 1. */
+type Values = readonly [typeof ALONE, Readonly<Record<keyof typeof ALONE, number>>] | readonly [typeof GROUPED, Readonly<Record<keyof typeof GROUPED, number>>]
+
+/** The sum of what speaks for a document; each part is rounded as in Python. */
+function summed(id: string, [weights, values]: Values): Ranked {
+  const parts: Partial<Record<Part, number>> = {}
+  let score = 0
+  for (const [part, weight] of Object.entries(weights) as [Part, number][]) {
+    const counts = Math.round(weight * (values as Readonly<Record<string, number>>)[part]! * 1e10) / 1e10
+    if (counts === 0) continue
+    parts[part] = counts
+    score += counts
+  }
+  return { id, score, parts }
+}
+
+const greatest = (values: Iterable<number>): number => {
+  let most = 0
+  for (const value of values) most = Math.max(most, value)
+  return most
+}
+
+/** So many of the first in an order. */
+const first = <T>(all: readonly T[], most: number, order: (a: T, b: T) => number): T[] => [...all].sort(order).slice(0, most)
