@@ -145,7 +145,7 @@ def hit_of(index: Index, number: int, found: Found, asked: Asked, weighed: Weigh
 
 def best_first(hits: Iterable[Hit], limit: int) -> list[Hit]:
     """So many of the best, the best first; of equal ones the first by id. Sums of the same numbers in another order differ in their
-    last digits, so each part is rounded: every implementation gives one answer, whichever of them is asked."""
+    last digits, so each part is rounded, and so is their sum: every implementation gives one answer, whichever of them is asked."""
     found = sorted(hits, key=lambda hit: -hit.score)
     if not found or limit <= 0:
         return []
@@ -155,7 +155,7 @@ def best_first(hits: Iterable[Hit], limit: int) -> list[Hit]:
         if score < least:
             break
         sums = {part: near for part, value in parts.items() if (near := round(value, _DIGITS))}
-        rounded.append(Hit(id, sum(sums.values()), sums))
+        rounded.append(Hit(id, round(sum(sums.values()), _DIGITS), sums))
     return sorted(rounded, key=lambda hit: (-hit.score, hit.id))[:limit]
 
 

@@ -25,7 +25,19 @@ from ipfsmem.recall.image import ImageError
 from ipfsmem.recall.passages import passages
 from ipfsmem.recall.porter import stem
 from ipfsmem.recall.postings import Postings
-from ipfsmem.recall.ranking import USUAL, WEIGHTS, Document, Index, Weighed, rank, recency, salience, weigh
+from ipfsmem.recall.ranking import (
+    USUAL,
+    WEIGHTS,
+    Document,
+    Hit,
+    Index,
+    Weighed,
+    rank,
+    recency,
+    salience,
+    weigh,
+)
+from ipfsmem.recall.recipe import best_first
 from ipfsmem.recall.terms import STOP_WORDS, fold, split, terms
 from ipfsmem.wordlist import word_list
 from tests.support.plain_ranking import plain_rank, same_hits
@@ -253,10 +265,15 @@ def test_parts_add_up_the_order_is_total_and_a_patch_is_an_index_made_anew(
     assert [hit[:2] for hit in hits] == [hit[:2] for hit in sorted(hits, key=lambda h: (-h.score, h.id))]
     assert len({hit.id for hit in hits}) == len(hits)
     for hit in hits:
-        assert hit.score == sum(hit.parts.values())
+        assert hit.score == round(sum(hit.parts.values()), 10)
         for part, value in hit.parts.items():
             most = max(WEIGHTS["own"], WEIGHTS["alone"]) if part in ("words", "meaning") else WEIGHTS[part]
             assert 0 <= value / most <= 1 + 1e-9
+
+
+def test_equal_scores_of_different_parts_are_ordered_by_id() -> None:
+    made = [Hit("b", 0.1 + 0.2, {"words": 0.1, "cover": 0.2}), Hit("a", 0.3, {"words": 0.3})]
+    assert [(hit.id, hit.score) for hit in best_first(made, 2)] == [("a", 0.3), ("b", 0.3)]
 
 
 @settings(max_examples=100, deadline=None)

@@ -24,6 +24,8 @@ type Part = keyof typeof ALONE | keyof typeof GROUPED
 /** Of more entries than `all` only so many of the best by words are looked at, their neighbours, and all of so many groups. */
 const LIMITS = { all: 5000, best: 1000, groups: 40 }
 export type Limits = Readonly<typeof LIMITS>
+/** A part of a score is a whole number of these to 1. */
+const DIGITS = 1e10
 /** More than sums of the same numbers in another order differ by. */
 const ROUNDING = 1e-9
 /** Characters up to which no entry is too long, and of which a passage has fewer that says so little that the one beyond it counts too. */
@@ -344,17 +346,17 @@ class Asking {
 /** The weights of a document, and what of each speaks for it, 0 to 1. */
 type Values = readonly [typeof ALONE, Readonly<Record<keyof typeof ALONE, number>>] | readonly [typeof GROUPED, Readonly<Record<keyof typeof GROUPED, number>>]
 
-/** The sum of what speaks for a document; each part is rounded as in Python. */
+/** The sum of what speaks for a document; each part is rounded as in Python, and counted in whole numbers, so that no order of adding changes it. */
 function summed(id: string, [weights, values]: Values): Ranked {
   const parts: Partial<Record<Part, number>> = {}
-  let score = 0
+  let sum = 0
   for (const [part, weight] of Object.entries(weights) as [Part, number][]) {
-    const counts = Math.round(weight * (values as Readonly<Record<string, number>>)[part]! * 1e10) / 1e10
+    const counts = Math.round(weight * (values as Readonly<Record<string, number>>)[part]! * DIGITS)
     if (counts === 0) continue
-    parts[part] = counts
-    score += counts
+    parts[part] = counts / DIGITS
+    sum += counts
   }
-  return { id, score, parts }
+  return { id, score: sum / DIGITS, parts }
 }
 
 const greatest = (values: Iterable<number>): number => {
