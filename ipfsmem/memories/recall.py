@@ -39,7 +39,7 @@ _ALL, _CLOSE = 5_000, 2_000
 #: Where more than one in so many entries has no vector, these say nothing: what has none yet would stand behind all that has one.
 _ONE_IN = 10
 _NOT_ASKED = Asked(None, "", named=False)
-#: Who gives so few words looks a word up, and wants nothing in which it does not occur.
+#: Who gives so few words asks nothing and looks a word up, and wants nothing in which it does not occur.
 _LOOKUP = 2
 #: Relations that come with a hit.
 MOST_JOINED = 20
@@ -169,7 +169,7 @@ def recall(
                 _similar(found, index, answer, threshold, only),
                 threshold is not None,
                 weighed,
-                kind != "memory" and len(set(terms(phrasing))) <= _LOOKUP,
+                kind != "memory" and _is_lookup(phrasing),
                 only,
             )
             best = search.best(query_words(phrasing), most + len(hidden) + len(expired))
@@ -485,6 +485,11 @@ class _Search(NamedTuple):
             if len(hits) >= limit or len(ranked) < wanted:
                 return hits[:limit]
             wanted *= 8
+
+
+def _is_lookup(query: str) -> bool:
+    """Whether a query is a word or two. A sentence that has as few terms is a question, which an entry next to them may answer."""
+    return len(split(query)) <= _LOOKUP and len(set(terms(query))) <= _LOOKUP
 
 
 def _beginnings(words: Iterable[str]) -> tuple[str, ...]:

@@ -55,6 +55,19 @@ def test_what_stands_around_an_entry_counts(memory: Memory) -> None:
     assert hits[1].words == () and hits[1].parts["answer"] > 0
 
 
+def test_short_question_finds_its_answer_and_two_words_only_what_has_them(memory: Memory) -> None:
+    memory.sessions.add(
+        memory.sessions.create("picture"),
+        [
+            {"role": "user", "content": "How big is the frame of the picture?"},
+            {"role": "assistant", "content": "Thirty by forty."},
+        ],
+    )
+    asked = "How big is the frame of the picture?"
+    assert texts(memory, "How big was the frame?", kind="message")[:2] == [asked, "Thirty by forty."]
+    assert texts(memory, "big frame", kind="message") == texts(memory, "frame", kind="message") == [asked]
+
+
 def test_a_message_that_says_when_it_was_said_is_of_that_day(memory: Memory) -> None:
     """What is brought from elsewhere is not all of today."""
     said = [("opera", {"ts": "2023-05-08T10:00:00Z"}), ("cinema", {"timestamp": 1_693_562_400}),
