@@ -47,7 +47,18 @@ class Message(NamedTuple):
 
 
 def read_message(item: Item) -> Message:
-    """What an item says; nothing, in no role, where its shape is not known."""
+    """What an item says; nothing, in no role, where its shape is not known. Half a character, as programs leave it that cut a text in
+    the middle of an emoji, is shown as U+FFFD: with it nothing could be written or sent."""
+    message = _as_written(item)
+    text = _whole(message.text)
+    return message if text is message.text else message._replace(text=text)
+
+
+def _whole(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _as_written(item: Item) -> Message:
     if item.get("kind") in ("request", "response"):
         return _pydantic_ai(item)
     kind = item.get("type")

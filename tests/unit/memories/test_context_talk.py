@@ -120,6 +120,14 @@ def test_messages_of_the_running_session_are_left_out(memory: Memory) -> None:
     assert block_of(memory, "ranked").said == 2
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_message_with_half_a_character_keeps_no_other_from_a_block(memory: Memory, layout: str) -> None:
+    memory.sessions.add("talk", [said("The staging password rotates \ud83d"), said(ANSWER)])
+    block = block_of(memory, layout)
+    block.text.encode()
+    assert ANSWER in block.text and "rotates \ufffd" in block.text
+
+
 def test_a_session_is_not_given_the_same_line_twice(memory: Memory) -> None:
     memory.sessions.add("talk", [said(ANSWER)])
     memory.note("decision", text="The database password rotates by hand.")

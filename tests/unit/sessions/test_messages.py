@@ -147,6 +147,17 @@ def test_whatever_an_item_is_it_is_read(item: dict[str, Any]) -> None:
     assert kept is None or kept.keys() <= item.keys() | {"parts"}
 
 
+def test_half_a_character_is_read_as_the_mark_for_an_unknown_one() -> None:
+    for text, read in (
+        ("cut \ud83d", "cut \ufffd"),
+        ("\ude00 cut", "\ufffd cut"),
+        ("both \ud83d\ude00", "both \U0001f600"),
+        ("näh \U0001f600", "näh \U0001f600"),
+    ):
+        assert read_message({"role": "user", "content": text}).text == read
+        assert read_message({"role": "assistant", "content": [{"type": "text", "text": text}]}).text == read
+
+
 def test_what_is_nested_very_deep_says_nothing() -> None:
     deep: Any = "end"
     for _ in range(5_000):
