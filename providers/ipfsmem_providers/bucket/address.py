@@ -13,6 +13,7 @@ They are in no spec, no error and no provider's name. Nothing here sends anythin
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 from collections.abc import Mapping
 from datetime import timedelta
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from ipfsmem.errors import ConfigError
+from ipfsmem_providers.bucket.errors import NOWHERE
 from ipfsmem_providers.settings import choice, setting
 
 if TYPE_CHECKING:
@@ -66,6 +68,10 @@ _MORE: Final = {
     "gs": (),
     "az": ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ENDPOINT", "AZURE_STORAGE_USE_EMULATOR"),
 }
+#: Hosts of AWS, and of the credentials of its machines and containers.
+_AWS_HOSTS: Final = (
+    "amazonaws.com", "amazonaws.com.cn", "169.254.169.254", "fd00:ec2::254", "169.254.170.2", "169.254.170.23", "fd00:ec2::23",
+)  # fmt: skip
 _ADC: Final = ".config/gcloud/application_default_credentials.json"
 
 
@@ -172,6 +178,8 @@ def store(
     address: Address, settings: Mapping[str, Any], patience: Patience
 ) -> S3Store | GCSStore | AzureStore:
     """A store of obstore's that does not retry by itself. ConfigError for settings that obstore does not accept."""
+    from urllib.request import getproxies  # takes long to load
+
     from obstore.exceptions import BaseError
     from obstore.store import AzureStore, GCSStore, S3Store
 
@@ -200,6 +208,8 @@ def store(
                 config["region"] = region
             # Not every S3 server can delete many objects in one request.
             config["disable_bulk_delete"] = True
+            if not getproxies():
+                client |= {"proxy_url": f"http://{NOWHERE}", "proxy_excludes": ",".join(_hosts(endpoint))}
             return S3Store(address.bucket, config=config, **options)  # type: ignore[arg-type]
         if address.scheme == "gs":
             return GCSStore(address.bucket, config=config, **options)  # type: ignore[arg-type]
@@ -215,6 +225,16 @@ def store(
         f"the settings for {address} cannot be used ({reason})",
         hint=f"Look at the variables of the environment that begin with {begins}.",
     )
+
+
+def _hosts(endpoint: str) -> list[str]:
+    """The hosts that requests of an S3 store may go to: the server, those of AWS, and what the environment names.
+
+    obstore follows redirects, and the session token, which it sends in a header of AWS's own, would go along.
+    """
+    named = (text for name, text in os.environ.items() if name.startswith("AWS_"))
+    hosts = (urlsplit(text).hostname for text in (endpoint, *named) if text.startswith("http"))
+    return [*_AWS_HOSTS, *filter(None, hosts)]
 
 
 def _emulated(settings: Mapping[str, Any]) -> bool:

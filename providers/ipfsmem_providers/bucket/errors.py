@@ -16,6 +16,8 @@ _STATUS: Final = re.compile(r"non-2xx status code: (\d{3})[^:\n]{0,60}(?:: )?")
 _DEBUG: Final = "\n\nDebug source:"
 #: Characters of an error's text that are read.
 _READ_MAX: Final = 64 * 1024
+#: The address of a proxy that nobody runs: requests that a redirect leads to another host are sent there.
+NOWHERE: Final = "127.0.0.1:0"
 _NO_BUCKET: Final = frozenset(
     ("NoSuchBucket", "ContainerNotFound", "ContainerBeingDeleted", "NoSuchContainer")
 )
@@ -56,6 +58,11 @@ def provider_error(
     reason = reason_of(message[found.end() :].encode(), redact) if found else Reason()
     if not found and ("TimedOut" in debug or "kind: Timeout" in debug):
         return NoAnswer(f"{where} does not answer: nothing came when it was asked to {what}")
+    if not found and f" {NOWHERE}," in debug:
+        return ProviderRefused(
+            f"{where} leads to another host when it is asked to {what}, which is not followed",
+            hint="Name the host that has the bucket, and its region (BUCKET_REGION).",
+        )
     if not found and "Connect" in debug:
         return ProviderUnavailable(
             f"no connection to {where}",

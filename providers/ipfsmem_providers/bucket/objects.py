@@ -32,6 +32,8 @@ _AT_ONCE: Final = 8
 #: Objects below one prefix at most; more are not ours.
 _LIST_MAX: Final = 200_000
 _PAGE: Final = 1_000
+#: Characters of a key at most, with any vendor; obstore panics at much longer ones.
+_KEY_MAX: Final = 1_024
 #: Bytes of an answer that are handed on at once.
 _PART: Final = 256 * 1024
 #: Bodies of up to this many bytes have the shortest time-out; each class of larger ones is four times as large.
@@ -151,6 +153,8 @@ class Objects:
                 heartbeat()
                 before = len(found)
                 for entry in page:
+                    if len(entry["path"]) > _KEY_MAX:
+                        raise ProviderRefused(f"{self.where} lists an object whose name is too long")
                     changed = int(entry["last_modified"].timestamp() * 1000)
                     stamp = (changed, entry["size"], entry["e_tag"])
                     found[entry["path"][start:]] = FileInfo(entry["size"], changed, stamp)
@@ -207,6 +211,10 @@ class Objects:
                 found = work(self._store(patience))
             except Exception as error:
                 failed = self._failed(error, what, ranged)
+            except BaseException as error:
+                if type(error).__name__ != "PanicException":  # obstore's; no subclass of Exception
+                    raise
+                failed = ProviderRefused(f"{self.where}: no request can be made to {what}")
             else:
                 attempts.answered()
                 self._bounds.answer_came(began, self._now())

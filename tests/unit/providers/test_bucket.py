@@ -440,6 +440,52 @@ def test_what_is_asked_by_https_is_not_led_to_http(tmp_path: Path, monkeypatch: 
     assert asked == []
 
 
+@pytest.mark.parametrize("length", [2_000, 70_000, 1 << 20])
+def test_list_of_names_longer_than_a_store_has_is_refused(at: Bucket, length: int) -> None:
+    """obstore panics at a request for a long name, which no `except Exception` catches: no provider was published to."""
+    key = f"mem/names/{NAME}/{'n' * length}"
+    row = f"<Contents><Key>{key}</Key><LastModified>2026-11-01T00:00:00Z</LastModified><Size>9</Size></Contents>"
+    body = f"<ListBucketResult><IsTruncated>false</IsTruncated>{row}</ListBucketResult>"
+    at.server.faults.answer("GET", r"/memories/?$", 200, body, times=-1, kind="application/xml")
+    with pytest.raises(ProviderRefused, match="lists an object whose name is too long"):
+        asks(at, "get_name", NAME)
+
+
+def test_panic_of_obstore_is_a_refusal_in_words(at: Bucket) -> None:
+    with pytest.raises(ProviderRefused, match="no request can be made to read an object"):
+        at.open().objects.read("n" * (1 << 20))
+
+
+def test_redirect_of_a_bucket_to_another_host_takes_no_session_token_along(
+    at: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """obstore follows redirects, and takes only headers out that it knows to be secret."""
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "a-session-token-of-the-tests")
+    asked: list[str] = []
+
+    def elsewhere() -> web.Application:
+        async def answer(request: web.Request) -> web.Response:
+            asked.append(str(request.headers))
+            return web.Response(text="taken")
+
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", answer)
+        return app
+
+    with serve(elsewhere) as other:
+        place = other.replace("127.0.0.1", "localhost")
+        with serve(lambda: leads_to(place)) as url:
+            objects = BucketProvider(f"{url}/memories/mem", {**KEYS, "retry": ONCE}).objects
+            with pytest.raises(ProviderRefused, match="leads to another host"):
+                objects.read("a")
+            with Refused("Name the host that has the bucket, and its region (BUCKET_REGION)."):
+                objects.list("packs")
+            with pytest.raises(ProviderRefused, match="refused to store an object"):
+                objects.put("a", b"x")
+    assert asked == []
+    assert asks(at) == []
+
+
 def leads_to(place: str) -> web.Application:
     """A server that answers everything with a redirect."""
 

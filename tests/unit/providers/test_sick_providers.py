@@ -196,7 +196,7 @@ def test_a_bucket_s_list_that_never_ends_is_left(empty: bool, tmp_path: Path) ->
             key = f"mem/pins/{tag_of('n')}/{TREE.cid}.1700000000000.json"
             when = "2026-11-01T00:00:00.000Z"
             row = f"<Contents><Key>{key}</Key><LastModified>{when}</LastModified><ETag>e</ETag><Size>5</Size></Contents>"
-            text = _list(asked[0], "" if empty else row)
+            text = _list(asked[0], "" if empty else row * 1_000)  # as many as obstore hands on at once
             return web.Response(text=text, content_type="application/xml")
 
         at.faults.add("GET", ".*", fault, times=-1)
@@ -206,6 +206,4 @@ def test_a_bucket_s_list_that_never_ends_is_left(empty: bool, tmp_path: Path) ->
         else:
             with pytest.raises(ProviderError, match="the same objects again"):
                 asyncio.run(at.open().pins("n"))
-            assert (
-                asked[0] <= 2_000
-            )  # obstore hands on a thousand entries at once, however few stand on a page
+            assert asked[0] <= 10
