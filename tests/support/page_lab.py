@@ -13,11 +13,9 @@ from typing import Any
 from ipfsmem.api.page import Files
 from ipfsmem.memory import Memory
 from tests.interop.counterparts import built_page, missing, of_web_packages
-from tests.support.api_lab import Client, Lab, opener
+from tests.support.api_lab import Client, Lab
 from tests.support.extras import need_extra
-
-#: Milliseconds in which what others did must be seen.
-SOON = 2_000
+from tests.support.patience import PATIENCE
 
 
 class Shown:
@@ -68,24 +66,27 @@ def looked_at(
     home: Path,
     look: Look,
     *,
+    names: Sequence[str] = (),
     open_memory: Callable[[], Memory] | None = None,
     arguments: Sequence[str] = (),
     **shape: Any,
 ) -> None:
-    """Open the page over the local memory of `home` and `look` at it. Nothing may be loaded from elsewhere, and nothing may throw. `arguments`: of Chromium; `shape`: of
-    its context, as Playwright calls it."""
+    """Open the page over the local memories `names` (`m`) of `home` and `look` at it. Nothing may be loaded from elsewhere, and nothing may
+    throw. `arguments`: of Chromium; `shape`: of its context, as Playwright calls it."""
     api = need_extra("counterparts", "playwright.async_api")
     chromium = shutil.which("chromium") or missing("chromium is not installed")
     files = Files.built(built_page())
     assert files is not None
-    lab = Lab(home, files=files, open_memory=open_memory or opener(home))
+    lab = Lab(home, *names, files=files, open_memory=open_memory)
 
     async def ask(client: Client) -> None:
         async with api.async_playwright() as driver:
             browser = await driver.chromium.launch(
                 executable_path=chromium, args=["--no-sandbox", *arguments]
             )
-            shown = Shown(lab, await (await browser.new_context(**shape)).new_page(), str(client._base_url))
+            context = await browser.new_context(**shape)
+            context.set_default_timeout(PATIENCE * 1_000)
+            shown = Shown(lab, await context.new_page(), str(client._base_url))
             await shown.page.goto(shown.entered)
             await shown.page.wait_for_selector("main#content, main.shut h1")
             await look(shown)

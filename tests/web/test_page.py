@@ -12,7 +12,7 @@ import pytest
 from ipfsmem.errors import PassphraseError
 from ipfsmem.memory import Memory
 from tests.support.api_lab import opener
-from tests.support.page_lab import SOON, Shown, looked_at
+from tests.support.page_lab import Shown, looked_at
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -66,19 +66,19 @@ def test_the_page_reads_writes_and_shows_what_others_write(tmp_path: Path) -> No
             assert reading is not None and reading.file.body.strip() == "Be kind."
             other.write("new", "Written elsewhere.", name="From elsewhere")
             other.write("tone", "Be kind and brief.")
-        await page.wait_for_selector(".row:has-text('From elsewhere')", timeout=SOON)
-        await page.wait_for_selector(".prose:has-text('Be kind and brief.')", timeout=SOON)
+        await page.wait_for_selector(".row:has-text('From elsewhere')")
+        await page.wait_for_selector(".prose:has-text('Be kind and brief.')")
 
         # Somebody saves while the page edits: nothing is replaced that was not seen.
         await page.click("button:has-text('Edit')")
         await page.fill("textarea", "Mine.")
         with opener(tmp_path)() as other:
             other.write("tone", "Theirs.")
-        await page.wait_for_selector(".editor .side pre:has-text('Theirs.')", timeout=SOON)
+        await page.wait_for_selector(".editor .side pre:has-text('Theirs.')")
         assert await page.is_disabled("button:has-text('Save')")
         with opener(tmp_path)() as other:
             other.write("tone", "Theirs again.", name="Renamed")
-        await page.wait_for_selector(".editor .side pre:has-text('Theirs again.')", timeout=SOON)
+        await page.wait_for_selector(".editor .side pre:has-text('Theirs again.')")
         await page.click("button:has-text('Go on with mine')")
         await page.click("button:has-text('Save')")
         await page.wait_for_selector(".memory > .prose:has-text('Mine.')")
@@ -92,10 +92,10 @@ def test_the_page_reads_writes_and_shows_what_others_write(tmp_path: Path) -> No
         await page.click("button:has-text('Edit')")
         await page.fill("textarea", "Half a thought.")
         await lock(True)
-        await page.wait_for_selector(".shut h1:has-text('Locked')", timeout=4_000)
+        await page.wait_for_selector(".shut h1:has-text('Locked')")
         assert not await page.is_visible("textarea") and not await page.is_visible(".row")
         await lock(False)
-        await page.wait_for_selector("textarea", timeout=4_000)
+        await page.wait_for_selector("textarea")
         assert await page.input_value("textarea") == "Half a thought."
         await page.click("button:has-text('Save')")
         await page.wait_for_selector(".memory > .prose:has-text('Half a thought.')")
@@ -124,7 +124,7 @@ def test_the_page_reads_writes_and_shows_what_others_write(tmp_path: Path) -> No
         await page.fill(".own textarea", "We go by train.")
         with opener(tmp_path)() as other:
             other.write("trip", "We go by boat.", seen=trip)
-        await page.wait_for_selector(".own .problem", timeout=SOON)
+        await page.wait_for_selector(".own .problem")
         assert await page.is_disabled("button:has-text('Replace all')")
         assert await page.is_visible(".side:has-text('by boat')")
         await page.click(".own button:has-text('Go on with mine')")

@@ -15,9 +15,9 @@ from tests.support.browsers import Page, browser
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-#: An element that a selector finds and whose text has these words, once there is one; null after ten seconds.
+#: An element that a selector finds and whose text has these words, once there is one; null after a minute.
 SOON = """(async (selector, words) => {
-    for (let left = 200; left > 0; left--) {
+    for (let left = 1200; left > 0; left--) {
         const found = [...document.querySelectorAll(selector)].find(one => one.textContent.includes(words) || String(one.value ?? '').includes(words))
         if (found) return found
         await new Promise(done => setTimeout(done, 50))

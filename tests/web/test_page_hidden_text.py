@@ -9,7 +9,7 @@ import pytest
 
 from ipfsmem.memory import Memory
 from tests.support.api_lab import opener
-from tests.support.page_lab import SOON, Shown, looked_at
+from tests.support.page_lab import Shown, looked_at
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -84,7 +84,7 @@ def test_error_of_a_sync_stays_until_it_is_dismissed(tmp_path: Path) -> None:
         await page.wait_for_selector("vault-view .problem")
         with opened() as other:
             other.write("tone2", "A change that the views look at.")
-        await page.wait_for_selector(".card:has-text('2')", timeout=SOON)
+        await page.wait_for_selector(".card:has-text('2')")
         assert await page.is_visible("vault-view .problem")
         banner = await page.inner_text(".offline[role=alert]")
         assert "The last sync was not complete" in banner and "stick" in banner

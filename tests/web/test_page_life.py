@@ -17,7 +17,7 @@ from ipfsmem.testing.clock import SeededRandom
 from ipfsmem.vault.home import Home
 from ipfsmem.wording import zone_of
 from tests.support.api_lab import opener
-from tests.support.page_lab import SOON, Shown, looked_at
+from tests.support.page_lab import Shown, looked_at
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -84,7 +84,7 @@ def test_sessions_are_read_searched_saved_and_forgotten_as_they_were_shown(tmp_p
         await page.click("button:has-text('Forget')")
         with opener(tmp_path)() as other:
             other.sessions.add("tides", [{"role": "assistant", "content": "At noon."}])
-        await page.wait_for_selector(".messages li:has-text('At noon.')", timeout=SOON)
+        await page.wait_for_selector(".messages li:has-text('At noon.')")
         await page.wait_for_selector("button:has-text('Forget it on every device')", state="detached")
         await page.click("button:has-text('Forget')")
         await page.click("button:has-text('Forget it on every device')")
@@ -150,8 +150,8 @@ def test_the_graph_is_a_list_and_a_picture_that_is_walked_by_keyboard(tmp_path: 
         with opener(tmp_path)() as other:
             other.graph.add("Fjord", "water", ["near the company"])
             other.graph.relate("Fjord", "is_at", "Oslo")
-        await page.wait_for_selector(".item:has-text('Fjord')", timeout=SOON)
-        await page.wait_for_selector(".relations a:has-text('Fjord')", timeout=SOON)
+        await page.wait_for_selector(".item:has-text('Fjord')")
+        await page.wait_for_selector(".relations a:has-text('Fjord')")
 
     looked_at(tmp_path, look)
 
@@ -197,7 +197,7 @@ def test_what_somebody_wrote_after_it_was_proposed_is_left_and_said(tmp_path: Pa
         await page.wait_for_selector(".clash")
         with opener(tmp_path)() as other:
             other.write("ferry_one", "There is no ferry any more.")
-        await page.wait_for_selector(".side pre:has-text('no ferry any more')", timeout=SOON)
+        await page.wait_for_selector(".side pre:has-text('no ferry any more')")
         await page.click("button:has-text('Do all of it')")
         await page.wait_for_selector(".outcome:has-text('Left as it is')")
         with opener(tmp_path)() as other:
@@ -222,7 +222,7 @@ def test_usage_is_added_up_and_saved(tmp_path: Path) -> None:
         assert (await (await saving.value).path()).read_text().count("\n") == 4
         with opener(tmp_path)() as other:
             other.usage.add(model="new", agent="other", cost_usd=3)
-        await page.wait_for_selector("tbody tr:has-text('other')", timeout=SOON)
+        await page.wait_for_selector("tbody tr:has-text('other')")
 
     looked_at(tmp_path, look)
 

@@ -14,7 +14,7 @@ from tests.support.api_lab import opener
 from tests.support.cli_lab import Cli
 from tests.support.extras import need_extra
 from tests.support.mcp_lab import client_of
-from tests.support.page_lab import SOON, Shown, looked_at
+from tests.support.page_lab import Shown, looked_at
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -33,7 +33,7 @@ def test_what_is_written_on_any_face_is_seen_on_every_other(
         page = shown.page
 
         async def seen(words: str) -> None:
-            await page.wait_for_selector(f".memory > .prose:has-text('{words}')", timeout=SOON)
+            await page.wait_for_selector(f".memory > .prose:has-text('{words}')")
 
         async def written(words: str) -> None:
             await page.click("button:has-text('Edit')")
@@ -69,9 +69,9 @@ def test_what_is_written_on_any_face_is_seen_on_every_other(
             await read_by_all("By a person.")
             # A new one of each is in the list, and one that goes leaves it.
             await asyncio.to_thread(cli.ok, "write", "fresh", "-n", "m", "--body", "New.", "--name", "Fresh")
-            await page.wait_for_selector(".row:has-text('Fresh')", timeout=SOON)
+            await page.wait_for_selector(".row:has-text('Fresh')")
             await asyncio.to_thread(cli.ok, "forget", "fresh", "-n", "m")
-            await page.wait_for_selector(".row:has-text('Fresh')", state="detached", timeout=SOON)
+            await page.wait_for_selector(".row:has-text('Fresh')", state="detached")
             await shown.go("memories/fresh", ".empty:has-text('Not here')")
             await page.click("button:has-text('History')")
             await page.wait_for_selector(".versions li:has-text('Forgotten')")

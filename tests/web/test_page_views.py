@@ -12,7 +12,7 @@ from ipfsmem.errors import PassphraseError
 from ipfsmem.memory import Memory
 from tests.support.api_lab import opener
 from tests.support.effort import cases
-from tests.support.page_lab import SOON, Shown, looked_at
+from tests.support.page_lab import Shown, looked_at
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -88,10 +88,10 @@ def test_nobody_is_kept_out_of_any_view_or_state(tmp_path: Path) -> None:
             nonlocal locked
             locked = True
             locked_at.holder.close()
-        await page.wait_for_selector(".shut h1:has-text('Locked')", timeout=2 * SOON)
+        await page.wait_for_selector(".shut h1:has-text('Locked')")
         await see("locked")
         locked = False
-        await page.wait_for_selector(".cards", timeout=2 * SOON)
+        await page.wait_for_selector(".cards")
         await page.route("**/v1/**", lambda route: route.abort())
         await shown.go("timeline", ".problem:has-text('does not answer')")
         await see("offline")
@@ -175,6 +175,6 @@ def test_ten_thousand_memories_are_drawn_where_they_are_looked_at(tmp_path: Path
         with opener(tmp_path)() as other:
             other.write("key_00003", "Changed.", name="Changed name")
         await page.evaluate("document.querySelector('.rows').scrollTop = 0")
-        await page.wait_for_selector(".row:has-text('Changed name')", timeout=3 * SOON)
+        await page.wait_for_selector(".row:has-text('Changed name')")
 
     looked_at(tmp_path, look)

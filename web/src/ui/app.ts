@@ -25,6 +25,8 @@ const CHOOSING: readonly string[] = ['memories', 'sessions', 'graph']
 export type Extra = { readonly name: string; readonly words: string; readonly show: (place: Place) => TemplateResult }
 /** Milliseconds in which changes are gathered before the views look again. */
 const GATHER = 60
+/** Milliseconds after which a page that is shut, or whose question failed, asks again: no event has to reach it for that. */
+const AGAIN = 1000
 
 export class MemoryApp extends LitElement {
   static override properties = { client: { attribute: false }, extras: { attribute: false }, opened: { state: true }, shut: { state: true }, view: { state: true }, chosen: { state: true }, scope: { state: true }, scopes: { state: true }, clashes: { state: true }, revision: { state: true }, online: { state: true }, step: { state: true } }
@@ -42,6 +44,7 @@ export class MemoryApp extends LitElement {
   declare step: Change | null
   #end: (() => void) | null = null
   #gathering = 0
+  #asked = 0
   #place: Place | null = null
   readonly #drafts = new Drafts()
 
@@ -64,7 +67,10 @@ export class MemoryApp extends LitElement {
     })
     window.addEventListener('beforeunload', event => this.#drafts.any && event.preventDefault())
     window.addEventListener('keydown', event => this.#keyed(event))
-    this.addEventListener('shut', event => (this.shut = (event as CustomEvent<Refusal>).detail))
+    this.addEventListener('shut', event => {
+      this.shut = (event as CustomEvent<Refusal>).detail
+      if (this.shut.status !== 401) this.#later()
+    })
   }
 
   /** `/` goes to the search of a view, Escape out of it. */
@@ -95,14 +101,35 @@ export class MemoryApp extends LitElement {
     }
   }
 
+  /** Listen first: what changes after the first answer is heard. */
   async #open(): Promise<void> {
-    const client = this.client!
     this.#end?.()
-    this.opened = await client.open()
-    if (this.shut !== null && !this.opened.locked) this.revision++
-    this.shut = this.opened.locked ? new Refusal('PassphraseError', 'this memory is locked', `Unlock it on this machine: ipfsmem -n ${this.opened.namespace} unlock. This page goes on by itself then.`, 423) : null
-    if (!this.opened.locked) await this.#around()
-    this.#end = client.subscribe({ change: change => this.#heard(change), connected: yes => this.#connected(yes) })
+    this.#end = this.client!.subscribe({ change: change => this.#heard(change), connected: yes => this.#connected(yes) })
+    await this.#look()
+  }
+
+  /** Ask what is open. Of several questions the last one is answered, and it is asked again while the page is shut. */
+  async #look(): Promise<void> {
+    const asked = ++this.#asked
+    try {
+      const opened = await this.client!.open()
+      if (asked !== this.#asked) return
+      this.opened = opened
+      if (this.shut !== null && !opened.locked) this.revision++
+      this.shut = opened.locked ? new Refusal('PassphraseError', 'this memory is locked', `Unlock it on this machine: ipfsmem -n ${opened.namespace} unlock. This page goes on by itself then.`, 423) : null
+      if (this.shut !== null) this.#later(asked)
+      else await this.#around()
+    } catch (error) {
+      if (asked !== this.#asked) return
+      const refusal = error instanceof Refusal ? error : new Refusal('Unexpected', String(error), '', 500)
+      if (this.#place === null || refusal.status === 401) this.shut = refusal
+      if (refusal.status !== 401) this.#later(asked)
+    }
+  }
+
+  /** Look again soon, unless it was looked meanwhile. */
+  #later(asked = this.#asked): void {
+    window.setTimeout(() => asked === this.#asked && void this.#look(), AGAIN)
   }
 
   async #around(): Promise<void> {
@@ -115,9 +142,11 @@ export class MemoryApp extends LitElement {
   }
 
   #connected(yes: boolean): void {
-    const back = yes && !this.online
     this.online = yes
-    if (back && this.shut === null) this.#soon()
+    // What changed before this moment was not heard.
+    if (!yes || this.opened === null) return
+    void this.#look()
+    this.#soon()
   }
 
   #heard(change: Change): void {
@@ -126,9 +155,7 @@ export class MemoryApp extends LitElement {
       if (change.doing) return
     }
     if (change.what === 'locked') {
-      void this.#open().catch(error => {
-        if (error instanceof Refusal && error.status === 401) this.shut = error
-      })
+      void this.#look()
       return
     }
     this.#soon()

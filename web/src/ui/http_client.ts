@@ -57,11 +57,9 @@ export class HttpClient implements MemoryClient {
   }
 
   async open(): Promise<Opened> {
-    const chosen = this.#namespace
-    this.#namespace = ''
-    const known = await this.#get('namespaces')
+    const known = await this.#get('namespaces', { namespace: undefined })
     const all = known['namespaces'] as { namespace: string; locked: boolean }[]
-    const one = all.find(each => each.namespace === chosen) ?? all[0]
+    const one = all.find(each => each.namespace === this.#namespace) ?? all[0]
     this.#namespace = one?.namespace ?? ''
     return { namespace: this.#namespace, namespaces: all.map(each => each.namespace), right: known['right'] as Right, locked: one?.locked ?? true, whole: known['scopes'] === null }
   }
