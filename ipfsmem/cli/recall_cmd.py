@@ -16,7 +16,7 @@ from ipfsmem.memories.moment_kinds import Kind
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.results import Found, FoundMoment, Recalled
+    from ipfsmem.found import Found, FoundMoment, Recalled
 
 
 @cli_command("recall", scoped=True, shows=True, stacks=True, reads=True)
@@ -88,8 +88,8 @@ def command(
     endings; then by their type, tags, importance and age; and by meaning where the settings name a model. Own texts come before those of others, which are marked as candidates.
     With --kind also events of the timeline and what was said in sessions. With --also each phrasing is ranked by itself, and what fits one of them best comes first.
     """
+    from ipfsmem.found import Recalled
     from ipfsmem.memories.writers import Writers
-    from ipfsmem.results import Recalled
 
     if kind == "memory" and of_type not in (None, *RECALLED_TYPES):
         raise UsageError(f"unknown memory type {of_type!a}; supported: {', '.join(RECALLED_TYPES)}")
@@ -121,7 +121,7 @@ def command(
 
 
 def _print(answer: Recalled, kind: Kind) -> None:
-    from ipfsmem.results import FoundMoment
+    from ipfsmem.found import FoundMoment
 
     found = answer.in_order()
     for number, hit in enumerate(found):

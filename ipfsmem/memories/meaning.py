@@ -7,7 +7,6 @@ starts anew, and never are two mixed. Whatever the endpoint does, recall goes on
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import threading
 import time
@@ -329,6 +328,8 @@ class Meaning:
             while embedder is not None:
                 batch = self._batch(embedder, size, todo)
                 if batch:
+                    import asyncio  # who asks no model does without
+
                     made = asyncio.run(_closing(embedder, embedded(embedder, list(batch.values()))))
                     self._take(embedder, dict(zip(batch, made, strict=True)))
                     self._later = self._refusal() or self._later
@@ -567,6 +568,8 @@ async def _closing(embedder: Embedder, work: Coroutine[Any, Any, T]) -> T:
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
     """What a coroutine gives, also where an event loop runs in this thread."""
+    import asyncio
+
     found: list[T] = []
     failed: list[BaseException] = []
 

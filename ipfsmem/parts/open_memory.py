@@ -54,10 +54,13 @@ def _embedder(question: bool) -> Embedder | None:
     """The model that the settings name, else the one that is installed. A table `[embeddings]` that names no provider, address or path
     means the provider of `[model]`; without that table no text goes there. Raises ConfigError."""
     from ipfsmem.config import settings
-    from ipfsmem.provider.contract import open_embedder
 
     said = settings()
     known = said.embeddings
+    if known is not None and known.provider.lower() == "off":
+        return None  # what opens a model is not loaded
+    from ipfsmem.provider.contract import open_embedder
+
     if known is None:
         return open_embedder(None)
     named = msgspec.structs.asdict(known)

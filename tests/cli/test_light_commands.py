@@ -74,6 +74,7 @@ OF_MEMORIES = {"msgspec", "hashlib", "inspect", "ipfsmem.config", "ipfsmem.memor
         (("note", "said"), 108),
         (("list",), 100),  # with the headers that an earlier list kept
         (("context",), 127),
+        (("recall", "direct"), 150),  # without a model
         (("hook", "session-start", "--program", "claude-code"), 142),
         (("hook", "prompt", "--program", "claude-code"), 148),
         (("hook", "stop", "--program", "claude-code"), 15),
@@ -93,6 +94,8 @@ def test_what_agents_call_loads_nothing_that_meets_a_provider(
     )
     plain = {name: value for name, value in os.environ.items() if not name.startswith("IPFSMEM_")}
     plain |= {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    if call[0] == "recall":
+        plain["IPFSMEM_EMBEDDINGS"] = "off"
     done = subprocess.run(
         command, input=said, capture_output=True, text=True, timeout=60, check=True, env=plain
     )

@@ -18,6 +18,7 @@ FLOORS = (
     ("errors", "lazy_pattern"),
     ("locations", "mode"),
     (
+        "answer",
         "canonical",
         "config",
         "ending_signals",
@@ -36,7 +37,7 @@ FLOORS = (
     ("causal",),
     ("device",),
     ("memories",),
-    ("published", "files", "exchange", "plugins"),
+    ("published", "files", "exchange", "found", "plugins"),
     ("provider",),
     ("sync",),
     ("vault",),
