@@ -1,6 +1,7 @@
 /** What an open memory gives and is given: plain values, the same for the page, for apps and through a worker. */
 
 import type { Card } from './core/cards.ts'
+import type { TimelineEvent } from './core/timeline.ts'
 
 /** Dots that a text was read with: a write that gives them back replaces exactly these. */
 export type Token = readonly string[]
@@ -107,8 +108,26 @@ export type WriteHow = {
 /** One scope with what turned out to be it, or several, the first before the next and then what is everybody's. */
 export type Scopes = string | readonly string[]
 
-export type Hit = { readonly reading: Reading; readonly score: number; readonly parts: Readonly<Record<string, number>> }
-export type Recall = { readonly hits: readonly Hit[]; readonly searched: number; readonly notFetched: number }
+/** What is looked through: memories, events, messages, or all of these. */
+export type Kind = 'memory' | 'event' | 'message' | 'all'
+/** An event of the timeline or a message of a kept conversation. `at`: when, in milliseconds since 1970; `type`: that of an event, or who says a message; `device`: which one noted or added it, empty for what was imported. Only own ones are this person's word. */
+export type Moment = {
+  readonly kind: 'event' | 'message'
+  readonly scope: string
+  readonly own: boolean
+  readonly device: string
+  readonly at: number
+  readonly type: string
+  readonly session: string
+  readonly text: string
+  readonly event: TimelineEvent | null
+}
+/** `place`: among all hits of whatever kind, from 1. Scores say something beside each other only. */
+export type Hit = { readonly reading: Reading; readonly score: number; readonly parts: Readonly<Record<string, number>>; readonly place: number }
+/** `order`: its place among all events and messages. */
+export type MomentHit = { readonly moment: Moment; readonly score: number; readonly parts: Readonly<Record<string, number>>; readonly place: number; readonly order: number }
+/** `moments`: events and messages, where these were asked for. */
+export type Recall = { readonly hits: readonly Hit[]; readonly moments: readonly MomentHit[]; readonly searched: number; readonly notFetched: number }
 
 /** A kept conversation in a list: `changed` by the clock of whose device wrote last, `preview` the beginning of what was said last. Moments are milliseconds since 1970. */
 export type SessionLine = { readonly session: string; readonly scope: string; readonly title: string; readonly preview: string; readonly messages: number; readonly changed: number }

@@ -242,6 +242,15 @@ export function sortedTexts(list: unknown, most = Infinity): string[] {
 
 // --- JSON ---
 
+/** The longest beginning of a text that is whole characters and at most so many bytes. */
+export function beginning(text: string, bytes: number): string {
+  const data = utf8(text)
+  if (data.length <= bytes) return text
+  let end = Math.max(0, bytes)
+  while (end > 0 && ((data[end] as number) & 0xc0) === 0x80) end--
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(data.subarray(0, end))
+}
+
 /** RFC 8785: names by UTF-16 units, numbers and text as the language writes them. */
 export function canonical(value: unknown): string {
   return isSorted(value) ? JSON.stringify(value) : sortedJson(value)

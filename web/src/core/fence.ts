@@ -36,6 +36,9 @@ export function quote(text: string): string {
   return cleaned === '' ? '' : cleaned.split('\n').map(line => `${QUOTE}${line}\n`).join('')
 }
 
+/** The quoted lines of a fence, without the marks: what `quote` was given, cleaned. */
+export const unquote = (fenced: string): string => fenced.split('\n').filter(line => line.startsWith(QUOTE)).map(line => line.slice(QUOTE.length)).join('\n')
+
 /** A text on one line, fit to stand between quotation marks, at most 200 characters before it is escaped. */
 function attribute(text: string): string {
   const letters = [...cleanText(text).replace(CONTROLS_AND_BREAKS, ' ').split(/\s+/).filter(Boolean).join(' ')]

@@ -7,18 +7,31 @@ import { INDEX_KEY, indexLine, typedText } from '../core/index.ts'
 import { fieldOf, type MemoryFile, readTags } from '../core/memory_file.ts'
 import { isUse, lineOf, splitOwnId, unionOfScopes } from '../core/timeline.ts'
 import type { ShownView } from '../core/views.ts'
-import { type Block, type BlockHow, contextBlock, type FactLine, type Match, MATCHES_OF, usualTokens } from '../recall/context.ts'
+import { type Block, type BlockHow, contextBlock, type FactLine, type Layout, LOOKED_OF, type Match, MATCHES_OF, type Memory, SAID_OF, usualTokens } from '../recall/context.ts'
 import { type Counted, type Document, type Ranked, Ranking, recency, worthOf } from '../recall/ranking.ts'
-import { beginningsOf, queryFault } from '../recall/terms.ts'
-import type { Listed, Recall, Scopes } from '../results.ts'
+import { saidLine } from '../recall/talk.ts'
+import { beginningsOf, queryFault, terms } from '../recall/terms.ts'
+import type { Kind, Listed, Moment, Recall, Scopes } from '../results.ts'
 import { DAY_MS, localDay } from './days.ts'
 import { MemoryError } from './errors.ts'
+import { hasMoments, type Moments, momentsOf, saidBy, whenOf } from './moments.ts'
 import { entryName, type Filters, headOf, readableFile, type Shown } from './shown.ts'
 
 const MOST_HITS = 200
 const MOST_EVENTS = 20
 
-export type RecallHow = Filters & { readonly limit?: number }
+export type RecallHow = Filters & { readonly limit?: number; readonly kind?: Kind }
+
+const KINDS: Readonly<Record<Kind, ReadonlySet<string>>> = {
+  memory: new Set(['memory']),
+  event: new Set(['event']),
+  message: new Set(['message']),
+  all: new Set(['memory', 'event', 'message'])
+}
+const NO_MOMENTS: Moments = { told: [], missing: 0 }
+/** Different terms of a query that looks a word up, and parts of a score of which what is no neighbour of a hit has one. */
+const LOOKUP = 2
+const HAVING = ['words', 'date', 'day'] as const
 
 /** What is searched of a memory, and what says whether it stands in a list that has no room for all: only there, use counts. */
 type Weighed = { readonly document: Document; readonly worth: number; readonly place: number; readonly today: number; readonly used: string }
@@ -27,7 +40,9 @@ export class Finding {
   readonly #documents = new WeakMap<ShownView, Weighed>()
   readonly #counted = new WeakMap<Document, Counted>()
   readonly #lines = new WeakMap<ShownView, { readonly section: string; readonly line: string }>()
-  #last: { readonly documents: readonly Document[]; readonly ranking: Ranking } | null = null
+  readonly #rankings = new Map<Kind, Ranking>()
+
+  #heldMoments: { readonly revision: number; readonly of: string; readonly moments: Moments } | null = null
 
   constructor(readonly shown: Shown) {}
 
@@ -35,44 +50,79 @@ export class Finding {
     return localDay(this.shown.replica.world.now())
   }
 
-  /** The memories that fit a question, the best first; those of others come after own ones. */
-  recall(query: string, scopes: readonly string[], { limit = 10, ...filters }: RecallHow = {}): Recall {
+  /** The memories that fit a question, or events, messages, or all (`kind`), the best first; those of others come after own ones. */
+  recall(query: string, scopes: readonly string[], { limit = 10, kind = 'memory', ...filters }: RecallHow = {}): Recall {
     const fault = queryFault(query)
     if (fault !== null) throw new MemoryError('usage', fault)
     if (!Number.isInteger(limit) || limit < 1 || limit > MOST_HITS) throw new MemoryError('usage', `limit is 1 to ${MOST_HITS}, not ${limit}`)
+    const which = KINDS[kind]
+    if (which === undefined) throw new MemoryError('usage', `${String(kind).slice(0, 40)} is no kind`, `It is one of ${Object.keys(KINDS).join(', ')}.`)
     const today = this.#today
-    const listed = this.shown.list(scopes, { ...filters, sessions: filters.type === 'session' })
+    const listed = which.has('memory') ? this.shown.list(scopes, { ...filters, sessions: filters.type === 'session' }) : []
     const all = new Map(listed.filter(one => !this.#isListAlone(one, scopes)).map(one => [one.key, one]))
     const expired = new Set([...all.values()].filter(one => this.#hasExpired(one, today)).map(one => one.key))
-    const documents = [...all.values()].filter(one => one.here).map(one => this.#weighed(one, today, scopes).document)
-    const ranking = this.#ranking(documents)
-    const own = new Set([...all.values()].filter(one => one.own).map(one => one.key))
-    const best = this.#best(query, ranking, today, limit + expired.size, own).filter(({ id }) => !expired.has(id))
-    const hits = best.slice(0, limit).flatMap(({ id, score, parts }) => {
-      const reading = this.shown.readIn(id, all.get(id)?.scope ?? '')
-      return reading === null ? [] : [{ reading, score, parts }]
+    const files = [...all.values()].filter(one => one.here).map(one => this.#weighed(one, today, scopes).document)
+    const { told, missing } = kind === 'memory' ? NO_MOMENTS : this.#moments(scopes, which, filters)
+    const documents = [...files, ...told.map(one => one.document)]
+    const ranking = this.#ranking(kind, documents)
+    const moments = new Map(told.map((one, order) => [one.document.id, { moment: one.moment, order }]))
+    const own = new Set([...[...all.values()].filter(one => one.own).map(one => one.key), ...told.filter(one => one.moment.own).map(one => one.document.id)])
+    // Who gives so few words looks a word up, and wants nothing in which it does not occur.
+    const isLookup = kind !== 'memory' && new Set(terms(query)).size <= LOOKUP
+    const best = this.#best(query, ranking, today, own).filter(({ id, parts }) => !expired.has(id) && (!isLookup || HAVING.some(part => parts[part] !== undefined)))
+    const found = best.slice(0, limit).map(({ id, score, parts }, n) => ({ id, rest: { score, parts, place: n + 1 } }))
+    const hits = found.flatMap(({ id, rest }) => {
+      const reading = moments.has(id) ? null : this.shown.readIn(id, all.get(id)?.scope ?? '')
+      return reading === null ? [] : [{ reading, ...rest }]
     })
-    return { hits, searched: documents.length, notFetched: all.size - documents.length }
+    return {
+      hits,
+      moments: found.flatMap(({ id, rest }) => {
+        const one = moments.get(id)
+        return one === undefined ? [] : [{ ...one, ...rest }]
+      }),
+      searched: documents.length,
+      notFetched: all.size - files.length + missing
+    }
   }
 
-  /** So many of the best, own ones before those of others. What others wrote changes nothing of which own ones these are. */
-  #best(query: string, ranking: Ranking, today: number, limit: number, own: ReadonlySet<string>): Ranked[] {
+  /** The events and messages that a filter takes; they have no tags. Documents that stayed the same are the same objects. */
+  #moments(scopes: readonly string[], which: ReadonlySet<string>, { type, tag, since }: Filters): Moments {
+    const { revision } = this.shown.replica
+    const of = [...which, ...scopes].join('\n')
+    if (this.#heldMoments?.revision !== revision || this.#heldMoments.of !== of) {
+      const before = new Map(this.#heldMoments?.moments.told.map(one => [one.document.id, one.document]))
+      const read = momentsOf(this.shown, scopes, which as ReadonlySet<Moment['kind']>)
+      const told = read.told.map(({ moment, document }) => {
+        const old = before.get(document.id)
+        const isSame = old !== undefined && old.text === document.text && old.header === document.header && old.at === document.at
+        return { moment, document: isSame ? old : document }
+      })
+      this.#heldMoments = { revision, of, moments: { told, missing: read.missing } }
+    }
+    const { told, missing } = this.#heldMoments.moments
+    const from = since === undefined ? null : instant(since)
+    return { told: told.filter(({ moment }) => tag === undefined && (type === undefined || moment.type === type) && (from === null || moment.at >= from)), missing }
+  }
+
+  /** The best, own ones before those of others. What others wrote changes nothing of which own ones these are. */
+  #best(query: string, ranking: Ranking, today: number, own: ReadonlySet<string>): Ranked[] {
     const ranked = (only: ((id: string) => boolean) | null): Ranked[] => {
       const found = ranking.rank(query, today, null, only)
       const beginnings = found.length > 0 ? [] : beginningsOf(query)
       const terms = beginnings.length > 0 ? ranking.beginningWith(beginnings).slice(0, MOST_TERMS) : []
       return terms.length > 0 ? ranking.rank(query, today, terms, only) : found
     }
-    if (own.size === ranking.size) return ranked(null).slice(0, limit)
-    return [...ranked(id => own.has(id)), ...ranked(id => !own.has(id))].slice(0, limit)
+    if (own.size === ranking.size) return ranked(null)
+    return [...ranked(id => own.has(id)), ...ranked(id => !own.has(id))]
   }
 
-  /** The same ranking as long as the documents are the same. */
-  #ranking(documents: readonly Document[]): Ranking {
-    const held = this.#last
-    if (held !== null && held.documents.length === documents.length && documents.every((one, at) => held.documents[at] === one)) return held.ranking
+  /** The same ranking of a kind as long as the documents are the same. */
+  #ranking(kind: Kind, documents: readonly Document[]): Ranking {
+    const held = this.#rankings.get(kind)
+    if (held?.documents.length === documents.length && documents.every((one, at) => held.documents[at] === one)) return held
     const ranking = new Ranking(documents, this.#counted)
-    this.#last = { documents, ranking }
+    this.#rankings.set(kind, ranking)
     return ranking
   }
 
@@ -139,7 +189,7 @@ export class Finding {
     const isAsked = query !== null && query.trim() !== ''
     const names = shown.names()
     const hits = isAsked ? this.recall(query, stack, { limit: MATCHES_OF(layout) }).hits.filter(hit => hit.reading.own) : []
-    const matches = hits.map(({ reading }): Match => {
+    const memories = hits.map(({ reading }): Memory => {
       const file = readableFile(new TextEncoder().encode(reading.text))
       const written = reading.at > 0 ? dateOf(reading.at) : ''
       return {
@@ -158,6 +208,7 @@ export class Finding {
         }
       }
     })
+    const matches = isAsked && hasMoments(shown, stack) ? this.#inOrder(memories, query, stack, layout) : memories
     const isWhole = layout === 'index' || layout === 'full'
     const facts = isWhole ? this.#facts(stack) : []
     const places = new Set(facts.map(one => entryName(one.key, one.scope)))
@@ -165,6 +216,27 @@ export class Finding {
     const block = contextBlock({ facts, matches, index, events: layout === 'full' ? this.#events(stack) : [], scopes: stack }, how)
     if (!preview) shown.replica.count(block.shown.map(place => `m/${place}`))
     return block
+  }
+
+  /**
+   * Memories and lines of what was said, the best first. Scores of two searches say nothing of each other, so a memory comes where
+   * the search of both has it, and at the latest after some lines for each memory before it.
+   */
+  #inOrder(memories: readonly Memory[], query: string, stack: readonly string[], layout: Layout): Match[] {
+    const answer = this.recall(query, stack, { kind: 'all', limit: LOOKED_OF(layout) })
+    const said = answer.moments.filter(one => one.moment.own).slice(0, SAID_OF(layout))
+    const wanted = new Set(terms(query))
+    const places = new Map(answer.hits.map(hit => [entryName(hit.reading.key, hit.reading.scope), hit.place]))
+    const lines = said.map(({ moment, order }, at): [place: number, kind: number, match: Match] => {
+      const mark = moment.event === null ? `${moment.scope}\n${order}` : lineOf(moment.event)
+      return [at, 1, saidLine({ at: moment.at, order, when: whenOf(moment), who: moment.type, text: saidBy(moment), mark }, wanted)]
+    })
+    const between = memories.map((memory, at): [place: number, kind: number, match: Match] => {
+      const place = places.get(`m/${memory.place}`)
+      const better = place === undefined ? said.length : said.filter(one => one.place < place).length
+      return [Math.min(SAID_BETWEEN * at, better), 0, memory]
+    })
+    return [...lines, ...between].sort(([a, one], [b, other]) => a - b || one - other).map(([, , match]) => match)
   }
 
   /** The own facts of some scopes that hold today. */
@@ -212,6 +284,8 @@ export class Finding {
 }
 
 const MOST_TERMS = 64
+/** A memory comes in a block after at most so many more messages for each memory before it. */
+const SAID_BETWEEN = 4
 /** Types of memories that are no facts though they have a category, and characters of a fact. */
 const NO_FACTS: ReadonlySet<string> = new Set(['procedure', 'episode'])
 const MOST_FACT = 2000

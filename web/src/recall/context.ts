@@ -5,10 +5,11 @@
  * It is given only own texts. A token is taken to be three bytes of UTF-8 unless the caller counts.
  */
 
-import { byteLength, byCodePoints, utf8 } from '../core/bytes.ts'
-import { fenceMemory, NOTICE, QUOTE, type Quoted, tagged } from '../core/fence.ts'
+import { beginning, byteLength, byCodePoints } from '../core/bytes.ts'
+import { fenceMemory, NOTICE, QUOTE, type Quoted, tagged, unquote } from '../core/fence.ts'
 import { MOST_INDEX_BYTES, MOST_INDEX_LINES, SECTIONS } from '../core/index.ts'
 import { MemoryError } from '../device/errors.ts'
+import { type SaidLine, Talk } from './talk.ts'
 
 /** `index`: the index, and with a query the matches before it. `full`: that, and what was noted last. `ranked`: only the matches. `turn`: only the best few. */
 export type Layout = 'index' | 'ranked' | 'full' | 'turn'
@@ -22,8 +23,10 @@ export type BlockHow = {
   readonly count?: (text: string) => number
 }
 
-/** A match with its place, `key` or `scope/key`. */
-export type Match = { readonly place: string; readonly quoted: Quoted }
+/** A memory that matches with its place, `key` or `scope/key`. */
+export type Memory = { readonly place: string; readonly quoted: Quoted }
+/** A memory, or what was said. */
+export type Match = Memory | SaidLine
 export type IndexLine = { readonly scope: string; readonly key: string; readonly section: string; readonly line: string }
 /** A fact that holds, `- [category] text`; `worth` and `writtenAt`, its clock, say which ones stay where there is no room for all. */
 export type FactLine = { readonly scope: string; readonly line: string; readonly isRestriction: boolean; readonly worth: number; readonly writtenAt: string }
@@ -49,6 +52,8 @@ export type Block = {
   readonly listed: number
   readonly leftOut: number
   readonly events: number
+  /** How many messages and events stand in it that match. */
+  readonly said: number
 }
 
 const TOKEN_BYTES = 3
@@ -57,6 +62,12 @@ const MOST_TOKENS = 200_000
 /** Matches that are looked at, and of the layout `turn`; bytes of one that are shown; a text of which less would be left is not shown. */
 const HITS = 20
 const TURN_HITS = 3
+/** Messages and events that match, and of the layout `turn`; of so many the best go before the memories, in a quarter of the room. */
+const SAID = 60
+const TURN_SAID = 5
+const FIRST_SAID = 3
+/** Hits that are looked at for messages and events in the layout `turn`. */
+const TURN_LOOKED = 40
 const LONGEST = 6000
 const SHORTEST = 1200
 /** Times the bytes of a block may grow for a counter that finds few tokens in them. */
@@ -73,6 +84,9 @@ const NAMED = 10
 
 export const usualTokens = (layout: Layout): number => (layout === 'turn' ? 500 : 2000)
 export const MATCHES_OF = (layout: Layout): number => (layout === 'turn' ? TURN_HITS : HITS)
+
+export const SAID_OF = (layout: Layout): number => (layout === 'turn' ? TURN_SAID : SAID)
+export const LOOKED_OF = (layout: Layout): number => (layout === 'turn' ? TURN_LOOKED : HITS + SAID)
 
 const part = (room: number, of: number, parts: number): number => Math.floor((room * of) / parts)
 const grouped = (number: number): string => String(number).replace(/\B(?=(\d{3})+$)/g, ',')
@@ -123,22 +137,35 @@ function blockIn({ facts, matches, index, events, scopes }: Found, most: number,
     texts.push(known.text)
     room -= byteLength(known.text) + 1
   }
+  const talk = new Talk(unquote(known.text))
   if (matches.length > 0) {
     const spare = byteLength(noRoom([], HITS, 0)) + 1
     const onlyMatches = layout === 'turn' || layout === 'ranked'
     let share = (onlyMatches ? room : part(room, 3, 4)) - spare
-    for (const { place, quoted } of matches) {
-      const fenced = fencedIn(quoted, share)
-      if (fenced === null) {
-        skipped.push(place)
+    const first = new Set<Match>()
+    let ahead = part(share, 1, 4)
+    for (const line of layout === 'turn' ? [] : matches.filter(isLine).slice(0, FIRST_SAID)) {
+      const cost = talk.add(line, ahead)
+      if (cost > 0) first.add(line)
+      ;[ahead, share, room] = [ahead - cost, share - cost, room - cost]
+    }
+    for (const match of matches) {
+      if (isLine(match)) {
+        const cost = first.has(match) ? 0 : talk.add(match, share)
+        ;[share, room] = [share - cost, room - cost]
         continue
       }
-      const size = byteLength(fenced) + 1
-      share -= size
-      room -= size
+      const fenced = fencedIn(match.quoted, share)
+      if (fenced === null) {
+        skipped.push(match.place)
+        continue
+      }
+      const freed = talk.without(unquote(fenced)) - byteLength(fenced) - 1
+      ;[share, room] = [share + freed, room + freed]
       texts.push(fenced)
-      shown.push(place)
+      shown.push(match.place)
     }
+    if (talk.lines.length > 0) texts.push(talk.text)
     if (skipped.length > 0 && room >= spare) {
       const said = noRoom(skipped, skipped.length, onlyMatches ? room : part(room, 1, 4))
       texts.push(said)
@@ -155,13 +182,16 @@ function blockIn({ facts, matches, index, events, scopes }: Found, most: number,
     }
   }
   if (layout === 'full') {
-    const lines = eventsIn(events, room)
+    const there = new Set(talk.lines.map(line => line.mark))
+    const lines = eventsIn(events.filter(event => !there.has(event)), room)
     if (lines.length > 0) texts.push(tagged('memory-timeline', [], lines.join('\n')))
     noted = lines.length
   }
   const text = texts.length > 0 ? `${NOTICE}\n\n${texts.join('\n')}` : ''
-  return { text, shown, skipped, listed: listed + known.shown, leftOut: leftOut + known.leftOut, events: noted }
+  return { text, shown, skipped, listed: listed + known.shown, leftOut: leftOut + known.leftOut, events: noted, said: talk.lines.length }
 }
+
+const isLine = (match: Match): match is SaidLine => 'sentences' in match
 
 const bytesOf = (texts: readonly string[]): number => texts.reduce((sum, text) => sum + byteLength(text) + 1, 0)
 
@@ -209,15 +239,6 @@ function noRoom(places: readonly string[], number: number, room: number): string
 }
 
 const leftOutText = (number: number): string => `(${grouped(number)} ${number === 1 ? 'more memory' : 'more memories'} not listed here: look for them by their words.)\n`
-
-/** The longest beginning of a text that is whole characters and at most so many bytes. */
-function beginning(text: string, bytes: number): string {
-  const data = utf8(text)
-  if (data.length <= bytes) return text
-  let end = Math.max(0, bytes)
-  while (end > 0 && ((data[end] as number) & 0xc0) === 0x80) end--
-  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(data.subarray(0, end))
-}
 
 /** One match in its fence; a long text is cut and says so. Null when there is no room. */
 function fencedIn(quoted: Quoted, room: number): string | null {

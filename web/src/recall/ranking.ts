@@ -157,14 +157,14 @@ function statisticsOf(documents: readonly Document[], counted: readonly Counted[
 
 /** Documents that can be asked more than once. */
 export class Ranking {
-  readonly #documents: readonly Document[]
+  readonly documents: readonly Document[]
   readonly #counted: readonly Counted[]
   readonly #limits: Limits
   #known: Statistics | null = null
 
   /** `known`: what was counted before of documents that stayed the same; it is kept up to date. */
   constructor(documents: readonly Document[], known = new WeakMap<Document, Counted>(), limits: Limits = LIMITS) {
-    this.#documents = documents
+    this.documents = documents
     this.#limits = limits
     this.#counted = documents.map(one => {
       const held = known.get(one) ?? counted(one)
@@ -174,7 +174,7 @@ export class Ranking {
   }
 
   get size(): number {
-    return this.#documents.length
+    return this.documents.length
   }
 
   /** How many documents have each term. */
@@ -183,7 +183,7 @@ export class Ranking {
   }
 
   #statistics(): Statistics {
-    return (this.#known ??= statisticsOf(this.#documents, this.#counted))
+    return (this.#known ??= statisticsOf(this.documents, this.#counted))
   }
 
   /** The terms that begin with one of these, or that are what one of these begins with but for an ending that a stem has lost; of a single letter all pairs. */
@@ -200,10 +200,10 @@ export class Ranking {
   /** All that anything speaks for, of very many only the best, the best first. `instead`: terms in the place of the question's; `only`: which may be hits. */
   rank(question: string, today: number, instead: readonly string[] | null = null, only: ((id: string) => boolean) | null = null): Ranked[] {
     const { having } = this
-    const isIn = this.#documents.map(one => only === null || only(one.id))
+    const isIn = this.documents.map(one => only === null || only(one.id))
     const times = (term: string): number => (only === null || !having.has(term) ? (having.get(term) ?? 0) : this.#counted.filter(({ counts }, n) => isIn[n] && counts.has(term)).length)
     const sought = instead ?? likened(spelled([...new Set(terms(question))], times), times, having.keys())
-    const asked = new Asking(this.#documents, this.#counted, this.#statistics(), this.#limits, [...new Set(sought)].slice(0, MOST_TERMS), isIn)
+    const asked = new Asking(this.documents, this.#counted, this.#statistics(), this.#limits, [...new Set(sought)].slice(0, MOST_TERMS), isIn)
     return asked.hits(question, today)
   }
 }

@@ -1,0 +1,139 @@
+/**
+ * What recall finds beside memories: events of the timeline, each in its day, and messages, each in its session. A day or a session is one
+ * group: what stands around an entry says what it is about. Own ones are this person's word; what was imported is a history.
+ */
+
+import { byCodePoints, type Bytes, canonical, isObject } from '../core/bytes.ts'
+import { cleanText } from '../core/fence.ts'
+import { readName } from '../core/state.ts'
+import { instant, isUse, lineOf, splitOwnId, timelineOf, type TimelineEvent, unionOfScopes } from '../core/timeline.ts'
+import { fetcherOf } from '../core/views.ts'
+import { trimStart, WHITE } from '../core/white.ts'
+import { LAST } from '../life/conversation.ts'
+import type { Item } from '../life/messages.ts'
+import type { Document } from '../recall/ranking.ts'
+import type { Moment } from '../results.ts'
+import { localDay } from './days.ts'
+import { Sessions } from './sessions.ts'
+import type { Shown } from './shown.ts'
+
+/** Characters of an event or a message that count as its words. */
+const LONGEST = 20_000
+/** Of a time as a number: from here on it counts milliseconds, below seconds. And the end of the calendar. */
+const MILLISECONDS = 100_000_000_000
+const YEAR_9999 = 253_370_764_800_000
+/** Where a message says when it was said. */
+const TIMES = ['ts', 'timestamp', 'created_at']
+/** Who speaks, in front of what is said: one name or two. */
+const NAME = "[\\p{L}\\p{Nl}\\p{No}][\\p{L}\\p{N}_.'-]{0,40}"
+const SPEAKS = new RegExp(`^(${NAME}(?: ${NAME})?): +(?=[^${WHITE}])`, 'u')
+
+/** A moment and what of it is searched. */
+export type Told = { readonly moment: Moment; readonly document: Document }
+export type Moments = { readonly told: readonly Told[]; readonly missing: number }
+
+/** The events and messages of some scopes, each day and each session in its order; and of how many pieces the texts are not here. */
+export function momentsOf(shown: Shown, scopes: readonly string[], which: ReadonlySet<Moment['kind']>): Moments {
+  const live = scopes.filter(scope => !shown.isForgotten(scope))
+  const found = [...(which.has('event') ? [daysOf(shown, live)] : []), ...(which.has('message') ? [...live].sort(byCodePoints).map(scope => sessionsOf(shown, scope)) : [])]
+  return { told: found.flatMap(one => one.told), missing: found.reduce((sum, one) => sum + one.missing, 0) }
+}
+
+/** Whether these scopes may have an event or a message. */
+export function hasMoments(shown: Shown, scopes: readonly string[]): boolean {
+  const live = scopes.filter(scope => !shown.isForgotten(scope))
+  for (const name of shown.replica.entries.keys()) {
+    const said = name.startsWith('t/') || name.includes('session-') ? readName(name) : null
+    if ((said?.kind === 't' || (said?.kind === 'm' && said.key.startsWith('session-'))) && live.includes(said.scope)) return true
+  }
+  return false
+}
+
+function daysOf(shown: Shown, live: readonly string[]): Moments {
+  const days = new Map<string, Map<string, { dev: string; data: Bytes }[]>>()
+  let missing = 0
+  for (const [name, entry] of shown.replica.entries) {
+    const said = name.startsWith('t/') ? readName(name) : null
+    if (said?.kind !== 't' || !live.includes(said.scope)) continue
+    const fetch = fetcherOf(name, entry, shown.replica.opened)
+    const there = days.get(said.day) ?? new Map<string, { dev: string; data: Bytes }[]>()
+    days.set(said.day, there)
+    for (const value of Object.values(entry)) {
+      const data = fetch(value.body ?? '')
+      if (data === null) missing++
+      else there.set(said.scope, [...(there.get(said.scope) ?? []), { dev: said.dev, data }])
+    }
+  }
+  const told = [...days].sort(([a], [b]) => byCodePoints(a, b)).flatMap(([day, segments]) => {
+    const sources = live.map(scope => ({ scope, events: timelineOf(segments.get(scope) ?? []) }))
+    const scopeOf = new Map([...sources].reverse().flatMap(({ scope, events }) => events.map((event): [string, string] => [lineOf(event), scope])))
+    const events = unionOfScopes(sources.map(one => one.events)).filter(event => !isUse(event))
+    return events.map(event => eventTold(shown, day, scopeOf.get(lineOf(event)) as string, event))
+  })
+  return { told, missing }
+}
+
+function eventTold(shown: Shown, day: string, scope: string, event: TimelineEvent): Told {
+  const { ts, type, id, ...rest } = event
+  const device = splitOwnId(id)?.device ?? ''
+  const at = instant(ts) ?? instant(day) ?? 0
+  const said = typeof rest['text'] === 'string' ? rest['text'] : ''
+  const others = Object.entries(rest).filter(([name]) => !(said !== '' && name === 'text'))
+  const words = cut([type, ...others.flatMap(([, value]) => textsIn(value))].join(' '))
+  const moment: Moment = { kind: 'event', scope, own: device !== '' && shown.replica.isMine(device), device, at, type, session: '', text: said === '' ? words : said, event }
+  return { moment, document: documentOf(`event ${day} ${String(at).padStart(15, '0')} ${scope} ${id}`, `event  ${day}`, at, said === '' ? '' : words, said === '' ? words : cut(said)) }
+}
+
+/** The texts in a value of JSON, in order. */
+function textsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value]
+  return value !== null && typeof value === 'object' ? Object.values(value).flatMap(textsIn) : []
+}
+
+function sessionsOf(shown: Shown, scope: string): Moments {
+  const { sessions, missing } = new Sessions(shown, scope).all()
+  const told = sessions.flatMap(({ token, session, messages }) =>
+    messages.flatMap(({ place: [added, device, n], item, message: { role, text } }): Told[] => {
+      if (text === '' || role === 'system') return []
+      const at = TIMES.map(name => ownTime((item as Item)[name])).find(time => time > 0) ?? added
+      const moment: Moment = { kind: 'message', scope, own: true, device, at, type: role, session, text, event: null }
+      return [{ moment, document: documentOf(`message ${scope} ${token} ${added} ${device} ${n}`, `message ${scope} ${token}`, at, '', cut(text)) }]
+    })
+  )
+  return { told, missing }
+}
+
+/** When a message says that it was said; 0 where it says none that can be read. */
+function ownTime(value: unknown): number {
+  if (typeof value === 'string') return Math.max(0, instant(value) ?? 0)
+  if (typeof value !== 'number' || value <= 0 || value >= YEAR_9999) return 0
+  return Math.floor(value >= MILLISECONDS ? value : value * 1000)
+}
+
+function documentOf(id: string, group: string, at: number, header: string, text: string): Document {
+  const speaks = SPEAKS.exec(text)
+  const [who, said] = speaks === null ? [header, text] : [trimStart(`${header} ${speaks[1]}`), text.slice(speaks[0].length)]
+  return { id, text: said, header: who, group, at: at < LAST ? localDay(at) : null, salience: null }
+}
+
+const cut = (text: string): string => (text.length <= LONGEST ? text : [...text].slice(0, LONGEST).join(''))
+
+/** What a message says; of an event its text, and all else that it tells, as Python writes JSON. */
+export function saidBy({ event, text }: Moment): string {
+  if (event === null) return cleanText(text)
+  const { ts, type, id, ...rest } = event
+  const { text: said = '', ...others } = rest
+  const isSaid = typeof said === 'string' && said !== ''
+  const told = isSaid ? others : rest
+  return cleanText([isSaid ? said : '', Object.keys(told).length > 0 ? spaced(told) : ''].filter(Boolean).join(' '))
+}
+
+function spaced(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(spaced).join(', ')}]`
+  if (isObject(value)) return `{${Object.keys(value).sort().map(name => `${JSON.stringify(name)}: ${spaced(value[name])}`).join(', ')}}`
+  if (typeof value === 'number' && value !== 0 && Math.abs(value) < 1e-4) return value.toExponential().replace(/e-(\d)$/, 'e-0$1')
+  return canonical(value)
+}
+
+/** The UTC time to the second; empty beyond the calendar. */
+export const whenOf = ({ at }: Moment): string => (at < LAST ? `${new Date(at).toISOString().slice(0, 19)}Z` : '')

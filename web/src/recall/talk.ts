@@ -1,0 +1,108 @@
+/** Messages and events of a context block: one line each with its time and speaker, in order of time, in one fence. */
+
+import { beginning, byCodePoints, byteLength } from '../core/bytes.ts'
+import { cleanText, QUOTE, tagged } from '../core/fence.ts'
+import { split, trimStart, WHITE } from '../core/white.ts'
+import { passages } from './passages.ts'
+import { terms, uncased } from './terms.ts'
+
+const TAG = 'memory-said'
+/** Bytes of a line, and of the two marks that show where a text was cut. */
+const MOST_BYTES = 600
+const MARKS = byteLength(' …') * 2
+const FENCE = byteLength(tagged(TAG, [], '')) + 1
+const MOST_WHO = 80
+const SENTENCES = new RegExp(`\\n+|(?<=[.!?])[${WHITE}]+|(?<=[。！？])`, 'u')
+const BULLET = new RegExp(`^(?:[-*>#]+|\\p{Nd}+[.)])[${WHITE}]+|^\\[[^\\]]*\\] `, 'u')
+
+/** What a line is made of: when and by whom it was said, all that it says, and its place among those of one time. */
+export type Spoken = { readonly at: number; readonly order: number; readonly when: string; readonly who: string; readonly text: string; readonly mark: string }
+/** One message or event as a block shows it; `mark`: what stands for it. */
+export type SaidLine = { readonly at: number; readonly order: number; readonly text: string; readonly mark: string; readonly sentences: ReadonlySet<string> }
+
+/** The lines of a block, which say nothing twice. */
+export class Talk {
+  readonly #known: ReadonlySet<string>[]
+  lines: readonly SaidLine[] = []
+
+  constructor(known: string) {
+    this.#known = known === '' ? [] : [sentencesOf(known)]
+  }
+
+  /** Add a line and return its bytes; 0 where it has no room or repeats a text of the block. */
+  add(line: SaidLine, room: number): number {
+    const cost = costOf(line) + (this.lines.length > 0 ? 0 : FENCE)
+    const { sentences } = line
+    const isKnown = this.#known.some(known => isWithin(sentences, known)) || this.lines.some(one => isSame(one.sentences, sentences))
+    if (cost > room || isKnown) return 0
+    this.lines = [...this.lines, line]
+    return cost
+  }
+
+  /** Remove the lines that a memory of the block says too, and return the bytes that this frees. */
+  without(text: string): number {
+    const known = sentencesOf(text)
+    this.#known.push(known)
+    const kept = this.lines.filter(line => !isWithin(line.sentences, known))
+    const gone = this.lines.filter(line => !kept.includes(line)).reduce((sum, line) => sum + costOf(line), 0)
+    const freed = gone + (this.lines.length > 0 && kept.length === 0 ? FENCE : 0)
+    this.lines = kept
+    return freed
+  }
+
+  /** The lines in their fence, the oldest first. */
+  get text(): string {
+    const ordered = [...this.lines].sort((a, b) => a.at - b.at || a.order - b.order)
+    return tagged(TAG, [], ordered.map(line => line.text).join('\n'))
+  }
+}
+
+const costOf = (line: SaidLine): number => QUOTE.length + byteLength(line.text) + 1
+const isWithin = (some: ReadonlySet<string>, all: ReadonlySet<string>): boolean => [...some].every(one => all.has(one))
+const isSame = (one: ReadonlySet<string>, other: ReadonlySet<string>): boolean => one.size === other.size && isWithin(one, other)
+
+/** The line of what was said; of a long text the passage with most of the question's terms (`wanted`). */
+export function saidLine({ at, order, when, who, text, mark }: Spoken, wanted: ReadonlySet<string>): SaidLine {
+  const called = [...split(cleanText(who)).join(' ')].slice(0, MOST_WHO).join('')
+  const head = trimStart(`${when.slice(0, 16).replace('T', ' ')} ${called}: `)
+  return { at, order, text: head + shortened(text, wanted, MOST_BYTES - byteLength(head)), mark, sentences: sentencesOf(text) }
+}
+
+/** A text on one line of at most so many bytes. */
+function shortened(text: string, wanted: ReadonlySet<string>, most: number): string {
+  const line = split(text).join(' ')
+  if (byteLength(line) <= most) return line
+  const parts = passages(text)
+  const having = parts.map(part => new Set(terms(part).filter(term => wanted.has(term))))
+  const worth = (term: string): number => Math.log(1 + parts.length / having.filter(one => one.has(term)).length)
+  const worths = having.map(one => [...one].sort(byCodePoints).reduce((sum, term) => sum + worth(term), 0))
+  const best = worths.indexOf(Math.max(...worths))
+  const part = split(parts[best] as string).join(' ')
+  const before = best > 0 ? '… ' : ''
+  if (byteLength(part) > most - MARKS) return `${before}${around(part, wanted, most - MARKS)} …`
+  return `${before}${part}${best + 1 < parts.length ? ' …' : ''}`
+}
+
+/** Of a passage without an end of a sentence the part with most of the wanted terms. */
+function around(line: string, wanted: ReadonlySet<string>, most: number): string {
+  const words = line.split(' ')
+  const hits = words.map(word => new Set(terms(word).filter(term => wanted.has(term))).size)
+  let [start, size, there, best, from] = [0, 0, 0, 0, 0]
+  for (const [end, word] of words.entries()) {
+    size += byteLength(word) + 1
+    there += hits[end] as number
+    while (size > most && start < end) {
+      size -= byteLength(words[start] as string) + 1
+      there -= hits[start] as number
+      start++
+    }
+    if (there > best) [best, from] = [there, start]
+  }
+  return beginning(words.slice(from).join(' '), most)
+}
+
+/** The sentences and lines of a text, without case and marks of lists. */
+function sentencesOf(text: string): ReadonlySet<string> {
+  const found = cleanText(text).split(SENTENCES).map(one => uncased(split(one).join(' ').replace(BULLET, '')).replace(/[.!]+$/, ''))
+  return new Set(found.filter(Boolean))
+}
