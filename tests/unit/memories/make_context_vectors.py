@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from ipfsmem.bundle.session_parts import session_token
 from ipfsmem.device.replica import World
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.recall import recall
@@ -52,6 +53,18 @@ FILES = [
     *(("", f"note_{n:02}", {"description": f"What {n} says"}, f"Note {n} on deploying.") for n in range(12)),
 ]  # fmt: skip
 EVENTS = [("said", {"text": "x" * 700}, ""), ("decided", {"what": "To ship."}, "shop"), ("noted", {"n": 1.5}, "")]  # fmt: skip
+#: Conversations: of a scope the name, and who says what; what begins with a number of seconds says itself when it was said.
+TALKS = [
+    ("", "chat", [("user", "Who renews the certificate of the otter cage?"), ("assistant", "Ana: certbot renews it every 60 days. " + "Then nginx is loaded anew and the cage is green. " * 30), ("user", "And when did we deploy the releases last?"), ("assistant", "Yesterday at 16:30, twice."), ("system", "The otter is unseen here."), ("user", "Never deploy on Fridays; releases are deployed by Ana.")]),
+    ("shop", "prices", [("user", "How many cents does a deploy cost?"), ("assistant", "1. Three cents.\n- Three cents.\n" + "No end of a sentence " * 60 + "deploy cents"), ("user", "\u6771\u4eac\u30bf\u30ef\u30fc\uff1f")]),
+]  # fmt: skip
+NOTED = [
+    ("said", {"text": "The releases are signed by Tove.", "speaker": "Bob", "n": 0.00001, "all": [True, None, {"b": 1, "a": "x"}]}, ""),
+    ("decided deploy", {"what": "To deploy the otter cage on Mondays."}, "shop"),
+    ("said", {"text": "Never deploy on Fridays"}, ""),
+]  # fmt: skip
+#: Of a kind, in a scope.
+ASKED_OF = ["certificate of the cage", "deploy releases", "when did we deploy", "how many cents", "certbot", "what did Bob say", "unseen", "\u6771\u4eac", "in November 2026"]  # fmt: skip
 QUERIES = [
     "deploy releases", "deploi", "postgrse", "relea", "strasse", "\u6771\u4eac\u30bf\u30ef\u30fc", "\u03bf\u03b4\u03bf\u03c2", "what was in May 2024",
     "last week", "who is Otter", "otter bit", "otter listed without", "key at the door", "key at the gate", "wholly unknown words",
@@ -65,6 +78,13 @@ def written() -> list[dict[str, Any]]:
         head = "".join(f"{name}: {json.dumps(value, ensure_ascii=False) if name in ('name', 'description') else value}\n" for name, value in fields.items())  # fmt: skip
         text = f"---\n{head}---\n\n{body}\n" if head else f"{body}\n"
         rows.append({"at": NOW - (40 - n) * DAY, "scope": scope, "key": key, "text": text})
+    for n, (scope, name, said) in enumerate(TALKS):
+        at = NOW - (9 - n) * DAY
+        items = [{"at": at + m // 2, "n": m % 2, "item": {"role": role, "content": text, **({"ts": "2026-05-03T10:00:00Z"} if m == 3 else {})}} for m, (role, text) in enumerate(said)]  # fmt: skip
+        body = "\n".join(json.dumps(item, ensure_ascii=False) for item in items)
+        rows.append({"at": at, "scope": scope, "key": f"session-{session_token(name)}-{DEVICE}-0", "text": f"---\ntype: session\nsession: {name}\n---\n\n{body}\n"})  # fmt: skip
+    for n, (kind, data, scope) in enumerate(NOTED):
+        rows.append({"at": NOW - (7 - n // 2) * DAY, "scope": scope, "type": kind, "data": data})
     for n, (kind, data, scope) in enumerate(EVENTS):
         rows.append({"at": NOW - (3 - n) * DAY, "scope": scope, "type": kind, "data": data})
     return rows
@@ -75,7 +95,7 @@ def asked() -> list[dict[str, Any]]:
     some = [
         {"query": query, "layout": layout, "max_tokens": size, "scope": scope}
         for query, layout, size, scope in product(
-            [None, *QUERIES[:4], "turned"], ["index", "full", "ranked", "turn"], [None, 200, 420, 9_000], ["", "shop"]
+            [None, *QUERIES[:4], "turned", "certificate of the otter cage", "when did we deploy", "cents"], ["index", "full", "ranked", "turn"], [None, 200, 420, 9_000], ["", "shop"]
         )
         if query is not None or layout in ("index", "full")
     ]  # fmt: skip
@@ -90,24 +110,28 @@ def build() -> dict[str, Any]:
         clock = MockClock(rows[0]["at"] * 10**6)
         home = Home(folder=Path(folder), label="desk", world=World(lambda: clock.ms, SeededRandom("context")))
         with Memory.create("told", "local", home=home) as memory:
+            device = memory.replica.device.id
             for row in rows:
                 clock.ns = row["at"] * 10**6
                 part = memory.scope(row["scope"]) if row["scope"] else memory
                 if "key" in row:
-                    part.write_text(row["key"], row["text"].encode())
+                    part.write_text(row["key"].replace(DEVICE, device), row["text"].encode())
                 else:
                     part.note(row["type"], **row["data"])
             clock.ns = NOW * 10**6
-            device = memory.replica.device.id
-            found = []
+            found, said = [], []
             for query, scope in product(QUERIES, ["", "shop", "lists", "bare"]):
                 hits = recall([Memories(memory.replica, scope)], query, limit=20).hits
                 found.append({"query": query, "scope": scope, "hits": [[hit.reading.scope, hit.reading.key, round(hit.score, 9)] for hit in hits]})  # fmt: skip
+            for query, kind, scope in product(ASKED_OF, ("all", "event", "message"), ["", "shop"]):
+                answer = recall([Memories(memory.replica, scope)], query, kind=kind, limit=40)
+                hits = [[hit.place, hit.moment.kind, hit.moment.type, hit.moment.at, round(hit.score, 9)] for hit in answer.moments]  # fmt: skip
+                said.append({"query": query, "kind": kind, "scope": scope, "searched": answer.searched, "moments": hits})  # fmt: skip
             blocks = []
             for one in asked():
                 part = memory.scope(one["scope"]) if one["scope"] else memory
                 block = part.context(one["query"], max_tokens=one["max_tokens"], layout=one["layout"], preview=True)  # fmt: skip
-                made = {"text": block.text.replace(device, DEVICE), "tokens": block.tokens, "shown": list(block.shown), "skipped": list(block.skipped), "listed": block.listed, "left_out": block.left_out, "events": block.events}  # fmt: skip
+                made = {"text": block.text.replace(device, DEVICE), "tokens": block.tokens, "shown": list(block.shown), "skipped": list(block.skipped), "listed": block.listed, "left_out": block.left_out, "events": block.events, "said": block.said}  # fmt: skip
                 blocks.append({**one, **made})
     return {
         "about": ABOUT,
@@ -116,6 +140,7 @@ def build() -> dict[str, Any]:
         "device": DEVICE,
         "writes": rows,
         "found": found,
+        "said": said,
         "blocks": blocks,
     }
 
