@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from ipfsmem.bundle.timeline import event_line
+from ipfsmem.bundle.timeline import event_line, normal_ts
 from ipfsmem.device.hidden import hidden_texts, is_hidden
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.asked import NOT_NAMED_HINT, Asked
@@ -29,6 +29,7 @@ from ipfsmem.recall.terms import split, terms, terms_of, unspaced
 from ipfsmem.wording import FOREVER
 
 if TYPE_CHECKING:
+    from ipfsmem.memories.moments import Told
     from ipfsmem.recall.postings import Postings
 
 MAX_HITS = 200
@@ -264,7 +265,16 @@ def _moments(
     from ipfsmem.memories.moments import read_again
 
     texts = read_again(parts, {id: found.moments[id] for id in of})
-    hits, orders = [], {id: order for order, id in enumerate(texts)}
+    scopes = [part.scope for part in parts]
+
+    def order_of(one: Told) -> tuple[str, str, int]:
+        """Of events of one moment, which come from segments in any order; messages come in theirs, after events."""
+        if one.event is None:
+            return "~", "", 0
+        return normal_ts(one.event["ts"]), one.event["id"], scopes.index(one.moment.scope)
+
+    hits = []
+    orders = {one.id: order for order, one in enumerate(sorted(texts.values(), key=order_of))}
     for id, (place, hit) in of.items():
         one = texts.get(id)
         if one is None:

@@ -84,7 +84,7 @@ export class Memory {
   /** Open what this device keeps; where it keeps nothing yet, the memory of these keys is looked for and this device let in. */
   static async load({ device, keeping, providers = [], world = theWorld, root = null, pointer = null, progress, shown }: Opening): Promise<Memory> {
     const memory = new Memory(new Replica(device, keeping, world), providers)
-    await keeping.exclusively('write', () => memory.#replica.refresh())
+    await Promise.all([memory.#finding.load(), keeping.exclusively('write', () => memory.#replica.refresh())])
     const { ring, entries } = memory.#replica
     // All of it is about to be listed: what can be opened beside this thread is.
     if (ring !== null && world.beside !== undefined) await memory.#replica.openAhead(ring, entries)
@@ -100,7 +100,7 @@ export class Memory {
   static async create({ device, keeping, providers = [], world = theWorld, root, recovery }: Founding): Promise<Memory> {
     const memory = new Memory(new Replica(device, keeping, world), providers)
     // Loaded where a memory is made, and by nobody else.
-    const { begin } = await import('./sync/beginning.ts')
+    const [{ begin }] = await Promise.all([import('./sync/beginning.ts'), memory.#finding.load()])
     const first = await begin(memory.#replica, providers, { root, recovery })
     await memory.sync({ root: first })
     return memory

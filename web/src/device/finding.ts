@@ -7,15 +7,16 @@ import { INDEX_KEY, indexLine, typedText } from '../core/index.ts'
 import { fieldOf, type MemoryFile, readTags } from '../core/memory_file.ts'
 import { isUse, lineOf, splitOwnId, unionOfScopes } from '../core/timeline.ts'
 import type { ShownView } from '../core/views.ts'
-import { type Block, type BlockHow, contextBlock, type FactLine, type Layout, LOOKED_OF, type Match, MATCHES_OF, type Memory, SAID_OF, usualTokens } from '../recall/context.ts'
+import { type Block, type BlockHow, contextBlock, type FactLine, MATCHES_OF, type Memory, usualTokens } from '../recall/context.ts'
 import { type Counted, type Document, type Ranked, Ranking, recency, worthOf } from '../recall/ranking.ts'
-import { saidLine } from '../recall/talk.ts'
 import { beginningsOf, queryFault, terms } from '../recall/terms.ts'
 import type { Kind, Listed, Moment, Recall, Scopes } from '../results.ts'
 import { DAY_MS, localDay } from './days.ts'
+import { needOneOf } from './arguments.ts'
 import { MemoryError } from './errors.ts'
-import { hasMoments, type Moments, momentsOf, saidBy, whenOf } from './moments.ts'
+import type { Moments } from './moments.ts'
 import { entryName, type Filters, headOf, readableFile, type Shown } from './shown.ts'
+import type { Talks } from './talks.ts'
 
 const MOST_HITS = 200
 const MOST_EVENTS = 20
@@ -42,9 +43,16 @@ export class Finding {
   readonly #lines = new WeakMap<ShownView, { readonly section: string; readonly line: string }>()
   readonly #rankings = new Map<Kind, Ranking>()
 
-  #heldMoments: { readonly revision: number; readonly of: string; readonly moments: Moments } | null = null
+  /** Loaded before anything is asked. */
+  #talks!: Talks
 
   constructor(readonly shown: Shown) {}
+
+  /** Load what reads events and messages. */
+  async load(): Promise<void> {
+    const { Talks } = await import('./talks.ts')
+    this.#talks = new Talks(this.shown)
+  }
 
   get #today(): number {
     return localDay(this.shown.replica.world.now())
@@ -55,8 +63,8 @@ export class Finding {
     const fault = queryFault(query)
     if (fault !== null) throw new MemoryError('usage', fault)
     if (!Number.isInteger(limit) || limit < 1 || limit > MOST_HITS) throw new MemoryError('usage', `limit is 1 to ${MOST_HITS}, not ${limit}`)
+    needOneOf('kind', kind, Object.keys(KINDS))
     const which = KINDS[kind]
-    if (which === undefined) throw new MemoryError('usage', `${String(kind).slice(0, 40)} is no kind`, `It is one of ${Object.keys(KINDS).join(', ')}.`)
     const today = this.#today
     const listed = which.has('memory') ? this.shown.list(scopes, { ...filters, sessions: filters.type === 'session' }) : []
     const all = new Map(listed.filter(one => !this.#isListAlone(one, scopes)).map(one => [one.key, one]))
@@ -86,21 +94,9 @@ export class Finding {
     }
   }
 
-  /** The events and messages that a filter takes; they have no tags. Documents that stayed the same are the same objects. */
+  /** The events and messages that a filter takes; they have no tags. */
   #moments(scopes: readonly string[], which: ReadonlySet<string>, { type, tag, since }: Filters): Moments {
-    const { revision } = this.shown.replica
-    const of = [...which, ...scopes].join('\n')
-    if (this.#heldMoments?.revision !== revision || this.#heldMoments.of !== of) {
-      const before = new Map(this.#heldMoments?.moments.told.map(one => [one.document.id, one.document]))
-      const read = momentsOf(this.shown, scopes, which as ReadonlySet<Moment['kind']>)
-      const told = read.told.map(({ moment, document }) => {
-        const old = before.get(document.id)
-        const isSame = old !== undefined && old.text === document.text && old.header === document.header && old.at === document.at
-        return { moment, document: isSame ? old : document }
-      })
-      this.#heldMoments = { revision, of, moments: { told, missing: read.missing } }
-    }
-    const { told, missing } = this.#heldMoments.moments
+    const { told, missing } = this.#talks.moments(scopes, which as ReadonlySet<Moment['kind']>)
     const from = since === undefined ? null : instant(since)
     return { told: told.filter(({ moment }) => tag === undefined && (type === undefined || moment.type === type) && (from === null || moment.at >= from)), missing }
   }
@@ -208,35 +204,15 @@ export class Finding {
         }
       }
     })
-    const matches = isAsked && hasMoments(shown, stack) ? this.#inOrder(memories, query, stack, layout) : memories
+    const talks = isAsked && this.#talks.mayBeIn(stack) ? this.#talks : null
+    const matches = talks === null ? memories : talks.inOrder(memories, this.recall(query as string, stack, { kind: 'all', limit: talks.looked(how) }), query as string, how)
     const isWhole = layout === 'index' || layout === 'full'
     const facts = isWhole ? this.#facts(stack) : []
     const places = new Set(facts.map(one => entryName(one.key, one.scope)))
     const index = isWhole ? this.#index(stack).filter(one => !places.has(entryName(one.key, one.scope))) : []
-    const block = contextBlock({ facts, matches, index, events: layout === 'full' ? this.#events(stack) : [], scopes: stack }, how)
+    const block = contextBlock({ facts, matches, index, events: layout === 'full' ? this.#events(stack) : [], scopes: stack, talk: talks?.talk ?? null }, how)
     if (!preview) shown.replica.count(block.shown.map(place => `m/${place}`))
     return block
-  }
-
-  /**
-   * Memories and lines of what was said, the best first. Scores of two searches say nothing of each other, so a memory comes where
-   * the search of both has it, and at the latest after some lines for each memory before it.
-   */
-  #inOrder(memories: readonly Memory[], query: string, stack: readonly string[], layout: Layout): Match[] {
-    const answer = this.recall(query, stack, { kind: 'all', limit: LOOKED_OF(layout) })
-    const said = answer.moments.filter(one => one.moment.own).slice(0, SAID_OF(layout))
-    const wanted = new Set(terms(query))
-    const places = new Map(answer.hits.map(hit => [entryName(hit.reading.key, hit.reading.scope), hit.place]))
-    const lines = said.map(({ moment, order }, at): [place: number, kind: number, match: Match] => {
-      const mark = moment.event === null ? `${moment.scope}\n${order}` : lineOf(moment.event)
-      return [at, 1, saidLine({ at: moment.at, order, when: whenOf(moment), who: moment.type, text: saidBy(moment), mark }, wanted)]
-    })
-    const between = memories.map((memory, at): [place: number, kind: number, match: Match] => {
-      const place = places.get(`m/${memory.place}`)
-      const better = place === undefined ? said.length : said.filter(one => one.place < place).length
-      return [Math.min(SAID_BETWEEN * at, better), 0, memory]
-    })
-    return [...lines, ...between].sort(([a, one], [b, other]) => a - b || one - other).map(([, , match]) => match)
   }
 
   /** The own facts of some scopes that hold today. */
@@ -284,8 +260,6 @@ export class Finding {
 }
 
 const MOST_TERMS = 64
-/** A memory comes in a block after at most so many more messages for each memory before it. */
-const SAID_BETWEEN = 4
 /** Types of memories that are no facts though they have a category, and characters of a fact. */
 const NO_FACTS: ReadonlySet<string> = new Set(['procedure', 'episode'])
 const MOST_FACT = 2000

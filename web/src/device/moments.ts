@@ -1,16 +1,17 @@
 /**
  * What recall finds beside memories: events of the timeline, each in its day, and messages, each in its session. A day or a session is one
- * group: what stands around an entry says what it is about. Own ones are this person's word; what was imported is a history.
+ * group: what stands around an entry says what it is about. Own ones are this person's word; imported events are a history, and imported
+ * messages are so until a person approves them. Loaded with a memory, beside what a page needs first.
  */
 
-import { byCodePoints, type Bytes, canonical, isObject } from '../core/bytes.ts'
+import { blake2b } from '@noble/hashes/blake2.js'
+import { byCodePoints, type Bytes, canonical, hex, isObject, utf8 } from '../core/bytes.ts'
 import { cleanText } from '../core/fence.ts'
 import { readName } from '../core/state.ts'
 import { instant, isUse, lineOf, splitOwnId, timelineOf, type TimelineEvent, unionOfScopes } from '../core/timeline.ts'
 import { fetcherOf } from '../core/views.ts'
 import { trimStart, WHITE } from '../core/white.ts'
-import { LAST } from '../life/conversation.ts'
-import type { Item } from '../life/messages.ts'
+import { LAST, pendingOf, told as messagesIn } from '../life/conversation.ts'
 import type { Document } from '../recall/ranking.ts'
 import type { Moment } from '../results.ts'
 import { localDay } from './days.ts'
@@ -40,7 +41,7 @@ export function momentsOf(shown: Shown, scopes: readonly string[], which: Readon
 }
 
 /** Whether these scopes may have an event or a message. */
-export function hasMoments(shown: Shown, scopes: readonly string[]): boolean {
+export function mayHaveMoments(shown: Shown, scopes: readonly string[]): boolean {
   const live = scopes.filter(scope => !shown.isForgotten(scope))
   for (const name of shown.replica.entries.keys()) {
     const said = name.startsWith('t/') || name.includes('session-') ? readName(name) : null
@@ -70,7 +71,9 @@ function daysOf(shown: Shown, live: readonly string[]): Moments {
     const events = unionOfScopes(sources.map(one => one.events)).filter(event => !isUse(event))
     return events.map(event => eventTold(shown, day, scopeOf.get(lineOf(event)) as string, event))
   })
-  return { told, missing }
+  // Days stay in their order, and what was noted in one moment on two of them is in order too.
+  const id = ({ moment: { event } }: Told): string => (event as TimelineEvent).id
+  return { told: told.sort((a, b) => a.moment.at - b.moment.at || byCodePoints(id(a), id(b))), missing }
 }
 
 function eventTold(shown: Shown, day: string, scope: string, event: TimelineEvent): Told {
@@ -78,28 +81,34 @@ function eventTold(shown: Shown, day: string, scope: string, event: TimelineEven
   const device = splitOwnId(id)?.device ?? ''
   const at = instant(ts) ?? instant(day) ?? 0
   const said = typeof rest['text'] === 'string' ? rest['text'] : ''
-  const others = Object.entries(rest).filter(([name]) => !(said !== '' && name === 'text'))
-  const words = cut([type, ...others.flatMap(([, value]) => textsIn(value))].join(' '))
+  const { text: _, ...others } = rest
+  const words = cut([type, ...textsIn(said === '' ? rest : others)].join(' '))
   const moment: Moment = { kind: 'event', scope, own: device !== '' && shown.replica.isMine(device), device, at, type, session: '', text: said === '' ? words : said, event }
-  return { moment, document: documentOf(`event ${day} ${String(at).padStart(15, '0')} ${scope} ${id}`, `event  ${day}`, at, said === '' ? '' : words, said === '' ? words : cut(said)) }
+  return { moment, document: documentOf(`event ${day} ${String(at).padStart(15, '0')} ${scope} ${hashOf(event)}`, `event  ${day}`, at, said === '' ? '' : words, said === '' ? words : cut(said)) }
 }
+
+/** Of events that fit equally well the first by this comes first, as in Python. */
+const hashOf = (event: TimelineEvent): string => hex(blake2b(utf8(lineOf(event)), { dkLen: 8 }))
 
 /** The texts in a value of JSON, in order. */
 function textsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value]
-  return value !== null && typeof value === 'object' ? Object.values(value).flatMap(textsIn) : []
+  if (Array.isArray(value)) return value.flatMap(textsIn)
+  return isObject(value) ? Object.keys(value).sort().flatMap(name => textsIn(value[name])) : []
 }
 
 function sessionsOf(shown: Shown, scope: string): Moments {
   const { sessions, missing } = new Sessions(shown, scope).all()
-  const told = sessions.flatMap(({ token, session, messages }) =>
-    messages.flatMap(({ place: [added, device, n], item, message: { role, text } }): Told[] => {
+  const told = sessions.flatMap(({ token, session, entries }) => {
+    const pending = pendingOf(entries)
+    return messagesIn(entries).messages.flatMap(({ place, item, message: { role, text } }): Told[] => {
       if (text === '' || role === 'system') return []
-      const at = TIMES.map(name => ownTime((item as Item)[name])).find(time => time > 0) ?? added
-      const moment: Moment = { kind: 'message', scope, own: true, device, at, type: role, session, text, event: null }
+      const [added, device, n] = place
+      const at = TIMES.map(name => ownTime(item[name])).find(time => time > 0) ?? added
+      const moment: Moment = { kind: 'message', scope, own: !pending.has(place), device, at, type: role, session, text, event: null }
       return [{ moment, document: documentOf(`message ${scope} ${token} ${added} ${device} ${n}`, `message ${scope} ${token}`, at, '', cut(text)) }]
     })
-  )
+  })
   return { told, missing }
 }
 

@@ -78,14 +78,14 @@ export class Sessions {
     return searched(found, query, limit, Math.floor(this.shown.replica.world.now() / DAY_MS))
   }
 
-  /** All sessions with their messages, by the token in the keys of their parts; and how many of them have a part that is not on this device. */
-  all(): { sessions: { token: string; session: string; messages: Told['messages'] }[]; missing: number } {
-    const sessions: { token: string; session: string; messages: Told['messages'] }[] = []
+  /** All sessions with their items, by the token in the keys of their parts; and how many of them have a part that is not on this device. */
+  all(): { sessions: { token: string; session: string; entries: Placed[] }[]; missing: number } {
+    const sessions: { token: string; session: string; entries: Placed[] }[] = []
     let missing = 0
     for (const [token, keys] of [...this.#keys].sort(([a], [b]) => byCodePoints(a, b))) {
       try {
         for (const session of new Set(keys.map(key => this.#nameOf(key)))) {
-          if (session !== null && !session.startsWith(HISTORY)) sessions.push({ token, session, messages: told(this.entries(session)).messages })
+          if (session !== null && !session.startsWith(HISTORY)) sessions.push({ token, session, entries: this.entries(session) })
         }
       } catch (error) {
         if (!(error instanceof MemoryError) || error.kind !== 'not found') throw error

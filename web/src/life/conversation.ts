@@ -28,8 +28,8 @@ export function told(entries: readonly Placed[]): Told {
   let summary: Summary | null = null
   const messages: Said[] = []
   for (const { place, item } of entries) {
-    const mark = Object.keys(item).length === 1 ? (item as Item)[MARK] : undefined
-    if (!isObject(mark)) {
+    const mark = markIn(item)
+    if (mark === null) {
       messages.push({ place, item: item as Item, message: readMessage(item as Item) })
       continue
     }
@@ -39,14 +39,46 @@ export function told(entries: readonly Placed[]): Told {
   return { title, summary, messages }
 }
 
+/** What an item says of its session; null for a message. */
+function markIn(item: object): Item | null {
+  const mark = Object.keys(item).length === 1 ? (item as Item)[MARK] : undefined
+  return isObject(mark) ? mark : null
+}
+
+/** The places of messages that an import brought and nobody approved. A mark that an import brought among the messages approves nothing. */
+export function pendingOf(entries: readonly Placed[]): ReadonlySet<Place> {
+  const marks = entries.flatMap(({ place, item }) => {
+    const mark = markIn(item)
+    return mark === null ? [] : [{ place, mark }]
+  })
+  const ranges = marks.flatMap(({ place: [, device], mark }) => {
+    const [first, last] = [positionIn(mark['from']), positionIn(mark['to'])]
+    return typeof mark['imported'] === 'string' && mark['device'] === device && first !== null && last !== null ? [{ device, first, last }] : []
+  })
+  const isImported = ([at, device, n]: Place): boolean => ranges.some(one => one.device === device && !isAfter(one.first, [at, n]) && !isAfter([at, n], one.last))
+  const approved = marks.flatMap(({ place, mark: { approved: until } }) => (isObject(until) && !isImported(place) ? [until] : []))
+  const isApproved = ([at, device, n]: Place): boolean =>
+    approved.some(all => {
+      const until = Object.hasOwn(all, device) ? positionIn(all[device]) : null
+      return until !== null && !isAfter([at, n], until)
+    })
+  return new Set(entries.filter(({ place, item }) => markIn(item) === null && isImported(place) && !isApproved(place)).map(one => one.place))
+}
+
+type Position = readonly [at: number, n: number]
+/** A moment and a number as a mark holds them; null where it does not. */
+const positionIn = (value: unknown): Position | null => (Array.isArray(value) && value.length === 2 && value.every(Number.isInteger) ? (value as unknown as Position) : null)
+const isAfter = ([at, n]: Position, [other, m]: Position): boolean => at > other || (at === other && n > m)
+
 /** The summary in a mark; null where there is none, or it is not well formed: then nothing is covered. */
 function summaryIn(mark: Item): Summary | null {
   const { summary: text, covers, messages, by } = mark
   if (typeof text !== 'string' || !isObject(covers)) return null
   const found = new Map<string, readonly [number, number]>()
   for (const [device, until] of Object.entries(covers)) {
-    if (!Array.isArray(until) || until.length !== 2 || !until.every(Number.isInteger)) return null
-    found.set(device, [until[0], until[1]])
+    const position = positionIn(until)
+    if (position === null) return null
+    found.set(device, position)
   }
   return { text, by: typeof by === 'string' ? by : 'another program', messages: Number.isInteger(messages) ? (messages as number) : 0, covers: found }
 }

@@ -9,7 +9,7 @@ import { beginning, byteLength, byCodePoints } from '../core/bytes.ts'
 import { fenceMemory, NOTICE, QUOTE, type Quoted, tagged, unquote } from '../core/fence.ts'
 import { MOST_INDEX_BYTES, MOST_INDEX_LINES, SECTIONS } from '../core/index.ts'
 import { MemoryError } from '../device/errors.ts'
-import { type SaidLine, Talk } from './talk.ts'
+import type { SaidLine, Talk } from './talk.ts'
 
 /** `index`: the index, and with a query the matches before it. `full`: that, and what was noted last. `ranked`: only the matches. `turn`: only the best few. */
 export type Layout = 'index' | 'ranked' | 'full' | 'turn'
@@ -21,6 +21,8 @@ export type BlockHow = {
   readonly layout?: Layout
   /** How many tokens a text has, where three bytes a token are not exact enough. */
   readonly count?: (text: string) => number
+  /** The session that goes on, whose messages the model has already. */
+  readonly running?: string
 }
 
 /** A memory that matches with its place, `key` or `scope/key`. */
@@ -39,6 +41,8 @@ export type Found = {
   /** Oldest first. */
   readonly events: readonly string[]
   readonly scopes: readonly string[]
+  /** Makes the lines of what was said, of a block that says so much already; null where nothing was. */
+  readonly talk: ((known: string) => Talk) | null
 }
 
 /** The block, and what is in it. Empty text: there is nothing to give. */
@@ -127,7 +131,7 @@ function counted(text: string, count: ((text: string) => number) | undefined): n
 }
 
 /** The block in at most so many bytes. */
-function blockIn({ facts, matches, index, events, scopes }: Found, most: number, layout: Layout): Omit<Block, 'tokens'> {
+function blockIn({ facts, matches, index, events, scopes, talk: begin }: Found, most: number, layout: Layout): Omit<Block, 'tokens'> {
   let room = most - byteLength(NOTICE) - 2
   const texts: string[] = []
   const shown: string[] = []
@@ -137,7 +141,7 @@ function blockIn({ facts, matches, index, events, scopes }: Found, most: number,
     texts.push(known.text)
     room -= byteLength(known.text) + 1
   }
-  const talk = new Talk(unquote(known.text))
+  const talk = begin?.(unquote(known.text)) ?? null
   if (matches.length > 0) {
     const spare = byteLength(noRoom([], HITS, 0)) + 1
     const onlyMatches = layout === 'turn' || layout === 'ranked'
@@ -145,13 +149,13 @@ function blockIn({ facts, matches, index, events, scopes }: Found, most: number,
     const first = new Set<Match>()
     let ahead = part(share, 1, 4)
     for (const line of layout === 'turn' ? [] : matches.filter(isLine).slice(0, FIRST_SAID)) {
-      const cost = talk.add(line, ahead)
+      const cost = (talk as Talk).add(line, ahead)
       if (cost > 0) first.add(line)
       ;[ahead, share, room] = [ahead - cost, share - cost, room - cost]
     }
     for (const match of matches) {
       if (isLine(match)) {
-        const cost = first.has(match) ? 0 : talk.add(match, share)
+        const cost = first.has(match) ? 0 : (talk as Talk).add(match, share)
         ;[share, room] = [share - cost, room - cost]
         continue
       }
@@ -160,12 +164,12 @@ function blockIn({ facts, matches, index, events, scopes }: Found, most: number,
         skipped.push(match.place)
         continue
       }
-      const freed = talk.without(unquote(fenced)) - byteLength(fenced) - 1
+      const freed = (talk?.without(unquote(fenced)) ?? 0) - byteLength(fenced) - 1
       ;[share, room] = [share + freed, room + freed]
       texts.push(fenced)
       shown.push(match.place)
     }
-    if (talk.lines.length > 0) texts.push(talk.text)
+    if (talk !== null && talk.lines.length > 0) texts.push(talk.text)
     if (skipped.length > 0 && room >= spare) {
       const said = noRoom(skipped, skipped.length, onlyMatches ? room : part(room, 1, 4))
       texts.push(said)
@@ -182,13 +186,13 @@ function blockIn({ facts, matches, index, events, scopes }: Found, most: number,
     }
   }
   if (layout === 'full') {
-    const there = new Set(talk.lines.map(line => line.mark))
+    const there = new Set(talk?.lines.map(line => line.mark))
     const lines = eventsIn(events.filter(event => !there.has(event)), room)
     if (lines.length > 0) texts.push(tagged('memory-timeline', [], lines.join('\n')))
     noted = lines.length
   }
   const text = texts.length > 0 ? `${NOTICE}\n\n${texts.join('\n')}` : ''
-  return { text, shown, skipped, listed: listed + known.shown, leftOut: leftOut + known.leftOut, events: noted, said: talk.lines.length }
+  return { text, shown, skipped, listed: listed + known.shown, leftOut: leftOut + known.leftOut, events: noted, said: talk?.lines.length ?? 0 }
 }
 
 const isLine = (match: Match): match is SaidLine => 'sentences' in match
