@@ -15,7 +15,7 @@ export const contexts: Judge = async (all, court) => {
   const memory = await Memory.create({ device: await volatileDevice(world, all.label), keeping: new VolatileKeeping(), world, root: null, recovery: newRecoveryWords(chance).keys })
   for (const { at, scope, key, text, type, data } of all.writes) {
     now = at
-    if (key !== undefined) await memory.writeText(key.replace(all.device, memory.device.id), text, { scope })
+    if (key !== undefined) await memory.writeText(key.replace(all.device, memory.device.id), text.replaceAll(all.device, memory.device.id), { scope })
     else await memory.note(type, data, { scope })
   }
   now = all.now
@@ -25,9 +25,10 @@ export const contexts: Judge = async (all, court) => {
   }
   for (const { query, kind, scope, searched, moments } of all.said) {
     const found = memory.recall(query, { scope, kind, limit: 40 })
-    const said = found.moments.map(({ place, moment, score }) => [place, moment.kind, moment.type, moment.at, score])
+    const said = found.moments.map(({ place, moment, score }) => [place, moment.kind, moment.type, moment.at, score, moment.own])
     const what = `${query} among ${kind} in ${scope}`
-    court.same([found.searched, said.map(one => one.slice(0, 4))], [searched, moments.map((one: unknown[]) => one.slice(0, 4))], what)
+    const rows = (all: readonly (readonly unknown[])[]): unknown[] => all.map(one => one.filter((_, n) => n !== 4))
+    court.same([found.searched, rows(said)], [searched, rows(moments)], what)
     court.same(said.every(([, , , , score], n) => Math.abs((score as number) - moments[n]?.[4]) <= 1e-8), true, `scores of ${what}`)
   }
   for (const { query, scope, layout, max_tokens: most, ...block } of all.blocks) {

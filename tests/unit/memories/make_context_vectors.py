@@ -58,6 +58,11 @@ TALKS = [
     ("", "chat", [("user", "Who renews the certificate of the otter cage?"), ("assistant", "Ana: certbot renews it every 60 days. " + "Then nginx is loaded anew and the cage is green. " * 30), ("user", "And when did we deploy the releases last?"), ("assistant", "Yesterday at 16:30, twice."), ("system", "The otter is unseen here."), ("user", "Never deploy on Fridays; releases are deployed by Ana.")]),
     ("shop", "prices", [("user", "How many cents does a deploy cost?"), ("assistant", "1. Three cents.\n- Three cents.\n" + "No end of a sentence " * 60 + "deploy cents"), ("user", "\u6771\u4eac\u30bf\u30ef\u30fc\uff1f")]),
 ]  # fmt: skip
+#: A conversation that an import brought, of which one message is approved; the marks say so.
+BROUGHT = [
+    {"role": "user", "content": "Whose certificate was it in the old program?"}, {"role": "assistant", "content": "The certificate of the otter cage belongs to Zoe."},
+    {"ipfsmem": {"imported": "chatgpt", "device": DEVICE, "from": [NOW - 5 * DAY, 0], "to": [NOW - 5 * DAY, 1]}}, {"ipfsmem": {"approved": {DEVICE: [NOW - 5 * DAY, 0]}}},
+]  # fmt: skip
 NOTED = [
     ("said", {"text": "The releases are signed by Tove.", "speaker": "Bob", "n": 0.00001, "all": [True, None, {"b": 1, "a": "x"}]}, ""),
     ("decided deploy", {"what": "To deploy the otter cage on Mondays."}, "shop"),
@@ -81,13 +86,21 @@ def written() -> list[dict[str, Any]]:
     for n, (scope, name, said) in enumerate(TALKS):
         at = NOW - (9 - n) * DAY
         items = [{"at": at + m // 2, "n": m % 2, "item": {"role": role, "content": text, **({"ts": "2026-05-03T10:00:00Z"} if m == 3 else {})}} for m, (role, text) in enumerate(said)]  # fmt: skip
-        body = "\n".join(json.dumps(item, ensure_ascii=False) for item in items)
-        rows.append({"at": at, "scope": scope, "key": f"session-{session_token(name)}-{DEVICE}-0", "text": f"---\ntype: session\nsession: {name}\n---\n\n{body}\n"})  # fmt: skip
+        rows.append(_part_of(name, at, scope, items))
+    brought = [{"at": NOW - 5 * DAY, "n": n, "item": item} for n, item in enumerate(BROUGHT)]
+    rows.append(_part_of("brought", NOW - 5 * DAY, "", brought))
     for n, (kind, data, scope) in enumerate(NOTED):
         rows.append({"at": NOW - (7 - n // 2) * DAY, "scope": scope, "type": kind, "data": data})
     for n, (kind, data, scope) in enumerate(EVENTS):
         rows.append({"at": NOW - (3 - n) * DAY, "scope": scope, "type": kind, "data": data})
     return rows
+
+
+def _part_of(name: str, at: int, scope: str, items: list[dict[str, Any]]) -> dict[str, Any]:
+    """A session as one file."""
+    body = "\n".join(json.dumps(item, ensure_ascii=False) for item in items)
+    text = f"---\ntype: session\nsession: {name}\n---\n\n{body}\n"
+    return {"at": at, "scope": scope, "key": f"session-{session_token(name)}-{DEVICE}-0", "text": text}
 
 
 def asked() -> list[dict[str, Any]]:
@@ -115,7 +128,9 @@ def build() -> dict[str, Any]:
                 clock.ns = row["at"] * 10**6
                 part = memory.scope(row["scope"]) if row["scope"] else memory
                 if "key" in row:
-                    part.write_text(row["key"].replace(DEVICE, device), row["text"].encode())
+                    part.write_text(
+                        row["key"].replace(DEVICE, device), row["text"].replace(DEVICE, device).encode()
+                    )
                 else:
                     part.note(row["type"], **row["data"])
             clock.ns = NOW * 10**6
@@ -125,7 +140,7 @@ def build() -> dict[str, Any]:
                 found.append({"query": query, "scope": scope, "hits": [[hit.reading.scope, hit.reading.key, round(hit.score, 9)] for hit in hits]})  # fmt: skip
             for query, kind, scope in product(ASKED_OF, ("all", "event", "message"), ["", "shop"]):
                 answer = recall([Memories(memory.replica, scope)], query, kind=kind, limit=40)
-                hits = [[hit.place, hit.moment.kind, hit.moment.type, hit.moment.at, round(hit.score, 9)] for hit in answer.moments]  # fmt: skip
+                hits = [[hit.place, hit.moment.kind, hit.moment.type, hit.moment.at, round(hit.score, 9), hit.moment.own] for hit in answer.moments]  # fmt: skip
                 said.append({"query": query, "kind": kind, "scope": scope, "searched": answer.searched, "moments": hits})  # fmt: skip
             blocks = []
             for one in asked():
