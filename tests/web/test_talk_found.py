@@ -62,7 +62,7 @@ def spoken(random: Random) -> str:
 
 def item(random: Random, now: int) -> dict[str, Any]:
     made: dict[str, Any] = {"role": random.choice(["user", "assistant", "assistant", "tool", "system"])}
-    made["content"] = spoken(random)
+    made["content"] = spoken(random) + (" \ud83d" if random.random() < 0.05 else "")  # an emoji, cut
     if random.random() < 0.2:
         made["ts"] = random.choice(["2026-11-16T09:00:00Z", "2025-03-01T10:00:00+02:00", "no time"])
     elif random.random() < 0.1:
@@ -154,7 +154,7 @@ class Drawing:
         name = self.random.choice(SESSIONS)
         lines = self._parts.setdefault((scope, name), [])
         lines.append({"at": self.clock.ms, "n": 0, "item": item(self.random, self.clock.ms)})
-        body = "\n".join({line["at"]: json.dumps(line, ensure_ascii=False) for line in lines}.values())
+        body = "\n".join({line["at"]: json.dumps(line) for line in lines}.values())
         text = f"---\ntype: session\nsession: {name}\n---\n\n{body}\n"
         part.write_text(f"session-{session_token(name)}-{OTHER}-0", text.encode())
 

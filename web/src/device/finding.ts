@@ -9,7 +9,7 @@ import { isUse, lineOf, splitOwnId, unionOfScopes } from '../core/timeline.ts'
 import type { ShownView } from '../core/views.ts'
 import { type Block, type BlockHow, contextBlock, type FactLine, MATCHES_OF, type Memory, usualTokens } from '../recall/context.ts'
 import { type Counted, type Document, type Ranked, Ranking, recency, worthOf } from '../recall/ranking.ts'
-import { beginningsOf, queryFault, terms } from '../recall/terms.ts'
+import { beginningsOf, queryFault, split, terms } from '../recall/terms.ts'
 import type { Kind, Listed, Moment, Recall, Scopes } from '../results.ts'
 import { DAY_MS, localDay } from './days.ts'
 import { needOneOf } from './arguments.ts'
@@ -30,7 +30,7 @@ const KINDS: Readonly<Record<Kind, ReadonlySet<string>>> = {
   all: new Set(['memory', 'event', 'message'])
 }
 const NO_MOMENTS: Moments = { told: [], missing: 0 }
-/** Different terms of a query that looks a word up, and parts of a score of which what is no neighbour of a hit has one. */
+/** Words, and different terms, of a query that looks a word up, and parts of a score of which what is no neighbour of a hit has one. */
 const LOOKUP = 2
 const HAVING = ['words', 'date', 'day'] as const
 
@@ -75,8 +75,8 @@ export class Finding {
     const ranking = this.#ranking(kind, documents)
     const moments = new Map(told.map((one, order) => [one.document.id, { moment: one.moment, order }]))
     const own = new Set([...[...all.values()].filter(one => one.own).map(one => one.key), ...told.filter(one => one.moment.own).map(one => one.document.id)])
-    // Who gives so few words looks a word up, and wants nothing in which it does not occur.
-    const isLookup = kind !== 'memory' && new Set(terms(query)).size <= LOOKUP
+    // Who gives so few words asks nothing and looks a word up, and wants nothing in which it does not occur.
+    const isLookup = kind !== 'memory' && split(query).length <= LOOKUP && new Set(terms(query)).size <= LOOKUP
     const best = this.#best(query, ranking, today, own).filter(({ id, parts }) => !expired.has(id) && (!isLookup || HAVING.some(part => parts[part] !== undefined)))
     const found = best.slice(0, limit).map(({ id, score, parts }, n) => ({ id, rest: { score, parts, place: n + 1 } }))
     const hits = found.flatMap(({ id, rest }) => {

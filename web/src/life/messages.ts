@@ -62,7 +62,8 @@ function ofResponses(item: Item, type: string): Message {
   return said(type === 'reasoning' ? 'assistant' : '')
 }
 
-const said = (role: Role, text = '', tools: readonly string[] = [], answers: readonly string[] = []): Message => ({ role, text, tools: tools.filter(Boolean), answers })
+/** Half a character, as programs leave it that cut a text in the middle of an emoji, is U+FFFD, as in Python. */
+const said = (role: Role, text = '', tools: readonly string[] = [], answers: readonly string[] = []): Message => ({ role, text: text.toWellFormed(), tools: tools.filter(Boolean), answers })
 
 /** The words of a content: a text, or those of its blocks. */
 function words(content: unknown): string {
