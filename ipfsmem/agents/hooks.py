@@ -79,7 +79,7 @@ class Hook:
         self.unreadable = said.unreadable
         if self._event == "pre-compact" and said.may_compact and not self._was_compacted(said):
             return b""
-        folder = said.folder or str(Path.cwd())
+        folder = said.folder or _working_directory()
         printed = b""
         try:
             if self._event == "session-start":
@@ -216,6 +216,14 @@ class Hook:
     @property
     def _named(self) -> str:
         return "" if self._namespace == "default" else f" -n {self._namespace}"
+
+
+def _working_directory() -> str:
+    """Where this process runs, empty when that folder was removed."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return ""
 
 
 def run_hook(

@@ -59,7 +59,7 @@ def session_text(
         return SessionText(
             lines=("agents are switched off in the settings: ipfsmem config set agents.enabled true",)
         )
-    with Memory.load(namespace, home=home, passphrase=passphrase) as memory, acting_as("hook", program):
+    with _opened(namespace, home, passphrase) as memory, acting_as("hook", program):
         scope, row = _scope(memory, folder, program)
         lines = (*_paused(memory, row), *_not_connected(memory, row, folder, program))
         text = memory.scope(scope).context(max_tokens=_beside_tools(max_tokens), plugins=False).text
@@ -69,6 +69,19 @@ def session_text(
             text.encode(), digest_size=16, key=memory.replica.device.row_key, person=b"session text"
         )
         return SessionText(text, lines, mark.hexdigest())
+
+
+def _opened(namespace: str, home: Path, passphrase: str | None) -> Memory:
+    """The memory, only to be read where its disk is full or read-only. Raises as `Memory.load`."""
+    try:
+        return Memory.load(namespace, home=home, passphrase=passphrase)
+    except StorageError as error:
+        from ipfsmem.device.connection import DatabaseDamagedError
+
+        if not isinstance(error, DatabaseDamagedError):
+            with contextlib.suppress(StorageError):
+                return Memory.load_damaged(namespace, home=home, passphrase=passphrase)
+        raise
 
 
 def _beside_tools(max_tokens: int) -> int:
@@ -108,7 +121,7 @@ def prompt_text(
     if not query or not settings().agents.enabled:
         return PromptText()
     # By words and without plugins: a model takes longer to load, or to answer, than a hook may take.
-    with Memory.load(namespace, home=home, passphrase=passphrase) as memory, acting_as("hook", program):
+    with _opened(namespace, home, passphrase) as memory, acting_as("hook", program):
         scope, _ = _scope(memory, folder, program)
         block = memory.scope(scope).context(
             query, layout="turn", without=without, by_meaning=False, plugins=False, running=session
@@ -132,7 +145,8 @@ def _scope(memory: Memory, folder: str, program: str) -> tuple[str, ProjectFolde
     """Whose memories an agent is given beside everybody's: its project's, unless the program reads these by itself."""
     row: ProjectFolder | None = None
     adopted = False
-    with contextlib.suppress(UsageError):  # the folder went away meanwhile: nobody's project
+    # The folder went away meanwhile, or cannot be looked into: nobody's project.
+    with contextlib.suppress(UsageError, StorageError):
         project, row = find_connected(memory, folder)
         attached = {one.path for one in memory.folders.list()}
         adopted = (

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -351,6 +352,12 @@ def test_what_lies_on_a_full_disk_comes_out(device: Cli) -> None:
     read = subprocess.run([*words, "list"], env=there, capture_output=True, preexec_fn=full, timeout=60)
     assert read.returncode == 0 and b": what was taken in so far is read" in read.stderr
     assert {line.split(b"\t")[0].decode() for line in read.stdout.splitlines()} == set(TEXTS | LATER)
+    said = json.dumps({"session_id": "s", "prompt": "what is in text 7?"}).encode()
+    for event, keys in (("session-start", set(TEXTS | LATER)), ("prompt", {"note-07"})):
+        hook = [*words, "hook", event, "--program", "claude-code"]
+        given = subprocess.run(hook, env=there, input=said, capture_output=True, preexec_fn=full, timeout=60)
+        context = json.loads(given.stdout)["hookSpecificOutput"]["additionalContext"]
+        assert keys <= set(re.findall(r"[a-z]+(?:-\d+)?", context)), given.stderr
     done = subprocess.run([*words, "export"], env=there, capture_output=True, preexec_fn=full, timeout=60)
     assert done.returncode == 0 and b": what was taken in so far goes out" in done.stderr
     brought = json.loads(done.stdout)["files"]

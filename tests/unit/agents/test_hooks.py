@@ -534,6 +534,26 @@ def test_nonsense_disturbs_nobody(hook: Hooks, said: bytes) -> None:
     assert hook.given("session-start", said) is not None
 
 
+def test_folder_that_cannot_be_looked_into_takes_nothing_away(hook: Hooks, tmp_path: Path) -> None:
+    """Such as one on a share that is gone, or with a name that no file system has: nothing at all was given."""
+    assert "who Alex is" in hook.context("session-start", tmp_path / ("a" * 3_000))
+    assert not hook.wrong
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder in use is not removed there")
+def test_working_directory_that_was_removed_takes_nothing_away(
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "worktree"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    said = hook.given("session-start", b'{"session_id":"s"}')
+    assert "who Alex is" in said["hookSpecificOutput"]["additionalContext"]
+    hook.given("stop", b'{"session_id":"s"}')
+    assert not hook.wrong and hook.started == ["", ""]
+
+
 def test_a_folder_without_a_memory_starts_nothing(hook: Hooks, tmp_path: Path) -> None:
     hook.home = tmp_path / "nothing"
     assert hook("session-start", tmp_path) is None
@@ -550,6 +570,7 @@ def test_a_fault_is_noted_and_shown_by_status(
 
     with monkeypatch.context() as patch:
         patch.setattr(Memory, "load", fails)
+        patch.setattr(Memory, "load_damaged", fails)
         assert hook("session-start", tmp_path) is None
     assert "secret" in hook.wrong
     assert hook.started == [str(tmp_path)]
