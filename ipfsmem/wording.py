@@ -15,6 +15,8 @@ _BACK: Final = lazy_pattern(r"(\d{1,6})([smhdw])", re.ASCII)
 _DAY: Final = 86_400_000
 #: Behind the last day of the calendar, ms.
 FOREVER: Final = 253_402_300_800_000
+#: The first of the calendar, the year 1.
+ALWAYS: Final = -62_135_596_800_000
 _MILLISECONDS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": _DAY, "w": 7 * _DAY}
 
 

@@ -48,7 +48,8 @@ class Moment(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def when(self) -> str:
         """The UTC time to the second; empty beyond the calendar."""
         try:
-            return datetime.fromtimestamp(self.at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            at = datetime.fromtimestamp(self.at // 1000, UTC).replace(tzinfo=None)
+            return f"{at.isoformat()}Z"
         except (OverflowError, ValueError, OSError):
             return ""
 

@@ -274,7 +274,7 @@ def _own_time(value: object) -> int:
     """When a message says that it was said, in milliseconds since 1970 UTC; 0 where it says none that can be read."""
     try:
         if isinstance(value, str):
-            return max(0, int(datetime.fromisoformat(normal_ts(value)).timestamp() * 1000))
+            return int(datetime.fromisoformat(normal_ts(value)).timestamp() * 1000)
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _YEAR_9999_MS:
             return int(value if value >= _MILLISECONDS else value * 1000)
     except (FormatError, ValueError, OverflowError):

@@ -26,7 +26,7 @@ from ipfsmem.recall.ranking import USUAL, Index, Weighed, rank
 from ipfsmem.recall.ranking import Hit as Ranked
 from ipfsmem.recall.spelling import likened, spelled
 from ipfsmem.recall.terms import split, terms, terms_of, unspaced
-from ipfsmem.wording import FOREVER
+from ipfsmem.wording import ALWAYS, FOREVER
 
 if TYPE_CHECKING:
     from ipfsmem.memories.moments import Told
@@ -139,7 +139,11 @@ def recall(
     phrasings = _phrasings(query, queries)
     words = tuple(dict.fromkeys(word for one in phrasings for word in query_words(one)))
     replica = parts[0].replica
-    then = (0, FOREVER) if since is until is when is None else _then(since, until, when, replica.world.now())
+    then = (
+        (ALWAYS, FOREVER)
+        if since is until is when is None
+        else _then(since, until, when, replica.world.now())
+    )
     answers = [
         said or (_asked(parts[0], one, threshold, kind) if by_meaning else _NOT_ASKED) for one in phrasings
     ]

@@ -33,7 +33,7 @@ from ipfsmem.memories.merits import merits_of
 from ipfsmem.memories.moment_kinds import Group, Kind, Moment, vector_keys
 from ipfsmem.memories.readings import readable_file
 from ipfsmem.recall.worth import Merits
-from ipfsmem.wording import FOREVER
+from ipfsmem.wording import ALWAYS, FOREVER
 
 if TYPE_CHECKING:  # who only lists what is there loads no ranking
     from ipfsmem.memories.context_facts import FactText
@@ -60,7 +60,7 @@ class Filter(msgspec.Struct, frozen=True):
     tag: str | None = None
     category: str | None = None
     #: Milliseconds since 1970 UTC from which on it was written.
-    since: int = 0
+    since: int = ALWAYS
     #: The first millisecond in which it was no longer.
     until: int = FOREVER
 
@@ -84,7 +84,7 @@ class Filter(msgspec.Struct, frozen=True):
 
     def _is_then(self, ms: int) -> bool:
         """Whether a moment lies between both; one that is not known, 0, does so only where nobody asks."""
-        return (ms > 0 or (self.since <= 0 and self.until == FOREVER)) and self.since <= ms < self.until
+        return (ms != 0 or (self.since == ALWAYS and self.until == FOREVER)) and self.since <= ms < self.until
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.words import MAX_RANGE
 from ipfsmem.recall.dates import MONTHS, Days, days_named
-from ipfsmem.wording import FOREVER, local_day, local_days, moment_of
+from ipfsmem.wording import ALWAYS, FOREVER, local_day, local_days, moment_of
 
 _HINT: Final = (
     "Say for instance 7d, yesterday, last week, last 3 months, friday, may 2023, 2023-05-08, since friday, before june 2024 or "
@@ -33,7 +33,7 @@ _ago = re.compile(r"(\d{1,4}) (minute|hour|month|year)s? ago")
 class TimeRange(NamedTuple):
     """Milliseconds since 1970: the first that belongs to it, and the first after it."""
 
-    begin: int = 0
+    begin: int = ALWAYS
     end: int = FOREVER
 
     def within(self, other: TimeRange) -> TimeRange:

@@ -85,7 +85,7 @@ def written() -> list[dict[str, Any]]:
         rows.append({"at": NOW - (40 - n) * DAY, "scope": scope, "key": key, "text": text})
     for n, (scope, name, said) in enumerate(TALKS):
         at = NOW - (9 - n) * DAY
-        items = [{"at": at + m // 2, "n": m % 2, "item": {"role": role, "content": text, **({"ts": "2026-05-03T10:00:00Z"} if m == 3 else {})}} for m, (role, text) in enumerate(said)]  # fmt: skip
+        items = [{"at": at + m // 2, "n": m % 2, "item": {"role": role, "content": text, **({"ts": {1: "1969-07-20T20:17:00Z", 3: "2026-05-03T10:00:00Z"}[m]} if m in (1, 3) else {})}} for m, (role, text) in enumerate(said)]  # fmt: skip
         rows.append(_part_of(name, at, scope, items))
     brought = [{"at": NOW - 5 * DAY, "n": n, "item": item} for n, item in enumerate(BROUGHT)]
     rows.append(_part_of("brought", NOW - 5 * DAY, "", brought))

@@ -83,6 +83,27 @@ def test_a_message_that_says_when_it_was_said_is_of_that_day(memory: Memory) -> 
     assert "date" not in hits["cinema."].parts and hits["circus."].moment.when > "2026"
 
 
+def test_texts_from_before_1970_are_found_and_have_their_day(memory: Memory, tmp_path: Path) -> None:
+    lines = tmp_path / "memory" / "timeline"
+    lines.mkdir(parents=True)
+    (tmp_path / "memory" / "a.md").write_text("a\n")
+    for day, text in (("1969-07-20", "The eagle landed."), ("0987-05-01", "A longship landed.")):
+        event = {"ts": f"{day}T20:17:00Z", "type": "seen", "id": "1", "text": text}
+        (lines / f"{day}.jsonl").write_text(json.dumps(event) + "\n")
+    memory.bundles.import_(tmp_path)
+    diary = memory.sessions.create("diary")
+    memory.sessions.add(diary, [{"role": "user", "content": "It landed!", "ts": "1969-07-20T20:30:00Z"}])
+    found = memory.recall("what landed in july 1969", kind="all", why=True).moments
+    assert {(hit.moment.when, "date" in hit.parts) for hit in found} == {
+        ("1969-07-20T20:17:00Z", True),
+        ("1969-07-20T20:30:00Z", True),
+        ("0987-05-01T20:17:00Z", False),
+    }
+    for then in ({"when": "1969"}, {"since": "1960-01-01", "until": "1970-01-01"}, {"when": "july 1969"}):
+        assert len(memory.recall("landed", kind="all", **then).moments) == 2, then
+    assert len(memory.recall("landed", kind="all", until="1969-12-31").moments) == 3
+
+
 def test_a_message_is_found_by_who_said_it_and_an_event_by_what_it_tells_beside_its_text(
     memory: Memory,
 ) -> None:

@@ -17,7 +17,7 @@ from ipfsmem.memories.time_ranges import TimeRange, since_until, time_range
 from ipfsmem.memory import Memory
 from ipfsmem.recall.fusion import fused
 from ipfsmem.recall.recipe import Hit
-from ipfsmem.wording import FOREVER, zone_of
+from ipfsmem.wording import ALWAYS, FOREVER, zone_of
 from tests.support.device_lab import Lab
 from tests.support.tools_lab import Model
 
@@ -76,8 +76,8 @@ def test_a_time_range_in_words_is_of_local_days(said: str, begin: str, end: str 
 def test_a_time_range_back_from_now_begins_then() -> None:
     for said in ("7d", "since 7d", "past 7 days", "last 1 week"):
         assert time_range(said, NOW, CALIFORNIA) == (NOW - 7 * 86_400_000, FOREVER)
-    assert time_range("until yesterday", NOW, CALIFORNIA) == (0, ms("2026-11-28"))
-    assert time_range("before june 2024", NOW, CALIFORNIA) == (0, ms("2024-06-01"))
+    assert time_range("until yesterday", NOW, CALIFORNIA) == (ALWAYS, ms("2026-11-28"))
+    assert time_range("before june 2024", NOW, CALIFORNIA) == (ALWAYS, ms("2024-06-01"))
     assert since_until("friday", "friday", "last 3 months", NOW, CALIFORNIA) == (
         ms("2026-11-27"),
         ms("2026-11-28"),

@@ -104,7 +104,7 @@ function sessionsOf(shown: Shown, scope: string): Moments {
     return messagesIn(entries).messages.flatMap(({ place, item, message: { role, text } }): Told[] => {
       if (text === '' || role === 'system') return []
       const [added, device, n] = place
-      const at = TIMES.map(name => ownTime(item[name])).find(time => time > 0) ?? added
+      const at = TIMES.map(name => ownTime(item[name])).find(time => time !== 0) ?? added
       const moment: Moment = { kind: 'message', scope, own: !pending.has(place), device, at, type: role, session, text, event: null }
       return [{ moment, document: documentOf(`message ${scope} ${token} ${added} ${device} ${n}`, `message ${scope} ${token}`, at, '', cut(text)) }]
     })
@@ -114,7 +114,7 @@ function sessionsOf(shown: Shown, scope: string): Moments {
 
 /** When a message says that it was said; 0 where it says none that can be read. */
 function ownTime(value: unknown): number {
-  if (typeof value === 'string') return Math.max(0, instant(value) ?? 0)
+  if (typeof value === 'string') return instant(value) ?? 0
   if (typeof value !== 'number' || value <= 0 || value >= YEAR_9999) return 0
   return Math.floor(value >= MILLISECONDS ? value : value * 1000)
 }
