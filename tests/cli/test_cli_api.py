@@ -50,7 +50,7 @@ def test_the_command_serves_until_it_is_ended_and_its_token_is_nowhere_else(cli:
 
         asyncio.run(ask())
         server.send_signal(signal.SIGTERM)
-        out, err = server.communicate(timeout=30)
+        out, err = server.communicate(timeout=60)
         assert (server.returncode, out, err) == (0, b"", b"")
     finally:
         if server.poll() is None:

@@ -155,7 +155,7 @@ def test_control_c_in_a_real_process(cli: Cli, tmp_path: Path) -> None:
     ) as process:
         with fifo.open("w"):  # it reads now
             process.send_signal(signal.SIGINT)
-            assert process.wait(20) == 130
+            assert process.wait(60) == 130
         assert process.stderr is not None and b"Traceback" not in process.stderr.read()
 
 
@@ -217,7 +217,7 @@ def on_a_terminal(arguments: list[str], **environment: str) -> str:
             break
         seen += data
     os.close(ours)
-    assert process.wait(30) == 0, seen
+    assert process.wait(60) == 0, seen
     return seen.decode()
 
 

@@ -201,7 +201,7 @@ def test_on_a_terminal_it_asks_and_has_words_typed_back(tmp_path: Path) -> None:
 
     def until(what: str) -> str:
         nonlocal seen
-        give_up = time.monotonic() + 30
+        give_up = time.monotonic() + 60
         while what not in seen:
             assert select.select([ours], [], [], give_up - time.monotonic())[0], seen
             seen += os.read(ours, 4096).decode()
@@ -245,7 +245,7 @@ def test_on_a_terminal_it_asks_and_has_words_typed_back(tmp_path: Path) -> None:
                 break
         except OSError:
             break
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
     os.close(ours)
 
 

@@ -73,7 +73,7 @@ class Person:
                     break
             except OSError:
                 break
-        return self.process.wait(30)
+        return self.process.wait(60)
 
 
 @pytest.fixture

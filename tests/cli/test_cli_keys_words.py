@@ -222,7 +222,7 @@ def test_on_a_terminal_it_asks(
         elif answered == 3 and text.rstrip().endswith("[Y/n]:"):
             os.write(controlling, f"{answer}\n".encode())
             answered += 1
-    assert child.wait(20) == 0, text
+    assert child.wait(60) == 0, text
     os.close(controlling)
     assert "Should the older words stop working (recovery words of " in text
     refused = recover(device("old"), old["recovery_words"])

@@ -170,7 +170,7 @@ class Peak:
             time.sleep(0.02)
 
     def until_its_end(self) -> int:
-        self._watch.join(10)
+        self._watch.join(60)
         return self._most
 
 
@@ -280,14 +280,14 @@ def test_a_client_that_goes_away_and_a_signal_end_it_in_silence(home: Path) -> N
         say(server, HELLO, READY, *(call(n, query="firmware") for n in range(200)))
         server.stdout.close()  # type: ignore[union-attr]
         server.stdin.close()  # type: ignore[union-attr]
-        assert server.wait(30) == 0
+        assert server.wait(60) == 0
         assert server.stderr.read() == b""  # type: ignore[union-attr]
     for number in (signal.SIGTERM, signal.SIGINT):
         with started(home) as server:
             say(server, HELLO)
             assert server.stdout.readline()  # type: ignore[union-attr]
             server.send_signal(number)
-            assert server.wait(30) == 0
+            assert server.wait(60) == 0
             assert server.stderr.read() == b""  # type: ignore[union-attr]
 
 
@@ -404,7 +404,7 @@ def listening(home: Path, *arguments: str) -> Iterator[tuple[str, str]]:
         told = json.loads(lines)
         yield told["url"], told["token"]
         server.send_signal(signal.SIGTERM)
-        assert server.wait(30) == 0
+        assert server.wait(60) == 0
         assert server.stderr.read() == b""  # type: ignore[union-attr]
 
 
@@ -422,7 +422,7 @@ def test_over_http_only_who_has_the_token_and_the_right_name_is_answered(home: P
             body: bytes = json.dumps(HELLO).encode(),
             **changed: str | None,
         ) -> int:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
             headers = {**good, **{name.replace("_", "-"): value for name, value in changed.items()}}
             connection.request(
                 method, path, body, {name: value for name, value in headers.items() if value is not None}
@@ -451,10 +451,10 @@ def test_connections_that_ask_nothing_keep_nobody_out(home: Path) -> None:
     with listening(home) as (url, token), contextlib.ExitStack() as held:
         port = int(re.findall(r":(\d+)/mcp$", url)[0])
         for sent in (b"", b"POST /mcp HTTP/1.1\r\nHost:", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") * 50:
-            one = held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+            one = held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
             one.sendall(sent)
         for _ in range(3):
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
             good = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
             connection.request(
                 "POST", "/mcp", json.dumps(HELLO), {**good, "Content-Type": "application/json"}
@@ -472,7 +472,7 @@ def test_sessions_that_nobody_ended_keep_no_new_one_out_and_the_one_that_is_used
             "Authorization": f"Bearer {token}", "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
         }  # fmt: skip
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
 
         def ask(body: object, session: str | None = None) -> tuple[int, str | None]:
             named = {"Mcp-Session-Id": session} if session is not None else {}

@@ -61,7 +61,7 @@ def test_a_signal_that_comes_twice_ends_it_without_a_word(tmp_path: Path) -> Non
     try:
         assert server.stdout is not None and "serving" in server.stdout.readline()
         server.send_signal(signal.SIGTERM)
-        _, errors = server.communicate(timeout=20)
+        _, errors = server.communicate(timeout=60)
         assert (server.returncode, errors) == (0, "")
     finally:
         server.kill()
@@ -82,7 +82,7 @@ def served(
         assert said["psa"] == (f"{said['url']}/psa" if token else None)
         yield said["url"]
         server.send_signal(stop)
-        assert server.wait(10) == 0
+        assert server.wait(60) == 0
     finally:
         server.kill()
         server.wait()
@@ -107,7 +107,7 @@ def ask(
     url: str, path: str, method: str = "GET", body: Any = None, token: str = TOKEN, **headers: str
 ) -> tuple[int, Any]:
     place = urlsplit(url)
-    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=10)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=60)
     shown = {"Authorization": f"Bearer {token}"} if token else {}
     data = json.dumps(body).encode() if body is not None else None
     connection.request(method, path, body=data, headers={**shown, **headers})
@@ -302,7 +302,7 @@ def test_ctrl_c_in_the_middle_of_an_upload_leaves_nothing_half_written(tmp_path:
     kept = tmp_path / "kept"
     with served(kept, "--create") as url:
         place = urlsplit(url)
-        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=10)
+        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=60)
         connection.putrequest("POST", f"/car?root={TREE.cid}&name=n")
         connection.putheader("Authorization", f"Bearer {TOKEN}")
         connection.putheader("Content-Length", "100000")

@@ -1,4 +1,4 @@
-"""Processes that run on with unlocked keys: they drop them within a second of `lock` or the end of the time, and whatever is killed
+"""Processes that run on with unlocked keys: they drop them after `lock` or at the end of the time, and whatever is killed
 in the middle leaves a memory that is locked or unlocked, nothing between."""
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from ipfsmem.vault.unlocking import lock_device, unlock_device, unlocked_until
 from tests.support import effort
 from tests.support.cli_lab import Cli, pipe
 from tests.support.keeping import Keeping
+from tests.support.patience import PATIENCE
 from tests.support.unlock_lab import PASSPHRASE, held_keys, needs_kernel_keyring, runtime_files
 
 pytestmark = needs_kernel_keyring
-#: A second, and many more for a machine on which other tests run.
-SOON = 15.0
 
 
 @pytest.fixture
@@ -39,13 +38,11 @@ def guarded(bare: Cli, stick: Path, runtime: Path) -> Iterator[Cli]:
     assert runtime_files() == []
 
 
-def test_a_sync_that_goes_on_ends_within_a_second_of_lock(guarded: Cli) -> None:
+def test_a_sync_that_goes_on_ends_after_lock(guarded: Cli) -> None:
     keeping = Keeping(guarded, "--every", "1h")
     keeping.line(lambda line: "Up to date" in line or "Published" in line or "Nothing new" in line)
     lock_device(guarded.home / "default")
-    began = time.monotonic()
-    assert keeping.process.wait(30) == 22
-    assert time.monotonic() - began < SOON
+    assert keeping.process.wait(PATIENCE) == 22
     code, rest = keeping.end()
     assert code == 22 and any("were locked" in line for line in rest), rest
     assert "Unlock them again with: ipfsmem unlock" in rest[-1]
@@ -57,8 +54,8 @@ def test_it_ends_with_the_time_too(guarded: Cli) -> None:
     keeping.line(lambda line: "Up to date" in line or "Published" in line or "Nothing new" in line)
     unlock_device(guarded.home / "default", PASSPHRASE, 2)
     ends = time.monotonic() + 2
-    assert keeping.process.wait(30) == 22
-    assert ends - 0.5 < time.monotonic() < ends + SOON
+    assert keeping.process.wait(PATIENCE) == 22
+    assert ends - 0.5 < time.monotonic()
     assert "is over" in "".join(keeping.end()[1])
 
 
@@ -111,7 +108,7 @@ asyncio.run(main())
 """
 
 
-def test_a_server_holds_no_key_a_second_later(guarded: Cli) -> None:
+def test_a_server_holds_no_key_after_lock(guarded: Cli) -> None:
     """No object of the process has the signing seed, the box secret, the row key or the epoch key."""
     folder = guarded.home / "default"
     device = load_device(folder, PASSPHRASE)
@@ -131,11 +128,9 @@ def test_a_server_holds_no_key_a_second_later(guarded: Cli) -> None:
         assert server.stdout is not None
         assert server.stdout.readline() == "open 4\n"
         lock_device(folder)
-        began = time.monotonic()
         assert server.stdout.readline() == "locked 0\n"
-        assert time.monotonic() - began < SOON
         assert "locked again" in server.stdout.readline()
-        assert server.wait(30) == 0
+        assert server.wait(PATIENCE) == 0
 
 
 def test_killed_while_unlocking_or_locking(guarded: Cli) -> None:

@@ -734,7 +734,7 @@ def test_two_tasks_sync_at_once(tmp_path: Path) -> None:
         a.write("first", "word")
 
         async def both() -> None:
-            await asyncio.wait_for(asyncio.gather(a.sync(), a.sync()), 20)
+            await asyncio.wait_for(asyncio.gather(a.sync(), a.sync()), 60)
 
         asyncio.run(both())
         with closing(lab.restore("b")) as (b,):

@@ -123,7 +123,7 @@ def test_an_upload_that_is_on_its_way_loses_nothing(stick: Stick, url: str) -> N
     tree = build_tree({**OLD, "more": b"of it"})
     car = car_bytes([tree.cid], tree.blocks)
     place = urlsplit(url)
-    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=10)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=60)
     connection.putrequest("POST", f"/car?root={tree.cid}&name=n")
     connection.putheader("Authorization", f"Bearer {TOKEN}")
     connection.putheader("Content-Length", str(len(car)))

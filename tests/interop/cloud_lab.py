@@ -51,7 +51,7 @@ def _running(command: list[str | Path], ready: Callable[[], Any], folder: Path) 
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([str(part) for part in command], stdout=log, stderr=log, cwd=folder)
     try:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while True:
             try:
                 ready()
@@ -66,7 +66,7 @@ def _running(command: list[str | Path], ready: Callable[[], Any], folder: Path) 
         yield
     finally:
         process.kill()
-        process.wait(10)
+        process.wait(60)
 
 
 @contextlib.contextmanager

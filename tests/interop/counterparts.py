@@ -299,7 +299,7 @@ def process(command: Sequence[str | Path]) -> Iterator[tuple[str, subprocess.Pop
         yield line, started
     finally:
         started.terminate()
-        started.wait(10)
+        started.wait(60)
 
 
 @contextlib.contextmanager

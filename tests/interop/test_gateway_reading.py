@@ -46,12 +46,12 @@ def gateway(tree: BuiltTree, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield url
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def ask(url: str, accept: str) -> bytes:
     request = urllib.request.Request(url, headers={"Accept": accept})
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         data: bytes = answer.read()
         return data
 

@@ -83,7 +83,7 @@ def served(command: list[str], env: dict[str, str]) -> Iterator[Server]:
         assert process.stdin and process.stdout
         process.stdin.close()
         try:
-            process.wait(30)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -94,7 +94,7 @@ def test_a_car_with_a_wrong_block_is_refused_by_go(go: str) -> None:
 
     data = header([TREE.cid]) + section(TREE.cid, b"something else")
     with pytest.raises(urllib.error.HTTPError, match="400"):
-        urllib.request.urlopen(urllib.request.Request(f"{go}/car", data=data, method="POST"), timeout=10)
+        urllib.request.urlopen(urllib.request.Request(f"{go}/car", data=data, method="POST"), timeout=60)
 
 
 def test_go_takes_and_gives_our_records(go: str) -> None:
@@ -152,7 +152,7 @@ def _once() -> Any:
 def test_gateways_that_go_names(go: str) -> None:
     addresses = "/dns4/gw.example/tcp/443/https /dns/b.example/tcp/8443/tls/http /ip4/10.0.0.1/tcp/443/https /ip4/1.2.3.4/tcp/4001"
     request = urllib.request.Request(f"{go}/providers/{TREE.cid}", data=addresses.encode(), method="PUT")
-    urllib.request.urlopen(request, timeout=10).close()
+    urllib.request.urlopen(request, timeout=60).close()
     provider = RoutingProvider(go)
     assert run(provider, provider.client.gateways(TREE.cid)) == [
         "https://gw.example",
@@ -235,7 +235,7 @@ def test_our_gateway_and_gos_answer_alike(go: str, tmp_path: Path) -> None:
 
 def _look(url: str, headers: dict[str, str]) -> tuple[object, ...]:
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=30) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:
             kind = answer.headers["Content-Type"].partition(";")[0]
             body: object = answer.read()
             if kind == "application/vnd.ipld.car":

@@ -76,7 +76,7 @@ class Server:
 
     def control(self, what: str, given: dict[str, Any] | None = None) -> Any:
         request = urllib.request.Request(f"{self.url}/_test/{what}", data=json.dumps(given or {}).encode())
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
 
     def space(self) -> Space:
@@ -124,7 +124,7 @@ def serving() -> Iterator[Server]:
         yield Server(**json.loads(line))
     finally:
         process.kill()
-        process.wait(10)
+        process.wait(60)
 
 
 def official(*args: str) -> Any:

@@ -50,14 +50,14 @@ def rude(talk: Talk) -> Iterator[str]:
 
     thread = threading.Thread(target=lambda: asyncio.run(main()), daemon=True)
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(60)
     try:
         yield str(state["url"])
     finally:
         stop = state["stop"]
         assert callable(stop)
         stop()
-        thread.join(10)
+        thread.join(60)
 
 
 def reset(writer: asyncio.StreamWriter) -> None:

@@ -44,12 +44,12 @@ def serve(make: Callable[[], web.Application], tls: ssl.SSLContext | None = None
 
     thread = threading.Thread(target=lambda: asyncio.run(main()), daemon=True)
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(60)
     try:
         yield url[0]
     finally:
         stop[0]()
-        thread.join(10)
+        thread.join(60)
 
 
 def own_certificate(folder: Path) -> ssl.SSLContext:

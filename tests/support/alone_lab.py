@@ -106,7 +106,7 @@ async def until(page: Page, holds: str) -> None:
     """Wait until an expression is true in a page. Playwright's own way evaluates its text again and again, which the policy of these
     pages forbids: it only passes where the first look finds it true."""
     look = f"() => new Promise(done => {{ const look = () => ({holds}) ? done() : setTimeout(look, 50); look() }})"
-    await asyncio.wait_for(page.evaluate(look), 30)
+    await asyncio.wait_for(page.evaluate(look), 60)
 
 
 async def give_authenticator(page: Page) -> None:

@@ -27,7 +27,7 @@ class Anvil:
         asked = urllib.request.Request(
             self._url, json.dumps(call).encode(), {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(asked, timeout=10) as response:
+        with urllib.request.urlopen(asked, timeout=60) as response:
             answer = json.load(response)
         assert "error" not in answer, answer
         return answer["result"]
@@ -63,4 +63,4 @@ def anvil(folder: Path) -> Iterator[Anvil]:
         yield node
     finally:
         started.terminate()
-        started.wait(10)
+        started.wait(60)

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.support.cli_lab import Cli
-
-PATIENCE = 30.0
+from tests.support.patience import PATIENCE
 
 
 class Keeping:

@@ -312,7 +312,7 @@ def test_who_is_cancelled_leaves_nothing_behind(
 
     def held(folder: Path | None, *args: Any, **named: Any) -> Any:
         begun.set()
-        assert go_on.wait(20)
+        assert go_on.wait(60)
         return real(folder, *args, **named)
 
     async def work() -> None:

@@ -25,6 +25,7 @@ from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.api_lab import NEW, Client, Lab, a_page, bearer, good, opener, told
 from tests.support.cli_lab import Cli
 from tests.support.hints import hinted
+from tests.support.patience import PATIENCE
 
 
 def token(home: Path, right: Right = "read", *scopes: str, name: str = "m") -> str:
@@ -270,7 +271,7 @@ def test_a_revoked_token_opens_nothing_and_its_stream_ends(tmp_path: Path) -> No
             (known,) = tokens_of(memory.replica, tmp_path / "m")
         revoke_token(tmp_path / "m", known.id)
         await told(client.get("/v1/memories", headers=sent), 401, "TokenError")
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(PATIENCE):
             assert b"event: memory" not in await stream.content.read()
 
     Lab(tmp_path).run(ask)
@@ -289,7 +290,7 @@ def test_a_token_takes_a_few_streams_and_leaves_the_others_theirs(tmp_path: Path
         assert [one.status for one in mine].count(200) == MAX_LISTENERS - MAX_OF_A_TOKEN
         for one in (*streams, *mine):
             one.close()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while (again := await client.get("/v1/changes", headers=sent)).status != 200:
                 await asyncio.sleep(0.1)
         again.close()

@@ -42,7 +42,7 @@ def test_a_model_is_shown_the_scope_alone_and_other_calls_are_answered_meanwhile
 
     def says(messages: list[dict[str, Any]]) -> Any:
         began.set()
-        assert may_go_on.wait(20)
+        assert may_go_on.wait(60)
         return left.pop(0) if left else "Done."
 
     server = ChatServer(says)
@@ -83,7 +83,7 @@ def test_a_dream_that_somebody_aborts_ends_before_it_changes_anything(
 
     def says(messages: list[dict[str, Any]]) -> Any:
         began.set()
-        assert may_go_on.wait(20)
+        assert may_go_on.wait(60)
         return [REMOVE]
 
     with serve(ChatServer(says).app) as address:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.api import served
@@ -18,11 +20,10 @@ from ipfsmem.mode import ModeName
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.servers.threaded import serve
 from tests.support.api_lab import NEW, Client, Lab, good, told
+from tests.support.patience import PATIENCE
 from tests.support.web_lab import PEER_TOKEN
 
 ROOT = RootKeys.from_random(b"\x05" * 64, "default", 1)
-#: Seconds in which what must come has come.
-PATIENCE = 20.0
 
 
 @pytest.fixture
@@ -148,31 +149,37 @@ def test_what_everybody_could_read_is_published_by_nobody_who_was_not_asked(
     assert list(box.iterdir()) == [] and not syncing_notes(tmp_path / "one" / "m").worked
 
 
-@pytest.mark.timeout(25)
 def test_a_provider_that_never_answers_keeps_no_server_from_ending(
     tmp_path: Path, box: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(served, "LAST_SYNC", 0.2)
     monkeypatch.setattr(served, "AFTER_WRITE", 0.05)
     monkeypatch.setenv("PEER_TOKEN", PEER_TOKEN)
-    with serve(lambda: serving.app(DirectoryProvider(box), token=PEER_TOKEN)) as url:
+    silent, asked = threading.Event(), threading.Event()
+
+    def peer() -> web.Application:
+        app = serving.app(DirectoryProvider(box), token=PEER_TOKEN)
+
+        @web.middleware
+        async def until_silent(request: web.Request, handler: Any) -> web.StreamResponse:
+            if silent.is_set():
+                asked.set()
+                await asyncio.Event().wait()
+            answered: web.StreamResponse = await handler(request)
+            return answered
+
+        app.middlewares.append(until_silent)
+        return app
+
+    async def ask(_: Client) -> None:
+        assert await asyncio.to_thread(asked.wait, PATIENCE)
+
+    with serve(peer) as url:
         Memory.load(
             "m", "encrypted-ipfs", provider=f"peer:{url}", unlock=ROOT, passphrase=False, home=tmp_path / "one", create=True
         ).close()  # fmt: skip
-
-    async def ask(_: Client) -> None:
-        asked = asyncio.Event()
-
-        async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            asked.set()
-            while await reader.read(1_000):
-                pass
-            writer.close()
-
-        await asyncio.start_server(silent, "127.0.0.1", int(url.rpartition(":")[2]))
-        await asked.wait()
-
-    lab(tmp_path).run(ask)
+        silent.set()
+        lab(tmp_path).run(ask)
 
 
 def test_what_a_failed_call_wrote_before_it_failed_is_published_soon(

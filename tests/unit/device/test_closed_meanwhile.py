@@ -28,9 +28,9 @@ def read():
 
 reading = threading.Thread(target=read)
 reading.start()
-began.wait(30)
+began.wait(60)
 db.close()
-reading.join(30)
+reading.join(60)
 """
 
 

@@ -221,7 +221,7 @@ def test_lock_is_of_one_and_goes_with_the_block(tmp_path: Path) -> None:
             file_lock(path, wait=0.1),
         ):
             pass
-        assert 0.1 <= time.monotonic() - began < 5
+        assert time.monotonic() - began >= 0.1
     with file_lock(path, wait=0):
         assert path.read_text() == f"{os.getpid():<19}\n"
 
@@ -239,7 +239,7 @@ def test_waiting_task_lets_the_loop_run(tmp_path: Path) -> None:
     order: list[str] = []
 
     async def work(name: str) -> None:
-        async with file_lock_async(tmp_path / "lock", wait=5):
+        async with file_lock_async(tmp_path / "lock", wait=60):
             order.append(f"{name} in")
             await asyncio.sleep(0.02)
             order.append(f"{name} out")
@@ -411,14 +411,14 @@ def test_a_lock_file_that_is_taken_away_by_its_holder_keeps_others_apart(tmp_pat
     def waits() -> None:
         with file_lock(path):
             inside.set()
-            done.wait(10)
+            done.wait(60)
 
     waiter = threading.Thread(target=waits)
     with file_lock(path):
         waiter.start()
         time.sleep(0.1)
         path.unlink()
-    assert inside.wait(10)
+    assert inside.wait(60)
     try:
         with pytest.raises(LockedError), file_lock(path, wait=0.05):
             pass

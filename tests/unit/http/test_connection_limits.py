@@ -258,10 +258,10 @@ main()
             async with wires(int(url.rpartition(":")[2]), 300):
                 assert '"pins"' in await ask(url, "/pins?name=x")
 
-        asyncio.run(asyncio.wait_for(work(), 30))
+        asyncio.run(asyncio.wait_for(work(), 120))
     finally:
         server.terminate()
-        server.wait(10)
+        server.wait(60)
 
 
 OWNER = {"Authorization": "Bearer the owner"}

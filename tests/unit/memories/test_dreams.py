@@ -445,7 +445,7 @@ def test_one_begins_by_itself_also_where_no_agent_ends_a_turn(
             await asyncio.sleep(0.01)
         looking.cancel()
 
-    asyncio.run(asyncio.wait_for(until_one_dreamed(), 30))
+    asyncio.run(asyncio.wait_for(until_one_dreamed(), 60))
     assert len(keys(memory)) == 1
 
 

@@ -240,7 +240,7 @@ def test_a_dream_whose_model_takes_its_time_is_aborted_while_it_waits(
 
     def abort() -> None:
         assert asked.wait(60) and folder is not None and memory.dreams.abort()
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while not (noted := dream_notes(folder).failure) and time.monotonic() < until:
             time.sleep(0.05)
         ended.append(noted)

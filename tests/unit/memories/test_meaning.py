@@ -67,7 +67,7 @@ def memory(tmp_path: Path, name: Name) -> Iterator[Memory]:
 
 def made_all(memory: Memory, count: int, dimension: int = 256) -> None:
     """Ask until so many vectors are kept."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         memory.recall("kitchen")
         kept = load_vectors(memory.replica)
@@ -152,7 +152,7 @@ def test_another_model_starts_anew_and_two_are_never_mixed(
     said = [line for line in memory.status().notices if "other-words" in line]
     assert "the model before was hashed-words" in said[0] and "2 texts still without a vector" in said[0]
     assert "anew, as the model was hashed-words before" in memory.recall("kitchen").notice
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         kept = load_vectors(memory.replica)
         assert kept is not None
@@ -304,7 +304,7 @@ def test_an_endpoint_that_is_down_or_has_no_key_is_no_error(
         memory.recall("kitchen", threshold=0.5)
     assert caught.value.hint == "export MY_KEY=<the key>"
     monkeypatch.setenv("MY_KEY", "a-key")
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while True:  # now it is asked, and nobody is there
         with pytest.raises((ProviderError, UsageError)) as told:
             memory.recall("kitchen", threshold=0.5)

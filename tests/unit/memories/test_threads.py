@@ -75,11 +75,11 @@ def test_a_thread_that_waited_while_the_memory_was_closed_is_told_so(tmp_path: P
     with ThreadPoolExecutor(1) as threads:
         with memory.replica.db.alone:
             waiting = threads.submit(late)
-            assert begun.wait(10)
+            assert begun.wait(60)
             threading.Event().wait(0.02)
             memory.close()
         with pytest.raises(ClosedError):
-            waiting.result(10)
+            waiting.result(60)
 
 
 @pytest.mark.parametrize("work", ["begin_files", "scan", "render", "look"])
@@ -93,7 +93,7 @@ def test_what_reads_or_writes_the_plain_files_waits_for_the_thread_that_works_th
             thread.start()
             thread.join(0.1)
             assert thread.is_alive()
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
 
 
@@ -144,7 +144,7 @@ def test_keys_that_are_locked_under_a_sync_are_dropped_by_the_thread_that_syncs(
     holder.memory()
     syncing = Thread(target=work)
     syncing.start()
-    assert began.wait(30)
+    assert began.wait(60)
     locked.set()
     with pytest.raises(PassphraseError, match="the keys were locked"):
         memory.read("tone")

@@ -57,8 +57,8 @@ class Bench:
         self.kind = kind
         self.faults = faults
         self._make = make
-        #: How long the provider waits for its server.
-        self.limits = LIMITS
+        #: How long the provider waits for its server: as in production, until the test says that it is sick.
+        self.limits = Timeouts()
         self._store = store
 
     def filler(self) -> Provider:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ipfsmem_providers.http.policy import Timeouts
 
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.content.fetch import drive_async
@@ -47,7 +46,6 @@ def record(sequence: int) -> bytes:
 @pytest.fixture(params=KINDS)
 def at(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     with bench(request.param, tmp_path) as made:
-        made.limits = Timeouts()  # nothing falls ill here, and a busy machine is no illness
         yield made
 
 

@@ -119,7 +119,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
 
 def by_meaning(memory: Memory, question: str) -> list[str]:
     """What is found once the texts have vectors."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while not (found := memory.recall(question)).by_meaning:
         assert time.monotonic() < until, "no vectors were made"
         time.sleep(0.02)
@@ -195,7 +195,7 @@ def test_a_damaged_model_costs_recall_nothing_but_the_meaning(
     changed.write_bytes(bytes(embedder._installed().stat().st_size))
     monkeypatch.setattr(embedder, "_installed", lambda: changed)
     notices = []
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while not any("its hash is not the one" in one for one in notices) and time.monotonic() < until:
         found = memory.recall("espresso")
         assert [hit.reading.key for hit in found.hits] == ["drinks"] and not found.by_meaning

@@ -53,7 +53,7 @@ class Answer:
 def ask(url: str, path: str, method: str = "GET", body: Any = None, **headers: str) -> Answer:
     parts = urlsplit(url)
     assert parts.hostname
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
     shown = {name.replace("_", "-"): value for name, value in headers.items()}
     if isinstance(body, dict):
         body = json.dumps(body).encode()

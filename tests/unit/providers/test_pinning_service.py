@@ -427,7 +427,7 @@ def ask(url: str, method: str, path: str, token: str = TOKEN, body: Any = None) 
 
     parts = urlsplit(url)
     assert parts.hostname
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     connection.request(
         method, path, body=body if isinstance(body, bytes) else json.dumps(body), headers=headers

@@ -30,7 +30,8 @@ from ipfsmem.sync.report import SyncReport
 from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.faults import Faults
-from tests.unit.providers.sick_lab import BOUND, PAIRS, bench, late
+from tests.support.patience import PATIENCE
+from tests.unit.providers.sick_lab import BOUND, LIMITS, PAIRS, bench, late
 
 TREE = build_tree({"a.md": b"one", "sub/b.md": b"two" * 300})
 SEED = b"\x07" * 32
@@ -72,6 +73,7 @@ def test_each_call_ends_with_the_truth_or_with_an_error_of_ours(
 
         root = asyncio.run(before())
         illness(at.faults)
+        at.limits = LIMITS
         cids = [cid for cid, _ in TREE.blocks]
         other = build_tree({"c.md": b"three"})
 
@@ -89,7 +91,7 @@ def test_each_call_ends_with_the_truth_or_with_an_error_of_ours(
             ]  # fmt: skip
             for call, true in ((call, true) for able, call, true in calls if able):
                 try:
-                    got = await asyncio.wait_for(call(), 3 * BOUND)
+                    got = await asyncio.wait_for(call(), PATIENCE)
                 except ProviderError as error:
                     assert illness is not late or not error.permanent
                 else:
@@ -109,7 +111,20 @@ def _memory(home: Path, providers: list[Provider], **more: Any) -> Memory:
 def test_p4_another_provider_beside_a_sick_one_is_served_fully(
     kind: str, illness: Callable[[Faults], None], tmp_path: Path
 ) -> None:
-    """It fell ill between two syncs. What is new is at the other one, whole, and the sync has ended in time."""
+    """It fell ill between two syncs. What is new is at the other one, whole, and the sync has ended in time.
+
+    A machine that other programs slow down may make one of the syncs late, but not three in a row.
+    """
+    for run in range(3):
+        (home := tmp_path / str(run)).mkdir()
+        took, well = _synced_beside(kind, illness, home)
+        if took < BOUND + 5 * well:
+            return
+    raise AssertionError(f"{took:.1f} s, and {well:.1f} s when both were well")
+
+
+def _synced_beside(kind: str, illness: Callable[[Faults], None], tmp_path: Path) -> tuple[float, float]:
+    """Seconds of a sync with the sick one, and of one before it fell ill."""
     with bench(kind, tmp_path / "sick") as at:
         (tmp_path / "stick").mkdir()
 
@@ -122,6 +137,7 @@ def test_p4_another_provider_beside_a_sick_one_is_served_fully(
             asyncio.run(one.sync())
             well = time.monotonic() - began
             illness(at.faults)
+            at.limits = LIMITS
             one.write("note", "new text")
         with _memory(tmp_path / "one", both()) as one:
             began = time.monotonic()
@@ -130,8 +146,8 @@ def test_p4_another_provider_beside_a_sick_one_is_served_fully(
         with _memory(tmp_path / "two", [DirectoryProvider(tmp_path / "stick")]) as two:
             assert two.read("note").file.body == "new text"  # type: ignore[union-attr]
     assert report.root is not None and report.published
-    # What this machine needs for a sync that is all work, beside whatever else runs on it, is no fault of the sick one.
-    assert took < BOUND + 5 * well, f"{took:.1f} s, and {well:.1f} s when both were well"
+    # What this machine needs for a sync that is all work is no fault of the sick one.
+    return took, well
 
 
 def _v3(number: int, empty: bool) -> str:

@@ -23,8 +23,7 @@ from ipfsmem.sync import engine, schedule
 from ipfsmem.sync.background import Attempt
 from ipfsmem.sync.report import SyncReport
 from tests.support.device_lab import ROOT, Lab, body
-
-PATIENCE = 20.0
+from tests.support.patience import PATIENCE
 
 
 @pytest.fixture
