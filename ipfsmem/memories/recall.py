@@ -22,7 +22,7 @@ from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.search_index import Filter, Held, SearchIndex, index_of, searched_header
 from ipfsmem.memories.words import MAX_PHRASINGS, MAX_WORDS, PREFIX, query_words
 from ipfsmem.memories.writers import Writers
-from ipfsmem.recall.ranking import USUAL, Index, Weighed, rank
+from ipfsmem.recall.ranking import MAX_TERMS, USUAL, Index, Weighed, rank
 from ipfsmem.recall.ranking import Hit as Ranked
 from ipfsmem.recall.spelling import likened, spelled
 from ipfsmem.recall.terms import split, terms, terms_of, unspaced
@@ -414,8 +414,8 @@ def _similar(
     asked: Asked,
     threshold: float | None,
     only: frozenset[int] | None = None,
-) -> dict[str, float]:
-    """How similar the memories of an index are to the query, by key: those that have to do with it, of very many the most similar."""
+) -> dict[int, float]:
+    """How similar the memories of an index are to the query, by number: those that have to do with it, of very many the most similar."""
     if asked.vectors is None:
         return {}
     rows: Sequence[int] = found.rows(index, asked.vectors.at)
@@ -424,15 +424,14 @@ def _similar(
     least = asked.unrelated if threshold is None else threshold
     mine, others = found.parted(index)
     if len(index) <= _ALL or not others:
-        near = asked.vectors.nearest(
+        return asked.vectors.nearest(
             asked.question, rows, least, len(index) if len(index) <= _ALL else _CLOSE
         )
-        return {index.ids[number]: cosine for number, cosine in near.items()}
-    near = {}
+    near = dict[int, float]()
     for part in (mine, others):
         of_part = [row if number in part else -1 for number, row in enumerate(rows)]
         near |= asked.vectors.nearest(asked.question, of_part, least, _CLOSE)
-    return {index.ids[number]: cosine for number, cosine in near.items()}
+    return near
 
 
 class _Search(NamedTuple):
@@ -442,8 +441,8 @@ class _Search(NamedTuple):
     words: Index
     query: str
     today: date
-    #: By key.
-    similar: dict[str, float]
+    #: By number.
+    similar: dict[int, float]
     only_similar: bool
     weighed: Weighed
     #: Of events and messages only those that have a word of the query, or its day, or mean the same: not their neighbours.
@@ -469,13 +468,24 @@ class _Search(NamedTuple):
     def _best(self, words: Sequence[str], limit: int, only: frozenset[int] | None) -> list[Ranked]:
         """The best hits by words and by meaning; where neither finds any, by what the query's words begin. `only`: among these
         numbers."""
-        by_words = ranked = self.without_meaning()._ranked(limit, only)
+        by_meaning = bool(self.similar) or self.only_similar
+        if by_meaning and self._has_a_word(only):
+            return self._ranked(limit, only)
+        by_words = ranked = self.without_meaning()._ranked(1 if by_meaning else limit, only)
         if not by_words and (beginning := _beginnings(words)):
             terms = self.words.words.beginning_with(beginning)[:MAX_WORDS]
             ranked = self._ranked(limit, only, terms) if terms else []
-        if (self.similar or self.only_similar) and (by_words or not ranked):
+        if by_meaning and (by_words or not ranked):
             ranked = self._ranked(limit, only)
         return ranked
+
+    def _has_a_word(self, only: frozenset[int] | None) -> bool:
+        """Whether a word of the query is written in one of these: then words find something, and are not ranked to know it."""
+        if not self.weighed.weights["words"]:
+            return False
+        rows = self.words.words
+        there = (rows.row(term).numbers for term in terms(self.query)[:MAX_TERMS] if rows.having(term))
+        return any(only is None or not only.isdisjoint(numbers) for numbers in there)
 
     def _ranked(
         self, limit: int, only: frozenset[int] | None, terms: list[str] | None = None
@@ -489,11 +499,13 @@ class _Search(NamedTuple):
                 today=self.today,
                 limit=wanted,
                 wanted=terms,
-                meaning=self.similar,
+                similar=self.similar,
                 weighed=self.weighed,
                 only=only,
             )
-            hits = [hit for hit in ranked if not self.only_similar or hit.id in self.similar]
+            hits = [
+                hit for hit in ranked if not self.only_similar or self.words.number(hit.id) in self.similar
+            ]
             if self.only_having:
                 hits = [hit for hit in hits if not _HAVING.isdisjoint(hit.parts)]
             if len(hits) >= limit or len(ranked) < wanted:

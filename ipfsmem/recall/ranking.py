@@ -479,6 +479,7 @@ def rank(
     today: date,
     limit: int = 10,
     meaning: Mapping[str, float] | None = None,
+    similar: Mapping[int, float] | None = None,
     wanted: Iterable[str] | None = None,
     weighed: Weighed = USUAL,
     only: frozenset[int] | None = None,
@@ -487,7 +488,7 @@ def rank(
     `weighed`: weights in place of the usual ones; `only`: the numbers of those that may be hits, else all.
 
     A term of the question that none of them has counts as the near one that most have, and meaning less then, or else as the one most
-    like it (`spelling`). Only entries come that share a term with it, themselves or by their group, whose day it names, or for which a
+    like it (`spelling`). `similar`: `meaning` by number, in its place. Only entries come that share a term with it, themselves or by their group, whose day it names, or for which a
     similarity is given in `meaning`, by id.
     """
     having = index.words.having
@@ -503,13 +504,11 @@ def rank(
             weighed = weighed.with_meaning(_MISREAD)
         wanted = likened(wanted, having_it, index.words.alike)
     wanted_terms = list(dict.fromkeys(wanted))[:MAX_TERMS]
-    similar = _between(
-        {
-            n: value
-            for id, value in (meaning or {}).items()
-            if (n := index.number(id)) is not None and (only is None or n in only)
-        }
-    )
+    if similar is None:
+        similar = {n: v for id, v in (meaning or {}).items() if (n := index.number(id)) is not None}
+    if only is not None:
+        similar = {number: value for number, value in similar.items() if number in only}
+    similar = _between(similar)
     named = days_named(question, today)
     dated: set[int] = set()
     if named:
@@ -541,7 +540,7 @@ def _numpy_is_there() -> bool:
     return find_spec("numpy") is not None
 
 
-def _between(scores: dict[int, float]) -> dict[int, float]:
+def _between(scores: Mapping[int, float]) -> dict[int, float]:
     """Scores between the least, 0, and the greatest, 1; all 1 where they are equal."""
     low, top = min(scores.values(), default=0.0), max(scores.values(), default=0.0)
     if top <= low:

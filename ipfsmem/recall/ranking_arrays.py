@@ -117,6 +117,10 @@ class _Arrays:
             found = self._rows[term] = _Row(having, self.against)
         return found
 
+    def headed(self, term: str) -> Any:
+        """Whose header has a term."""
+        return np.array(self.index.headers.row(term).numbers, dtype=np.intp)
+
     def group_row(self, term: str) -> _GroupRow:
         """Which groups have it."""
         found = self._groups.get(term)
@@ -172,12 +176,11 @@ class _Ranking:
         self.total = sum(self.worths)
         #: By number of the entry: BM25, and which of the terms it has, and which its header, a bit each.
         self.scores, self.has = np.zeros(entries), np.zeros(entries, dtype=np.uint64)
-        self.headers = dict[int, int]()
+        self.headers = np.zeros(entries, dtype=np.uint64)
         for bit, row in sorted(enumerate(rows), key=lambda one: -one[1].most):
             self.scores[row.numbers] += row.shares
             self.has[row.numbers] |= np.uint64(1 << bit)
-            for number in index.headers.row(wanted[bit]).numbers:
-                self.headers[number] = self.headers.get(number, 0) | 1 << bit
+            self.headers[known.headed(wanted[bit])] |= np.uint64(1 << bit)
         self.groups = self._group_scores(wanted)
         self.cut = len(index) > limits.all
         self.only = None
@@ -321,7 +324,6 @@ class _Ranking:
         near = (known.before[before], before, after, known.after[after])
         many = sum((one > 0).astype(float) for one in near)
         beside = sum(np.where(one > 0, own[one], 0.0) for one in near) / np.maximum(many, 1.0)
-        headers = np.array([self.headers.get(number, 0) for number in numbers.tolist()], dtype=np.uint64)
         return {
             "words": self.words[numbers],
             "meaning": None if self.similar is None else self.similar[numbers],
@@ -330,7 +332,7 @@ class _Ranking:
             "best": self.best[of],
             "cover": self._cover(np.where(of > 0, self._around(numbers), self.has[numbers])),
             "group": self.groups[of] / self.top_group,
-            "header": self._cover(headers),
+            "header": self._cover(self.headers[numbers]),
         }
 
     def hits(self, limit: int) -> list[Hit]:
