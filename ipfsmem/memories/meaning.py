@@ -25,7 +25,7 @@ from ipfsmem.memories.kept_vectors import Kept, load_kept, prepared, saving, sta
 from ipfsmem.memories.living import Live, Living, Reading, gone_of
 from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.moment_kinds import Group, Kind
-from ipfsmem.recall.batches import embedded
+from ipfsmem.recall.batches import embedded, of_question
 from ipfsmem.recall.embedder import Embedder, EmbedderIdentity
 from ipfsmem.recall.vectors import Comparable, Vectors
 from ipfsmem.wording import count
@@ -138,12 +138,14 @@ class Meaning:
         if not len(vectors):
             return Asked(None, told)
         try:
-            made = _run(_closing(embedder, embedder.embed([query[:_CHARACTERS]])))
+            made = _run(_closing(embedder, of_question(embedder, query[:_CHARACTERS])))
+            if isinstance(made, ProviderRefused):
+                return Asked(None, self._once(f"this question goes by words alone: {made}") or told, made)
             with self._alone:
                 ready = vectors.comparable()
-            ready.nearest(made[0], (), 1.0, 1)  # whether it has their length
+            ready.nearest(made, (), 1.0, 1)  # whether it has their length
             knows = embedder.knows(query[:_CHARACTERS])
-            return Asked(ready, told, None, True, knows, made[0], embedder.unrelated)
+            return Asked(ready, told, None, True, knows, made, embedder.unrelated)
         except FormatError as error:
             problem = ProviderRefused(
                 f"{embedder.identity.version} answers as another model than before: {error}",

@@ -27,6 +27,9 @@ _one_end = re.compile(r"(since|from|after|until|till|up to|before) (.+)")
 _weekday = re.compile(rf"(last )?({'|'.join(_WEEKDAYS)})")
 _last = re.compile(r"(?:last|past) (\d{1,4}) (minute|hour|day|week|month|year)s?")
 _year_after, _any_year = re.compile(r",? \d{4}$"), re.compile(r"\b\d{4}\b")
+_written = re.compile(
+    r"(?P<day>\d{4}-?\d\d-?\d\d|\d{4}-?w\d\d-?\d)|(?P<week>\d{4}-?w\d\d)|\S+[t ]\d\d(?P<minute>:?\d\d(?P<second>:?\d\d(?P<part>[.,]\d+)?)?)?(?:z|[+-].*)?"
+)
 _ago = re.compile(r"(\d{1,4}) (minute|hour|month|year)s? ago")
 
 
@@ -79,8 +82,12 @@ def time_range(said: str, now: int, zone: tzinfo | None = None, *, form: str = "
                 case _:
                     return TimeRange(end=there.end)
         there = _point(text, now, zone)
+        if there.end != there.begin + 1:
+            return there
+        if one := _written.fullmatch(text):
+            return _as_written(one, there.begin, zone)
         # A time back from now is a range up to now: also what is dated later by a clock that is ahead belongs to it.
-        return TimeRange(there.begin) if there.end == there.begin + 1 else there
+        return TimeRange(there.begin)
     except (_NotNamed, ValueError, OverflowError):
         raise UsageError(f"{said[:40]!a} is not a time range", hint=_HINT) from None
 
@@ -139,6 +146,19 @@ def _back(today: date, now: int, number: int, unit: str, zone: tzinfo | None) ->
 
 def _moment(ms: int) -> TimeRange:
     return TimeRange(ms, ms + 1)
+
+
+def _as_written(written: re.Match[str], begin: int, zone: tzinfo | None) -> TimeRange:
+    """The week, day, hour, minute or second that a moment in digits names by how far it is written."""
+    if written["day"] or written["week"]:
+        first = local_day(begin, zone)
+        if first is None:
+            raise _NotNamed
+        return _days(first, first + timedelta(days=6 if written["week"] else 0), zone)
+    unit = (
+        1 if written["part"] else 1_000 if written["second"] else 60_000 if written["minute"] else 3_600_000
+    )
+    return TimeRange(begin, begin + unit)
 
 
 def _last_of_month(first: date) -> date:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ipfsmem.errors import ProviderError
+from ipfsmem.errors import ProviderError, ProviderRefused
 from ipfsmem.recall.embedder import Embedder
 
 #: What every model takes: where this is refused too, it is not the texts.
@@ -29,6 +29,18 @@ async def embedded(embedder: Embedder, texts: Sequence[str]) -> list[list[float]
         if not await _takes(embedder, _PROBE):
             raise
     return await _apart(embedder, texts)
+
+
+async def of_question(embedder: Embedder, question: str) -> list[float] | ProviderRefused:
+    """The vector of a question; why the model refuses it, while it takes others: whoever asks next is answered all the same.
+
+    Raises ProviderError or ConfigError when it takes none.
+    """
+    try:
+        return (await embedder.embed([question]))[0]
+    except ProviderRefused as refused:
+        await embedder.embed([_PROBE])
+        return refused
 
 
 async def _apart(embedder: Embedder, texts: Sequence[str]) -> list[list[float] | None]:

@@ -282,6 +282,20 @@ def test_a_text_that_the_model_refuses_keeps_no_other_without_its_vector(
     assert keys(memory.recall("sourdoughs"))[:1] == ["long"]  # by its beginning
 
 
+def test_a_question_that_the_model_refuses_keeps_no_other_from_being_asked(
+    memory: Memory, name: Name, url: str, server: EmbeddingsServer
+) -> None:
+    server.refuses = lambda text: 400 if "POISON" in text else 0
+    name(model="hashed-words", base_url=url)
+    made_all(memory, 2)
+    refused = memory.recall("POISON kitchen")
+    assert keys(refused) == ["drinks"] and not refused.by_meaning
+    assert "this question goes by words alone" in refused.notice
+    with pytest.raises(ProviderError):
+        memory.recall("POISON kitchen", threshold=0.1)
+    assert memory.recall("lisboa trains").by_meaning
+
+
 def test_an_endpoint_that_refuses_everything_is_asked_no_more_for_each_text(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:

@@ -64,6 +64,9 @@ def memory() -> Memory:
         ("last 3 months", "2026-08-28", None),
         ("from 2023-05-01 to 2023-05-14", "2023-05-01", "2023-05-15"),
         ("between may and june 2024", "2024-05-01", "2024-07-01"),
+        ("20260508", "2026-05-08", "2026-05-09"),
+        ("2026-w48", "2026-11-23", "2026-11-30"),
+        ("2026-W48-2", "2026-11-24", "2026-11-25"),
         ("2026-03-08", "2026-03-08", "2026-03-09"),  # of 23 hours
         ("2026-11-01", "2026-11-01", "2026-11-02"),  # of 25 hours
     ],
@@ -71,6 +74,18 @@ def memory() -> Memory:
 def test_a_time_range_in_words_is_of_local_days(said: str, begin: str, end: str | None) -> None:
     wanted = TimeRange(ms(begin), FOREVER if end is None else ms(end))
     assert time_range(said, NOW, CALIFORNIA) == wanted
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [("2026-11-27T10", 3_600), ("2026-11-27T10:00", 60), ("2026-11-27 10:00:00", 1), ("20261127T100000.000", 0.001)],
+)  # fmt: skip
+def test_a_moment_in_digits_is_as_long_as_it_is_written(said: str, seconds: float) -> None:
+    begin = ms("2026-11-27") + 10 * 3_600_000
+    assert time_range(said, NOW, CALIFORNIA) == (begin, begin + int(seconds * 1_000))
+    assert time_range(f"{said}-08:00", NOW) == (begin, begin + int(seconds * 1_000))
+    assert time_range(f"since {said}", NOW, CALIFORNIA) == (begin, FOREVER)
+    assert time_range(f"from {said} to 2026-11-27T11:00", NOW, CALIFORNIA) == (begin, begin + 3_600_001)
 
 
 def test_a_time_range_back_from_now_begins_then() -> None:
