@@ -295,6 +295,7 @@ class Memory:
     recall = _of_texts(MemoryTexts.recall)
     why = _of_texts(MemoryTexts.why)
     duplicates = _of_texts(MemoryTexts.duplicates)
+    make_ready = _of_texts(MemoryTexts.make_ready)
     context = _of_texts(MemoryTexts.context)
     begin_anew = _of_texts(MemoryTexts.begin_anew)
     given = _of_texts(MemoryTexts.given)

@@ -93,11 +93,20 @@ async def _sync(namespace: str, home: Path, folder: str, passphrase: str | None)
         _look_at_project(memory, folder)
         if not memory.mode.published or not memory.replica.config.providers:
             memory.folders.scan()
-            dream_if_due(memory)
+            _finish(memory, folder)
             return False
         report = await memory.sync()
-        dream_if_due(memory)
+        _finish(memory, folder)
         return bool(report.entries_changed)
+
+
+def _finish(memory: Memory, folder: str) -> None:
+    """What a hook has no time for. What is wrong with an index keeps nothing back: a prompt is given memories without it."""
+    from ipfsmem.agents.session_text import make_ready
+
+    dream_if_due(memory)
+    with contextlib.suppress(IpfsmemError):
+        make_ready(memory, folder)
 
 
 def dream_if_due(memory: Memory) -> None:

@@ -158,6 +158,15 @@ def _scope(memory: Memory, folder: str, program: str) -> tuple[str, ProjectFolde
     return "" if row is None or adopted else memory.scopes.target(row.scope), row
 
 
+def make_ready(memory: Memory, folder: str) -> None:
+    """Make what prompts in a folder are looked up in, where a hook has no time for that."""
+    project, row = "", None
+    if folder:
+        project, row = _scope(memory, folder, "")
+    for scope in dict.fromkeys((project, "") if row is None or row.adopted else (project,)):
+        memory.scope(scope).make_ready()
+
+
 def _not_connected(memory: Memory, row: ProjectFolder | None, folder: str, program: str) -> list[str]:
     """The command that connects an unconnected project."""
     if row is not None:

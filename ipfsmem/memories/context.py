@@ -233,6 +233,15 @@ def _matches(
     return _in_order(new[:most], answer, unseen[:most_said], query), repeated + len(counted)
 
 
+def make_ready(parts: Sequence[Memories]) -> None:
+    """Make the index that a hook looks up messages and events in, where these are so many that it makes none itself."""
+    from ipfsmem.memories.search_index import Filter, has_moments, index_of, is_ready
+
+    if has_moments(parts) and not is_ready(parts, "all", _MADE_AT_ONCE):
+        with parts[0].replica.reading():
+            index_of(parts, "all").index(parts, Filter())
+
+
 def _in_order(
     hits: Sequence[Hit], answer: Recall, said: Sequence[tuple[MomentHit, str]], query: str
 ) -> list[Hit | Said]:

@@ -333,7 +333,7 @@ class MemoryTexts(MemoryPart):
             self._open.look()
             before = frozenset(without) | (self._open.shown.to(session) if session else frozenset())
 
-            parts = [self.memories, *self._below(), *([self.memories.in_scope("")] if self.scope else [])]
+            parts = self._given()
             if for_facts:
                 from ipfsmem.memories.context import tokens_for_facts
 
@@ -360,6 +360,16 @@ class MemoryTexts(MemoryPart):
             if session and not preview:
                 self._open.shown.note(session, block.marks)
             return block
+
+    def _given(self) -> list_[Memories]:
+        """The scopes of which a model is given something."""
+        return [self.memories, *self._below(), *([self.memories.in_scope("")] if self.scope else [])]
+
+    def make_ready(self) -> None:
+        """Make the index that the layout `turn` is looked up in by who has no time to make it, where it is missing and long. It is kept when the memory is closed."""
+        from ipfsmem.memories.context import make_ready
+
+        make_ready(self._given())
 
     def given(self, block: ContextBlock, session: str = "") -> None:
         """Say that a block that was made as a `preview` reached the model: it is not given to that session again, and counts as use."""

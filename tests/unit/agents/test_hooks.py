@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import ipfsmem.memories.context
 from ipfsmem.agents import background_start, background_sync, hooks
 from ipfsmem.agents.adoption import carry_out, plan_project
 from ipfsmem.agents.projects import bind, choose_scope, find_connected
@@ -659,6 +660,22 @@ def test_the_process_beside_gives_way_and_who_syncs_in_a_process_of_its_own_keep
     sync(hook)
     assert theirs == [10]
     assert os.getpriority(os.PRIO_PROCESS, 0) == ours
+
+
+def test_the_sync_beside_makes_the_index_for_prompts_that_no_hook_has_time_for(
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ipfsmem.memories.context, "_MADE_AT_ONCE", 4)  # as if there were thousands
+    root = repository(tmp_path / "api")
+    scope = connect(hook, root)
+    said = [{"role": "user", "content": f"the heron number {n} nests by the weir"} for n in range(120)]
+    with hook.open() as memory:
+        for n in range(10):
+            memory.scope(scope).sessions.add(f"talk {n}", said[12 * n : 12 * n + 12])
+    hook("session-start", root)
+    assert "number 77" not in asks(hook, root, "which heron was number 77 by the weir")
+    sync(hook, root)
+    assert "number 77" in asks(hook, root, "which heron was number 77 by the weir")
 
 
 def test_the_sync_beside_takes_in_what_the_agent_wrote_and_names_an_unconnected_folder(

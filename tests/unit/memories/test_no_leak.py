@@ -188,6 +188,7 @@ NOT_READING = {
     "promote_all",
     "undo",
     "begin_anew",
+    "make_ready",
     "given",
 }
 #: These ask for a copy or an older text that these memories do not have.
