@@ -9,7 +9,7 @@ count in prose.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Container, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from datetime import date
 from functools import partial
 from operator import itemgetter
@@ -247,12 +247,11 @@ def _in_order(
 ) -> list[Hit | Said]:
     """Memories and lines of what was said, the best first. `answer`: the search of both. Scores of two searches say nothing of each
     other, so a memory comes where that search has it, and at the latest after some lines for each memory before it."""
-    from ipfsmem.memories.context_talk import line_of
-    from ipfsmem.recall.terms import terms
+    from ipfsmem.memories.context_talk import Sought, line_of
 
-    wanted = frozenset(terms(query))
+    sought, answered = Sought.of(query), _answered(hit for hit, _ in said)
     places = {(hit.reading.scope, hit.reading.key): hit.place for hit in answer.hits}
-    lines = [line_of(hit, wanted, mark) for hit, mark in said]
+    lines = [line_of(hit, sought, mark, answered.get(hit.order, "")) for hit, mark in said]
     order: list[tuple[int, int, Hit | Said]] = [(at, 1, line) for at, line in enumerate(lines)]
     for at, hit in enumerate(hits):
         place = places.get((hit.reading.scope, hit.reading.key))
@@ -260,6 +259,19 @@ def _in_order(
         order.append((min(_SAID_BETWEEN * at, better), 0, hit))
     order.sort(key=lambda one: one[:2])
     return [one for _, _, one in order]
+
+
+def _answered(said: Iterable[MomentHit]) -> dict[int, str]:
+    """By its order what a message of an agent answers: the user's message that was found before it in its session."""
+    asked: MomentHit | None = None
+    answered = dict[int, str]()
+    for hit in sorted(said, key=lambda hit: hit.order):
+        moment = hit.moment
+        if moment.kind == "message" and moment.type == "user":
+            asked = hit
+        elif asked is not None and asked.moment.group == moment.group:
+            answered[hit.order] = asked.text
+    return answered
 
 
 def _mark_of_said(parts: Sequence[Memories], hit: MomentHit) -> str:

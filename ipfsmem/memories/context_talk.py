@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from math import log
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ipfsmem.bundle.fence import QUOTE, clean_text, tagged
+from ipfsmem.recall.index import has_number, has_time
 from ipfsmem.recall.passages import passages
+from ipfsmem.recall.ranking import asks_number, asks_when
 from ipfsmem.recall.terms import terms
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ _TAG: Final = "memory-said"
 MOST_BYTES: Final = 600
 #: Bytes of the two marks that show where a text was cut.
 _MARKS: Final = len(" …".encode()) * 2
+#: What a term of the message that is answered counts, beside a term of the query.
+_HALF: Final = 0.5
 _FENCE: Final = len(tagged(_TAG, {}, "").encode()) + 1
 _sentences = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])").split
 _bullet = re.compile(r"^(?:[-*>#]+|\d+[.)])\s+|^\[[^\]]*\] ").sub
@@ -41,6 +45,23 @@ class Line(NamedTuple):
     def cost(self) -> int:
         """Its bytes in the fence."""
         return len(QUOTE) + len(self.text.encode()) + 1
+
+
+class Sought(NamedTuple):
+    """What a passage is chosen by: what each term counts, and whether a question asks when, or how many."""
+
+    terms: Mapping[str, float]
+    when: bool = False
+    number: bool = False
+
+    @classmethod
+    def of(cls, query: str) -> Sought:
+        """What a query asks for."""
+        return cls(dict.fromkeys(terms(query), 1.0), asks_when(query), asks_number(query))
+
+    def answering(self, asked: str) -> Sought:
+        """The same in the answer to a message, which may ask for it in other words."""
+        return self._replace(terms={**dict.fromkeys(terms(asked), _HALF), **self.terms}) if asked else self
 
 
 class Talk:
@@ -79,13 +100,13 @@ class Talk:
         return tagged(_TAG, {}, "\n".join(line.text for line in ordered))
 
 
-def line_of(hit: MomentHit, wanted: Collection[str], mark: str) -> Line:
-    """The line of a hit; of a long text the passage with most of the question's terms (`wanted`)."""
+def line_of(hit: MomentHit, sought: Sought, mark: str, asked: str = "") -> Line:
+    """The line of a hit; of a long text the passage that fits best what is sought, and the message that it answers (`asked`)."""
     moment = hit.moment
     who = " ".join(clean_text(moment.type).split())[:80]
     head = f"{moment.when[:16].replace('T', ' ')} {who}: ".lstrip()
     text = said_by(hit)
-    shown = shortened(text, wanted, MOST_BYTES - len(head.encode()))
+    shown = shortened(text, sought, MOST_BYTES - len(head.encode()), asked)
     return Line(moment.at, hit.order, head + shown, mark, sentences_of(text))
 
 
@@ -103,20 +124,30 @@ def said_by(hit: MomentHit) -> str:
     return clean_text(" ".join(filter(None, (text, told))))
 
 
-def shortened(text: str, wanted: Collection[str], most: int) -> str:
+def shortened(text: str, sought: Sought, most: int, asked: str = "") -> str:
     """A text on one line of at most so many bytes."""
     line = " ".join(text.split())
     if len(line.encode()) <= most:
         return line
+    sought = sought.answering(asked)
     parts = passages(text)
-    having = [frozenset(wanted).intersection(terms(part)) for part in parts]
-    worth = {term: log(1 + len(parts) / sum(term in one for one in having)) for one in having for term in one}
-    best = max(range(len(parts)), key=lambda at: (sum(map(worth.__getitem__, sorted(having[at]))), -at))
+    having = [sought.terms.keys() & set(terms(part)) for part in parts]
+    worth = {
+        term: counts * log(1 + len(parts) / times)
+        for term, counts in sought.terms.items()
+        if (times := sum(term in one for one in having))
+    }
+
+    def fits(at: int) -> tuple[float, int]:
+        told = sought.when and has_time(parts[at]), sought.number and has_number(parts[at])
+        return sum(worth[term] for term in sorted(having[at])) + sum(told), -at
+
+    best = max(range(len(parts)), key=fits)
     line = " ".join(parts[best].split())
     data = line.encode()
     before = "… " if best else ""
     if len(data) > most - _MARKS:
-        return f"{before}{_around(line, wanted, most - _MARKS)} …"
+        return f"{before}{_around(line, sought.terms, most - _MARKS)} …"
     return f"{before}{line}{' …' if best + 1 < len(parts) else ''}"
 
 

@@ -446,6 +446,16 @@ def _day_words(day: date) -> list[str]:
     return [str(day.day), MONTHS[day.month - 1], str(day.year)]
 
 
+def has_time(text: str) -> bool:
+    """Whether a text tells a time or a day."""
+    return bool(_time.search(text))
+
+
+def has_number(text: str) -> bool:
+    """Whether a text tells a number."""
+    return bool(_number.search(text))
+
+
 def _marks(text: str, words: list[str]) -> int:
     """What is noted of an entry of a group."""
     digit = _digit.search(text)

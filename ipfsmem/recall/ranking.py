@@ -472,6 +472,16 @@ def _best_by_meaning(similar: Mapping[int, float], index: Index) -> list[int]:
     return sorted(near, key=lambda n: (-similar[n], index.ids[n]))[:_BEST]
 
 
+def asks_when(question: str) -> bool:
+    """Whether a question asks for a time."""
+    return bool(_asks_when.search(question))
+
+
+def asks_number(question: str) -> bool:
+    """Whether a question asks for a number."""
+    return bool(_asks_number.search(question))
+
+
 def rank(
     index: Index,
     question: str,
@@ -515,9 +525,7 @@ def rank(
         for day, numbers in index.by_day().items():
             if any(date.fromordinal(day) in days for days in named):
                 dated.update(numbers if only is None else only.intersection(numbers))
-    asked = Asked(
-        today.toordinal(), dated, bool(_asks_when.search(question)), bool(_asks_number.search(question))
-    )
+    asked = Asked(today.toordinal(), dated, asks_when(question), asks_number(question))
     limit = max(0, limit)
     index.asked += 1
     if _by_arrays(index):

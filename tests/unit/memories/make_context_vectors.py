@@ -53,10 +53,12 @@ FILES = [
     *(("", f"note_{n:02}", {"description": f"What {n} says"}, f"Note {n} on deploying.") for n in range(12)),
 ]  # fmt: skip
 EVENTS = [("said", {"text": "x" * 700}, ""), ("decided", {"what": "To ship."}, "shop"), ("noted", {"n": 1.5}, "")]  # fmt: skip
+_BAGS = "Keep the bags dry and the papers close at hand. " * 14
 #: Conversations: of a scope the name, and who says what; what begins with a number of seconds says itself when it was said.
 TALKS = [
     ("", "chat", [("user", "Who renews the certificate of the otter cage?"), ("assistant", "Ana: certbot renews it every 60 days. " + "Then nginx is loaded anew and the cage is green. " * 30), ("user", "And when did we deploy the releases last?"), ("assistant", "Yesterday at 16:30, twice."), ("system", "The otter is unseen here."), ("user", "Never deploy on Fridays; releases are deployed by Ana.")]),
     ("shop", "prices", [("user", "How many cents does a deploy cost?"), ("assistant", "1. Three cents.\n- Three cents.\n" + "No end of a sentence " * 60 + "deploy cents"), ("user", "\u6771\u4eac\u30bf\u30ef\u30fc\uff1f")]),
+    ("", "trip", [("user", "What would the ferry trip cost me?"), ("assistant", _BAGS + "The cost is ninety euros each way. " + _BAGS + "It leaves on Friday before dawn. " + _BAGS)]),
 ]  # fmt: skip
 #: A conversation that an import brought, of which one message is approved; the marks say so.
 BROUGHT = [
@@ -108,7 +110,7 @@ def asked() -> list[dict[str, Any]]:
     some = [
         {"query": query, "layout": layout, "max_tokens": size, "scope": scope}
         for query, layout, size, scope in product(
-            [None, *QUERIES[:4], "turned", "certificate of the otter cage", "when did we deploy", "cents"], ["index", "full", "ranked", "turn"], [None, 200, 420, 9_000], ["", "shop"]
+            [None, *QUERIES[:4], "turned", "certificate of the otter cage", "when did we deploy", "cents", "how much money for the ferry trip", "when does the ferry trip begin"], ["index", "full", "ranked", "turn"], [None, 200, 420, 9_000], ["", "shop"]
         )
         if query is not None or layout in ("index", "full")
     ]  # fmt: skip

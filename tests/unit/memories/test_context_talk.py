@@ -81,6 +81,25 @@ def test_a_long_answer_is_shown_by_the_passage_that_fits(memory: Memory) -> None
     assert len(line.encode()) <= MOST_BYTES
 
 
+def test_long_answer_is_shown_by_the_words_of_the_message_that_it_answers(memory: Memory) -> None:
+    filler = "Keep the papers close at hand and the bags dry. " * 14
+    price, leaves = "The price is ninety euros each way. ", "It leaves on Friday before dawn. "
+    memory.sessions.add(
+        "trip",
+        [
+            said("What is the price of the ferry?"),
+            said(f"{filler}{price}{filler}{leaves}{filler}", "assistant"),
+        ],
+    )
+    for query, passage in (
+        ("how much money does the ferry take", price),
+        ("when does the ferry go", leaves),  # no word of it stands there, but a day
+        ("where are the papers for the ferry, close at hand", "Keep the papers"),
+    ):
+        (line,) = (one for one in lines_of(block_of(memory, "ranked", query)) if "assistant: " in one)
+        assert passage.strip() in line and len(line.encode()) <= MOST_BYTES, query
+
+
 def test_a_long_text_without_sentences_is_shown_around_the_words_sought(memory: Memory) -> None:
     words = [f"word{n}" for n in range(800)]
     words[500:500] = ["staging", "database", "password", "rotates", "tuesday"]

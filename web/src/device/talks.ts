@@ -1,10 +1,9 @@
 /** Events and messages for recall and a context block. Loaded with a memory, beside what a page needs first. */
 
 import { type BlockHow, LOOKED_OF, type Match, type Memory, SAID_OF } from '../recall/context.ts'
-import { saidLine, Talk } from '../recall/talk.ts'
-import { terms } from '../recall/terms.ts'
+import { saidLine, soughtBy, Talk } from '../recall/talk.ts'
 import { lineOf } from '../core/timeline.ts'
-import type { Moment, Recall } from '../results.ts'
+import type { Moment, MomentHit, Recall } from '../results.ts'
 import { mayHaveMoments, type Moments, momentsOf, saidBy, whenOf } from './moments.ts'
 import { entryName, type Shown } from './shown.ts'
 
@@ -49,11 +48,11 @@ export class Talks {
    */
   inOrder(memories: readonly Memory[], answer: Recall, query: string, { layout = 'index', running = '' }: BlockHow): Match[] {
     const said = answer.moments.filter(({ moment }) => moment.own && (running === '' || moment.session !== running)).slice(0, SAID_OF(layout))
-    const wanted = new Set(terms(query))
+    const [sought, answered] = [soughtBy(query), answeredBy(said)]
     const places = new Map(answer.hits.map(hit => [entryName(hit.reading.key, hit.reading.scope), hit.place]))
     const lines = said.map(({ moment, order }, at): [place: number, kind: number, match: Match] => {
       const mark = moment.event === null ? `${moment.scope}\n${order}` : lineOf(moment.event)
-      return [at, 1, saidLine({ at: moment.at, order, when: whenOf(moment), who: moment.type, text: saidBy(moment), mark }, wanted)]
+      return [at, 1, saidLine({ at: moment.at, order, when: whenOf(moment), who: moment.type, text: saidBy(moment), mark, asked: answered.get(order) ?? '' }, sought)]
     })
     const between = memories.map((memory, at): [place: number, kind: number, match: Match] => {
       const place = places.get(`m/${memory.place}`)
@@ -67,4 +66,15 @@ export class Talks {
   looked({ layout = 'index', running = '' }: BlockHow): number {
     return LOOKED_OF(layout) + (running === '' ? 0 : SAID_OF('index'))
   }
+}
+
+/** By its order what a message of an agent answers: the user's message that was found before it in its session. */
+function answeredBy(said: readonly MomentHit[]): ReadonlyMap<number, string> {
+  const answered = new Map<number, string>()
+  let asked: Moment | null = null
+  for (const { moment, order } of [...said].sort((a, b) => a.order - b.order)) {
+    if (moment.event === null && moment.type === 'user') asked = moment
+    else if (asked !== null && asked.scope === moment.scope && asked.session === moment.session) answered.set(order, asked.text)
+  }
+  return answered
 }

@@ -3,6 +3,7 @@
 import { beginning, byCodePoints, byteLength } from '../core/bytes.ts'
 import { cleanText, QUOTE, tagged } from '../core/fence.ts'
 import { split, trimStart, WHITE } from '../core/white.ts'
+import { asksNumber, asksWhen, hasNumber, hasTime } from './marks.ts'
 import { passages } from './passages.ts'
 import { terms, uncased } from './terms.ts'
 
@@ -12,11 +13,18 @@ const MOST_BYTES = 600
 const MARKS = byteLength(' …') * 2
 const FENCE = byteLength(tagged(TAG, [], '')) + 1
 const MOST_WHO = 80
+/** What a term of the message that is answered counts, beside a term of the query. */
+const HALF = 0.5
 const SENTENCES = new RegExp(`\\n+|(?<=[.!?])[${WHITE}]+|(?<=[。！？])`, 'u')
 const BULLET = new RegExp(`^(?:[-*>#]+|\\p{Nd}+[.)])[${WHITE}]+|^\\[[^\\]]*\\] `, 'u')
 
-/** What a line is made of: when and by whom it was said, all that it says, and its place among those of one time. */
-export type Spoken = { readonly at: number; readonly order: number; readonly when: string; readonly who: string; readonly text: string; readonly mark: string }
+/** What a line is made of: when and by whom it was said, all that it says, and its place among those of one time; `asked`: the message that it answers. */
+export type Spoken = { readonly at: number; readonly order: number; readonly when: string; readonly who: string; readonly text: string; readonly mark: string; readonly asked: string }
+/** What a passage is chosen by: what each term counts, and whether a question asks when, or how many. */
+export type Sought = { readonly terms: ReadonlyMap<string, number>; readonly when: boolean; readonly number: boolean }
+
+/** What a query asks for. */
+export const soughtBy = (query: string): Sought => ({ terms: new Map(terms(query).map(term => [term, 1])), when: asksWhen(query), number: asksNumber(query) })
 /** One message or event as a block shows it; `mark`: what stands for it. */
 export type SaidLine = { readonly at: number; readonly order: number; readonly text: string; readonly mark: string; readonly sentences: ReadonlySet<string> }
 
@@ -61,21 +69,24 @@ const costOf = (line: SaidLine): number => QUOTE.length + byteLength(line.text) 
 const isWithin = (some: ReadonlySet<string>, all: ReadonlySet<string>): boolean => [...some].every(one => all.has(one))
 const isSame = (one: ReadonlySet<string>, other: ReadonlySet<string>): boolean => one.size === other.size && isWithin(one, other)
 
-/** The line of what was said; of a long text the passage with most of the question's terms (`wanted`). */
-export function saidLine({ at, order, when, who, text, mark }: Spoken, wanted: ReadonlySet<string>): SaidLine {
+/** The line of what was said; of a long text the passage that fits best what is sought, and the message that it answers. */
+export function saidLine({ at, order, when, who, text, mark, asked }: Spoken, sought: Sought): SaidLine {
   const called = [...split(cleanText(who)).join(' ')].slice(0, MOST_WHO).join('')
   const head = trimStart(`${when.slice(0, 16).replace('T', ' ')} ${called}: `)
-  return { at, order, text: head + shortened(text, wanted, MOST_BYTES - byteLength(head)), mark, sentences: sentencesOf(text) }
+  return { at, order, text: head + shortened(text, sought, MOST_BYTES - byteLength(head), asked), mark, sentences: sentencesOf(text) }
 }
 
 /** A text on one line of at most so many bytes. */
-function shortened(text: string, wanted: ReadonlySet<string>, most: number): string {
+function shortened(text: string, sought: Sought, most: number, asked: string): string {
   const line = split(text).join(' ')
   if (byteLength(line) <= most) return line
   const parts = passages(text)
+  // An answer may be asked for in other words in the message before.
+  const wanted = new Map([...terms(asked).map((term): [string, number] => [term, HALF]), ...sought.terms])
   const having = parts.map(part => new Set(terms(part).filter(term => wanted.has(term))))
-  const worth = (term: string): number => Math.log(1 + parts.length / having.filter(one => one.has(term)).length)
-  const worths = having.map(one => [...one].sort(byCodePoints).reduce((sum, term) => sum + worth(term), 0))
+  const worth = (term: string): number => (wanted.get(term) as number) * Math.log(1 + parts.length / having.filter(one => one.has(term)).length)
+  const told = (part: string): number => Number(sought.when && hasTime(part)) + Number(sought.number && hasNumber(part))
+  const worths = having.map((one, at) => [...one].sort(byCodePoints).reduce((sum, term) => sum + worth(term), 0) + told(parts[at] as string))
   const best = worths.indexOf(Math.max(...worths))
   const part = split(parts[best] as string).join(' ')
   const before = best > 0 ? '… ' : ''
@@ -84,7 +95,7 @@ function shortened(text: string, wanted: ReadonlySet<string>, most: number): str
 }
 
 /** Of a passage without an end of a sentence the part with most of the wanted terms. */
-function around(line: string, wanted: ReadonlySet<string>, most: number): string {
+function around(line: string, wanted: ReadonlyMap<string, number>, most: number): string {
   const words = line.split(' ')
   const hits = words.map(word => new Set(terms(word).filter(term => wanted.has(term))).size)
   let [start, size, there, best, from] = [0, 0, 0, 0, 0]
