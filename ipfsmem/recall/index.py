@@ -9,7 +9,7 @@ import re
 from array import array
 from collections.abc import Collection, Iterable, Iterator
 from datetime import date
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import compress
 from math import log10
 from typing import Any, NamedTuple
@@ -24,9 +24,8 @@ from ipfsmem.recall.terms import split
 
 #: What is noted of an entry, as bits. The last four are noted only of entries of a group.
 MEMORY, GROUPED, QUESTION, TIME, NUMBER = 1, 2, 4, 8, 16
-#: By how much so many characters are too long: up to so many not at all.
+#: So many characters are not too long.
 _USUAL = 400
-LONG = [log10(max(size, _USUAL) / _USUAL) for size in range(LONGEST + 1)]
 #: A passage of fewer characters says so little that the one beyond it is looked at too.
 SHORT = 300
 
@@ -82,6 +81,12 @@ _NUMBERS = frozenset(
 _PASSAGE_ROWS = 256
 #: Entries that were taken out, beside as many as are there, before the others are numbered anew.
 _GONE = 1_000
+
+
+@cache
+def too_long(size: int) -> float:
+    """By how much so many characters are too long."""
+    return log10(max(size, _USUAL) / _USUAL)
 
 
 class Document(NamedTuple):

@@ -16,7 +16,8 @@ from importlib.util import find_spec
 from math import inf
 
 from ipfsmem.recall.dates import days_named
-from ipfsmem.recall.index import LONG, NUMBER, QUESTION, SHORT, TIME, Document, Index
+from ipfsmem.recall.image import LONGEST
+from ipfsmem.recall.index import NUMBER, QUESTION, SHORT, TIME, Document, Index, too_long
 from ipfsmem.recall.recipe import (
     ROUNDING,
     USUAL,
@@ -363,7 +364,7 @@ class _Ranking:
             for mark in range(2 * NUMBER)
         ]
         date = weights["date"] * bool(self.asked.dated)
-        beside = date + max(0.0, by_length * LONG[-1]) + by_name + max(marked)
+        beside = date + max(0.0, by_length * too_long(LONGEST)) + by_name + max(marked)
         bests, by_all = self._bests_at_most(), by_own + by_beside + by_answer + by_best
         bounds = [
             (by_all * bests[group] + by_group * most, group) for group, most in groups.at_most_of(bests)
@@ -379,7 +380,7 @@ class _Ranking:
             of_group += date
             for number in looked.intersection(index.members(group)):
                 mark = marks[number]
-                by_itself = by_length * LONG[sizes[number]] + marked[mark] + by_name * (number in headers)
+                by_itself = by_length * too_long(sizes[number]) + marked[mark] + by_name * (number in headers)
                 one = before[number]
                 by_answered = by_answer if one and marks[one] & QUESTION else 0.0
                 if of_group + by_itself + (by_own + by_beside + by_answered) * best < found.least:

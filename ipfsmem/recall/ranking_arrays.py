@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ipfsmem.recall.index import GROUPED, LONG, MEMORY, NUMBER, QUESTION, SHORT, TIME, Index
+from ipfsmem.recall.image import LONGEST
+from ipfsmem.recall.index import GROUPED, MEMORY, NUMBER, QUESTION, SHORT, TIME, Index, too_long
 from ipfsmem.recall.postings import FURTHER, Row, idf, lowered
 from ipfsmem.recall.recipe import ROUNDING, Asked, Found, Hit, Limits, Weighed, best_first, hit_of, own_weight
 
-_LONG = np.array(LONG)
+_LONG = np.array([too_long(size) for size in range(LONGEST + 1)])
 
 
 class _Row:

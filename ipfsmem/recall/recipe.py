@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple
 
 from ipfsmem.errors import ConfigError
-from ipfsmem.recall.index import GROUPED, LONG, MEMORY, NUMBER, QUESTION, TIME, Index
+from ipfsmem.recall.index import GROUPED, MEMORY, NUMBER, QUESTION, TIME, Index, too_long
 from ipfsmem.recall.worth import HALF_LIFE_DAYS, recency
 
 #: Each part and its weight. Those of entries of a group were fitted on one half of two kinds of conversations, between two people and
@@ -138,7 +138,7 @@ def hit_of(index: Index, number: int, found: Found, asked: Asked, weighed: Weigh
         parts["when"] = float(asked.when and bool(marks & TIME))
         parts["number"] = float(asked.number and bool(marks & NUMBER))
         parts["question"] = float(bool(marks & QUESTION))
-        parts["long"] = LONG[index.columns.sizes[number]]
+        parts["long"] = too_long(index.columns.sizes[number])
     sums = {part: counts for part, value in parts.items() if (counts := weights[part] * value)}
     return Hit(index.ids[number], sum(sums.values()), sums)
 
