@@ -37,6 +37,8 @@ _IGNORE = ".gitignore"
 _STAGED = "new-"
 #: Nanoseconds within which a file can change again without its times telling (2 s on FAT).
 RACY = 2_000_000_000
+#: Two looks this far apart must miss a file before that is taken for a delete; ms.
+MISSING_FOR = 60_000
 #: Files above which one flush of the whole system is cheaper than one for each.
 _MANY = 16
 _MAX_MARKER = 256

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 
 import msgspec
@@ -29,20 +29,18 @@ from ipfsmem.device.tables.working_copies import Copies, Copy
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import IpfsmemError, UsageError
 from ipfsmem.files.base_texts import BaseTexts
-from ipfsmem.files.file_names import is_copy_of, longest, name_of
-from ipfsmem.files.folder import RACY, TIMELINE, NotPlainError, PlainFolder
+from ipfsmem.files.file_names import copies_last, is_copy_of, longest, name_of
+from ipfsmem.files.folder import MISSING_FOR, RACY, TIMELINE, NotPlainError, PlainFolder
 from ipfsmem.files.set_aside import SetAside
 from ipfsmem.files.stale_writes import OLD_TEXT_FOR, before_replaced, read_before
 from ipfsmem.files.timeline_edits import TimelineEdits
 from ipfsmem.memories.memories import Memories, check_body
 
-#: Two looks this far apart must miss a file before that is taken for a delete; ms.
-MISSING_FOR = 60_000
 DAY = 86_400_000
 #: A file that holds a text again which stood there before is believed when two looks this far apart find it so; ms.
 RETURNED_FOR = 60_000
 #: More files than this that hold earlier texts again within `RETURNED_FOR`: something put the whole folder back.
-MOST_RETURNS = 3
+_MOST_RETURNS = 3
 
 
 #: Which values a file that was taken in shows.
@@ -95,6 +93,11 @@ class Scan:
 
     # -- one file ----------------------------------------------------------------------------------------------
 
+    def take_all(self, files: Iterable[str]) -> None:
+        """Take in what stands in these files, copies of others last."""
+        for file in copies_last(files):
+            self.take(file)
+
     def take(self, file: str) -> None:
         """Take in what stands in a file. What cannot be taken is left alone and said."""
         self._or_say(file, self._take)
@@ -136,9 +139,9 @@ class Scan:
 
     # -- texts that stood there before -------------------------------------------------------------------------
 
-    def find_returns(self, files: list[str]) -> tuple[set[str], int]:
-        """Which of these changed files hold a text again that stood there before and are not to be believed yet, and how many
-        such returns there were within a minute."""
+    def find_returns(self, files: list[str]) -> tuple[set[str], bool]:
+        """Which of these changed files hold a text again that stood there before and are not to be believed yet, and whether
+        something put the whole folder back: there were so many such returns within a minute."""
         known = self._renders.returns()
         waiting: set[str] = set()
         for file in files:
@@ -158,7 +161,7 @@ class Scan:
                     f"{file} holds an earlier text again; that is taken for an edit when it still does in a minute"
                 )
         recent = sum(0 <= self._now - row.at < RETURNED_FOR for row in known.values())
-        return waiting, recent
+        return waiting, recent > _MOST_RETURNS
 
     def _is_return(self, file: str) -> bytes | None:
         """The SHA-256 of a file that holds a text which stood there before, is not there now, and is nobody's live text."""

@@ -6,23 +6,24 @@ were found: one with a foreign name keeps it, MEMORY.md keeps the lines of other
 
 The folder carries a marker (`.ipfsmem/marker`) that counts with this device's own row. In another folder at its path nothing
 is deleted and nothing written. When the whole folder went back to earlier texts it is paused until a person has looked.
+
+Each hook and each command looks at the folder, and mostly nothing is new there: what only an edit or a rendering needs is imported there.
 """
 
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ipfsmem.bundle.index_block import INDEX_KEY
 from ipfsmem.bundle.keys import INDEX_FILE, is_key
 from ipfsmem.canonical import read_json
-from ipfsmem.causal.merge_links import merge_index
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import journal, meta
@@ -31,15 +32,14 @@ from ipfsmem.device.tables.sealed_renders import renders_of
 from ipfsmem.device.tables.working_copies import BY_HAND, REPLACED, Copies, Copy
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import StorageError
-from ipfsmem.files.attaching import take_over_command
-from ipfsmem.files.file_names import copies_last
-from ipfsmem.files.folder import HIDDEN, Listing, PlainFolder
-from ipfsmem.files.render import Rendering
-from ipfsmem.files.scan import MISSING_FOR, MOST_RETURNS, Scan
-from ipfsmem.files.set_aside import edited_index_names, index_was_edited
+from ipfsmem.files.folder import HIDDEN, MISSING_FOR, Listing, PlainFolder
 from ipfsmem.files.surroundings import git_head
 from ipfsmem.memories.memories import Memories
 from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from ipfsmem.files.render import Rendering
+    from ipfsmem.files.scan import Scan
 
 #: Entries up to which a write brings MEMORY.md up to date at once; above, the next `render` or `close` does.
 INDEX_AT_ONCE = 500
@@ -84,6 +84,8 @@ class WorkingCopy:
         """Where texts are kept that somebody typed into a generated MEMORY.md; nobody else says so as long as they are there."""
         if self.copy.shared_index:
             return []
+        from ipfsmem.files.set_aside import edited_index_names, index_was_edited
+
         kept = (self.folder.path / HIDDEN).glob(edited_index_names())
         return [index_was_edited(path.name) for path in sorted(kept)]
 
@@ -180,9 +182,7 @@ class WorkingCopy:
             elif not self._may_take(scan, seen.changed, sum(1 for row in missing if row.key), head):
                 return False
             waiting = set() if believe else scan.find_returns(seen.changed)[0]
-            for file in copies_last(seen.changed):
-                if file not in waiting:
-                    scan.take(file)
+            scan.take_all(file for file in seen.changed if file not in waiting)
             self._say("missing", scan.take_deletes(due, seen.known))
             scan.set_aside.look()
             self._left_alone = scan.left_alone
@@ -243,7 +243,7 @@ class WorkingCopy:
             return False
         elif moved:
             self._change(head=head)
-        if scan.find_returns(changed)[1] > MOST_RETURNS:
+        if scan.find_returns(changed)[1]:
             self._pause("several files hold earlier texts again, all at once")
             return False
         return True
@@ -293,12 +293,10 @@ class WorkingCopy:
         before = self._state()
         with writing(self._replica) as change:
             scan = self._scanner(change)
-            waiting, recent = scan.find_returns(changed)
-            if recent > MOST_RETURNS:
+            waiting, all_back = scan.find_returns(changed)
+            if all_back:
                 return None
-            for file in copies_last(changed):
-                if file not in waiting:
-                    scan.take(file)
+            scan.take_all(file for file in changed if file not in waiting)
             self._note_taken(scan)
         return shown if self._state() != before else None
 
@@ -307,7 +305,7 @@ class WorkingCopy:
     def render(self) -> bool:
         """Bring every file up to date. True when something came in meanwhile that only a look can take."""
         self._index_stale = False
-        return self._run(Rendering.everything)
+        return self._run(lambda rendering: rendering.everything(), whole=True)
 
     def is_in_step(self) -> bool:
         """Whether nothing has changed since everything was rendered."""
@@ -325,6 +323,8 @@ class WorkingCopy:
             view = self._memories.view(INDEX_KEY)
         if not view.conflicts:
             return
+        from ipfsmem.causal.merge_links import merge_index
+
         name = self._memories.name(INDEX_KEY)
         with writing(self._replica) as change:
             view = self._memories.view(INDEX_KEY, change.entry(name), change.body, merge_index)
@@ -381,8 +381,10 @@ class WorkingCopy:
         else:
             self._index_stale = True
 
-    def _run(self, work: Callable[[Rendering], None]) -> bool:
-        """Run a rendering; True when something came in meanwhile."""
+    def _run(self, work: Callable[[Rendering], None], *, whole: bool = False) -> bool:
+        """Run a rendering, `whole` of every file; True when something came in meanwhile."""
+        from ipfsmem.files.render import Rendering
+
         self._standing.pop("disk", None)
         with self._using():
             try:
@@ -401,12 +403,12 @@ class WorkingCopy:
                         held=held,
                     )
                     work(rendering)
-                    if len(held) < len(taken) and work is Rendering.everything:
+                    if whole and len(held) < len(taken):
                         self._keep_taken({key: taken[key] for key in held})
                     late = dict.fromkeys([*sorted(rendering.behind), *self.behind])
                     self.behind = [file for file in late if file in self._unrendered]
                     # What was said of a file is said by the next process too.
-                    if work is Rendering.everything and not (rendering.needs_look or self._unrendered):
+                    if whole and not (rendering.needs_look or self._unrendered):
                         self._copies.change(self.copy.id, in_step=self._state())
                     return rendering.needs_look
             except StorageError as error:
@@ -416,6 +418,8 @@ class WorkingCopy:
 
     def _scanner(self, change: Writing, *, believe: bool = False) -> Scan:
         """What looks at files on behalf of one transaction."""
+        from ipfsmem.files.scan import Scan
+
         return Scan(
             self._replica,
             self._memories,
@@ -527,6 +531,10 @@ class WorkingCopy:
 
     def _is_ready_after_all(self, copy: Copy, gone: bool) -> bool:
         """Another folder stands there, none, or one with another marker."""
+        import shlex
+
+        from ipfsmem.files.attaching import take_over_command
+
         path, own = self.folder.path, not copy.path
         typed = shlex.quote(str(path))
         if not self.folder.exists() and (own or copy.inode is None):
@@ -582,6 +590,8 @@ class WorkingCopy:
                 self._renders.drop(row.file)
 
     def _say_paused(self) -> None:
+        import shlex
+
         path, typed = self.folder.path, shlex.quote(str(self.folder.path))
         self._say(
             "paused",
