@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import sys
 from collections.abc import Sequence
 
@@ -27,7 +28,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         call = plain_call(given)
         if call is not None:
-            return run_plain(call)
+            code = run_plain(call)
+            if (
+                arguments is None
+            ):  # this is the whole program, which has said all and closed its memory: Python takes 8 ms to end
+                os._exit(code)
+            return code
     from ipfsmem.cli.app import run
 
     return run(given)

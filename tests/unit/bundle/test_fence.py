@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import pytest
@@ -13,6 +14,7 @@ from ipfsmem.bundle.fence import (
     MAX_ATTRIBUTE,
     NOTICE,
     Quoted,
+    attribute,
     clean_text,
     fence,
     fence_memory,
@@ -51,6 +53,14 @@ def test_without_the_quoted_lines_only_our_own_words_are_left(
     assert f'whose="{"own" if own else "others"}"' in rest.splitlines()[0]
     assert len(rest.splitlines()[0]) < 9 * (MAX_ATTRIBUTE * 6 + 20)
     assert unquote(fenced) == clean_text(body).rstrip("\n")
+
+
+@given(TEXTS)
+@example("&\"'<>&lt;&#39;")
+def test_an_attribute_is_escaped_as_html_does(text: str) -> None:
+    shown = attribute(text, most=10_000)
+    assert shown == html.escape(html.unescape(shown)) and not set(shown) & set("\"'<>")
+    assert html.unescape(shown) == " ".join(html.unescape(shown).split())
 
 
 @given(TEXTS)
