@@ -133,7 +133,15 @@ def read_file(path: Path | str, limit: int, *, within: int | None = None) -> byt
 
     `within` as for `open_regular`. Raises StorageError, also when the file is longer than `limit` bytes.
     """
-    data = None
+    found = read_in_two(path, 0, limit, within=within)
+    return None if found is None else found[1]
+
+
+def read_in_two(
+    path: Path | str, first: int, limit: int, *, within: int | None = None
+) -> tuple[bytes, bytes] | None:
+    """The same: the first bytes, so many, and all others. Who cuts a long text later has it in memory twice."""
+    begin, data = b"", None
     with storage_errors(path, "read"):
         try:
             fd = open_regular(path, os.O_RDONLY, within=within)
@@ -142,12 +150,13 @@ def read_file(path: Path | str, limit: int, *, within: int | None = None) -> byt
         try:
             size = os.fstat(fd).st_size
             if size <= limit:
-                data = _read_all(fd, size, limit)
+                begin = os.read(fd, first) if first else b""
+                data = _read_all(fd, max(0, size - first), limit)
         finally:
             os.close(fd)
-    if data is None or len(data) > limit:
+    if data is None or len(begin) + len(data) > limit:
         raise StorageError(f"{path} is longer than {limit} bytes", hint=_IN_ITS_PLACE)
-    return data
+    return begin, data
 
 
 def _read_all(fd: int, size: int, limit: int) -> bytes:

@@ -9,11 +9,13 @@ import gc
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from ipfsmem.content.cid import CID
 from ipfsmem.device.database import Database
 from ipfsmem.device.tables import blocks
+
+if TYPE_CHECKING:
+    from ipfsmem.content.cid import CID
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -15,7 +15,7 @@ from typing import Final
 
 from nacl import bindings, exceptions
 
-from ipfsmem.device.atomic_files import Beside, read_file
+from ipfsmem.device.atomic_files import Beside, read_in_two
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import FormatError
 
@@ -65,14 +65,15 @@ class DerivedFiles:
         sealed = replica.config.mode.sealed
         if path is None or (sealed and not replica.device.row_key):
             return None
-        stored = read_file(path, _MOST)
+        kind, further = (self._sealed, _NONCE) if sealed else (self._plain, _SUM)
+        stored = read_in_two(path, len(kind) + further, _MOST)
         if stored is None:
             return None
-        kind = self._sealed if sealed else self._plain
-        if not stored.startswith(kind):
+        begin, rest = stored
+        if not begin.startswith(kind):
             raise FormatError(f"{path} is of another kind or version")
-        at = len(kind)
-        data = self._unsealed(stored, at, self._key(replica)) if sealed else _inflated(stored[at:])
+        proof = begin[len(kind) :]
+        data = self._unsealed(rest, proof, self._key(replica)) if sealed else _inflated(rest, proof)
         if data is None:
             raise FormatError(f"{path} is damaged, or of another device's keys")
         return data
@@ -81,21 +82,19 @@ class DerivedFiles:
         """The key of these files alone."""
         return hashlib.blake2b(digest_size=32, key=replica.device.row_key, person=self._person).digest()
 
-    def _unsealed(self, stored: bytes, at: int, key: bytes) -> bytes | None:
+    def _unsealed(self, box: bytes, nonce: bytes, key: bytes) -> bytes | None:
         try:
-            return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
-                stored[at + _NONCE :], self._sealed, stored[at : at + _NONCE], key
-            )
+            return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(box, self._sealed, nonce, key)
         except (exceptions.CryptoError, exceptions.TypeError, ValueError):
             return None
 
 
-def _inflated(rest: bytes) -> bytes | None:
-    if hashlib.sha256(rest[_SUM:]).digest() != rest[:_SUM]:
+def _inflated(stream: bytes, proof: bytes) -> bytes | None:
+    if hashlib.sha256(stream).digest() != proof:
         return None
     inflater = zlib.decompressobj()
     try:
-        data = inflater.decompress(rest[_SUM:], _MOST)
+        data = inflater.decompress(stream, _MOST)
     except zlib.error:
         return None
     return data if inflater.eof and not inflater.unused_data else None

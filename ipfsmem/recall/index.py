@@ -192,7 +192,7 @@ class Index:
         state = self._state()
         signs = [0] * len(state.ids)
         for header, flat in enumerate((state.words, state.headers)):
-            for place, term in enumerate(flat.terms):
+            for term, place in flat.places.items():
                 for at in range(flat.starts[place], flat.starts[place + 1]):
                     signs[flat.numbers[at]] ^= hash((header, term, flat.counts[at]))
         return {

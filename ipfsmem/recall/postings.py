@@ -105,7 +105,8 @@ class Row(Shares):
 class Flat(NamedTuple):
     """All postings one after the other: those of the term at place n stand from `starts[n]` to `starts[n + 1]`."""
 
-    terms: list[str]
+    #: The terms in order, each with its place.
+    places: dict[str, int]
     starts: array[int]
     numbers: array[int]
     counts: Sequence[int]
@@ -154,13 +155,14 @@ class Postings:
     """The terms of numbered entries. A number is used once, and is 1 or more."""
 
     def __init__(self, flat: Flat | None = None, lengths: array[int] | None = None) -> None:
-        self._flat = flat or Flat([], array("I", [0]), array("I"), array("I"))
-        self._at = dict(zip(self._flat.terms, range(len(self._flat.terms)), strict=True))
+        self._flat = flat or Flat({}, array("I", [0]), array("I"), array("I"))
+        self._at = self._flat.places
         self._added: dict[str, list[int]] = {}
         self._places = _Places(self._added)
         self._gone: set[int] = set()
         #: How many terms each entry has; 0 at number 0 and for one that was taken out.
         self.lengths = lengths or array("I", [0])
+        self._of_flat = len(self.lengths)
         self.total = sum(self.lengths)
         self.entries = len(self.lengths) - 1
         self._kept: dict[str, Row] = {}
@@ -237,7 +239,7 @@ class Postings:
     def alike(self, term: str) -> list[tuple[str, float]]:
         """The terms that entries have or had that are like one."""
         if self._in_vocabulary != len(self._added):
-            self._vocabulary = vocabulary_of(dict.fromkeys((*self._flat.terms, *self._added)))
+            self._vocabulary = vocabulary_of(dict.fromkeys((*self._at, *self._added)))
             self._in_vocabulary = len(self._added)
             self._alike.clear()
         if term not in self._alike:
@@ -254,10 +256,11 @@ class Postings:
         if at is not None:
             first, end = self._flat.starts[at], self._flat.starts[at + 1]
             numbers, counts = self._flat.numbers[first:end], self._flat.counts[first:end]
-            if not all(
+            if not (numbers and numbers[0] > 0 and numbers[-1] < self._of_flat) or not all(
                 map(lt, numbers, numbers[1:])
-            ):  # of a damaged image, of which not each row was looked at
-                times = dict(sorted(zip(numbers, counts, strict=True)))
+            ):  # of a damaged image: its rows are looked at here
+                known = range(1, self._of_flat)
+                times = dict(sorted(one for one in zip(numbers, counts, strict=True) if one[0] in known))
                 numbers, counts = array("I", times), array("I", times.values())
         if added:
             often = Counter(added)
@@ -276,7 +279,7 @@ class Postings:
         single letter all pairs that it is in."""
         found = {
             term
-            for term in (*self._flat.terms, *self._added)
+            for term in (*self._at, *self._added)
             if term.startswith(beginnings) or (len(term) == 2 and term[1] in beginnings)
         }
         if not found:
@@ -300,12 +303,12 @@ class Postings:
 
     def flat(self, numbers: Sequence[int]) -> Flat:
         """All postings one after the other, with `numbers[n]` as the number of entry n; those grow with n."""
-        found = Flat([], array("I", [0]), array("I"), counted := array("I"))
+        found = Flat({}, array("I", [0]), array("I"), counted := array("I"))
         same = array("I", numbers) == array("I", range(len(numbers)))
         for term in sorted(self._at.keys() | self._added.keys()):
             having, counts = self.occurrences(term)
             if having:
-                found.terms.append(term)
+                found.places[term] = len(found.places)
                 found.numbers.extend(array("I", having) if same else map(numbers.__getitem__, having))
                 counted.extend(counts)
                 found.starts.append(len(counted))
