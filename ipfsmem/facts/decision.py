@@ -176,7 +176,7 @@ def _denials(words: tuple[str, ...]) -> int:
 
 
 def _numbers(words: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(word for word in words if any(c.isdigit() for c in word))
+    return frozenset(word for word in words if not word.isalpha() and any(map(str.isdigit, word)))
 
 
 def _says_the_same(words: tuple[str, ...], known: tuple[str, ...]) -> bool:

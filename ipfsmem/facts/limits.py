@@ -3,7 +3,7 @@ end. Nothing is deleted by it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from heapq import nsmallest
 from typing import Literal, NamedTuple
 
@@ -26,19 +26,27 @@ class Ranked(NamedTuple):
     important: bool = False
 
 
-def beyond(entries: Iterable[Ranked], most: int, order: Order) -> list[str]:
-    """The keys that are more than `most`, in the order in which they go. 0: as many as there are may stay."""
-    found = list(entries)
-    if not most or len(found) <= most:
-        return []
-    return [one.key for one in nsmallest(len(found) - most, found, key=lambda one: _place(one, order))]
+class Place(NamedTuple):
+    """Where an entry stands in an order: the least goes first."""
+
+    important: bool
+    by: str | float
+    #: The clock of its last write.
+    changed: str
+    key: str
 
 
-def _place(one: Ranked, order: Order) -> tuple[bool, str | float, str, str]:
+def beyond(places: Collection[Place], most: int) -> list[Place]:
+    """Those that are more than `most`, in the order in which they go. 0: as many as there are may stay."""
+    return nsmallest(len(places) - most, places) if most else []
+
+
+def place_of(one: Ranked, order: Order) -> Place:
+    """Where an entry stands in an order."""
     if order == "first":
-        return one.important, one.created, one.changed, one.key
+        return Place(one.important, one.created, one.changed, one.key)
     if order == "confidence":
-        return one.important, one.confidence, one.changed, one.key
+        return Place(one.important, one.confidence, one.changed, one.key)
     if order == "salience":
-        return one.important, one.salience, one.changed, one.key
-    return one.important, "", one.changed, one.key
+        return Place(one.important, one.salience, one.changed, one.key)
+    return Place(one.important, "", one.changed, one.key)

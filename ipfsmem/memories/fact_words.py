@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from hashlib import blake2b
+from heapq import nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,8 +16,8 @@ from ipfsmem.causal.value import decode_entry
 from ipfsmem.device.hidden import KnownHidden, is_hidden, known_hidden
 from ipfsmem.device.state import StateMark
 from ipfsmem.facts.categories import Kind, kind_of
-from ipfsmem.facts.decision import LEAST_WORDS, share, stems, words_of
-from ipfsmem.facts.limits import Ranked
+from ipfsmem.facts.decision import LEAST_WORDS, stems, words_of
+from ipfsmem.facts.limits import Place
 from ipfsmem.graph.entity import TAG as ENTITY
 from ipfsmem.memories.readings import readable_file
 from ipfsmem.memories.search_index import Held
@@ -31,16 +32,13 @@ _SPANS: Final = 4_000
 
 
 class Known(NamedTuple):
-    """One entry: its words, their stems, what it is, and the clock of its write."""
+    """One entry: its words, how many different ones, their stems, what it is, and the clock of its write."""
 
     words: tuple[str, ...]
+    different: int
     stems: frozenset[str]
     kind: Kind
     hlc: str
-
-
-#: Entries as they were ranked last, by key: of what, on which day and by which settings.
-RankedBefore = dict[str, tuple[Held, object, Ranked]]
 
 
 class FactWords:
@@ -63,7 +61,9 @@ class FactWords:
         self._hidden: KnownHidden | None = None
         self._hidden_until = 0
         self._unsure: dict[str, Kind] = {}
-        self.ranked: RankedBefore = {}
+        #: Where entries stood when they were ranked last, by key and with what they were then; and as of what.
+        self._places: dict[str, tuple[Held, Place]] = {}
+        self._places_of: object = None
 
     def refresh(self) -> None:
         """Take in what changed (inside `reading`)."""
@@ -103,7 +103,7 @@ class FactWords:
         if kind is None or ENTITY in file.tags:
             return
         words = words_of(file.body)
-        one = self.entries[key] = Known(words, frozenset(stems(words)), kind, shown.hlc)
+        one = self.entries[key] = Known(words, len({*words}), frozenset(stems(words)), kind, shown.hlc)
         self._kinds[kind] = self.many(kind) + 1
         self._unsure[key] = kind
         for stem in one.stems:
@@ -117,7 +117,7 @@ class FactWords:
             return
         self._kinds[one.kind] -= 1
         self._in_sight.get(one.kind, {}).pop(key, None)
-        self.ranked.pop(key, None)
+        self._places.pop(key, None)
         for stem in one.stems:
             del self._having[stem][key]
             if not self._having[stem]:
@@ -128,6 +128,13 @@ class FactWords:
         self._lengths[len(one.words)] -= 1
         if not self._lengths[len(one.words)]:
             del self._lengths[len(one.words)]
+
+    def places(self, *as_of: object) -> dict[str, tuple[Held, Place]]:
+        """Where entries stood when they were last ranked as of the same day and settings, by key; whoever ranks another one adds it."""
+        if self._places_of != as_of:
+            self._places_of = as_of
+            self._places.clear()
+        return self._places
 
     def many(self, kind: Kind) -> int:
         """How many entries of a kind there are."""
@@ -157,21 +164,17 @@ class FactWords:
         """The keys of the entries of a kind that are nearest to a text by their words: the same words, one inside the other, then the greatest
         share in common."""
         words = words_of(text)
-        wanted = frozenset(stems(words))
-        found = dict.fromkeys(self._inside(words))
-        scored = sorted(
-            ((self._share(words, wanted, key), key) for key in self._compared(wanted) if key not in found),
-            key=lambda one: (-one[0], one[1]),
-        )
-        keys = (*found, *(key for value, key in scored if value > 0))
-        return [key for key in keys if self.entries[key].kind == kind][:most]
-
-    def _share(self, words: tuple[str, ...], wanted: frozenset[str], key: str) -> float:
-        one = self.entries[key]
-        both = len(wanted & one.stems)
-        of_stems = both / (len(wanted) + len(one.stems) - both) if both else 0.0
-        # What says all of the new text and more stands before what is only like it.
-        return max(of_stems, share(words, one.words), 0.9 if wanted and both == len(wanted) else 0.0)
+        wanted, different = frozenset(stems(words)), frozenset(words)
+        entries = self.entries
+        found = [key for key in dict.fromkeys(self._inside(words)) if entries[key].kind == kind]
+        scored: list[tuple[float, str]] = []
+        for key in self._compared(wanted):
+            one = entries[key]
+            value = _share(wanted, different, one) if one.kind == kind else 0.0
+            if value > 0:
+                scored.append((-value, key))
+        further = nsmallest(most + len(found), scored)
+        return list(dict.fromkeys((*found, *(key for _, key in further))))[:most]
 
     def _inside(self, words: tuple[str, ...]) -> Iterable[str]:
         """The entries all of whose words stand in a text one after the other."""
@@ -194,3 +197,14 @@ class FactWords:
             if len(found) >= _COMPARED:
                 break
         return found
+
+
+def _share(wanted: frozenset[str], different: frozenset[str], one: Known) -> float:
+    """How much a text of these stems and words has in common with an entry, 0 to 1."""
+    of_stems, both = len(wanted & one.stems), len(different.intersection(one.words))
+    return max(
+        of_stems / (len(wanted) + len(one.stems) - of_stems) if of_stems else 0.0,
+        both / (len(different) + one.different - both) if both else 0.0,
+        # What says all of the new text and more stands before what is only like it.
+        0.9 if wanted and of_stems == len(wanted) else 0.0,
+    )

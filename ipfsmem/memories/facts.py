@@ -39,7 +39,7 @@ from ipfsmem.facts.decision import (
     meaning_matters,
     says_a_change,
 )
-from ipfsmem.facts.limits import Order, Ranked, beyond
+from ipfsmem.facts.limits import Order, Place, Ranked, beyond, place_of
 from ipfsmem.graph.entity import TAG as ENTITY
 from ipfsmem.memories.asked import Asked
 from ipfsmem.memories.fact_history import earlier, keep_in
@@ -53,7 +53,7 @@ from ipfsmem.memories.words import MAX_QUERY
 from ipfsmem.recall.worth import reinforced
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.fact_words import FactWords, RankedBefore
+    from ipfsmem.memories.fact_words import FactWords
 
 #: So many hits are looked at for entries, and so many of these are held against a new one.
 _HITS, _NEAREST = 20, 5
@@ -423,49 +423,46 @@ class Facts:
             "procedure": self._limits.procedures,
             "episode": self._limits.episodes,
         }[kind]
+        if not most:
+            return ()
         words = self._memories.fact_words.get(self._memories.scope)
         with self._replica.reading():
             if words is not None:
                 words.refresh()
-                if not most or words.many(kind) <= most:
+                if words.many(kind) <= most:
                     return ()
                 rows = index_of((self._memories,)).held
-                sight = words.in_sight(kind)
-                held = [(key, one) for key in sight if (one := rows.get(key)) is not None and not one.part]
+                held = [(key, one) for key in words.in_sight(kind) if (one := rows.get(key)) is not None]
             else:
                 held = self._held(kind, own=True)
-            known = {} if words is None else words.ranked
-            over = (
-                beyond(self._ranked(held, known), most, self._limits.order)
-                if most and len(held) > most
-                else []
-            )
-            clocks = {key: one.hlc for key, one in held} if over else {}
+            over = beyond(self._places(held, words), most) if len(held) > most else []
         if over:
             why = f"more than {most} of this kind ({self._limits.order})"
             now, scope = self._replica.world.now(), self._memories.scope
             with self._replica.transaction():
-                hide(self._replica, [Hidden(scope, key, clocks[key], now, why) for key in over])
-        return tuple(over)
+                hide(self._replica, [Hidden(scope, one.key, one.changed, now, why) for one in over])
+        return tuple(one.key for one in over)
 
-    def _ranked(self, held: Iterable[tuple[str, Held]], known: RankedBefore) -> list[Ranked]:
-        """The sort key of each entry, as it was `known` today; a header is read only for its creation date."""
+    def _places(self, held: Iterable[tuple[str, Held]], words: FactWords | None) -> list[Place]:
+        """Where each entry stands, as it was known today; a header is read only for its creation date. Parts of sessions stand nowhere."""
         today, fading, order = self._replica.world.today(), self._memories.fading, self._limits.order
-        as_of = (today, fading, order)
+        known = {} if words is None else words.places(today, fading, order)
         found = []
         for key, one in held:
             before = known.get(key)
-            if before is None or before[0] is not one or before[1] != as_of:
-                before = known[key] = (one, as_of, self._rank(key, one, today, fading, order))
-            found.append(before[2])
+            if before is None or before[0] is not one:
+                before = known[key] = (one, self._place(key, one, today, fading, order))
+            if not one.part:
+                found.append(before[1])
         return found
 
-    def _rank(self, key: str, one: Held, today: date, fading: float, order: Order) -> Ranked:
+    def _place(self, key: str, one: Held, today: date, fading: float, order: Order) -> Place:
         created = self._head(key).created if order == "first" else ""
         sure = one.merits.confidence_on(today, fading=fading) if order == "confidence" else None
         value = one.merits.worth(today, fading=fading) if order == "salience" else 0.0
         sure = 1.0 if sure is None else sure
-        return Ranked(key, created or today.isoformat(), one.hlc, sure, value, one.merits.important)
+        ranked = Ranked(key, created or today.isoformat(), one.hlc, sure, value, one.merits.important)
+        return place_of(ranked, order)
 
     def _head(self, key: str) -> MemoryFile:
         entry = self._memories.entry(key)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.facts.categories import category_of, fact_key, kind_of, sanitised, type_of
 from ipfsmem.facts.decision import Candidate, decide
-from ipfsmem.facts.limits import Ranked, beyond
+from ipfsmem.facts.limits import Order, Ranked, beyond, place_of
 from tests.support.effort import cases
 
 
@@ -129,9 +129,10 @@ ENTRIES = [
     ("order", "gone"),
     [("first", "abd"), ("oldest", "dba"), ("confidence", "bda"), ("salience", "dab")],
 )
-def test_each_order_takes_its_own_and_an_important_one_last(order: str, gone: str) -> None:
-    assert beyond(ENTRIES, 1, order) == list(gone)  # type: ignore[arg-type]
-    assert beyond(ENTRIES, 4, order) == [] == beyond(ENTRIES, 0, order)  # type: ignore[arg-type]
+def test_each_order_takes_its_own_and_an_important_one_last(order: Order, gone: str) -> None:
+    places = [place_of(one, order) for one in ENTRIES]
+    assert [one.key for one in beyond(places, 1)] == list(gone)
+    assert beyond(places, 4) == [] == beyond(places, 0)
 
 
 @settings(max_examples=cases(25, 500))
@@ -141,5 +142,5 @@ def test_each_order_takes_its_own_and_an_important_one_last(order: str, gone: st
 )
 def test_exactly_as_many_stay_as_the_limit_says(made: list[tuple[str, float]], most: int) -> None:
     """Acceptance check 5: one store kept none of one."""
-    found = [Ranked(key, "", key, confidence) for key, confidence in made]
-    assert len(found) - len(beyond(found, most, "confidence")) == min(most, len(found))
+    found = [place_of(Ranked(key, "", key, confidence), "confidence") for key, confidence in made]
+    assert len(found) - len(beyond(found, most)) == min(most, len(found))

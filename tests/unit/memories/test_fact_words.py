@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.device.state import Store
+from ipfsmem.facts.decision import share, stems, words_of
 from ipfsmem.graph import entity
-from ipfsmem.memories import facts
+from ipfsmem.memories import fact_words, facts
 from ipfsmem.memories.fact_words import FactWords
 from ipfsmem.memory import Memory
 
@@ -93,6 +94,22 @@ def test_word_index_takes_a_text_that_arrives_later(memory: Memory, monkeypatch:
     with memory.replica.reading():
         words.refresh()
     assert added is not None and list(words.entries) == [added.fact.key]
+
+
+sayings = st.lists(
+    st.sampled_from(["user", "likes", "tea", "milk", "the", "boats", "boat", "7"]), max_size=8
+).map(" ".join)
+
+
+@given(sayings, sayings)
+def test_nearness_is_the_greater_share_of_words_or_stems(said: str, there: str) -> None:
+    words, known = words_of(said), words_of(there)
+    wanted, stems_there = frozenset(stems(words)), frozenset(stems(known))
+    one = fact_words.Known(known, len({*known}), stems_there, "fact", "")
+    expected = max(share(words, known), share(tuple(wanted), tuple(stems_there)))
+    if wanted and wanted <= stems_there:
+        expected = max(expected, 0.9)
+    assert fact_words._share(wanted, frozenset(words), one) == expected
 
 
 lines = st.lists(
