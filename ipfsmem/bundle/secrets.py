@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from itertools import pairwise
+from itertools import filterfalse, pairwise
 from typing import Any
 
 import msgspec
@@ -86,36 +86,28 @@ def find_secrets(text: str) -> list[SecretFinding]:
     raw = seen.encode("latin-1", "replace")  # a byte for each character
     lower = _lower(seen)
     words = raw.translate(_AS_WORDS).split()
-    if "\u0130" in seen or "\u212a" in seen:  # letters that are of ASCII in lower case
-        present = _SOUGHT.found(lower, set(lower.encode("latin-1", "replace").translate(_AS_WORDS).split()))
-    else:
-        present = _SOUGHT.found(lower, set(words))
-    runs = _runs(raw)
-    _add(spans, _prefixed(seen, runs))
-    runs = [run for run in runs if run[1] - run[0] >= _LONG_RUN]
-    lines: dict[str, set[tuple[int, int]]] = {}
-    for number, hints in _hinted(present, long=bool(runs)):
-        kind, pattern = _SHAPES[number]
-        if number == _NUMBERS and seen.count(",") < 63:
-            continue
-        found = [
-            (m.start(), m.end(), kind)
-            for start, end in _windows(kind, hints, seen, lower, runs, lines)
-            for m in pattern.finditer(seen, start, end)
-            if _is_finding(m)
-        ]
-        if found:
-            _add(spans, found)
-    named = _places(lower, present & _STEMS)
-    _add(spans, _assigned(seen, named))
-    _add(spans, _spoken(seen, named))
-    _add(spans, _columns(seen, named))
-    _add(spans, _strong_words(seen, raw))
-    if _has_card_groups(raw):
-        _add(spans, [(m.start(), m.end(), "card number") for m in _CARD.finditer(seen) if _is_card(m[0])])
+    if seen.isascii() or not ("\u0130" in seen or "\u212a" in seen):
+        present = _SOUGHT.found(lower, words)
+    else:  # letters that are of ASCII in lower case
+        present = _SOUGHT.found(lower, lower.encode("latin-1", "replace").translate(_AS_WORDS).split())
+    if runs := _runs(raw):
+        _add(spans, _prefixed(seen, runs))
+        runs = [run for run in runs if run[1] - run[0] >= _LONG_RUN]
+    if present or runs:
+        _add(spans, _shaped(seen, lower, present, runs))
+        if stems := present & _STEMS:
+            named = _places(lower, stems)
+            _add(spans, _assigned(seen, named))
+            _add(spans, _spoken(seen, named))
+            _add(spans, _columns(seen, named))
+    if digits := len(raw.translate(None, _NO_DIGITS)):
+        _add(spans, _strong_words(seen, raw))
+        if digits >= _CARD_DIGITS and _has_card_groups(raw):
+            _add(spans, [(m.start(), m.end(), "card number") for m in _CARD.finditer(seen) if _is_card(m[0])])
     if _has_twelve_list_words(words):
         _add(spans, _phrases(seen))
-    _add(spans, _tokens(seen, runs))
+    if runs:
+        _add(spans, _tokens(seen, runs))
     if places is not None:
         spans = [(places[start], places[end - 1] + 1, kind) for start, end, kind in spans]
     findings = []
@@ -157,8 +149,10 @@ _TWELVE = b"\1" * 12
 
 
 def _has_twelve_list_words(words: list[bytes]) -> bool:
-    """Whether twelve words in a row are of the list, whatever stands between them: a quick test that prose fails."""
-    return _TWELVE in bytes(map(_known_words().__contains__, words))
+    """Whether twelve words in a row are of the list, whatever stands between them: a quick test that prose fails. One of any twelve in
+    a row is one of each twelfth."""
+    known = _known_words()
+    return not known.isdisjoint(words[11::12]) and _TWELVE in bytes(map(known.__contains__, words))
 
 
 @cache
@@ -320,11 +314,15 @@ _HINTS: dict[str, tuple[int, ...]] = {
     hint: tuple(n for n, (_, hints, _) in enumerate(SHAPES) if hint in map(str.lower, hints))
     for hint in sorted({hint.lower() for _, hints, _ in SHAPES for hint in hints})
 }
-_WITHOUT_HINT = tuple(number for number, (_, hints, _) in enumerate(SHAPES) if not hints)
+#: The shapes without a hint, those first that need the shortest run: how long it is, and the rest as in `_LONG`, with their numbers.
+_BY_LENGTH = sorted((*_LONG[kind], number) for number, (kind, hints, _) in enumerate(SHAPES) if not hints)
 _TOKEN_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_=-.%$:~"
 #: A character of a token as one byte, everything else as another.
 _AS_TOKENS = bytes(0x31 if byte in _TOKEN_BYTES else 0x20 for byte in range(256))
 _SHORT_RUN, _LONG_RUN = 15, 24
+#: Digits of the shortest card number.
+_CARD_DIGITS = 15
+_NO_DIGITS = bytes(byte for byte in range(256) if byte not in b"0123456789")
 
 
 def _runs(raw: bytes) -> list[tuple[int, int]]:
@@ -344,19 +342,10 @@ def _runs(raw: bytes) -> list[tuple[int, int]]:
 def _windows(
     kind: str,
     hints: list[str],
-    text: str,
     lower: str,
-    runs: list[tuple[int, int]],
     lines: dict[str, set[tuple[int, int]]],
 ) -> list[tuple[int, int]]:
-    """Where in a text a shape can be: at a long run, in a line with one of its hints (`lines` keeps them), or anywhere."""
-    if kind in _LONG:
-        least, before, mark = _LONG[kind]
-        return [
-            (max(0, start - before), end + 1)
-            for start, end in runs
-            if end - start >= least and text.find(mark, start, end) >= 0
-        ]
+    """Where in a text a shape can be that has hints: in a line with one of them (`lines` keeps these), or anywhere."""
     if kind in _MANY_LINES:
         return [(0, len(lower))]
     for hint in hints:
@@ -378,13 +367,34 @@ def _lines_with(lower: str, hint: str) -> set[tuple[int, int]]:
     return found
 
 
-def _hinted(present: set[str], *, long: bool) -> list[tuple[int, list[str]]]:
-    """The shapes of which a hint stands in a text, with those hints, in their order."""
-    found: dict[int, list[str]] = {number: [] for number in _WITHOUT_HINT} if long else {}
+def _shaped(text: str, lower: str, present: set[str], runs: list[tuple[int, int]]) -> Iterator[_Span]:
+    """What has one of the shapes, in the order of these."""
+    lines: dict[str, set[tuple[int, int]]] = {}
+    at_runs = _at_runs(text, runs)
+    hinted: dict[int, list[str]] = {}
     for hint in _HINTS.keys() & present:
         for number in _HINTS[hint]:
-            found.setdefault(number, []).append(hint)
-    return sorted(found.items())
+            hinted.setdefault(number, []).append(hint)
+    for number in sorted((*at_runs, *hinted)):
+        kind, pattern = _SHAPES[number]
+        if number == _NUMBERS and text.count(",") < 63:
+            continue
+        for start, end in at_runs.get(number) or _windows(kind, hinted[number], lower, lines):
+            for m in pattern.finditer(text, start, end):
+                if _is_finding(m):
+                    yield m.start(), m.end(), kind
+
+
+def _at_runs(text: str, runs: list[tuple[int, int]]) -> dict[int, list[tuple[int, int]]]:
+    """Where in a text the shapes can be that have no hint: at a run that is long enough and has their mark."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for start, end in runs:
+        for least, before, mark, number in _BY_LENGTH:
+            if least > end - start:
+                break
+            if text.find(mark, start, end) >= 0:
+                found.setdefault(number, []).append((max(0, start - before), end + 1))
+    return found
 
 
 # -- what stands in a text at all -------------------------------------------------------------------------------
@@ -422,27 +432,26 @@ class _Sought:
         self._dull: set[bytes] = set()
         self._telling: dict[bytes, tuple[frozenset[str], frozenset[str]]] = {}
 
-    def found(self, lower: str, words: set[bytes]) -> set[str]:
+    def found(self, lower: str, words: list[bytes]) -> set[str]:
         """Those that stand in a text in lower case whose words of letters are `words`."""
         found: set[str] = set()
         sought: set[str] = set()
-        for word in words - self._dull:
+        for word in filterfalse(self._dull.__contains__, words):
             sure, rest = self._telling.get(word) or self._in(word)
             found |= sure
             sought |= rest
-        for word in self._by_word.keys() & words:
-            sought.update(self._by_word[word])
         for char in self._ascii_chars if lower.isascii() else self._by_char:
             if char in lower:
                 sought.update(self._by_char[char])
-        return found.union([text for text in sought if text in lower])
+        return found.union([text for text in sought if text in lower]) if sought else found
 
     def _in(self, word: bytes) -> tuple[frozenset[str], frozenset[str]]:
-        """Those that stand in a word of letters, and those whose longest word does; kept in mind."""
+        """Those that stand in a word of letters, and those of which a part does or is it; kept in mind."""
         found: set[str] = set()
         if self._root.search(word.decode()):
             found.update(text for root, texts in self._by_root.items() if root in word for text in texts)
         sure = frozenset(text for text in found if text.encode() in word)
+        found.update(self._by_word.get(word, ()))
         parts = sure, frozenset(found - sure)
         if len(self._dull) + len(self._telling) >= self._MOST_WORDS:
             self._dull, self._telling = set(), {}
