@@ -279,7 +279,7 @@ SHAPES: Final = (
     ),
     (
         "password on a command line",
-        ("--",),
+        ("-pass", "-secret", "-token", "-api-key", "-apikey", "-access-key"),
         r"(?i)(?<![A-Za-z0-9-])--(?:[a-z]{1,20}-){0,3}(?:password|passwd|passphrase|pass|secret|token|api-?key|access-key|secret-key)[= ]"
         r"[\"']?(?P<value>[^\s\"'`]{6,400})",
     ),

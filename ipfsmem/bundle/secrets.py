@@ -90,22 +90,26 @@ def find_secrets(text: str) -> list[SecretFinding]:
         present = _SOUGHT.found(lower, words)
     else:  # letters that are of ASCII in lower case
         present = _SOUGHT.found(lower, lower.encode("latin-1", "replace").translate(_AS_WORDS).split())
-    if runs := _runs(raw):
+    digits = len(raw.translate(None, _NO_DIGITS))
+    runs = _runs(raw)
+    last = runs[-1][1] if runs else 0
+    if runs:
         _add(spans, _prefixed(seen, runs))
         runs = [run for run in runs if run[1] - run[0] >= _LONG_RUN]
     if present or runs:
-        _add(spans, _shaped(seen, lower, present, runs))
+        _add(spans, _shaped(seen, lower, present, runs, digits))
         if stems := present & _STEMS:
             named = _places(lower, stems)
             _add(spans, _assigned(seen, named))
-            _add(spans, _spoken(seen, named))
-            _add(spans, _columns(seen, named))
-    if digits := len(raw.translate(None, _NO_DIGITS)):
+            _add(spans, _spoken(seen, named, last))
+            if "\n" in seen:
+                _add(spans, _columns(seen, named))
+    if digits:
         _add(spans, _strong_words(seen, raw))
         if digits >= _CARD_DIGITS and _has_card_groups(raw):
             _add(spans, [(m.start(), m.end(), "card number") for m in _CARD.finditer(seen) if _is_card(m[0])])
-    if _has_twelve_list_words(words):
-        _add(spans, _phrases(seen))
+    if listed := _twelve_list_words(words):
+        _add(spans, _phrases(seen, words, listed))
     if runs:
         _add(spans, _tokens(seen, runs))
     if places is not None:
@@ -145,33 +149,37 @@ _GAP = re.compile(r"[^A-Za-z]{1,8}")
 _LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 #: Letters in lower case, everything else a space.
 _AS_WORDS = bytes(byte | 0x20 if byte in _LETTERS else 0x20 for byte in range(256))
-_TWELVE = b"\1" * 12
+_FOUR, _TWELVE = b"\1" * 4, re.compile(rb"\x01{12,}")
 
 
-def _has_twelve_list_words(words: list[bytes]) -> bool:
-    """Whether twelve words in a row are of the list, whatever stands between them: a quick test that prose fails. One of any twelve in
-    a row is one of each twelfth."""
+def _twelve_list_words(words: list[bytes]) -> list[range]:
+    """The places of twelve words in a row, or more, that are of the list, whatever stands between them: quick for prose, which has none.
+    Of twelve in a row one is each twelfth word, and four are each the third after the one before."""
     known = _known_words()
-    return not known.isdisjoint(words[11::12]) and _TWELVE in bytes(map(known.__contains__, words))
+    if known.keys().isdisjoint(words[11::12]) or _FOUR not in bytes(map(known.__contains__, words[2::3])):
+        return []
+    return [range(*m.span()) for m in _TWELVE.finditer(bytes(map(known.__contains__, words)))]
 
 
 @cache
-def _known_words() -> frozenset[bytes]:
-    return frozenset(word.encode() for word in word_indexes())
+def _known_words() -> dict[bytes, int]:
+    return {word.encode(): number for word, number in word_indexes().items()}
 
 
-def _phrases(text: str) -> list[_Span]:
+def _phrases(text: str, words: list[bytes], listed: list[range]) -> list[_Span]:
     found: list[_Span] = []
-    run: list[tuple[int, int, int]] = []
-    words = word_indexes()
-    for match in _WORD.finditer(text):
-        number = words.get(match[0].lower())
-        if number is None or (run and not _GAP.fullmatch(text, run[-1][1], match.start())):
-            found += _phrases_in(text, run)
-            run = []
-        if number is not None:
-            run.append((match.start(), match.end(), number))
-    return found + _phrases_in(text, run)
+    known = _known_words()
+    spans = [match.span() for match in _WORD.finditer(text)]  # of the same words
+    for places in listed:
+        run: list[tuple[int, int, int]] = []
+        for place in places:
+            start, end = spans[place]
+            if run and not _GAP.fullmatch(text, run[-1][1], start):
+                found += _phrases_in(text, run)
+                run = []
+            run.append((start, end, known[words[place]]))
+        found += _phrases_in(text, run)
+    return found
 
 
 #: What stands before the words of a phrase: with it they are one whatever their check bits say.
@@ -308,8 +316,15 @@ _MANY_LINES = frozenset(
 )
 #: Shapes that begin in a line and reach so many characters over its end.
 _REACHING = {"recovery code": 160, "password in netrc": 300}
+#: So many digits stand in each text with one of these shapes.
+_DIGITS = {
+    "private key (numbers)": 64,
+    "password of a network": 8,
+    "PIN": 4,
+    "code of a door or a card": 3,
+    "recovery code": 1,
+}
 _SHAPES = tuple((kind, _Lazy(pattern)) for kind, _, pattern in SHAPES)
-_NUMBERS = next(n for n, (kind, _, _) in enumerate(SHAPES) if kind == "private key (numbers)")
 _HINTS: dict[str, tuple[int, ...]] = {
     hint: tuple(n for n, (_, hints, _) in enumerate(SHAPES) if hint in map(str.lower, hints))
     for hint in sorted({hint.lower() for _, hints, _ in SHAPES for hint in hints})
@@ -367,7 +382,9 @@ def _lines_with(lower: str, hint: str) -> set[tuple[int, int]]:
     return found
 
 
-def _shaped(text: str, lower: str, present: set[str], runs: list[tuple[int, int]]) -> Iterator[_Span]:
+def _shaped(
+    text: str, lower: str, present: set[str], runs: list[tuple[int, int]], digits: int
+) -> Iterator[_Span]:
     """What has one of the shapes, in the order of these."""
     lines: dict[str, set[tuple[int, int]]] = {}
     at_runs = _at_runs(text, runs)
@@ -377,7 +394,7 @@ def _shaped(text: str, lower: str, present: set[str], runs: list[tuple[int, int]
             hinted.setdefault(number, []).append(hint)
     for number in sorted((*at_runs, *hinted)):
         kind, pattern = _SHAPES[number]
-        if number == _NUMBERS and text.count(",") < 63:
+        if digits < _DIGITS.get(kind, 0):
             continue
         for start, end in at_runs.get(number) or _windows(kind, hinted[number], lower, lines):
             for m in pattern.finditer(text, start, end):
@@ -518,10 +535,13 @@ _SAYS = re.compile(" (?:as|is|ist|als|—) ")
 _SPOKEN_TOKENS = ("key", "token", "secret", *TOKEN_NAMES)
 
 
-def _spoken(text: str, places: list[int]) -> Iterator[_Span]:
+def _spoken(text: str, places: list[int], last: int) -> Iterator[_Span]:
+    """What a sentence calls a password or a token. `last`: where the last run of characters of a token ends."""
     for at in places:
         what = _SPOKEN_WHAT.match(text, at)
-        if what is None or (what[0].lower() == "key" and _is_other_key(text, at)):
+        if what is None or (at >= last and what[0].lower().endswith(_SPOKEN_TOKENS)):
+            continue
+        if what[0].lower() == "key" and _is_other_key(text, at):
             continue
         if what[0].lower() in PASSWORD_NAMES and _SAYS.search(text, max(0, at - 40), at):
             before = _SAID_BEFORE.search(text, max(0, at - 150), at)
@@ -592,9 +612,12 @@ def _is_said_phrase(what: str, phrase: str) -> bool:
     return not what.lower().endswith(_SPOKEN_TOKENS) and _is_quoted_phrase(phrase)
 
 
+_WORD_BEFORE = _Lazy(r"([A-Za-z0-9]+)[ _-]$")
+
+
 def _is_other_key(text: str, at: int) -> bool:
     """Whether the word before `key` makes it no secret, or there is none."""
-    before = re.search(r"([A-Za-z0-9]+)[ _-]$", text[max(0, at - 30) : at])
+    before = _WORD_BEFORE.search(text, max(0, at - 30), at)
     return before is None or before[1].lower() in KEY_OTHERS
 
 
@@ -686,12 +709,19 @@ def _is_card(text: str) -> bool:
 _ENDINGS = sorted(
     (*SECRET_NAMES, "key", "keys", "pass", "pw", "pat", "auth"), key=lambda word: (-len(word), word)
 )
-#: How the names begin: a search for these is quicker than one for the patterns.
-_STEMS = frozenset(
-    name[:4].rstrip(" -'")
-    for name in (*_ENDINGS, *SPOKEN_NAMES, *PASSWORD_NAMES)
-    if name not in ("keys", "pin code", "pwd")
-)
+
+
+def _stems(names: Iterable[str]) -> Iterator[str]:
+    """The names that begin with none of the others."""
+    last = ""
+    for name in sorted(names):
+        if not last or not name.startswith(last):
+            last = name
+            yield name
+
+
+#: With one of these each name begins: a search for them is quicker than one for the patterns.
+_STEMS = frozenset(_stems({*_ENDINGS, *SPOKEN_NAMES, *PASSWORD_NAMES}))
 _SOUGHT = _Sought(_HINTS, _STEMS)
 
 
@@ -1008,7 +1038,8 @@ def _tokens(text: str, runs: list[tuple[int, int]]) -> Iterator[_Span]:
     if not runs:
         return
     public = [m.span() for m in _PUBLIC_BLOCK.finditer(text)] if "-----BEGIN" in text else []
-    for match in (match for start, end in runs for match in _HEX_KEY.finditer(text, start, end + 1)):
+    hexes = (run for run in runs if text.find("0x", *run) >= 0)
+    for match in (match for start, end in hexes for match in _HEX_KEY.finditer(text, start, end + 1)):
         start = match.start()
         if (
             len(set(match[0])) > 6
