@@ -295,7 +295,7 @@ SHAPES: Final = (
     ),
     (
         "password in SQL",
-        ("identified ", "password", "sp_add"),
+        ("identified ", "password"),
         r"(?i)\b(?:identified(?:[ ]with[ ][a-z_\"']{1,40})?[ ](?:by|as)|password)(?:\s{1,8}|\s{0,8}[=(]\s{0,8})(?:N?'|(?<=[yY][ ])\")(?P<value>[^'\"\n]{3,200})['\"]",
     ),
     (
@@ -310,7 +310,7 @@ SHAPES: Final = (
     ),
     (
         "password in SQL",
-        ("sp_add", "sp_password"),
+        ("sp_addlogin", "sp_addlinkedsrvlogin", "sp_password"),
         r"(?i)\bsp_(?:addlogin|addlinkedsrvlogin|password)\b[^\n']{0,40}(?:'[^'\n]{0,80}'|(?<=NULL)),(?:[^'\n]{0,40}'[^'\n]{0,80}',){0,3}?\s{0,4}(?:@\w{1,20}\s?=\s?)?N?'(?P<value>[^'\n]{6,200})'",
     ),
     (
@@ -363,8 +363,10 @@ SHAPES: Final = (
             "ipmitool",
             "mosquitto",
             "zip ",
+            "unzip ",
             "7z ",
             "rar ",
+            "unrar ",
             "plink",
             "mongo",
             "rdesktop",
@@ -500,7 +502,7 @@ SHAPES: Final = (
     ),
     (
         "PIN",
-        ("pin ", "pin-", "пин"),
+        ("pin ", "pin-", "pincode", "пин"),
         r"(?:(?<![A-Za-z])(?:PIN|Pin-?[Cc]ode|PIN-?[Cc]ode)[ ](?:for|of|to|der|des|vom|von|zur|zum|für|de|del|della|du)[ ][^\n:=0-9.,;]{1,30}?(?:[ ](?:is|ist|es|est|è)[ ]|[ ]?[:=][ ]?)"
         r"|(?<![А-Яа-яЁё])(?i:пин)(?:[- ]?(?i:код))?(?:[ ][^\n:=0-9.,;]{1,30}?)?(?:[ ]?[:=—–-][ ]?|[ ]))(?P<is>[0-9]{4,8})(?![0-9A-Za-z.-])",
     ),
@@ -624,7 +626,7 @@ SHAPES: Final = (
     (
         "PIN",
         ("pin", "passcode", "暗証番号"),
-        r"(?:[Pp](?<![A-Za-z].)(?i:in|asscode)(?:(?:[ _-]?(?:nr|number|no))?[ ]?[:：=][ ]?|(?<=passcode)[ ]|(?<=PIN)(?<!GPIO PIN)[ ])|暗証番号[ ]?[:：=][ ]?)(?P<is>[0-9]{4,8})(?![0-9A-Za-z.-])",
+        r"(?:[Pp](?<![A-Za-z].)(?<!(?i:gpio)[ ]p)(?<!(?i:adc|dac|pwm)[ ]p)(?<!(?i:analog)[ ]p)(?i:in|asscode)(?:(?:[ _-]?(?:nr|number|no))?[ ]?[:：=][ ]?|(?<=passcode)[ ]|(?<=PIN)(?<!GPIO PIN)[ ])|暗証番号[ ]?[:：=][ ]?)(?P<is>[0-9]{4,8})(?![0-9A-Za-z.-])",
     ),
     (
         "private key (hex)",
@@ -656,6 +658,14 @@ SENTENCE: Final = (
     r"[ ]?(?:[:：—–]|=+>?|-+>|→)[ ]{0,2})"
     r"(?:[\"“„«「](?P<phrase>[^\"”“»」\n]{4,80}[ ][^\"”“»」\n]{1,80})[\"”“»」]|[\"'`“„«「]?(?P<spoken>[^\s\"'`”」]{4,100}))"
 )
+#: Parts of a circuit, whose pins are no numbers to be typed in; and what says before the word that it is such a pin.
+CIRCUIT_PARTS: Final = _words(
+    """
+    adc buzzer capacitor dac diode encoder gpio i2c joystick led leds mosfet motor motors photoresistor potentiometer pwm relay relays
+    resistor sensor sensors servo servos solenoid spi stepper thermistor transistor uart
+    """
+)
+CIRCUIT_PINS: Final = _words("adc analog dac gpio pwm")
 #: What stands before the name of a password in a sentence that says the password first.
 SAID_BEFORE: Final = r"(?<![^\s\"'`(])(?P<strong>[^\s\"'`]{8,100})[\"'`]?[ ](?:as|is|ist|als|—)[ ](?:(?:the|its|my|our|your|his|her|das|mein|unser)[ ])?(?:[a-z-]{2,16}[ ])?$"
 #: A password that stands without a verb behind what it is for.

@@ -22,6 +22,8 @@ import msgspec
 
 from ipfsmem.bundle.secret_kinds import (
     CAPITALS,
+    CIRCUIT_PARTS,
+    CIRCUIT_PINS,
     FOR_WHAT,
     HASH_BEFORE,
     HEX,
@@ -555,6 +557,8 @@ def _spoken(text: str, places: list[int], last: int) -> Iterator[_Span]:
             ):
                 yield at, match.end(), "password in a sentence"
             continue
+        if what[0] in ("pin", "Pin") and _is_of_circuit(text, at, text[what.end() : match.start("spoken")]):
+            continue
         if (
             _is_spoken(what[0], match["spoken"])
             if match["spoken"]
@@ -606,6 +610,19 @@ def _is_spoken(what: str, word: str) -> bool:
 
 #: Names of passwords that are often numbers, in languages whose words follow without a space.
 _NUMBER_NAMES = frozenset({"密码", "密碼", "口令", "パスワード", "비밀번호", "암호"})
+
+
+#: What stands between what a pin is for and its number.
+_VERBS = frozenset({"is", "was", "to", "ist", "war", "es", "est", "now"})
+
+
+def _is_of_circuit(text: str, at: int, said: str) -> bool:
+    """Whether a pin is one of a circuit: by the word before it, or the last word of what it is `said` to be for. Whoever means a number
+    mostly writes PIN."""
+    before = _WORD_BEFORE.search(text, max(0, at - 30), at)
+    words = [word for word in re.findall("[a-z][a-z0-9]*", said.lower()) if word not in _VERBS]
+    named = before is not None and before[1].lower() in CIRCUIT_PINS
+    return named or bool(words and words[-1] in CIRCUIT_PARTS)
 
 
 def _is_said_phrase(what: str, phrase: str) -> bool:

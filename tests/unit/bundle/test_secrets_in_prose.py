@@ -75,3 +75,48 @@ def test_secret_in_peoples_words_is_found_and_removed(text: str) -> None:
 )
 def test_text_about_secrets_without_one_is_not_flagged(text: str) -> None:
     assert not find_secrets(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pin for the LED: 1024",
+        "Pin for LED 2: 1024",
+        "pin 13: 1024",
+        "the pin of the sensor: 4711 is wired",
+        "the pin of the motor is 2048",
+        "Analog pin: 1023",
+        "the PWM pin for pump two: 1500",
+        "GPIO pin is 1024",
+    ],
+)
+def test_pin_of_a_circuit_is_not_flagged(text: str) -> None:
+    assert not find_secrets(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my pin for the door: 4711",
+        "The pin of my phone is 4711",
+        "the pin for the sensor hub app: 4711",
+        "PIN for the LED sign in the lobby: 4711",
+        "Pin für die Karte: 4711",
+        "PIN: 4711",
+        "pin: 4711",
+        "Pincode for the garage: 4711",
+    ],
+)
+def test_pin_that_is_typed_in_is_found(text: str) -> None:
+    assert find_secrets(text) and "4711" not in redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "unzip -P Kestrel88x a.jar",
+        "exec sp_addlogin 'alex', 'kestrelhouse', 'shop'",
+    ],
+)
+def test_hint_that_goes_on_as_a_longer_word_is_seen(text: str) -> None:
+    assert find_secrets(text)
