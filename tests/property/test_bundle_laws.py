@@ -1,6 +1,7 @@
 """Laws of the bundle: nothing gets lost, one normal form, no text becomes structure."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -254,6 +255,9 @@ PIECES = st.one_of(
             "0f" * 32,
             "password=x1" + "y" * 8,
             "private key: ",
+            "my pin for the LED: 47",
+            "key: ",
+            "4711",
         ]
     ),
     st.sampled_from(
@@ -271,14 +275,23 @@ def test_quick_tests_of_the_secret_scan_miss_nothing(text):
     sought = {*secrets._HINTS, *secrets._STEMS}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            secrets._SOUGHT, "found", lambda lower, words: {each for each in sought if each in lower}
+            secrets._SOUGHT,
+            "found",
+            lambda lower, words: {each for each in sought if each in lower},
         )
         patch.setattr(secrets, "_runs", lambda raw: [(0, len(raw))])
-        patch.setattr(secrets, "_LONG", dict.fromkeys(secrets._LONG, (0, 0, "")))
+        patch.setattr(secrets, "_BY_LENGTH", [(0, 0, "", number) for *_, number in secrets._BY_LENGTH])
+        patch.setattr(secrets, "_DIGITS", {})
         patch.setattr(secrets, "_LONG_RUN", 0)
         patch.setattr(secrets, "_has_card_groups", lambda raw: True)
-        patch.setattr(secrets, "_has_twelve_list_words", lambda words: True)
+        patch.setattr(secrets, "_twelve_list_words", rows_of_list_words)
         assert secrets.find_secrets(text) == found
+
+
+def rows_of_list_words(words):
+    """All words of the list that stand in a row, however few."""
+    ends = [n for n, word in enumerate(words) if word.decode() not in wordlist.word_indexes()]
+    return [range(a + 1, b) for a, b in pairwise([-1, *ends, len(words)])]
 
 
 @given(
@@ -291,4 +304,4 @@ def test_twelve_words_in_a_row_are_seen_wherever_they_stand(before, words, betwe
     """With the shortest words of the list, which leave the least room for a word that is looked at."""
     row = (" " * spaces + " ".join(before) + " " + between.join(words)).encode()
     for raw in (row, row + b" of", between.join(words).encode()):
-        assert secrets._has_twelve_list_words(raw.translate(secrets._AS_WORDS).split())
+        assert secrets._twelve_list_words(raw.translate(secrets._AS_WORDS).split())
