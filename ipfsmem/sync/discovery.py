@@ -256,14 +256,15 @@ async def _listed(search: Search, provider: Provider) -> list[CID] | None:
 
 
 async def look_at_lists(search: Search) -> None:
-    """Look at pin lists where names exist too: a name can lose what was published under it, when two devices move one anchor at
-    once, or a provider and a device go back together. `pin_lists` says when, and at which roots."""
+    """Look at pin lists where names lead somewhere: each time at a provider that keeps no names, for no name leads to what a device
+    published there alone. At others too, when `pin_lists` says so: a name can lose what was published under it, when two devices move
+    one anchor at once, or a provider and a device go back together."""
     looks = Looks.of(search.run.replica, unlocked=search.run.root is not None)
     for provider in search.run.providers:
         can = provider.capabilities
         # A name that leads nowhere, or back, may have lost what was published under it.
-        due = provider.name in search.run.names.behind or _unread_at(provider)
-        if not (can.names and can.list and (due or looks.is_due(provider.name))):
+        due = not can.names or provider.name in search.run.names.behind or _unread_at(provider)
+        if not (can.list and (due or looks.is_due(provider.name))):
             continue
         roots = await _listed(search, provider)
         if roots is None:

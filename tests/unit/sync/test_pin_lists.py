@@ -116,6 +116,25 @@ def test_the_head_of_a_device_that_was_off_for_long_is_found_among_old_pins(tmp_
     assert c.files().items() >= a.files().items()
 
 
+def test_text_at_a_service_without_names_is_found_next_to_a_provider_with_names(tmp_path: Path) -> None:
+    """The list was passed over where any other provider keeps names, and `sync` said "Up to date"."""
+    own, cloud = SimCloud(), SimCloud()
+    both = [SimProvider(own, name="folder"), connection(cloud)]
+    a = device(tmp_path, "a", both)
+    publish(a, "k", 1)
+    b = device(tmp_path, "b", connection(cloud))
+    for text in ("first", "second", "third"):
+        b.write("from-b", text)
+        asyncio.run(b.sync())
+        report = asyncio.run(a.sync())
+        entry = a.read("from-b")
+        assert entry is not None and text in entry.text
+        assert report.exit_code == 0
+        publish(a, "k", 1)
+    asyncio.run(b.sync())
+    assert b.files() == a.files()
+
+
 def test_when_the_newest_cannot_be_read_what_it_held_is_joined_from_older_ones(tmp_path: Path) -> None:
     cloud = SimCloud()
     a = device(tmp_path, "a", connection(cloud))
