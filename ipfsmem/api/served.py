@@ -128,11 +128,8 @@ class ServedMemory:
                 async with self._turns.of():
                     heeded = self._listeners or self._compared or self._lost
                     found = await in_thread(self._look if heeded else self._let_go)
-            except (
-                Exception
-            ) as error:  # a fault of ours. The looks go on: they also drop the keys of what is locked
-                _log.warning("a look at the memory %s failed: %s", self.namespace, type(error).__name__)
-                self._lose_track()
+            except Exception as error:
+                self._failed_to_look(error)
                 continue
             for change in found:
                 self.tell(change)
@@ -165,11 +162,18 @@ class ServedMemory:
                 found = [] if first else [Change(what="reset")]
             else:
                 found = [] if mark == self._seen else self._compared.changes()
-        except IpfsmemError:
-            self._lose_track()
-            return said
+        except Exception as error:
+            self._failed_to_look(error)
+            self._lost = True
+            return said  # the lock is told: it is not noticed a second time
         self._seen = mark
         return [*said, *found]
+
+    def _failed_to_look(self, error: Exception) -> None:
+        """A fault of ours is logged. The looks go on: they also drop the keys of what is locked."""
+        if not isinstance(error, IpfsmemError):
+            _log.warning("a look at the memory %s failed: %s", self.namespace, type(error).__name__)
+        self._lose_track()
 
     def _lose_track(self) -> None:
         """What changed could not be found out: told once there is something to compare with again, so that nothing in between is missed."""

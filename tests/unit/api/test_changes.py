@@ -118,6 +118,39 @@ def test_a_look_that_fails_is_not_the_last_one(
     lab.run(ask)
 
 
+def test_an_unlock_is_told_although_the_look_after_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = False
+
+    def open_memory() -> Memory:
+        if locked:
+            raise PassphraseError("it is locked")
+        return opener(tmp_path)()
+
+    lab = Lab(tmp_path, open_memory=open_memory)
+
+    async def lock(yes: bool) -> None:
+        nonlocal locked
+        async with lab.served[0]._turns.of():
+            locked = yes
+            lab.served[0].holder.close()
+
+    def fail(*_: object) -> None:
+        monkeypatch.undo()
+        raise KeyError("a fault of ours")
+
+    async def ask(client: Client) -> None:
+        stream = await listen(client)
+        await lock(True)
+        assert await stream.next() == ("locked", {"what": "locked", "locked": True})
+        monkeypatch.setattr(changes.Comparison, "__init__", fail)
+        await lock(False)
+        assert await stream.next() == ("locked", {"what": "locked"})
+
+    lab.run(ask)
+
+
 def test_an_edit_in_a_folder_of_plain_files_appears_too(tmp_path: Path) -> None:
     with opener(tmp_path)() as memory:
         memory.write("tone", "Be brief.")
