@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from ipfsmem.sync.report import MOST_NAMED, Notice
 from tests.support import effort, forked_program
 from tests.support.cli_lab import KEY, Cli
 from tests.support.extras import need_extra
+from tests.support.ports import free_port
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -92,8 +92,7 @@ def test_every_example_of_the_command_line_page_runs_and_prints_that(
         if EXAMPLES[story][0] in BEFORE or story == "the whole page"
         else BEFORE + EXAMPLES[story]
     )
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])  # so that two runs at once do not meet
+    port = str(free_port())  # so that two runs at once do not meet
     steps = [
         (command.replace("8793", port), [line.replace("8793", port) for line in lines])
         for command, lines in steps

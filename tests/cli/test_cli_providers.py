@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem.http import blocks
 from tests.servers.threaded import serve
 from tests.support.cli_lab import KEY, Cli
+from tests.support.ports import free_port
 
 
 def test_two_providers_and_back(sealed: Cli, stick: Path, tmp_path: Path) -> None:
@@ -135,16 +135,9 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_a_dead_provider_is_not_told_of_a_memory(bare: Cli) -> None:
-    said = bare("providers", "test", f"peer:http://127.0.0.1:{_unused()}")
+    said = bare("providers", "test", f"peer:http://127.0.0.1:{free_port()}")
     assert said.code == 40 and "connection refused" in said.out
     assert said.err == "Check the address, or try again later.\n"
-
-
-def _unused() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-    return port
 
 
 def test_what_to_do_stands_under_what_failed(bare: Cli, closed: str) -> None:

@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import hmac
 import json
-import socket
 import subprocess
 import time
 import urllib.error
@@ -21,6 +20,7 @@ from typing import Any
 from tests.interop.counterparts import npm_folder
 from tests.servers.s3 import SmallS3
 from tests.servers.threaded import serve
+from tests.support.ports import free_port
 
 BUCKET = "memories"
 #: Azurite's one account, as its documents name it.
@@ -37,13 +37,6 @@ class Cloud:
     def spec(self, prefix: str) -> str:
         """What stands behind `bucket:`."""
         return f"{self.scheme}://{BUCKET}/{prefix}"
-
-
-def _port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 @contextlib.contextmanager
@@ -90,7 +83,7 @@ def google(folder: Path) -> Iterator[Cloud]:
 def azure(folder: Path) -> Iterator[Cloud]:
     """Azurite, which checks every signature."""
     program = npm_folder("azurite").parent / "node_modules" / ".bin" / "azurite-blob"
-    url = f"http://127.0.0.1:{(port := _port())}/{_ACCOUNT}"
+    url = f"http://127.0.0.1:{(port := free_port())}/{_ACCOUNT}"
 
     def ready() -> None:
         asked = urllib.request.Request(f"{url}/{BUCKET}?restype=container", method="PUT")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import urllib.parse
 import urllib.request
@@ -18,17 +17,11 @@ from ipfsmem_providers.kubo import KuboProvider
 
 from ipfsmem.testing import MockClock
 from tests.interop.counterparts import need_program, npm_folder
+from tests.support.ports import free_port
 
 #: URL of a Kubo's RPC that the suite may use. Only pins and blocks that the tests made are removed there.
 OWN_NODE = "IPFSMEM_TEST_KUBO_RPC"
 QUICK = Retry(attempts=2, first=0.01, most=0.02)
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 class Node:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ import aiohttp
 from ipfsmem_providers.filebase.signing import Signer
 
 from tests.interop.counterparts import missing
+from tests.support.ports import free_port
 
 
 def _program() -> str:
@@ -31,22 +31,10 @@ def _program() -> str:
 
 def _ports(count: int) -> list[int]:
     """Free ports whose gRPC twins (10,000 above) are free as well."""
-    found: list[int] = []
+    found: dict[int, None] = {}
     while len(found) < count:
-        with contextlib.ExitStack() as stack:
-            try:
-                one = stack.enter_context(socket.socket())
-                one.bind(("127.0.0.1", 0))
-                port = one.getsockname()[1]
-                if port > 55_000:
-                    port -= 12_000
-                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
-                stack.enter_context(socket.socket()).bind(("127.0.0.1", port + 10_000))
-            except OSError:
-                continue
-            if port not in found:
-                found.append(port)
-    return found
+        found[free_port(twin=10_000)] = None
+    return list(found)
 
 
 class SeaweedFS:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.interop.counterparts import missing, npm_folder
-from tests.interop.kubo_lab import free_port
+from tests.support.ports import free_port
 
 
 class Anvil:

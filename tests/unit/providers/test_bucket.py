@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from ipfsmem.provider.contract import open_provider
 from tests.servers import s3
 from tests.servers.threaded import own_certificate, serve
 from tests.support.hints import Refused
+from tests.support.ports import free_port
 from tests.unit.provider.test_contract import NAME, record
 from tests.unit.providers.bucket_lab import Bucket, bucket
 
@@ -225,10 +225,7 @@ class BucketNamed:
 
 
 def test_u12_no_server(at: Bucket) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    provider = BucketProvider(f"http://127.0.0.1:{port}/box", {**KEYS, "retry": ONCE})
+    provider = BucketProvider(f"http://127.0.0.1:{free_port()}/box", {**KEYS, "retry": ONCE})
     with Refused("See that this device is online, and that the name of the server is spelled right."):
         asyncio.run(provider.pins("m"))
     assert asks(at) == []
