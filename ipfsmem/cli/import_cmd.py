@@ -236,6 +236,10 @@ def _say_taken(done: Taken, foreign: bool) -> None:
         click.echo(f"By scope: {', '.join(each[:_NAMED])}{_more(len(each))}.")
     for why, number in done.skipped.items():
         click.echo(f"passed over: {number:,} × {clean(why)}")
+    for note in done.notes[:_NAMED]:
+        click.echo(f"note: {clean(note)}")
+    if len(done.notes) > _NAMED:
+        click.echo(f"  and {len(done.notes) - _NAMED:,} more (--json has all)")
     for record in done.records[:_NAMED]:
         whose = ", a candidate" if record.candidate else ""
         place = f"{record.scope}/{record.key}" if record.scope else record.key

@@ -95,6 +95,8 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     #: What was read and is nothing to remember: reason -> how often.
     skipped: dict[str, int] = {}
     problems: tuple[str, ...] = ()
+    #: What came in otherwise than it stood there: without a date of its own.
+    notes: tuple[str, ...] = ()
     #: What looks like a secret in what was taken in: where, and the kind.
     secrets: tuple[str, ...] = ()
     #: Of each scope, how many were written; empty where all is in one.
@@ -124,6 +126,7 @@ class Gathered(msgspec.Struct):
     skipped: Counter[str]
     problems: list[str]
     sessions: list[Conversed] = []
+    notes: list[str] = []
 
     @property
     def scopes(self) -> set[str]:
@@ -168,6 +171,8 @@ def _add_event(found: Gathered, item: Happened) -> None:
         event = as_foreign(item.event)
         event_line(event)
         found.events.setdefault(item.scope, []).append(event)
+        if item.note:
+            found.notes.append(item.note)
     except LimitError:
         found.problems.append(f"{too_long_text(1)} of the timeline was left out")
     except (FormatError, KeyError, TypeError, ValueError) as error:
@@ -512,6 +517,7 @@ class Importer:
             messages=messages,
             skipped=dict(sorted(found.skipped.items())),
             problems=tuple(problems),
+            notes=tuple(found.notes),
             secrets=tuple(self._secrets),
             scopes=dict(sorted(scopes.items())) if len(found.scopes) > 1 else {},
             records=tuple(plans) if dry_run else (),

@@ -17,6 +17,7 @@ import msgspec
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.device.atomic_files import read_file, storage_errors
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError, NotFoundError, StorageError, UsageError
+from ipfsmem.exchange.lenient import date_of
 from ipfsmem.exchange.records import Item, Problem
 from ipfsmem.exchange.sqlite_input import is_sqlite
 from ipfsmem.memories.bundle_tree import MAX_BYTES
@@ -45,6 +46,8 @@ class Files(msgspec.Struct, frozen=True):
     read: Callable[[str], bytes]
     #: Folders that could not be looked into, and other things that are not among the names.
     said: Sequence[str] = ()
+    #: When a file was last written, as ISO 8601; "" where nobody knows.
+    written: Callable[[str], str] = lambda name: ""
 
     def ending(self, *endings: str) -> list[str]:
         """The names that end so, in order; of a place that is one file that one, whatever it is called."""
@@ -101,12 +104,13 @@ def open_place(path: Path) -> Iterator[Files]:
     if is_zip(head):
         said: list[str] = []
         with zip_files(path, _KEPT, said=said) as (names, read):
-            yield _zip(path.name, sorted(names), read, said)
+            inside = _zip(path.name, sorted(names), read, said)
+            yield msgspec.structs.replace(inside, written=lambda name: _written(path))
         return
     data = read_file(path, MAX_PLACE)
     if data is None:
         raise NotFoundError(f"there is nothing at {path}")
-    made = one_file(path.name, data)
+    made = msgspec.structs.replace(one_file(path.name, data), written=lambda name: _written(path))
     log = path.with_name(f"{path.name}-wal")
     if is_sqlite(data) and log.is_file() and log.stat().st_size:
         unread = f"{log.name} was not read: its program has not written it into the database yet. End that program first"
@@ -124,7 +128,16 @@ def _folder(folder: Path) -> Files:
             raise StorageError("it disappeared while being read")
         return data
 
-    return Files(folder.absolute().name, False, tuple(names), read_one, said)
+    return Files(
+        folder.absolute().name, False, tuple(names), read_one, said, lambda name: _written(folder / name)
+    )
+
+
+def _written(path: Path) -> str:
+    try:
+        return date_of(path.stat().st_mtime)
+    except OSError:
+        return ""
 
 
 def _zip(

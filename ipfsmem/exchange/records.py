@@ -6,7 +6,6 @@ or of a program's form.
 
 from __future__ import annotations
 
-import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from ipfsmem.bundle.keys import key_of_foreign_name
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.bundle.origin_name import with_origin
 from ipfsmem.bundle.sync_conflicts import base_of_conflict
+from ipfsmem.bundle.timeline import NO_TIME
 from ipfsmem.errors import FormatError, LimitError
 from ipfsmem.exchange.json_input import read_values
 from ipfsmem.exchange.lenient import portable, unicode_text, utf8_text
@@ -129,10 +129,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Happened(msgspec.Struct, frozen=True):
-    """One event for the timeline, without an id of ours."""
+    """One event for the timeline, without an id of ours. `note`: what the person should know of how it came in."""
 
     event: dict[str, Any]
     scope: str = ""
+    note: str = ""
 
 
 class Conversed(msgspec.Struct, frozen=True):
@@ -209,7 +210,7 @@ def flat_records(value: Any, lists: Sequence[str], texts: Sequence[str]) -> Iter
             yield from flat_records(one, lists, texts) if isinstance(one, dict) else (one,)
         return
     held = (
-        {name: value[name] for name in lists if isinstance(value.get(name), list)}
+        {name: value[name] for name in lists if _holds_records(value.get(name), lists)}
         if isinstance(value, dict)
         else {}
     )
@@ -220,9 +221,27 @@ def flat_records(value: Any, lists: Sequence[str], texts: Sequence[str]) -> Iter
     has_text = any(itself.get(name) for name in texts)
     if has_text:
         yield itself
-    for one in itertools.chain.from_iterable(held.values()):
-        if not has_text or isinstance(one, dict) or (isinstance(one, str) and one.strip()):
-            yield one
+    for some in held.values():
+        for one in some if isinstance(some, list) else flat_records(some, lists, texts):
+            if not has_text or isinstance(one, dict) or (isinstance(one, str) and one.strip()):
+                yield one
+
+
+def _holds_records(value: Any, lists: Sequence[str]) -> bool:
+    """Whether it is a list, or an object in which a list stands under a name of `lists`: an API wraps its answers so."""
+    if isinstance(value, dict):
+        return any(_holds_records(value.get(name), lists) for name in lists)
+    return isinstance(value, list)
+
+
+def conversation(where: str, begin: str, written: str, said: Mapping[str, Any]) -> Happened:
+    """The event of a conversation that began then; one without a date has that of its file (`written`), and says so."""
+    ts, note = begin, ""
+    if not ts:
+        ts = written or NO_TIME
+        how = f"that of its file ({ts[:10]})" if written else f"{NO_TIME[:10]}, as its file has none"
+        note = f"{where} has no date; its date in the timeline is {how}"
+    return Happened({"ts": ts, "type": "conversation", **said}, note=note)
 
 
 def shown(text: str) -> str:

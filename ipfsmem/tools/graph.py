@@ -49,6 +49,10 @@ _RETURNS: Final = {
 }
 
 
+#: Names for which many programs write `type`.
+_TYPES: Final = ("relationType", "entityType")
+
+
 def _objects(description: str) -> JSON:
     return {"type": "array", "description": description, "items": {"type": "object"}, "maxItems": MOST}
 
@@ -58,8 +62,8 @@ def _graph(desk: Desk, given: JSON) -> MemoryGraph:
 
 
 def _texts_of(one: dict[str, Any], *names: str) -> list[str]:
-    """Some values of an object, each a text. Raises UsageError."""
-    found = [one.get(name) for name in names]
+    """Some values of an object, each a text; `type` may stand for `relationType` and `entityType`. Raises UsageError."""
+    found = [one.get(name, one.get("type") if name in _TYPES else None) for name in names]
     if not all(isinstance(value, str) and value.strip() for value in found):
         raise UsageError(f"each object has the texts {', '.join(names)}")
     return [str(value) for value in found]

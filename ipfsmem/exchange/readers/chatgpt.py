@@ -19,11 +19,11 @@ from ipfsmem.exchange.json_input import read_conversations, read_json, read_type
 from ipfsmem.exchange.lenient import Fields, date_of, plain_text
 from ipfsmem.exchange.places import Files
 from ipfsmem.exchange.records import (
-    Happened,
     Item,
     Problem,
     Record,
     Skipped,
+    conversation,
     flat_records,
     name_of,
     one_line,
@@ -90,14 +90,14 @@ def read(files: Files) -> Iterator[Item]:
                 yield from _saved(name, read_json(files.read(name), name))
             elif files.single or _CONVERSATIONS.fullmatch(name):
                 for number, raw in enumerate(read_conversations(files.read(name), name, "mapping"), 1):
-                    yield from _read_one(f"conversation {number} in {name}", raw)
+                    yield from _read_one(f"conversation {number} in {name}", raw, files.written(name))
         except IpfsmemError as error:
             if files.single:
                 raise
             yield Problem(name, str(error))
 
 
-def _read_one(where: str, raw: bytes | FormatError) -> Iterator[Item]:
+def _read_one(where: str, raw: bytes | FormatError, written: str) -> Iterator[Item]:
     try:
         if isinstance(raw, FormatError):
             raise raw
@@ -112,14 +112,14 @@ def _read_one(where: str, raw: bytes | FormatError) -> Iterator[Item]:
         begin = begin or min(
             filter(None, (date_of(one.update_time) for one in messages.values())), default=""
         )
-        if not begin:
-            raise FormatError("it has no date")
+        if not begin and not messages:
+            raise FormatError("it has no date and no messages")
     except FormatError as error:
         yield Problem(where, str(error))
         return
     title = one_line(found.text("title"), 200)
     said = {"conversation": one_line(ident, 100), "title": title, "messages": spoken}
-    yield Happened({"ts": begin, "type": "conversation", "source": "chatgpt", **said})
+    yield conversation(where, begin, written, {"source": "chatgpt", **said})
     for message in messages.values():
         yield from _remembered(where, message, ident)
 

@@ -20,7 +20,15 @@ from ipfsmem.errors import FormatError, IpfsmemError
 from ipfsmem.exchange.json_input import read_conversations, read_json, read_typed
 from ipfsmem.exchange.lenient import Fields, date_of, plain_text, unicode_text
 from ipfsmem.exchange.places import Files
-from ipfsmem.exchange.records import Happened, Item, Problem, Record, Skipped, is_one_of_a_kind, one_line
+from ipfsmem.exchange.records import (
+    Item,
+    Problem,
+    Record,
+    Skipped,
+    conversation,
+    is_one_of_a_kind,
+    one_line,
+)
 
 _KIND = re.compile(r"(?:.*/)?(conversations|memories|projects)(?:-\d+)?(?:\.json|/[^/]+\.json)")
 
@@ -58,7 +66,7 @@ def read(files: Files) -> Iterator[Item]:
             data = files.read(name)
             if kinds[name] == "conversations":
                 for number, raw in enumerate(read_conversations(data, name, "chat_messages"), 1):
-                    yield _read_one(f"conversation {number} in {name}", raw)
+                    yield _read_one(f"conversation {number} in {name}", raw, files.written(name))
             elif kinds[name] == "projects":
                 for raw in read_conversations(data, name, ""):
                     yield _project(raw, projects)
@@ -71,7 +79,7 @@ def read(files: Files) -> Iterator[Item]:
             yield Problem(name, str(error))
 
 
-def _read_one(where: str, raw: bytes | FormatError) -> Item:
+def _read_one(where: str, raw: bytes | FormatError, written: str) -> Item:
     try:
         if isinstance(raw, FormatError):
             raise raw
@@ -79,8 +87,8 @@ def _read_one(where: str, raw: bytes | FormatError) -> Item:
         messages = _messages_of(found.value["chat_messages"])
         times = (when for one in messages if one is not None and (when := date_of(one.created_at)))
         begin = found.date("created_at") or min(times, key=normal_ts, default="") or found.date("updated_at")
-        if not begin:
-            raise FormatError("it has no date")
+        if not begin and not messages:
+            raise FormatError("it has no date and no messages")
     except FormatError as error:
         return Problem(where, str(error))
     said = {
@@ -88,7 +96,7 @@ def _read_one(where: str, raw: bytes | FormatError) -> Item:
         "title": one_line(found.text("name"), 200),
         "messages": _count(messages, found.text("current_leaf_message_uuid")),
     }
-    return Happened({"ts": begin, "type": "conversation", "source": "claude", **said})
+    return conversation(where, begin, written, {"source": "claude", **said})
 
 
 def _messages_of(raw: bytes) -> list[_Message | None]:

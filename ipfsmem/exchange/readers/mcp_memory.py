@@ -84,16 +84,24 @@ def _flat(value: Any) -> Iterator[Any]:
     ):
         for kind, name in (("entity", "entities"), ("relation", "relations")):
             for one in items_of(value.get(name)):
-                yield {**one, "type": kind} if isinstance(one, dict) else one
+                yield _called(one, kind) if isinstance(one, dict) else one
     else:
         yield value
+
+
+def _called(one: dict[str, Any], kind: str) -> dict[str, Any]:
+    """An item of a graph as a line of its own: many programs write its word as `type`, which says of a line what it is."""
+    field = "entityType" if kind == "entity" else "relationType"
+    word = {} if one.get(field) or one.get("type") in (None, "", kind) else {field: one["type"]}
+    return {**one, **word, "type": kind}
 
 
 def _take(found: Fields, where: str, entities: dict[str, _Entity], relations: dict[str, list[str]]) -> None:
     """Sort one entity or relation in; the observations of an entity that is listed twice are joined. Raises FormatError."""
     kind = found.value.get("type")
     if kind == "relation" or (kind != "entity" and {"from", "to"} <= found.value.keys()):
-        begin, end, relation = found.text("from"), found.text("to"), found.text("relationType")
+        begin, end = found.text("from"), found.text("to")
+        relation = found.text("relationType", *(() if kind == "relation" else ("type",)))
         if not (begin or end) or sum(map(bool, (begin, end, relation))) < 2:
             raise FormatError("it is a relation without its ends")
         said = ": ".join(filter(None, (relation, end if begin else "")))
@@ -105,7 +113,8 @@ def _take(found: Fields, where: str, entities: dict[str, _Entity], relations: di
         name = found.text("name") or (name_of(texts[0]) if texts else "")
         if not name:
             raise FormatError("it is an entity without a name")
-        entity = _Entity(where, found.text("entityType"), found.rest(), {})
+        word = found.text("entityType", *(() if kind == "entity" else ("type",)))
+        entity = _Entity(where, word, found.rest(), {})
         entities.setdefault(name, entity).observations.update(dict.fromkeys(texts))
     else:
         raise FormatError("it is neither an entity nor a relation")

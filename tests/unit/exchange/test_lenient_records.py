@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -312,3 +313,75 @@ def test_bytes_that_are_not_text_stay_bytes() -> None:
 def test_texts_next_to_a_list_of_records_come_in_with_them(dump: Any, texts: list[str]) -> None:
     found = records("mem0", json.dumps(dump).encode())
     assert [one.text for one in found.records] == texts
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"data": {"results": [{"memory": "Likes tea"}, {"memory": "Likes coffee"}]}},
+        {"data": {"data": {"memories": [{"memory": "Likes tea"}, "Likes coffee"]}}},
+        {"results": {"items": [{"memory": "Likes tea"}]}, "data": {"memories": [{"memory": "Likes coffee"}]}},
+    ],
+)
+def test_records_in_a_wrapped_answer_come_in_one_by_one(document: Any) -> None:
+    found = records("mem0", json.dumps(document).encode())
+    assert sorted(one.text for one in found.records) == ["Likes coffee", "Likes tea"] and not found.problems
+
+
+def test_object_without_a_list_stays_the_text_of_its_record() -> None:
+    (record,) = records(
+        "mem0", json.dumps([{"data": {"results": "three", "text": "Likes tea"}}]).encode()
+    ).records
+    assert record.text == "Likes tea" and "three" in json.dumps(extra(record))
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        [
+            {"name": "Ada", "type": "person", "observations": ["x"]},
+            {"from": "Ada", "to": "Bo", "type": "knows"},
+        ],
+        {
+            "entities": [{"name": "Ada", "type": "person", "observations": ["x"]}],
+            "relations": [{"from": "Ada", "to": "Bo", "type": "knows"}],
+        },
+        {
+            "entities": [{"name": "Ada", "entityType": "person", "type": "entity", "observations": ["x"]}],
+            "relations": [{"from": "Ada", "to": "Bo", "relationType": "knows", "type": "relation"}],
+        },
+    ],
+)
+def test_word_of_a_graph_under_type_is_kept(stored: Any) -> None:
+    (record,) = records("mcp-memory", json.dumps(stored).encode()).records
+    assert record.description == "person" and "- knows: Bo" in record.text
+
+
+UNDATED = {
+    "chatgpt": {"title": "Tea", "conversation_id": "c1", "mapping": {
+        "a": {"message": {"author": {"role": "user"}, "content": {"parts": ["hi"]}}, "parent": None},
+        "b": {"message": {"author": {"role": "assistant"}, "recipient": "bio", "content": {"parts": ["Likes tea"]}}, "parent": "a"},
+    }},
+    "claude": {"name": "Tea", "uuid": "c1", "chat_messages": [{"uuid": "m", "text": "hi", "sender": "human"}]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("program", UNDATED)
+@pytest.mark.parametrize("place", ["file", "folder", "zip", "bytes"])
+def test_conversation_without_a_date_comes_in_with_that_of_its_file(
+    program: str, place: str, memory: Memory, tmp_path: Path
+) -> None:
+    data = json.dumps([UNDATED[program]])
+    folder = tree(tmp_path / "export", {"conversations.json": data})
+    file = folder / "conversations.json"
+    zip_file = zipped(tmp_path / "export.zip", {"conversations.json": data})
+    for path in (file, zip_file):
+        os.utime(path, (1_750_000_000, 1_750_000_000))
+    source = {"file": file, "folder": folder, "zip": zip_file, "bytes": data.encode()}[place]
+    taken = memory.bundles.import_from(program, source)
+    (event,) = memory.timeline.read()
+    wanted = "1970-01-01" if place == "bytes" else "2025-06-15"
+    assert event["title"] == "Tea" and event["ts"][:10] == wanted and not taken.problems
+    assert len(taken.notes) == 1 and "has no date" in taken.notes[0] and wanted in taken.notes[0]
+    assert taken.candidates == (program == "chatgpt")
+    assert memory.bundles.import_from(program, source).events == 0

@@ -20,7 +20,7 @@ def memory() -> Memory:
 
 @pytest.fixture
 def model(memory: Memory) -> Model:
-    return Model(memory, names=["life", "knowledge_query"])
+    return Model(memory, names=["life", "graph", "knowledge_query"])
 
 
 def test_they_are_offered_to_who_asks_and_readers_change_nothing(memory: Memory) -> None:
@@ -74,6 +74,18 @@ def test_what_is_said_in_a_session_is_read_quoted(memory: Memory, model: Model) 
     assert model("read_session", session="talk").structured["summary"]
     hinted("list_sessions shows those that there are.", model.refused("read_session", session="tlk"))
     assert model("list_sessions").structured["total"] == 1
+
+
+def test_graph_items_with_type_in_place_of_their_own_field_are_taken(memory: Memory, model: Model) -> None:
+    people = [
+        {"name": "Ada", "type": "person", "observations": []},
+        {"name": "Bo", "entityType": "person", "type": "x"},
+    ]
+    model("create_entities", entities=people)
+    made = model("create_relations", relations=[{"from": "Ada", "to": "Bo", "type": "knows"}]).structured
+    assert made["relations"] == [{"from": "Ada", "relationType": "knows", "to": "Bo"}]
+    assert {one["entityType"] for one in model("read_graph").structured["entities"]} == {"person"}
+    assert "relationType" in model.refused("create_relations", relations=[{"from": "Ada", "to": "Bo"}])
 
 
 def test_a_way_is_found_or_said_not_to_be_there(memory: Memory, model: Model) -> None:
