@@ -102,10 +102,9 @@ def read_blob(data: bytes) -> Blob:
 
 
 def is_blob(data: bytes) -> bool:
-    """Whether a JSON object that `read_blob` reads says that it is one: it is empty, or has a name of one. Any other is read as one
-    without a text, and most often is another program's."""
-    names = json.loads(str(data, "utf-8-sig")).keys()
-    return not names or bool(names & set(_Wire.__struct_fields__))
+    """Whether a JSON object that `read_blob` reads has a name of one. Any other is read as one without a text, and most often is
+    another program's."""
+    return bool(json.loads(str(data, "utf-8-sig")).keys() & set(_Wire.__struct_fields__))
 
 
 def write_blob(

@@ -99,7 +99,7 @@ def test_an_empty_export_prunes_nothing(cli: Cli, tmp_path: Path) -> None:
     cli.ok("write", "tone", "--body", "x")
     cli.ok("import", str(tmp_path / "none"))
     cli.fails(2, "import", str(tmp_path / "none"), "--strategy", "replace", "--prune")
-    cli.fails(2, "import", "-", "--strategy", "replace", "--prune", stdin=b"{}")
+    cli.fails(2, "import", "-", "--strategy", "replace", "--prune", stdin=b'{"files":{}}')
     assert "tone" in cli.ok("list").out
 
 
@@ -239,10 +239,11 @@ def test_what_is_no_zip_and_no_export_is_not_taken_for_a_memory(cli: Cli, tmp_pa
     (tmp_path / "cut.car").write_text("what was left of it")
     (tmp_path / "other.json").write_text('{"notes": ["milk"]}')
     (tmp_path / "odd.json").write_text('\ufeff{"notes": "\\ud800"}')
+    (tmp_path / "none.json").write_text("{}")
     for name in ("cut.zip", "cut.car"):
         assert "that can be read" in cli.fails(10, "import", str(tmp_path / name)).err
         cli.fails(10, "import", str(tmp_path / name), "--from-backup")
-    for name in ("other.json", "odd.json"):
+    for name in ("other.json", "odd.json", "none.json"):
         assert "is not an export" in cli.fails(10, "import", "-", stdin=(tmp_path / name).read_bytes()).err
         assert "is not an export of a memory" in cli.fails(10, "import", str(tmp_path / name)).err
     assert cli.ok("list").out == ""

@@ -48,6 +48,17 @@ def test_wrong_arguments_are_typed_errors_and_change_nothing(url: str, memory: M
         assert (web.list(), web.timeline()) == before
 
 
+def test_json_of_another_program_is_not_an_export(url: str, memory: Memory) -> None:
+    root_of(memory)
+    with web_client() as client:
+        web = client.open("others", url, **by_wallet(), token=PEER_TOKEN)
+        for given in ({}, {"memories": [{"memory": "Likes tea"}]}, "{}"):
+            with pytest.raises(ClientError, match="this is not an export of a memory") as error:
+                getattr(web, "import")(given)
+            assert error.value.kind == "format"
+        getattr(web, "import")({"files": {}})
+
+
 def test_an_object_is_imported_and_written_as_its_text_would_be(url: str, memory: Memory) -> None:
     root_of(memory)
     with web_client() as client:

@@ -80,6 +80,16 @@ export function readBlob(source: string): Blob {
   return { files, more, others, events: union([short.map(eventOf)]), index: typeof index === 'string' ? index : '', problems }
 }
 
+const NAMES = new Set(['version', 'index', 'files', 'others', 'timeline'])
+
+/** Such an export; other JSON is refused instead of read as an export without a text. */
+export function readExport(source: string): Blob {
+  const read = readBlob(source)
+  const names = Object.keys(JSON.parse(source.replace(/^\ufeff/, '')) as object)
+  need(names.some(name => NAMES.has(name)), 'format', 'this is not an export of a memory')
+  return read
+}
+
 function eventOf(line: string): TimelineEvent {
   const event = parseLine(utf8(line))
   if (event.type !== 'raw' || isEvent(unlessRefused(() => JSON.parse(line)))) return event
