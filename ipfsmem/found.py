@@ -60,7 +60,7 @@ class Found(Answer, frozen=True, kw_only=True):
 class FoundMoment(Answer, frozen=True, kw_only=True):
     """An event of the timeline or a message of a session that `recall` found. `own` False: it was imported, a history. `at`: when,
     in UTC; `type`: that of the event, or who says the message (`user`, `assistant`, `tool`). `text`: the event's line, or what is
-    said. The rest as with a memory; its place tells the order among all that was found."""
+    said, after the name of its speaker where it has one. The rest as with a memory; its place tells the order among all that was found."""
 
     kind: Literal["event", "message"]
     scope: str

@@ -26,7 +26,7 @@ from ipfsmem.memories.sessions import Part, Sessions, entries_of_parts
 from ipfsmem.recall.passages import PACKED, passages
 from ipfsmem.sessions.compaction import Entry as Item
 from ipfsmem.sessions.compaction import Place, pending_of, told
-from ipfsmem.sessions.messages import read_message
+from ipfsmem.sessions.messages import Message, read_message
 from ipfsmem.wording import local_day
 
 if TYPE_CHECKING:  # who only lists what is there loads no ranking
@@ -267,7 +267,7 @@ def _messages(group: Group, session: str, entries: Sequence[Item]) -> Iterator[T
         if message.text and message.role != "system":
             said = next(filter(None, (_own_time(entry.item.get(name)) for name in _TIMES)), 0)
             own = entry.place not in pending
-            yield _message(group, session, entry.place, message.role, message.text, said, own=own)
+            yield _message(group, session, entry.place, message, said, own=own)
 
 
 def _own_time(value: object) -> int:
@@ -282,13 +282,16 @@ def _own_time(value: object) -> int:
     return 0
 
 
-def _message(group: Group, session: str, place: Place, role: str, text: str, said: int, *, own: bool) -> Told:
-    """`said`: when, where it says so; else that is when it was added."""
+def _message(group: Group, session: str, place: Place, message: Message, said: int, *, own: bool) -> Told:
+    """`said`: when, where it says so; else that is when it was added. A named speaker stands in front of what is said."""
     at, device, number = place
-    moment = Moment("message", group.scope, own, device, said or at, role, group.name, session)
+    moment = Moment("message", group.scope, own, device, said or at, message.role, group.name, session)
+    text, speaker = message.text, message.speaker
+    if speaker and not text.startswith(f"{speaker}:"):
+        text = f"{speaker}: {text}"
     hash = _hash_of(text.encode(errors="surrogatepass"))
     id = f"message {group.scope} {group.name} {at} {device} {number} {hash}"
-    return Told(id, moment, text[:_LONGEST])
+    return Told(id, moment, text[:_LONGEST], header="" if _speaks(text) else speaker)
 
 
 def document_of(told: Told) -> Document:

@@ -70,7 +70,7 @@ class MomentHit(msgspec.Struct, frozen=True):
     """An event or a message that was found. Only own ones are this person's word; what was imported is a history."""
 
     moment: Moment
-    #: Of a message what it says, of an event its line as JSON.
+    #: Of a message what it says, after the name of its speaker where it has one; of an event its line as JSON.
     text: str
     #: The event that it is; None for a message.
     event: Mapping[str, Any] | None

@@ -24,6 +24,8 @@ _ROLES: Final[Mapping[object, Role]] = {
     "tool": "tool",
     "function": "tool",
 }
+#: Characters of a speaker's name.
+_NAME: Final = 64
 #: PydanticAI's parts that carry words, and those that answer a tool's call.
 _SYSTEM, _PROMPT = "system-prompt", "user-prompt"
 _ANSWERS = ("tool-return", "retry-prompt", "builtin-tool-return")
@@ -39,6 +41,8 @@ class Message(NamedTuple):
     calls: tuple[str, ...] = ()
     #: The ids of the calls whose answers it holds; "" for an answer that names none.
     answers: tuple[str, ...] = ()
+    #: Who of several users or assistants speaks (`name` of a chat completion's message); "" where it is not said.
+    speaker: str = ""
 
     @property
     def is_request(self) -> bool:
@@ -79,7 +83,10 @@ def _as_written(item: Item) -> Message:
             answers.append(_text_of(block.get("tool_use_id")))
     if role == "tool":
         answers.append(_text_of(item.get("tool_call_id")))
-    return Message(role, _words(item.get("content")), _some(tools), tuple(calls), tuple(answers))
+    # The name of a tool's answer is that of the tool.
+    name = _text_of(item.get("name")) if role in ("user", "assistant") else ""
+    speaker = " ".join(name.split())[:_NAME]
+    return Message(role, _words(item.get("content")), _some(tools), tuple(calls), tuple(answers), speaker)
 
 
 def without_system(item: Item) -> dict[str, Any] | None:

@@ -50,7 +50,8 @@ def as_markdown(session: Told, moment: Callable[[int], str]) -> str:
     for entry in session.messages:
         message = read_message(entry.item)
         called = f" (calls {', '.join(message.tools)})" if message.tools else ""
-        pieces.append(f"## {_WHO.get(message.role, 'Other')}, {moment(entry.place[0])}{called}")
+        named = f" {message.speaker}" if message.speaker else ""
+        pieces.append(f"## {_WHO.get(message.role, 'Other')}{named}, {moment(entry.place[0])}{called}")
         if message.text:
             pieces.append(_quoted(message.text))
     if session.summary is not None:

@@ -11,6 +11,7 @@ from ipfsmem.errors import UsageError
 from ipfsmem.memories.moment_kinds import Group, Kind
 from ipfsmem.memories.moments import read_again, read_groups
 from ipfsmem.memory import Memory
+from ipfsmem.sessions.transcript import as_markdown
 from tests.support.device_lab import Lab
 from tests.support.tools_lab import Model
 
@@ -116,6 +117,28 @@ def test_a_message_is_found_by_who_said_it_and_an_event_by_what_it_tells_beside_
     memory.note("visit", text="Looked at a canoe.", speaker="Edda")
     found = memory.recall("Edda canoe", kind="event", why=True).moments[0]
     assert found.parts["by"] > 0 and set(found.words) == {"edda", "canoe"}
+
+
+def test_message_with_a_name_is_found_by_its_speaker(memory: Memory) -> None:
+    talk = memory.sessions.create("three")
+    said = [
+        ("user", "Cleo"),
+        ("user", "Dan"),
+        ("user", "2nd_floor"),
+        ("assistant", "Bot"),
+        ("tool", "kayaks"),
+    ]
+    items = [{"role": role, "name": who, "content": "I bought a kayak."} for role, who in said]
+    memory.sessions.add(talk, [*items, {"role": "user", "name": 7, "content": "Eve: We own a canoe."}])
+    first, second = memory.recall("which kayak did Dan buy", kind="message", why=True).moments[:2]
+    assert first.text == "Dan: I bought a kayak." and "by" in first.parts and "by" not in second.parts
+    assert texts(memory, "kayak", kind="message", by="Cleo") == ["Cleo: I bought a kayak."]
+    assert texts(memory, "kayak", kind="message", by="2nd_floor") == ["2nd_floor: I bought a kayak."]
+    assert texts(memory, "kayak", kind="message", by="Bot") == ["Bot: I bought a kayak."]
+    with pytest.raises(UsageError, match="nobody who wrote here"):
+        memory.recall("kayak", kind="message", by="kayaks")  # the tool, not a person
+    assert "Dan: I bought a kayak." in memory.context(query="did Dan buy a kayak").text
+    assert "## User Dan, then" in as_markdown(memory.sessions.told("three"), lambda ms: "then")
 
 
 def test_an_event_with_a_name_in_front_is_found_by_who_said_it(memory: Memory) -> None:
