@@ -109,7 +109,7 @@ def command(context: CommandContext, request: InitRequest) -> None:
     passphrase = device_passphrase(context, request) if request.kind.published else None
     settings = request.settings(context, passphrase)
     unlock, keystore = _owner_keys(context, request, passphrase)
-    with _wallet_for(context.folder, keystore):
+    with _wallet_for(context.folder, keystore, unlock):
         found = _find(context, request, settings, unlock) if unlock is not None and keystore is None else None
         if makes_words and found is None:
             require_output(_WORDS)
@@ -163,16 +163,19 @@ def _owner_keys(
 
 
 @contextlib.contextmanager
-def _wallet_for(folder: Path, keystore: Path | None) -> Iterator[None]:
-    """Remove a wallet that was made just now where no memory could be made for it: the next try makes another one."""
+def _wallet_for(folder: Path, keystore: Path | None, unlock: Unlock | None) -> Iterator[None]:
+    """Remove a wallet that was made just now where no memory could be made for it: the next try makes another one. A memory that
+    another process made meanwhile is not its memory."""
     from ipfsmem.device.replica import read_config
 
     try:
         yield
     except BaseException:
-        if keystore is not None:
+        if keystore is not None and unlock is not None:
             with contextlib.suppress(IpfsmemError, OSError):
-                if read_config(folder) is None:
+                made = read_config(folder)
+                vault = made.vault if made is not None else None
+                if vault is None or vault.address != f"0x{unlock.signer.address.hex()}":
                     keystore.unlink()
         raise
 

@@ -19,7 +19,9 @@ import pytest
 from aiohttp import web
 from ipfsmem_providers.directory import DirectoryProvider
 
+from ipfsmem.cli import init_cmd
 from ipfsmem.http import blocks
+from ipfsmem.memory import Memory
 from tests.servers.threaded import serve
 from tests.support.cli_lab import KEY, OTHER_KEY, Cli, pipe
 
@@ -168,6 +170,28 @@ def test_init_that_fails_leaves_no_new_wallet(
     in_the_way.rmdir()
     bare.ok("init", "--new-wallet")
     assert (bare.home / "wallet.json").exists()
+
+
+@pytest.mark.parametrize("owner", ["a wallet", "nobody"])
+def test_init_beaten_by_another_process_leaves_no_new_wallet(
+    owner: str, bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IPFSMEM_PASSPHRASE", "the first one")
+    create = init_cmd._create
+
+    def beaten(*given: Any) -> Memory:
+        monkeypatch.setattr(init_cmd, "_create", create)
+        if owner == "nobody":
+            Memory.create("default", "local", home=bare.home).close()
+        else:
+            bare.ok("init", "--new-wallet", str(tmp_path / "winner.json"))
+        return create(*given)
+
+    monkeypatch.setattr(init_cmd, "_create", beaten)
+    assert "there is already a memory" in bare("init", "--new-wallet").err
+    assert not (bare.home / "wallet.json").exists()
+    assert (tmp_path / "winner.json").exists() == (owner == "a wallet")
+    bare.ok("write", "tone", "--body", "direct")
 
 
 def test_one_passphrase_serves_both(bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
