@@ -195,7 +195,14 @@ def restore_command(context: CommandContext, name: str, root: str | None) -> Non
     check_scope(name)
     with context.memory() as memory:
         back = memory.scopes.restore(name, root)
-        published = memory.mode.published
+        looked = root is None and memory.mode.published
+        newest = memory.scopes.newest_version(name) if looked else None
+    if looked and newest is None:
+        error = IncompleteError(
+            f"the scope {name} can be written again, but its texts are gone: no version that is kept here has any of it"
+        )
+        error.hint = ""
+        raise error
     if context.json:
         from ipfsmem.results import ScopeRestored
 
@@ -203,8 +210,8 @@ def restore_command(context: CommandContext, name: str, root: str | None) -> Non
             ScopeRestored(scope=name, memories=back.texts, events=back.events, not_fetched=back.not_fetched)
         )
     elif root is None:
-        texts = " Its texts come back with --root VERSION (ipfsmem log), before anything is written there."
-        click.echo(advice(f"The scope {name} is back, and empty.{texts if published else ''}"))
+        texts = f" To bring its texts back too, before anything is written there: ipfsmem scope restore {name} --root {newest}"
+        click.echo(advice(f"The scope {name} is back, and empty.{texts if newest else ''}"))
     else:
         click.echo(f"The scope {name} is back: {count(back.texts, 'text')}, {count(back.events, 'event')}.")
     if back.not_fetched:

@@ -248,7 +248,8 @@ class Scopes:
 
     def restore(self, token: str, past: Iterable[tuple[str, Entry]] | None = None) -> Restored:
         """Make a forgotten scope writable again, with its texts and events out of the entries of an older root, if one is
-        given; without one it starts empty. What comes back is this device's writing, and the word of whoever's it was.
+        given; without one it starts empty. What comes back is this device's writing, and the word of whoever's it was. A root's
+        texts and events also come back into a scope that is empty.
 
         Raises NotFoundError when it is not forgotten, and when that root has nothing of it.
         """
@@ -256,7 +257,7 @@ class Scopes:
         with writing(self.replica) as change:
             store = self.replica.store
             entry = change.entry(name)
-            if not is_forgotten(entry):
+            if not is_forgotten(entry) and (past is None or not entry or not self._is_empty(token)):
                 raise NotFoundError(f"the scope {token} is not forgotten")
             check_room(change, token)
             then = [
@@ -284,6 +285,13 @@ class Scopes:
                 )
             note_irrevocable(self.replica, f"the scope {token} was brought back")
         return Restored(texts, events, missing)
+
+    def _is_empty(self, token: str) -> bool:
+        store = self.replica.store
+        memories = (held for _, held in store.memories(token))
+        return not any(store.segments(token)) and all(
+            value.kind == FORGOTTEN for held in memories for value in held.values()
+        )
 
     def _write_back(self, change: Writing, name: str, held: Entry) -> tuple[int, int]:
         """The texts of one memory of the past that are not here: how many were written, and how many are not kept."""

@@ -7,15 +7,16 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ipfsmem.causal.cards import Kind, ProjectId
-from ipfsmem.causal.entries import SegmentName, segment_name
-from ipfsmem.causal.value import Entry, decode_entry
+from ipfsmem.causal.entries import MemoryName, SegmentName, parse_entry, segment_name
+from ipfsmem.causal.value import FORGOTTEN, Entry, decode_entry
+from ipfsmem.content.cid import parse_cid
 from ipfsmem.device.events import events_of
 from ipfsmem.device.scopes import live_scopes
 from ipfsmem.errors import NotFoundError
 from ipfsmem.memories.scopes import Restored, Scope
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
-from ipfsmem.published.history import find_root, open_past
+from ipfsmem.published.history import find_root, open_past, published_log
 from ipfsmem.results import ScopeCounts
 
 
@@ -126,6 +127,24 @@ class MemoryScopes(MemoryPart):
         self._open.render()
         self._open.changed()
         return back
+
+    def newest_version(self, token: str) -> str | None:
+        """The newest published version with texts or events of a scope, of those that are kept here."""
+        with self._replica.reading():
+            for line in published_log(self._replica):
+                try:
+                    tree = open_past(self._replica, parse_cid(line.root)).tree
+                    for name, text in tree.items():
+                        parsed = parse_entry(name)
+                        if (
+                            isinstance(parsed, MemoryName | SegmentName)
+                            and parsed.scope == token
+                            and any(value.kind != FORGOTTEN for value in decode_entry(name, text).values())
+                        ):
+                            return line.root
+                except NotFoundError:
+                    continue
+        return None
 
     def counts(self) -> builtins.list[ScopeCounts]:
         """How much is in each scope that is not forgotten, the nameless one first. What is left under conflicts in a forgotten

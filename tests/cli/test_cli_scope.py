@@ -48,6 +48,28 @@ def test_title_forget_and_restore(sealed: Cli) -> None:
     assert "deployed" in sealed.ok("timeline", "--scope", "work").out
 
 
+def test_scope_restored_empty_names_the_version_that_fills_it(sealed: Cli) -> None:
+    sealed.ok("write", "tone", "--body", "the project's", "--scope", "work")
+    sealed.ok("sync")
+    root = sealed.ok("log", "--json").json[0]["root"]
+    sealed.ok("scope", "forget", "work", "--yes")
+    sealed.ok("sync")
+    said = sealed.ok("scope", "restore", "work").out
+    assert said.startswith("The scope work is back, and empty.") and f"--root {root}" in said
+    assert "is not forgotten" in sealed.fails(4, "scope", "restore", "work").err
+    assert sealed.ok("scope", "restore", "work", "--root", root, "--json").json["memories"] == 1
+    assert sealed.ok("read", "tone", "--body", "--scope", "work").out == "the project's\n"
+    assert "is not forgotten" in sealed.fails(4, "scope", "restore", "work", "--root", root).err
+
+
+def test_scope_that_was_never_published_is_not_called_restored(sealed: Cli) -> None:
+    sealed.ok("write", "tone", "--body", "the project's", "--scope", "work")
+    sealed.ok("scope", "forget", "work", "--yes")
+    refused = sealed.fails(7, "scope", "restore", "work")
+    assert "no version that is kept here has any of it" in refused.err and "--root" not in refused.err
+    sealed.ok("write", "tone", "--body", "another", "--scope", "work")
+
+
 def test_undo_knows_the_scope(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "one", "--scope", "work")
     cli.ok("write", "tone", "--body", "two", "--scope", "work")

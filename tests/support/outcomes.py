@@ -821,6 +821,7 @@ ROWS: tuple[Row, ...] = (
     Row("scope forget", "there is no such scope, or it is forgotten already", 4, "scope forget work --yes"),
     Row("scope forget", "nobody was there to say yes", 2, "scope forget work", before=("write tone --body x --scope work",)),
     Row("scope restore", "writable again", 0, "scope restore work", before=("write tone --body x --scope work", "scope forget work --yes")),
+    Row("scope restore", "writable again, but no version kept here has its texts", 7, "scope restore work", "sealed", before=("write tone --body x --scope work", "scope forget work --yes")),
     Row("scope restore", "it is not forgotten, or there is none", 4, "scope restore work"),
     Row("promote", "it is your word now", 0, "promote note", before=("import --foreign BASE/note.md",)),
     Row("promote", "all that came from there are your word now, or listed", 0, "promote --from claude-code", before=("import --foreign --from claude-code BASE/from.md",)),
