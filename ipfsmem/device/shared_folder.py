@@ -178,6 +178,11 @@ class SharedFolder:
         with self.opened() as inside:
             inside.replace(name, inside, new)
 
+    def set_aside(self, name: str) -> None:
+        """Give a folder or a link in the place of a file another name, `name.aside-` and eight hex digits; an empty folder goes."""
+        with self.opened() as inside:
+            _set_aside(inside, name)
+
     def flush(self) -> None:
         """Make renames in the folder durable, where the system can."""
         with contextlib.suppress(FileNotFoundError), self.opened() as inside:
@@ -217,12 +222,19 @@ class NewFile:
             rest = rest[os.write(self._fd, rest) :]
 
     def place(self, name: str, *, flush: bool = True) -> None:
-        """Flush the file and rename it to `name`, in place of whatever has that name."""
+        """Flush the file and rename it to `name`, in place of whatever has that name; a folder with something in it is kept beside
+        the file, as `name.aside-` and eight hex digits."""
         if flush:
             flush_file(self._fd)
         self._close()
         if self._folder is not None:
-            self._folder.replace(self._name, self._folder, name)
+            try:
+                self._folder.replace(self._name, self._folder, name)
+            except OSError:
+                if not _is_folder(self._folder, name):
+                    raise
+                _set_aside(self._folder, name)
+                self._folder.replace(self._name, self._folder, name)
             self._folder.close()
             self._folder = None
 
@@ -241,3 +253,17 @@ class NewFile:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+
+def _is_folder(inside: Directory, name: str) -> bool:
+    try:
+        return stat.S_ISDIR(inside.lstat(name).st_mode)
+    except OSError:
+        return False
+
+
+def _set_aside(inside: Directory, name: str) -> None:
+    try:
+        inside.rmdir(name)
+    except OSError:
+        inside.replace(name, inside, f"{name}.aside-{secrets.token_hex(4)}")

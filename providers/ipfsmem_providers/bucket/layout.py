@@ -77,6 +77,9 @@ class BucketShelf:
         """A bucket has none."""
         return frozenset()
 
+    def set_aside(self, name: str) -> None:
+        """There is nothing to set aside."""
+
     def read(self, name: str, limit: int) -> bytes | None:
         """A small object whole."""
         head = self._objects.head(self._key(name), limit + 1)

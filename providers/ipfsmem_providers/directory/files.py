@@ -69,15 +69,6 @@ class FolderShelf(SharedFolder):
                 yield read_at(file, start, end - start)
                 heartbeat()
 
-    def write(self, name: str, data: bytes, *, flush: bool = True) -> None:
-        """See `SharedFolder.write`; an empty folder of that name gives way."""
-        try:
-            super().write(name, data, flush=flush)
-        except IsADirectoryError:
-            with self.opened() as inside:
-                inside.rmdir(name)
-            super().write(name, data, flush=flush)
-
     def new_file(self) -> NewFile:
         """Begin a file."""
         return NewFile(self)

@@ -57,6 +57,9 @@ class NameRecords:
                     self._shelf.unlink(file)
         if best is not None:
             self._remove_old_garbage(name)
+            for file in self._odd(f"{name}{self.separator}"):
+                with contextlib.suppress(OSError, ProviderError):
+                    self._shelf.set_aside(file)
 
     def _remove_old_garbage(self, name: str) -> None:
         """Remove what has not been a record of this name for a day. A file that a sync program is still copying may become one."""
@@ -91,9 +94,13 @@ class NameRecords:
             before, left = left, {file for file in files if file.endswith(self.ending)} - found.keys()
             if left <= before:
                 break
-        odd = {file for file in self._shelf.not_files(prefix) if file.endswith(self.ending)}
+        odd = self._odd(prefix)
         self.unread = {file for file in self.unread if not file.startswith(prefix)} | (left & before) | odd
         return found
+
+    def _odd(self, prefix: str) -> set[str]:
+        """Folders and links in the place of records."""
+        return {file for file in self._shelf.not_files(prefix) if file.endswith(self.ending)}
 
     def _read(self, files: Mapping[str, FileInfo]) -> dict[str, ipns_record.Record]:
         """The valid records in these files: each must be signed by the name that its file is called after."""

@@ -69,6 +69,9 @@ class Pins:
             return known
         pin = self._pin(root, name, self._now())
         self.shelf.write(pin.handle, _line(str(root), name, pin.created))
+        for file in self._odd(name):
+            with contextlib.suppress(OSError, ProviderError):
+                self.shelf.set_aside(file)
         if len(files) >= MAX_FILES:
             with contextlib.suppress(
                 OSError, ProviderError
@@ -81,12 +84,7 @@ class Pins:
         files = self.shelf.files(self._prefix(name))
         found: dict[CID, Pin] = {}
         read = self._read_lists(filter(is_list, files))
-        odd = {
-            file
-            for file in self.shelf.not_files(self._prefix(name))
-            if is_list(file) or file.endswith(SINGLE)
-        }
-        self.unread = {file for file, each in read.items() if not each.intact} | odd
+        self.unread = {file for file, each in read.items() if not each.intact} | self._odd(name)
         lists = read.values()
         for pin in (
             *self._single_pins(files, name, damaged=True),
@@ -95,6 +93,11 @@ class Pins:
             if pin.cid not in found or pin.created < found[pin.cid].created:
                 found[pin.cid] = pin
         return sorted(found.values(), key=lambda pin: (-pin.created, pin.handle))
+
+    def _odd(self, name: str) -> set[str]:
+        """Folders and links in the place of lists and pins."""
+        found = self.shelf.not_files(self._prefix(name))
+        return {file for file in found if is_list(file) or file.endswith(SINGLE)}
 
     def remove(self, pins: Iterable[Pin]) -> None:
         """Remove these pins."""

@@ -76,6 +76,9 @@ class Shelf(Protocol):
     def unlink(self, name: str) -> None:
         """Remove a file. A missing one may raise FileNotFoundError."""
 
+    def set_aside(self, name: str) -> None:
+        """Rename what `not_files` names, so that it is in nobody's way; nothing of it is lost."""
+
     def flush(self) -> None:
         """Make what was placed and removed durable."""
 

@@ -69,6 +69,11 @@ def as_folder(file: Path) -> None:
     file.mkdir()
 
 
+def as_full_folder(file: Path) -> None:
+    as_folder(file)
+    (file / "kept").write_text("a file of somebody's")
+
+
 def as_dangling_link(file: Path) -> None:
     file.unlink()
     file.symlink_to(file.parent / "nowhere")
@@ -79,7 +84,16 @@ def under_another_name(file: Path) -> None:
     (file.parent / f"{file.name.partition('.')[0]}.0123456789abcdef.ipns-record").write_bytes(b"")
 
 
-DAMAGES = [emptied, garbage, halved, too_long, as_folder, as_dangling_link, under_another_name]
+DAMAGES = [
+    emptied,
+    garbage,
+    halved,
+    too_long,
+    as_folder,
+    as_full_folder,
+    as_dangling_link,
+    under_another_name,
+]
 
 
 @contextlib.contextmanager
@@ -131,6 +145,32 @@ def test_sync_past_a_damaged_record_reads_the_rest_and_ends_with_45(
     with at() as place:
         report = sync(tmp_path, "b", place)
     assert report.exit_code == 0 and "p to date" in paragraph(report)
+    kept = [one.read_text() for one in stick.rglob("kept")]
+    assert kept == (["a file of somebody's"] if damage is as_full_folder else [])
+
+
+@pytest.mark.parametrize("part", ["names", "pins", "packs"])
+def test_folder_in_place_of_a_device_file_is_moved_aside(part: str, tmp_path: Path) -> None:
+    """The device writes its file again, other providers and devices get the new text, and what the folder holds stays."""
+    stick, other = tmp_path / "stick", SimProvider(SimCloud(), name="healthy")
+
+    def both() -> list[Provider]:
+        return [DirectoryProvider(stick, {"create": True}), other]
+
+    with load(tmp_path / "homes", "a", both(), wallet=UNLOCK) as memory:
+        memory.write("k", "one")
+        asyncio.run(memory.sync())
+    files = [*(stick / part).iterdir()]
+    for file in files:
+        as_full_folder(file)
+    with load(tmp_path / "homes", "a", both(), wallet=UNLOCK) as memory:
+        memory.write("k", "two")
+        report = asyncio.run(memory.sync())
+        assert report.published and report.not_placed == []
+        assert asyncio.run(memory.sync()).exit_code == 0
+    for name, place in (("b", other), ("c", DirectoryProvider(stick, {"create": True}))):
+        assert body_on(tmp_path, name, place) == "two"
+    assert len([*stick.rglob("kept")]) == len(files)
 
 
 def test_garbage_under_a_name_is_replaced_by_the_next_record(tmp_path: Path) -> None:
