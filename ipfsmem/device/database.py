@@ -24,6 +24,7 @@ from ipfsmem.device.database_file import (
     file_id,
     find,
     find_or_make,
+    held_open,
     left_copies,
     left_copy,
     open_here,
@@ -124,7 +125,10 @@ class Database:
         with storage_errors(self.path, "read"):
             for name in DATABASE_FILES[1:]:
                 path = self.path.with_name(name)
-                if (file := find(path)) is not None:
+                file, held = find(path), held_open(path)
+                # Removed since SQLite opened it, and made again by another process: noted is what is open here.
+                file = held[-1] if held and file not in held else file
+                if file is not None:
                     self._files[path] = file
         for file in self._files.values():
             register(file, self)

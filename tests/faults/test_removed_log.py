@@ -359,6 +359,31 @@ def test_a_removed_log_is_not_written_while_another_process_writes(
     assert texts(home).keys() == {"first", "second", "third"}
 
 
+@pytest.mark.skipif(
+    not Path("/proc/self/fd").exists(), reason="only Linux tells which files a process has open"
+)
+def test_a_log_made_again_before_it_is_looked_at_is_not_taken_for_the_open_one(
+    home: Path, running: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.ask("write", "third", "text of third")
+    running.process.kill()
+    running.process.wait()
+    prepare, prepared = Database._prepare, []
+
+    def prepared_late(self: Database) -> None:
+        prepare(self)
+        if not prepared:
+            prepared.append(self)
+            remove_log(home)
+            subprocess.run([sys.executable, "-c", WRITER, str(home)], check=True, capture_output=True)
+
+    monkeypatch.setattr(Database, "_prepare", prepared_late)
+    with pytest.raises(StorageError, match="another program replaced it meanwhile"):
+        Memory.load("default", home=home)
+    monkeypatch.undo()
+    assert texts(home).keys() == {"first", "second", "third", "foreign"}
+
+
 def test_a_log_removed_while_the_database_is_opened_overwrites_nothing(
     home: Path, running: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
