@@ -54,8 +54,10 @@ def read_message(item: Item) -> Message:
     """What an item says; nothing, in no role, where its shape is not known. Half a character, as programs leave it that cut a text in
     the middle of an emoji, is shown as U+FFFD: with it nothing could be written or sent."""
     message = _as_written(item)
-    text = _whole(message.text)
-    return message if text is message.text else message._replace(text=text)
+    text, speaker = _whole(message.text), _whole(message.speaker)
+    if text is message.text and speaker is message.speaker:
+        return message
+    return message._replace(text=text, speaker=speaker)
 
 
 def _whole(text: str) -> str:

@@ -67,6 +67,8 @@ def item(random: Random, now: int) -> dict[str, Any]:
         made["ts"] = random.choice(["2026-11-16T09:00:00Z", "2025-03-01T10:00:00+02:00", "no time"])
     elif random.random() < 0.1:
         made["created_at"] = (now - 3 * DAY) / random.choice([1, 1000])
+    if (named := Random(repr(made))).random() < 0.3:
+        made["name"] = named.choice(["Ana", "ana_maria-2", "2nd floor", " Bob\u00a0 Li ", "東" * 70, "", 7])
     return made
 
 

@@ -163,3 +163,8 @@ def test_what_is_nested_very_deep_says_nothing() -> None:
     for _ in range(5_000):
         deep = {"content": deep}
     assert read_message({"role": "user", "content": deep}).role == "user"
+
+
+def test_half_a_character_in_a_name_is_replaced() -> None:
+    message = read_message({"role": "user", "name": " Bob \ud83d", "content": "hello"})
+    assert (message.speaker, message.text) == ("Bob \ufffd", "hello")

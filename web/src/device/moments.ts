@@ -101,12 +101,14 @@ function sessionsOf(shown: Shown, scope: string): Moments {
   const { sessions, missing } = new Sessions(shown, scope).all()
   const told = sessions.flatMap(({ token, session, entries }) => {
     const pending = pendingOf(entries)
-    return messagesIn(entries).messages.flatMap(({ place, item, message: { role, text } }): Told[] => {
-      if (text === '' || role === 'system') return []
+    return messagesIn(entries).messages.flatMap(({ place, item, message: { role, text: words, speaker } }): Told[] => {
+      if (words === '' || role === 'system') return []
+      // A named speaker stands in front of what is said.
+      const text = speaker === '' || words.startsWith(`${speaker}:`) ? words : `${speaker}: ${words}`
       const [added, device, n] = place
       const at = TIMES.map(name => ownTime(item[name])).find(time => time !== 0) ?? added
       const moment: Moment = { kind: 'message', scope, own: !pending.has(place), device, at, type: role, session, text, event: null }
-      return [{ moment, document: documentOf(`message ${scope} ${token} ${added} ${device} ${n}`, `message ${scope} ${token}`, at, '', cut(text)) }]
+      return [{ moment, document: documentOf(`message ${scope} ${token} ${added} ${device} ${n}`, `message ${scope} ${token}`, at, SPEAKS.test(text) ? '' : speaker, cut(text)) }]
     })
   })
   return { told, missing }

@@ -6,16 +6,22 @@
  */
 
 import { isObject } from '../core/bytes.ts'
+import { split } from '../core/white.ts'
 
 export type Role = 'user' | 'assistant' | 'system' | 'tool' | ''
 export type Item = Readonly<Record<string, unknown>>
-/** `answers`: the ids of the calls whose answers it holds, '' for one that names none. */
-export type Message = { readonly role: Role; readonly text: string; readonly tools: readonly string[]; readonly answers: readonly string[] }
+/**
+ * `answers`: the ids of the calls whose answers it holds, '' for one that names none. `speaker`: who of several users or assistants speaks;
+ * '' where it is not said.
+ */
+export type Message = { readonly role: Role; readonly text: string; readonly tools: readonly string[]; readonly answers: readonly string[]; readonly speaker: string }
 
 const ROLES = new Map<unknown, Role>([
   ['user', 'user'], ['human', 'user'], ['assistant', 'assistant'], ['ai', 'assistant'], ['model', 'assistant'],
   ['system', 'system'], ['developer', 'system'], ['tool', 'tool'], ['function', 'tool']
 ])
+/** Characters of a speaker's name. */
+const NAME = 64
 const ANSWERS: readonly unknown[] = ['tool-return', 'retry-prompt', 'builtin-tool-return']
 
 export function readMessage(item: Item): Message {
@@ -31,7 +37,9 @@ export function readMessage(item: Item): Message {
     else if (block['type'] === 'tool_result') answers.push(textOf(block['tool_use_id']))
   }
   if (role === 'tool') answers.push(textOf(item['tool_call_id']))
-  return said(role, words(item['content']), tools, answers)
+  // The name of a tool's answer is that of the tool.
+  const speaker = role === 'user' || role === 'assistant' ? textOf(item['name']) : ''
+  return said(role, words(item['content']), tools, answers, [...split(speaker).join(' ')].slice(0, NAME).join(''))
 }
 
 /** Whether a turn begins with it: what a user says, not what a tool answers. */
@@ -63,7 +71,9 @@ function ofResponses(item: Item, type: string): Message {
 }
 
 /** Half a character, as programs leave it that cut a text in the middle of an emoji, is U+FFFD, as in Python. */
-const said = (role: Role, text = '', tools: readonly string[] = [], answers: readonly string[] = []): Message => ({ role, text: text.toWellFormed(), tools: tools.filter(Boolean), answers })
+const said = (role: Role, text = '', tools: readonly string[] = [], answers: readonly string[] = [], speaker = ''): Message => ({
+  role, text: text.toWellFormed(), tools: tools.filter(Boolean), answers, speaker: speaker.toWellFormed()
+})
 
 /** The words of a content: a text, or those of its blocks. */
 function words(content: unknown): string {
