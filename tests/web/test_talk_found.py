@@ -16,14 +16,14 @@ import pytest
 from ipfsmem.bundle.session_parts import session_token
 from ipfsmem.device.replica import World
 from ipfsmem.device.writing import writing
-from ipfsmem.errors import NotFoundError
+from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.sessions import Sessions
 from ipfsmem.memory import Memory
 from ipfsmem.testing.clock import MockClock, SeededRandom
 from ipfsmem.vault.home import Home
 from tests.support.effort import THOROUGH, cases
-from tests.support.web_lab import PEER_TOKEN, WALLET, WebDevice, by_wallet, root_of, web_client
+from tests.support.web_lab import PEER_TOKEN, WALLET, ClientError, WebDevice, by_wallet, root_of, web_client
 
 #: Monday, 23 November 2026, at noon UTC.
 NOW = 1_795_435_200_000
@@ -39,6 +39,14 @@ SESSIONS = ["chat", "standup", "a longer talk"]
 QUERIES = [
     "who renews the certificate", "otter", "when was it deployed", "how many otters are in the cage", "green bicycle", "what did Bob say",
     "東京", "last week", "in November 2026", "postgrse", "harbo", "strasse", "nothing of all", "releases on Friday and the pump",
+]  # fmt: skip
+
+
+#: What narrows a question.
+HOW: list[dict[str, Any]] = [
+    {"queries": ["deployed releases", "who renews the certificate"]}, {"queries": ["東京", "Ana"], "about": "otter"}, {"about": "green bicycle"}, {"by": "Ana"}, {"by": "Bob"}, {"by": "desk"},
+    {"by": "assistant"}, {"by": OTHER}, {"when": "last week"}, {"when": "this month", "by": "ana maria"}, {"since": "2026-10-20"}, {"until": "monday"}, {"since": "14d", "until": "yesterday"},
+    {"when": "march 2025"}, {"when": "1969"}, {"type": "assistant", "since": "2026-11-01"}, {"by": "nobody"}, {"when": "soon"}, {"since": "2026-11-02", "until": "2026-11-01"},
 ]  # fmt: skip
 
 
@@ -64,7 +72,9 @@ def item(random: Random, now: int) -> dict[str, Any]:
     made: dict[str, Any] = {"role": random.choice(["user", "assistant", "assistant", "tool", "system"])}
     made["content"] = spoken(random) + (" \ud83d" if random.random() < 0.05 else "")  # an emoji, cut
     if random.random() < 0.2:
-        made["ts"] = random.choice(["2026-11-16T09:00:00Z", "2025-03-01T10:00:00+02:00", "no time"])
+        made["ts"] = random.choice(
+            ["2026-11-16T09:00:00Z", "2025-03-01T10:00:00+02:00", "1969-07-20T20:17:00Z", "no time"]
+        )
     elif random.random() < 0.1:
         made["created_at"] = (now - 3 * DAY) / random.choice([1, 1000])
     if (named := Random(repr(made))).random() < 0.3:
@@ -125,7 +135,7 @@ class Drawing:
         self.part()[1].facts.add(sentence(self.random), self.random.choice(["restriction", "work"]))
 
     def note(self) -> None:
-        data = self.random.choice(
+        data: dict[str, Any] = self.random.choice(
             [{"text": sentence(self.random), "speaker": "Bob"}, {"what": sentence(self.random), "10": "x", "2": "otter", "n": 0.00001}, {"text": spoken(self.random)}]
         )  # fmt: skip
         self.part()[1].note(self.random.choice(["said", "decided deploy", "used"]), **data)
@@ -231,7 +241,18 @@ def test_drawn_memories_are_found_and_given_as_in_python(both: tuple[Memory, Web
         found += len(ours["rows"])
         pending += sum(row[1] == "message" and not row[3][0] for row in ours["rows"])
     assert found > 100 and pending > 0
-    said = 0
+    for n, (query, how) in enumerate(product(QUERIES if THOROUGH else QUERIES[::4], HOW)):
+        how = {**how, "kind": ("all", "message", "memory", "event")[n % 5 % 4], "limit": (200, 3)[n % 2]}
+        try:
+            ours = found_by(memory, query, **how)
+        except UsageError as refused:
+            with pytest.raises(ClientError) as error:
+                web.recall(query, how)
+            said = str(error.value).replace('"', "'")
+            assert said.partition(" ")[0] == str(refused).partition(" ")[0], how
+        else:
+            assert_same(ours, said_by(web, query, **how), (query, how))
+    given = 0
     asked = list(product(QUERIES, ["index", "full", "ranked", "turn"], [None, 300, 9_000], ["", "chat"]))
     for n, (query, layout, size, running) in enumerate(asked if THOROUGH else asked[::5]):
         scope = ("", "shop")[n % 2]
@@ -242,5 +263,34 @@ def test_drawn_memories_are_found_and_given_as_in_python(both: tuple[Memory, Web
         assert made["text"] == block.text, how
         assert (made["tokens"], made["said"], made["events"]) == (block.tokens, block.said, block.events)
         assert (made["shown"], made["skipped"]) == (list(block.shown), list(block.skipped))
-        said += block.said
-    assert said > 50
+        given += block.said
+    assert given > 50
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="this system sets no zone of one process")
+def test_days_of_messages_are_those_of_the_reader(
+    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zone = "America/Los_Angeles"
+    monkeypatch.setenv("PEER_TOKEN", PEER_TOKEN)
+    try:
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        drawing = Drawing(tmp_path / "home", url, 0)
+        drawing.clock.ns = (NOW - 11 * 60 * MINUTE) * 10**6  # Monday in UTC, Sunday in California
+        drawing.memory.sessions.add("chat", [{"role": "user", "content": "The otter sleeps."}])
+        drawing.clock.ns = NOW * 10**6
+        with drawing.memory as memory, web_client(zone) as client:
+            root_of(memory)
+            client.ask({"do": "later", "ms": NOW - time.time_ns() // 10**6})
+            web = client.open("reader", url, **by_wallet(), token=PEER_TOKEN)
+            assert [hit.text for hit in memory.sessions.search("yesterday")] == ["The otter sleeps."]
+            assert [hit["text"] for hit in web.searchSessions("yesterday")] == ["The otter sleeps."]
+            for when, number in (("yesterday", 1), ("sunday", 1), ("today", 0), ("2026-11-22", 1)):
+                how: dict[str, Any] = {"kind": "message", "when": when}
+                ours = found_by(memory, "otter", **how)
+                assert len(ours["rows"]) == number, when
+                assert_same(ours, said_by(web, "otter", **how), when)
+    finally:
+        monkeypatch.setenv("TZ", "UTC")
+        time.tzset()

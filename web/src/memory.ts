@@ -141,8 +141,8 @@ export class Memory {
   }
 
   /** The memories that fit a question, the best first. Scores say something beside each other only. */
-  recall(query: string, { scope = '', ...how }: RecallHow & { scope?: Scopes } = {}): Recall {
-    needText('query', query)
+  recall(query: string | null, { scope = '', ...how }: RecallHow & { scope?: Scopes } = {}): Recall {
+    if (query !== null) needText('query', query)
     return this.#finding.recall(query, this.#look.stack(scope), how)
   }
 

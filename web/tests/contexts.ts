@@ -3,6 +3,7 @@
 import { sha256, utf8 } from '../src/core/bytes.ts'
 import { newRecoveryWords } from '../src/core/wallet.ts'
 import { volatileDevice } from '../src/device/device.ts'
+import { MemoryError } from '../src/device/errors.ts'
 import { Memory } from '../src/memory.ts'
 import { VolatileKeeping } from '../src/store/keeping.ts'
 import type { Judge } from './judging.ts'
@@ -30,6 +31,21 @@ export const contexts: Judge = async (all, court) => {
     const rows = (all: readonly (readonly unknown[])[]): unknown[] => all.map(one => one.filter((_, n) => n !== 4))
     court.same([found.searched, rows(said)], [searched, rows(moments)], what)
     court.same(said.every(([, , , , score], n) => Math.abs((score as number) - moments[n]?.[4]) <= 1e-8), true, `scores of ${what}`)
+  }
+  for (const { query, how, searched, rows } of all.asked) {
+    const what = `${query} with ${JSON.stringify(how)}`
+    try {
+      const found = memory.recall(query, how)
+      const hits = [
+        ...found.hits.map(({ place, reading, score }): [number, string, string, number] => [place, 'memory', reading.key, score]),
+        ...found.moments.map(({ place, moment, score }): [number, string, string, number] => [place, moment.kind, moment.type, score])
+      ].sort(([a], [b]) => a - b)
+      court.same([found.searched, hits.map(one => one.slice(0, 3))], [searched, rows.map((one: unknown[]) => one.slice(0, 3))], what)
+      court.same(hits.every(([, , , score], n) => Math.abs(score - rows[n]?.[3]) <= 1e-8), true, `scores of ${what}`)
+    } catch (error) {
+      if (!(error instanceof MemoryError) || error.kind !== 'usage') throw error
+      court.same(null, searched, what)
+    }
   }
   for (const { query, scope, layout, max_tokens: most, ...block } of all.blocks) {
     const made = memory.context({ query, scope, layout, preview: true, ...(most === null ? {} : { maxTokens: most }) })

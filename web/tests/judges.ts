@@ -9,6 +9,7 @@ import { Court, type Judge, type Rows } from './judging.ts'
 import { rankings } from './rankings.ts'
 import { deflate, derivation, ed25519, objects, recovery, walletJudge } from './seals.ts'
 import { salvage } from './salvaging.ts'
+import { timeRanges } from './time_ranges.ts'
 import { cidTrees } from './trees.ts'
 import { sessions } from './sessions.ts'
 import { scopeTrees } from './trees_of_scopes.ts'
@@ -45,6 +46,7 @@ export const judges: Readonly<Record<string, Judge>> = {
   scopes,
   sessions,
   state,
+  time_ranges: timeRanges,
   timeline,
   tree,
   value_key: valueKeys,

@@ -4,6 +4,7 @@ import { utf8 } from '../src/core/bytes.ts'
 import { partItems, sessionItems } from '../src/core/session_items.ts'
 import { sessionToken } from '../src/core/sessions.ts'
 import { asMarkdown, coveredIn, previewOf, titleOf, tokensIn, told } from '../src/life/conversation.ts'
+import { localDay } from '../src/device/days.ts'
 import { searched } from '../src/life/session_search.ts'
 import type { Judge } from './judging.ts'
 
@@ -23,5 +24,5 @@ export const sessions: Judge = (all, court) => {
   }
   const { said, questions, today } = all.searched
   const known = new Map((Object.entries(said) as [string, Part[]][]).map(([session, parts]) => [session, told(partItems(session, files(parts)))]))
-  for (const row of questions) court.same(searched(known, row.query, row.limit, today), row.hits, row.query)
+  for (const row of questions) court.same(searched(known, row.query, row.limit, today, localDay), row.hits, row.query)
 }

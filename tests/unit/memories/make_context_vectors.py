@@ -11,7 +11,9 @@ from typing import Any
 
 from ipfsmem.bundle.session_parts import session_token
 from ipfsmem.device.replica import World
+from ipfsmem.errors import UsageError
 from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.moment_kinds import Kind
 from ipfsmem.memories.recall import recall
 from ipfsmem.memory import Memory
 from ipfsmem.testing.clock import MockClock, SeededRandom
@@ -72,6 +74,16 @@ NOTED = [
 ]  # fmt: skip
 #: Of a kind, in a scope.
 ASKED_OF = ["certificate of the cage", "deploy releases", "when did we deploy", "how many cents", "certbot", "what did Bob say", "unseen", "\u6771\u4eac", "in November 2026"]  # fmt: skip
+MOMENTS: tuple[Kind, ...] = ("all", "event", "message")
+#: A question and what narrows it.
+ASKED_HOW: list[tuple[str | None, dict[str, Any]]] = [
+    ("deploy", {"queries": ["certificate of the cage", "who signs the releases"]}), (None, {"queries": ["otter", "\u6771\u4eac", "otter"]}), ("cents", {"queries": []}),
+    ("releases", {"by": "bob"}), ("deploy", {"by": "DESK "}), ("certificate", {"by": "assistant", "kind": "message"}), ("deploy", {"by": "nobody"}), ("deploy", {"by": ""}),
+    ("deploy", {"about": "Ana"}), ("when did we deploy", {"about": "otter cage"}), ("deploy", {"about": "?"}), ("deploy", {"about": "otter", "by": "desk"}),
+    ("deploy releases", {"when": "2026-11"}), ("certificate", {"since": "2026-11-17T00:00:00Z"}), ("deploy", {"until": "2026-11-15T12:00:00Z"}), ("deploy", {"when": "soon"}),
+    ("deploy", {"since": "2026-11-20T00:00:00Z", "until": "2026-11-10T00:00:00Z"}), ("tower", {"when": "may 2026", "kind": "message"}), (None, {}), ("deploy", {"queries": [str(n) for n in range(9)]}),
+    ("yesterday", {"when": "may 2026"}), ("deploi", {"queries": ["postgrse"], "kind": "memory", "limit": 3}),
+]  # fmt: skip
 QUERIES = [
     "deploy releases", "deploi", "postgrse", "relea", "strasse", "\u6771\u4eac\u30bf\u30ef\u30fc", "\u03bf\u03b4\u03bf\u03c2", "what was in May 2024",
     "last week", "who is Otter", "otter bit", "otter listed without", "key at the door", "key at the gate", "wholly unknown words",
@@ -140,10 +152,23 @@ def build() -> dict[str, Any]:
             for query, scope in product(QUERIES, ["", "shop", "lists", "bare"]):
                 hits = recall([Memories(memory.replica, scope)], query, limit=20).hits
                 found.append({"query": query, "scope": scope, "hits": [[hit.reading.scope, hit.reading.key, round(hit.score, 9)] for hit in hits]})  # fmt: skip
-            for query, kind, scope in product(ASKED_OF, ("all", "event", "message"), ["", "shop"]):
+            for query, kind, scope in product(ASKED_OF, MOMENTS, ["", "shop"]):
                 answer = recall([Memories(memory.replica, scope)], query, kind=kind, limit=40)
-                hits = [[hit.place, hit.moment.kind, hit.moment.type, hit.moment.at, round(hit.score, 9), hit.moment.own] for hit in answer.moments]  # fmt: skip
-                said.append({"query": query, "kind": kind, "scope": scope, "searched": answer.searched, "moments": hits})  # fmt: skip
+                moments = [[hit.place, hit.moment.kind, hit.moment.type, hit.moment.at, round(hit.score, 9), hit.moment.own] for hit in answer.moments]  # fmt: skip
+                said.append({"query": query, "kind": kind, "scope": scope, "searched": answer.searched, "moments": moments})  # fmt: skip
+            narrowed: list[dict[str, Any]] = []
+            for wanted, how in ASKED_HOW:
+                named: dict[str, Any] = {"kind": "all", "limit": 40, **how}
+                try:
+                    answer = recall([Memories(memory.replica)], wanted, **named)
+                except UsageError:
+                    narrowed.append({"query": wanted, "how": named, "searched": None, "rows": []})
+                    continue
+                places: list[list[Any]] = [
+                    [hit.place, "memory", hit.reading.key, round(hit.score, 9)] for hit in answer.hits
+                ]
+                places += [[hit.place, hit.moment.kind, hit.moment.type, round(hit.score, 9)] for hit in answer.moments]  # fmt: skip
+                narrowed.append({"query": wanted, "how": named, "searched": answer.searched, "rows": sorted(places)})  # fmt: skip
             blocks = []
             for one in asked():
                 part = memory.scope(one["scope"]) if one["scope"] else memory
@@ -158,6 +183,7 @@ def build() -> dict[str, Any]:
         "writes": rows,
         "found": found,
         "said": said,
+        "asked": narrowed,
         "blocks": blocks,
     }
 

@@ -10,6 +10,13 @@ export function localDay(at: number): number {
   return Math.floor((at - here.getTimezoneOffset() * 60_000) / DAY_MS)
 }
 
+/** The moment at which clocks here show this, given as if in UTC; what a change of clocks leaves out is the moment of that change. */
+export function localMoment(shown: number): number {
+  const [there, at] = [new Date(shown), new Date(0)]
+  at.setFullYear(there.getUTCFullYear(), there.getUTCMonth(), there.getUTCDate())
+  return at.setHours(there.getUTCHours(), there.getUTCMinutes(), there.getUTCSeconds(), there.getUTCMilliseconds())
+}
+
 /** The date of a day counted from 1970. */
 export const dateOfDay = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10)
 

@@ -21,7 +21,18 @@ import type { Talks } from './talks.ts'
 const MOST_HITS = 200
 const MOST_EVENTS = 20
 
-export type RecallHow = Filters & { readonly limit?: number; readonly kind?: Kind }
+export type RecallHow = Omit<Filters, 'sessions'> & {
+  readonly limit?: number
+  readonly kind?: Kind
+  readonly queries?: readonly string[]
+  /** When it was written or said, with `since`: "last week", "may 2023", "since friday", 2026-05-03. */
+  readonly until?: string | undefined
+  readonly when?: string | undefined
+  /** Who wrote or said it: a device, its member, or a named speaker. */
+  readonly by?: string | undefined
+  /** Who or what is named in it. */
+  readonly about?: string | undefined
+}
 
 const KINDS: Readonly<Record<Kind, ReadonlySet<string>>> = {
   memory: new Set(['memory']),
@@ -58,26 +69,41 @@ export class Finding {
     return localDay(this.shown.replica.world.now())
   }
 
-  /** The memories that fit a question, or events, messages, or all (`kind`), the best first; those of others come after own ones. */
-  recall(query: string, scopes: readonly string[], { limit = 10, kind = 'memory', ...filters }: RecallHow = {}): Recall {
-    const fault = queryFault(query)
-    if (fault !== null) throw new MemoryError('usage', fault)
+  /**
+   * The memories that fit a question, or events, messages, or all (`kind`), the best first; those of others come after own ones.
+   * `queries`: other phrasings of the question, each ranked by itself; what fits one of them best comes first.
+   */
+  recall(query: string | null, scopes: readonly string[], { limit = 10, kind = 'memory', queries = [], type, tag, since, until, when, by, about }: RecallHow = {}): Recall {
+    const phrasings = this.#talks.phrasings(query, queries)
+    for (const fault of phrasings.map(queryFault)) if (fault !== null) throw new MemoryError('usage', fault)
     if (!Number.isInteger(limit) || limit < 1 || limit > MOST_HITS) throw new MemoryError('usage', `limit is 1 to ${MOST_HITS}, not ${limit}`)
     needOneOf('kind', kind, Object.keys(KINDS))
-    const which = KINDS[kind]
-    const today = this.#today
-    const listed = which.has('memory') ? this.shown.list(scopes, { ...filters, sessions: filters.type === 'session' }) : []
-    const all = new Map(listed.filter(one => !this.#isListAlone(one, scopes)).map(one => [one.key, one]))
+    const [which, today, isThen] = [KINDS[kind], this.#today, this.#talks.then({ since, until, when })]
+    const everything = which.has('memory') ? this.shown.list(scopes, { sessions: true }) : []
+    // Parts of sessions are found only with the type `session`.
+    const listed = everything.filter(one => (type === undefined ? !one.part : one.type === type) && (tag === undefined || one.tags.includes(tag)) && isThen(one.at))
+    const all = new Map(listed.filter(one => one.here && !this.#isListAlone(one, scopes)).map(one => [one.key, one]))
     const expired = new Set([...all.values()].filter(one => this.#hasExpired(one, today)).map(one => one.key))
-    const files = [...all.values()].filter(one => one.here).map(one => this.#weighed(one, today, scopes).document)
-    const { told, missing } = kind === 'memory' ? NO_MOMENTS : this.#moments(scopes, which, filters)
-    const documents = [...files, ...told.map(one => one.document)]
-    const ranking = this.#ranking(kind, documents)
+    const files = [...all.values()].map(one => this.#weighed(one, today, scopes).document)
+    const { told: everyMoment, missing } = kind === 'memory' ? NO_MOMENTS : this.#talks.moments(scopes, which as ReadonlySet<Moment['kind']>)
+    // Events and messages have no tags.
+    const told = everyMoment.filter(({ moment }) => tag === undefined && (type === undefined || moment.type === type) && isThen(moment.at))
+    const ranking = this.#ranking(kind, [...files, ...told.map(one => one.document)])
     const moments = new Map(told.map((one, order) => [one.document.id, { moment: one.moment, order }]))
     const own = new Set([...[...all.values()].filter(one => one.own).map(one => one.key), ...told.filter(one => one.moment.own).map(one => one.document.id)])
-    // Who gives so few words asks nothing and looks a word up, and wants nothing in which it does not occur.
-    const isLookup = kind !== 'memory' && split(query).length <= LOOKUP && new Set(terms(query)).size <= LOOKUP
-    const best = this.#best(query, ranking, today, own).filter(({ id, parts }) => !expired.has(id) && (!isLookup || HAVING.some(part => parts[part] !== undefined)))
+    const writers = (): Parameters<Talks['writtenBy']>[2] => ({
+      known: new Set([...everything.filter(one => one.here), ...everyMoment.map(one => one.moment)].map(one => one.device).filter(Boolean)),
+      of: new Map([...all.values()].map((one): [string, string] => [one.key, one.device]).concat(told.map(one => [one.document.id, one.moment.device])))
+    })
+    const chosen = [...(by === undefined ? [] : [this.#talks.writtenBy(by, ranking, writers(), moments)]), ...(about === undefined ? [] : [this.#talks.naming(about, ranking)])]
+    const only = chosen.length === 0 ? null : new Set([...(chosen[0] as Set<string>)].filter(id => chosen.every(one => one.has(id))))
+    const lists = phrasings.map(one => {
+      // Who gives so few words asks nothing and looks a word up, and wants nothing in which it does not occur.
+      const isLookup = kind !== 'memory' && split(one).length <= LOOKUP && new Set(terms(one)).size <= LOOKUP
+      return this.#best(one, ranking, today, own, only).filter(({ id, parts }) => !expired.has(id) && (!isLookup || HAVING.some(part => parts[part] !== undefined)))
+    })
+    // Of several phrasings so many are looked at whatever is asked for, so that few hits are the first of many.
+    const best = lists.length === 1 ? (lists[0] as Ranked[]) : this.#talks.fused(lists.map(hits => hits.slice(0, MOST_HITS)), own)
     const found = best.slice(0, limit).map(({ id, score, parts }, n) => ({ id, rest: { score, parts, place: n + 1 } }))
     const hits = found.flatMap(({ id, rest }) => {
       const reading = moments.has(id) ? null : this.shown.readIn(id, all.get(id)?.scope ?? '')
@@ -89,28 +115,22 @@ export class Finding {
         const one = moments.get(id)
         return one === undefined ? [] : [{ ...one, ...rest }]
       }),
-      searched: documents.length,
-      notFetched: all.size - files.length + missing
+      searched: only === null ? ranking.size : only.size,
+      notFetched: everything.filter(one => !one.here).length + missing
     }
   }
 
-  /** The events and messages that a filter takes; they have no tags. */
-  #moments(scopes: readonly string[], which: ReadonlySet<string>, { type, tag, since }: Filters): Moments {
-    const { told, missing } = this.#talks.moments(scopes, which as ReadonlySet<Moment['kind']>)
-    const from = since === undefined ? null : instant(since)
-    return { told: told.filter(({ moment }) => tag === undefined && (type === undefined || moment.type === type) && (from === null || moment.at >= from)), missing }
-  }
-
-  /** The best, own ones before those of others. What others wrote changes nothing of which own ones these are. */
-  #best(query: string, ranking: Ranking, today: number, own: ReadonlySet<string>): Ranked[] {
-    const ranked = (only: ((id: string) => boolean) | null): Ranked[] => {
-      const found = ranking.rank(query, today, null, only)
+  /** The best, own ones before those of others; `only`: of these. What others wrote changes nothing of which own ones these are. */
+  #best(query: string, ranking: Ranking, today: number, own: ReadonlySet<string>, only: ReadonlySet<string> | null): Ranked[] {
+    const ranked = (may: ((id: string) => boolean) | null): Ranked[] => {
+      const found = ranking.rank(query, today, null, may)
       const beginnings = found.length > 0 ? [] : beginningsOf(query)
       const terms = beginnings.length > 0 ? ranking.beginningWith(beginnings).slice(0, MOST_TERMS) : []
-      return terms.length > 0 ? ranking.rank(query, today, terms, only) : found
+      return terms.length > 0 ? ranking.rank(query, today, terms, may) : found
     }
-    if (own.size === ranking.size) return ranked(null)
-    return [...ranked(id => own.has(id)), ...ranked(id => !own.has(id))]
+    const isAsked = (id: string): boolean => only === null || only.has(id)
+    if (own.size === ranking.size) return ranked(only === null ? null : isAsked)
+    return [...ranked(id => own.has(id) && isAsked(id)), ...ranked(id => !own.has(id) && isAsked(id))]
   }
 
   /** The same ranking of a kind as long as the documents are the same. */

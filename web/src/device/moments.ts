@@ -84,7 +84,7 @@ function eventTold(shown: Shown, day: string, scope: string, event: TimelineEven
   const { text: _, ...others } = rest
   const words = cut([type, ...textsIn(said === '' ? rest : others)].join(' '))
   const moment: Moment = { kind: 'event', scope, own: device !== '' && shown.replica.isMine(device), device, at, type, session: '', text: said === '' ? words : said, event }
-  return { moment, document: documentOf(`event ${day} ${String(at).padStart(15, '0')} ${scope} ${hashOf(event)}`, `event  ${day}`, at, said === '' ? '' : words, said === '' ? words : cut(said)) }
+  return { moment, document: documentOf(`event ${day} ${at < 0 ? `-${String(-at).padStart(14, '0')}` : String(at).padStart(15, '0')} ${scope} ${hashOf(event)}`, `event  ${day}`, at, said === '' ? '' : words, said === '' ? words : cut(said)) }
 }
 
 /** Of events that fit equally well the first by this comes first, as in Python. */

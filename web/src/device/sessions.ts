@@ -13,6 +13,7 @@ import { fetcherOf, isOwnWord } from '../core/views.ts'
 import { asMarkdown, coveredIn, previewOf, titleOf, tokensIn, told, type Told } from '../life/conversation.ts'
 import { searched } from '../life/session_search.ts'
 import type { Session, SessionHit, SessionLine } from '../results.ts'
+import { localDay } from './days.ts'
 import { MemoryError } from './errors.ts'
 import { entryName, headOf, notFetched, type Shown, tokenHash } from './shown.ts'
 import type { Writing } from './writing.ts'
@@ -20,7 +21,6 @@ import type { Writing } from './writing.ts'
 const PART = /^session-(.+)-[0-9a-f]{16}-(?:0|[1-9][0-9]{0,5})$/
 /** How the sessions begin that hold the earlier texts of one memory: no conversations, so lists leave them out. */
 const HISTORY = 'ipfsmem-history/'
-const DAY_MS = 86_400_000
 const MOST_MESSAGES = 1000
 const MOST_HITS = 1000
 
@@ -75,7 +75,7 @@ export class Sessions {
     if (query.trim() === '') throw new MemoryError('usage', 'the question is empty')
     if (!Number.isInteger(limit) || limit < 1 || limit > MOST_HITS) throw new MemoryError('usage', `limit is 1 to ${MOST_HITS}, not ${limit}`)
     const found = new Map(this.#newest().map(([session]) => [session, told(this.entries(session))]))
-    return searched(found, query, limit, Math.floor(this.shown.replica.world.now() / DAY_MS))
+    return searched(found, query, limit, localDay(this.shown.replica.world.now()), localDay)
   }
 
   /** All sessions with their items, by the token in the keys of their parts; and how many of them have a part that is not on this device. */

@@ -123,7 +123,7 @@ export class Shown {
   }
 
   /** All memories that are shown, by key. `scopes`: those read, each key from the first that has it; null: all scopes, each by itself. */
-  list(scopes: readonly string[] | null, { type, tag, since, sessions = false }: Filters = {}): Listed[] {
+  list(scopes: readonly string[] | null, { type, tag, since, sessions = false }: Filters = {}): (Listed & { readonly part: boolean })[] {
     const from = since === undefined ? null : instant(since)
     if (since !== undefined && from === null) throw new MemoryError('usage', `${since} is no date`, 'For instance 2026-11-22 or 2026-11-22T17:30:00Z.')
     const isGone = new Map<string, boolean>()
@@ -139,7 +139,7 @@ export class Shown {
         found.set(scopes === null ? name : key, { place, listed })
       }
     }
-    const out: Listed[] = []
+    const out: (Listed & { readonly part: boolean })[] = []
     for (const { listed } of found.values()) {
       if (listed.part && !sessions) continue
       if ((type !== undefined && listed.type !== type) || (tag !== undefined && !listed.tags.includes(tag))) continue

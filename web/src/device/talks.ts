@@ -1,14 +1,26 @@
 /** Events and messages for recall and a context block. Loaded with a memory, beside what a page needs first. */
 
+import { byCodePoints } from '../core/bytes.ts'
+import { trim } from '../core/white.ts'
 import { type BlockHow, LOOKED_OF, type Match, type Memory, SAID_OF } from '../recall/context.ts'
+import { fused } from '../recall/fusion.ts'
+import type { Ranked, Ranking } from '../recall/ranking.ts'
 import { saidLine, soughtBy, Talk } from '../recall/talk.ts'
+import { terms, uncased } from '../recall/terms.ts'
+import { ALWAYS, FOREVER, sinceUntil } from '../recall/time_ranges.ts'
 import { lineOf } from '../core/timeline.ts'
 import type { Moment, MomentHit, Recall } from '../results.ts'
+import { needText } from './arguments.ts'
+import { localDay, localMoment } from './days.ts'
+import { MemoryError } from './errors.ts'
 import { mayHaveMoments, type Moments, momentsOf, saidBy, whenOf } from './moments.ts'
 import { entryName, type Shown } from './shown.ts'
 
 /** A memory comes in a block after at most so many more messages for each memory before it. */
 const SAID_BETWEEN = 4
+const MOST_PHRASINGS = 8
+/** Fields of an event that say who said or did it. */
+const WHO = ['speaker', 'by', 'author', 'from', 'name', 'user', 'who', 'sender', 'agent']
 
 export class Talks {
   #held: { readonly revision: number; readonly of: string; readonly moments: Moments } | null = null
@@ -30,6 +42,66 @@ export class Talks {
       this.#held = { revision, of, moments: { told: kept, missing } }
     }
     return this.#held.moments
+  }
+
+  /** The different phrasings of a question. */
+  phrasings(query: string | null, queries: readonly string[]): string[] {
+    if (!Array.isArray(queries)) throw new MemoryError('usage', 'queries is a list of texts; one text is query')
+    const found = [...new Set([...(query === null ? [] : [query]), ...queries])]
+    for (const one of found) needText('a phrasing', one)
+    if (found.length === 0) throw new MemoryError('usage', 'recall needs a query, or queries with several phrasings')
+    if (found.length > MOST_PHRASINGS) throw new MemoryError('usage', `queries has at most ${MOST_PHRASINGS} phrasings, not ${found.length}`)
+    return found
+  }
+
+  /** Whether a moment lies in what is asked for; one that is not known, 0, does so only where nobody asks. */
+  then(asked: Parameters<typeof sinceUntil>[0]): (at: number) => boolean {
+    for (const name of ['since', 'until', 'when'] as const) if (asked[name] !== undefined) needText(name, asked[name])
+    const [begin, end] = sinceUntil(asked, this.shown.replica.world.now(), { dayOf: localDay, momentOf: localMoment })
+    return at => (at !== 0 || (begin === ALWAYS && end === FOREVER)) && begin <= at && at < end
+  }
+
+  /** The hits of several phrasings as one list, own ones before those of others. */
+  fused(lists: readonly (readonly Ranked[])[], own: ReadonlySet<string>): Ranked[] {
+    return [true, false].flatMap(isOwn => fused(lists.map(hits => hits.filter(({ id }) => own.has(id) === isOwn))))
+  }
+
+  /** The ids of what somebody wrote, or said as a named speaker. `writers`: which device wrote what, of all that there is; `told`: events and messages by id. */
+  writtenBy(by: string, ranking: Ranking, writers: { readonly known: ReadonlySet<string>; readonly of: ReadonlyMap<string, string> }, told: ReadonlyMap<string, { readonly moment: Moment }>): Set<string> {
+    needText('by', by)
+    const called = uncased(trim(by))
+    if (called === '') throw new MemoryError('usage', 'by is empty, so nobody is named: give a name, such as Ana')
+    const [names, ring] = [this.shown.names(), this.shown.replica.ring]
+    const nameOf = (device: string): string => names.get(device) || device
+    const memberOf = (device: string): string => {
+      const owner = ring?.said.members.has(device) ? ring.said.persons.get(device) : undefined
+      return owner === undefined ? '' : nameOf(owner)
+    }
+    const devices = new Set([...writers.known].filter(device => [device, uncased(nameOf(device)), uncased(memberOf(device))].includes(called)))
+    const sought = terms(by)
+    const speaks = (id: string): boolean => {
+      const event = told.get(id)?.moment.event
+      if (event === undefined) return false
+      return event === null || WHO.some(field => typeof event[field] === 'string' && includes(terms(event[field]), sought))
+    }
+    const found = new Set(ranking.documents.flatMap(({ id }) => {
+      const moment = told.get(id)?.moment
+      return devices.has(writers.of.get(id) ?? '') || (moment?.kind === 'message' && moment.type === called) ? [id] : []
+    }))
+    for (const id of ranking.idsWith(sought, 'header')) if (speaks(id)) found.add(id)
+    if (found.size === 0 && devices.size === 0) {
+      const all = [...new Set([...writers.known].map(nameOf))].sort(byCodePoints).slice(0, 10).join(', ')
+      throw new MemoryError('usage', `nobody who wrote here is called ${JSON.stringify([...by].slice(0, 60).join(''))}, and no speaker in what is looked through`, `Those who did: ${all || 'nobody yet'}.`)
+    }
+    return found
+  }
+
+  /** The ids of what names somebody or something, in its words or in who said it. */
+  naming(about: string, ranking: Ranking): Set<string> {
+    needText('about', about)
+    const sought = terms(about)
+    if (sought.length === 0) throw new MemoryError('usage', 'there is no word in about, so nobody is named: give a name, such as Ana')
+    return new Set(ranking.idsWith(sought, 'words'))
   }
 
   /** Whether these scopes may have an event or a message. */
@@ -67,6 +139,8 @@ export class Talks {
     return LOOKED_OF(layout) + (running === '' ? 0 : SAID_OF('index'))
   }
 }
+
+const includes = (all: readonly string[], some: readonly string[]): boolean => some.every(one => all.includes(one))
 
 /** By its order what a message of an agent answers: the user's message that was found before it in its session. */
 function answeredBy(said: readonly MomentHit[]): ReadonlyMap<number, string> {

@@ -12,23 +12,22 @@ const AGO = /\b(\d{1,3}) (day|week)s? ago\b/g
 const NEAR = /\b(today|yesterday|(?:this|last) (?:week|month|year))\b/g
 const DAY_MS = 86_400_000
 
-/** Whether a day is among those that are named. */
-type Days = (day: number) => boolean
+/** Days that are named: those between the first and the last, or all of a day, month or year; null: any. */
+export type Days = { readonly first: number; readonly last: number } | { readonly year: number | null; readonly month: number | null; readonly day: number | null }
 
 const partsOf = (day: number): [year: number, month: number, day: number] => {
   const at = new Date(day * DAY_MS)
   return [at.getUTCFullYear(), at.getUTCMonth() + 1, at.getUTCDate()]
 }
-const named =
-  (year: number | null, month: number | null = null, day: number | null = null): Days =>
-  given => {
-    const [y, m, d] = partsOf(given)
-    return (year ?? y) === y && (month ?? m) === m && (day ?? d) === d
-  }
-const between =
-  (first: number, last: number): Days =>
-  given =>
-    first <= given && given <= last
+const named = (year: number | null, month: number | null = null, day: number | null = null): Days => ({ year, month, day })
+const between = (first: number, last: number): Days => ({ first, last })
+
+/** Whether a day is among those that are named. */
+export function isAmong(given: number, days: Days): boolean {
+  if ('first' in days) return days.first <= given && given <= days.last
+  const [y, m, d] = partsOf(given)
+  return (days.year ?? y) === y && (days.month ?? m) === m && (days.day ?? d) === d
+}
 
 /** A day as it is among the words of what happened then: "12 may 2026". */
 export function dayWords(given: number): string {

@@ -6,7 +6,7 @@
  */
 
 import { byCodePoints } from '../core/bytes.ts'
-import { dayWords, daysNamed } from './dates.ts'
+import { daysNamed, dayWords, isAmong } from './dates.ts'
 import { asksNumber, asksWhen, hasNumber, hasTime, isQuestion } from './marks.ts'
 import { long, passages } from './passages.ts'
 import { likened, spelled } from './spelling.ts'
@@ -182,6 +182,12 @@ export class Ranking {
     return this.#statistics().whole.having
   }
 
+  /** The ids of the documents that have all of these terms among their words, or in their header. */
+  idsWith(sought: readonly string[], where: 'words' | 'header'): string[] {
+    const has = ({ counts, header }: Counted, term: string): boolean => (where === 'words' ? counts : header).has(term)
+    return sought.length === 0 ? [] : this.documents.flatMap(({ id }, n) => (sought.every(term => has(this.#counted[n] as Counted, term)) ? [id] : []))
+  }
+
   #statistics(): Statistics {
     return (this.#known ??= statisticsOf(this.documents, this.#counted))
   }
@@ -257,7 +263,7 @@ class Asking {
 
   hits(question: string, today: number): Ranked[] {
     const named = daysNamed(question, today)
-    const dated = new Set(this.documents.flatMap(({ at }, n) => (this.isIn[n] && at !== null && named.some(days => days(at)) ? [n] : [])))
+    const dated = new Set(this.documents.flatMap(({ at }, n) => (this.isIn[n] && at !== null && named.some(days => isAmong(at, days)) ? [n] : [])))
     const [isWhen, isNumber, ofGroups] = [asksWhen(question), asksNumber(question), greatest(this.#ofGroup.values())]
     const bests = new Map<Group, number>()
     const valuesOf = (n: number): Values => {
