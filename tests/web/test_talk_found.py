@@ -68,9 +68,10 @@ def spoken(random: Random) -> str:
             return sentence(random)
 
 
-def item(random: Random, now: int) -> dict[str, Any]:
+def item(random: Random, now: int, *, cut: float = 0.0) -> dict[str, Any]:
+    """A message; `cut`: how often it ends in half an emoji."""
     made: dict[str, Any] = {"role": random.choice(["user", "assistant", "assistant", "tool", "system"])}
-    made["content"] = spoken(random) + (" \ud83d" if random.random() < 0.05 else "")  # an emoji, cut
+    made["content"] = spoken(random) + (" \ud83d" if random.random() < cut else "")
     if random.random() < 0.2:
         made["ts"] = random.choice(
             ["2026-11-16T09:00:00Z", "2025-03-01T10:00:00+02:00", "1969-07-20T20:17:00Z", "no time"]
@@ -141,7 +142,7 @@ class Drawing:
         self.part()[1].note(self.random.choice(["said", "decided deploy", "used"]), **data)
 
     def talk(self) -> None:
-        said = [item(self.random, self.clock.ms) for _ in range(self.random.randint(1, 4))]
+        said = [item(self.random, self.clock.ms, cut=0.1) for _ in range(self.random.randint(1, 4))]
         self.part()[1].sessions.add(self.random.choice(SESSIONS), said)
 
     def bring(self) -> None:

@@ -4,6 +4,7 @@ checkout when ranking or block are meant to change: `python -m tests.unit.memori
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from itertools import product
 from pathlib import Path
@@ -194,4 +195,5 @@ def text(data: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
+    os.environ["IPFSMEM_EMBEDDINGS"] = "off"  # what a model finds depends on when its vectors are ready
     TARGET.write_text(text(build()), "utf-8")
