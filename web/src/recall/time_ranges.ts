@@ -69,8 +69,11 @@ export function timeRange(said: string, now: number, zone: Zone, before = ''): T
     if (end === 'since' || end === 'from') return [first, FOREVER]
     if (end === 'after') return [after, FOREVER]
     if (end !== undefined) return [ALWAYS, end === 'before' ? first : after]
+    if (after !== first + 1) return [first, after]
+    const [whole, , , minute, second, fraction] = MOMENT.exec(text) ?? []
     // A time back from now is a range up to now: also what is dated later by a clock that is ahead belongs to it.
-    return after === first + 1 ? [first, FOREVER] : [first, after]
+    if (whole === undefined) return [first, FOREVER]
+    return [first, first + (fraction !== undefined ? 1 : second !== undefined ? 1000 : minute !== undefined ? 60_000 : 3_600_000)]
   } catch (error) {
     if (!(error instanceof NotNamed)) throw error
     throw new MemoryError('usage', `${JSON.stringify([...said].slice(0, 40).join(''))} is not a time range`, HINT)
