@@ -56,10 +56,6 @@ __all__ = [
 _ALL, _BEST, _BEST_GROUPS = 5_000, 1_000, 40
 #: NumPy ranks an index of so many entries or more, and where it must be loaded first, after so many questions.
 _MANY, _FIRST = 2_000, 10
-#: Share of the weight of meaning for a question of which a term was spelled anew: the model read what stands there. It was
-#: chosen on the half to tune on of the set of `bench/retrieval_set.py`: none at all finds as much there, and would leave a question
-#: with a name that is in no entry without its meaning.
-_MISREAD = 0.25
 #: Different terms of a question that count.
 MAX_TERMS = 64
 _asks_when = re.compile(r"\b(?:when|what (?:day|date|month|year|time)|how long ago)\b", re.I)
@@ -498,7 +494,7 @@ def rank(
     """The best entries for a question, the best first; of equal ones the first by id. `wanted`: terms in place of the question's;
     `weighed`: weights in place of the usual ones; `only`: the numbers of those that may be hits, else all.
 
-    A term of the question that none of them has counts as the near one that most have, and meaning less then, or else as the one most
+    A term of the question that none of them has counts as the near one that most have, or else as the one most
     like it (`spelling`). `similar`: `meaning` by number, in its place. Only entries come that share a term with it, themselves or by their group, whose day it names, or for which a
     similarity is given in `meaning`, by id.
     """
@@ -509,10 +505,7 @@ def rank(
         return there if not there or only is None else len(only.intersection(index.words.row(term).numbers))
 
     if wanted is None:
-        asked_for = list(dict.fromkeys(terms(question)))
-        wanted = spelled(asked_for, having_it)
-        if wanted != asked_for:
-            weighed = weighed.with_meaning(_MISREAD)
+        wanted = spelled(list(dict.fromkeys(terms(question))), having_it)
         wanted = likened(wanted, having_it, index.words.alike)
     wanted_terms = list(dict.fromkeys(wanted))[:MAX_TERMS]
     if similar is None:

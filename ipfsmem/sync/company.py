@@ -28,7 +28,7 @@ from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
-from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem.errors import IpfsmemError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.provider.contract import (
     Block,
     Capabilities,
@@ -329,6 +329,11 @@ class Member:
             if isinstance(error, ProviderRefused):
                 self.refusals.add(str(error))
             raise
+        except IpfsmemError:  # of the blocks that are sent, so not the provider's
+            raise
+        except Exception as error:
+            text = f"{self.name} failed with an unexpected error, {type(error).__name__}: {error}"
+            raise ProviderUnavailable(text) from error
 
     def _refuse_missed(self) -> None:
         if self.gone is not None:

@@ -103,7 +103,16 @@ def lying(neighbour: Neighbour, healthy: Healthy) -> None:
         neighbour.faults.flip[cid] = 5
 
 
-ILLNESSES = [silent, silent_to_writes, slow, rate_limited, full, lying]
+def faulty(neighbour: Neighbour, healthy: Healthy) -> None:
+    """Its code raises what the contract does not name."""
+
+    def fail(call: str) -> None:
+        raise ValueError("not enough values to unpack")
+
+    neighbour.before = fail
+
+
+ILLNESSES = [silent, silent_to_writes, slow, rate_limited, full, lying, faulty]
 sick_neighbour = pytest.mark.parametrize("illness", ILLNESSES)
 either_order = pytest.mark.parametrize("first", [False, True], ids=["healthy first", "sick first"])
 
