@@ -678,7 +678,7 @@ EVERYDAY: Final = (
         title="Recall memories",
         description=(
             "Search the memory, best match first. Use it before answering about the person, their projects, preferences or past "
-            "decisions. Ask whole questions: names for it, there. Pass two phrasings as queries, one in words and languages the text "
+            "decisions. Ask whole questions, with names, not pronouns. Pass two phrasings as queries, one in words and languages the text "
             "likely has. Several hops: ask each, then again with what you found."
         ),
         parameters=arguments(
