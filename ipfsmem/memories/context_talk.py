@@ -13,7 +13,7 @@ from ipfsmem.bundle.fence import QUOTE, clean_text, tagged
 from ipfsmem.recall.index import has_number, has_time
 from ipfsmem.recall.passages import passages
 from ipfsmem.recall.ranking import asks_number, asks_when
-from ipfsmem.recall.terms import terms
+from ipfsmem.recall.terms import split, terms, terms_of
 
 if TYPE_CHECKING:
     from ipfsmem.memories.recall import MomentHit
@@ -131,7 +131,8 @@ def shortened(text: str, sought: Sought, most: int, asked: str = "") -> str:
         return line
     sought = sought.answering(asked)
     parts = passages(text)
-    having = [sought.terms.keys() & set(terms(part)) for part in parts]
+    wanted = frozenset(sought.terms)
+    having = [_wanted_in(part, wanted) for part in parts]
     worth = {
         term: counts * log(1 + len(parts) / times)
         for term, counts in sought.terms.items()
@@ -149,6 +150,15 @@ def shortened(text: str, sought: Sought, most: int, asked: str = "") -> str:
     if len(data) > most - _MARKS:
         return f"{before}{_around(line, sought.terms, most - _MARKS)} …"
     return f"{before}{line}{' …' if best + 1 < len(parts) else ''}"
+
+
+def _wanted_in(text: str, wanted: frozenset[str]) -> frozenset[str]:
+    """Those of some terms that a text has."""
+    first = {term[0] for term in wanted if term}
+    words = (
+        one for one in set(split(text)) if one[0] in first or not one.isascii()
+    )  # a stem begins as its word does
+    return wanted.intersection(term for word in words for term in terms_of(word))
 
 
 def _around(line: str, wanted: Collection[str], most: int) -> str:

@@ -8,7 +8,7 @@ until a person approves them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,7 +41,9 @@ _MILLISECONDS, _YEAR_9999_MS = 100_000_000_000, 253_370_764_800_000
 _TIMES = ("ts", "timestamp", "created_at")
 #: Who speaks, in front of what is said: one name or two.
 _speaks = re.compile(r"([^\W\d_][\w.'-]{0,40}(?: [^\W\d_][\w.'-]{0,40})?): +(?=\S)").match
-_part = re.compile(f"session-(.+)-{NUMBERED}").fullmatch
+#: What the key of every part has.
+_PART_KEY = "session-"
+_part = re.compile(f"{_PART_KEY}(.+)-{NUMBERED}").fullmatch
 
 
 class Told(NamedTuple):
@@ -116,10 +118,11 @@ def _days(parts: Sequence[Memories], days: set[str]) -> Iterator[tuple[Group, li
 def read_again(parts: Sequence[Memories], moments: Mapping[str, Moment]) -> dict[str, Told]:
     """The words of these moments, by id; those that are not on this device any more are left out (inside `reading`).
 
-    An event is looked for by the hash of its line, so that of a day with thousands only those that are wanted are parsed. Read whole
-    are sessions, and the days of events whose line does not stand there as it was.
+    An event is looked for by the hash of its line, so that of a day with thousands only those that are wanted are parsed; a message
+    in the parts of its session where its time and device say that it is. Read whole are days and sessions of which one is not found so.
     """
     found = _lines_of({id: one for id, one in moments.items() if one.kind == "event"}, parts)
+    found.update(_said_again(parts, {id: one for id, one in moments.items() if one.kind == "message"}))
     groups = sorted({one.group for id, one in moments.items() if id not in found})
     for _, there, _ in read_groups(parts, groups):
         found.update((one.id, one) for one in there if one.id in moments)
@@ -200,6 +203,31 @@ def _lines_of(moments: Mapping[str, Moment], parts: Sequence[Memories]) -> dict[
     return found
 
 
+def _said_again(parts: Sequence[Memories], moments: Mapping[str, Moment]) -> Iterator[tuple[str, Told]]:
+    """The messages among these that stand where they are looked for, by id."""
+    if not moments:
+        return
+    by_scope = {part.scope: Sessions(part) for part in parts if not part.forgotten()}
+    keys = _keys(parts, by_scope, {(one.scope, one.place) for one in moments.values()})
+    wanted: dict[tuple[Group, str], list[str]] = {}
+    for id, one in moments.items():
+        wanted.setdefault((one.group, one.session), []).append(id)
+    for (group, session), ids in sorted(wanted.items()):
+        if group.scope not in by_scope:
+            continue
+        places = {_place_in(id) for id in ids}
+        held = by_scope[group.scope].entries_at(session, places, keys.get((group.scope, group.name), ()))
+        there = {one.id: one for one in _messages(group, session, held)}
+        if there.keys() >= set(ids):  # else it is read whole, which has them in order
+            # The marks that make one pending may stand in parts that were not read: the index knows of them.
+            yield from ((id, one._replace(moment=moments[id])) for id, one in there.items() if id in moments)
+
+
+def _place_in(id: str) -> Place:
+    at, device, number = id.split(" ")[-4:-1]
+    return int(at), device, int(number)
+
+
 def _hash_of(line: bytes) -> str:
     return blake2b(line, digest_size=8).hexdigest()
 
@@ -233,12 +261,18 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(one)
 
 
-def _keys(parts: Sequence[Memories], live: Mapping[str, object]) -> dict[tuple[str, str], list[str]]:
-    """The keys of the parts of sessions by scope and token, in one pass."""
+def _keys(
+    parts: Sequence[Memories], live: Mapping[str, object], wanted: Container[tuple[str, str]] | None = None
+) -> dict[tuple[str, str], list[str]]:
+    """The keys of the parts of sessions by scope and token, in one pass. `wanted`: of these alone."""
     found: dict[tuple[str, str], list[str]] = {}
     for name in parts[0].replica.store.names():
+        if _PART_KEY not in name:
+            continue
         place = memory_name(name)
         if place is not None and place.scope in live and (match := _part(place.key)) is not None:
+            if wanted is not None and (place.scope, match[1]) not in wanted:
+                continue
             found.setdefault((place.scope, match[1]), []).append(place.key)
     return found
 

@@ -283,7 +283,7 @@ def _moments(
         one = texts.get(id)
         if one is None:
             continue  # it went missing since it was looked through
-        there = frozenset(terms(one.words))
+        there = frozenset(terms(one.words)) if why else frozenset()
         has = tuple(word for word in words if _is_in(word, there)) if why else ()
         text = one.text if one.event is None else event_line(dict(one.event)).decode()
         reasons = hit.parts if why else {}

@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -47,6 +48,8 @@ _PIECE = 100_000
 MAX_ITEM = 32 * 1024 * 1024
 
 _NO_ITEM: Final = msgspec.Raw()
+#: Before each item of a device.
+_NOWHERE: Final = (-1, -1)
 _DEVICE = re.compile(r"[0-9a-f]{16}")
 _PART = re.compile(f"session-.+-{NUMBERED}")
 #: What stands for the earlier texts of a memory in the keys of their parts.
@@ -179,6 +182,42 @@ class Sessions:
         NotFoundError when a part is not fetched: an item would be missing in between."""
         with self._replica.reading():
             return entries_of_parts(self._parts(session, keys=keys))
+
+    def entries_at(self, session: str, places: Collection[Place], keys: Iterable[str]) -> list[Entry]:
+        """The items at these places in order, as far as they stand in the parts (`keys`) where each device has them: no line of a part is
+        later than those behind it. Of the other parts only a few are read. Marks elsewhere in the session are not looked at, so this says
+        nothing of what is pending or gone (inside `reading`)."""
+        of, parts = dict[str, list[str]](), dict[str, Part | None]()
+        for key in sorted(keys, key=lambda one: int(one.rpartition("-")[2])):
+            of.setdefault(key.rsplit("-", 2)[1], []).append(key)
+
+        def lines(key: str) -> list[tuple[int, int]]:
+            if key not in parts:
+                found = self.part(key)
+                parts[key] = found[1] if found is not None and found[0] == session else None
+            part = parts[key]
+            return [] if part is None else [(line.at, line.n) for line in part.lines]
+
+        def end(held: list[str], number: int) -> tuple[int, int]:
+            while number >= 0:  # a part may be empty: what stood in it was taken away
+                if there := lines(held[number]):
+                    return max(there)
+                number -= 1
+            return _NOWHERE
+
+        taken: dict[str, Part | None] = {}
+        try:
+            for at, device, n in places:
+                held = of.get(device, [])
+                first = bisect_left(range(len(held)), (at, n), key=lambda number: end(held, number))
+                for key in held[first:]:
+                    if min(lines(key), default=_NOWHERE) > (at, n):
+                        break
+                    taken[key] = parts[key]
+        except NotHereError:
+            return []
+        found = entries_of_parts([part for part in taken.values() if part is not None])
+        return [entry for entry in found if entry.place in places]
 
     def part(self, key: str) -> tuple[str, Part] | None:
         """The session that a key belongs to, and what this part has of it; None where it is a part of none (inside `reading`). Raises

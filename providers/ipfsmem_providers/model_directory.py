@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ipfsmem.errors import ConfigError
+from ipfsmem.errors import ConfigError, ProviderRefused
 from ipfsmem.recall.embedder import EmbedderIdentity
 from ipfsmem.recall.vectors import MAX_DIMENSION
 
@@ -106,7 +106,8 @@ class DirectoryEmbedder:
         self._prefix = self._plan.question if settings.get("question") else self._plan.text
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """See the contract. Raises ConfigError for files that onnxruntime or tokenizers refuse."""
+        """See the contract. Raises ConfigError for files that onnxruntime or tokenizers refuse, ProviderRefused where the model does not
+        run with one of these texts."""
         loaded = _load(self._folder, self._plan, self.identity)
         try:
             tokens = [
@@ -122,7 +123,8 @@ class DirectoryEmbedder:
         except (
             Exception
         ) as error:  # onnxruntime and tokenizers have no class of their own for what they refuse
-            raise _broken(self._folder, f"it does not run: {_line(error)}") from None
+            broken = _broken(self._folder, f"it does not run: {_line(error)}")
+            raise ProviderRefused(str(broken), hint=_HINT) from None
         return made
 
     def knows(self, question: str) -> float:

@@ -10,6 +10,7 @@ import pytest
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.moment_kinds import Group, Kind
 from ipfsmem.memories.moments import read_again, read_groups
+from ipfsmem.memories.sessions import Sessions
 from ipfsmem.memory import Memory
 from ipfsmem.sessions.transcript import as_markdown
 from tests.support.device_lab import Lab
@@ -239,3 +240,44 @@ def test_of_a_day_with_many_events_only_the_lines_of_the_hits_are_read(
     assert len(found.moments) == 60 and all(hit.moment.own for hit in found.moments)
     monkeypatch.setattr("ipfsmem.memories.moments.read_groups", lambda *_: iter(()))
     assert memory.recall("harbour", kind="event", limit=60).moments == found.moments
+
+
+def test_of_a_long_session_only_a_few_parts_are_read_for_a_hit(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading a session of many megabytes takes longer than a hook before a prompt has."""
+    for n in range(60):
+        memory.sessions.add("voyage", [said(f"day {n}: " + "waves " * 400), said(f"harbour {n}")])
+    memory.sessions.add("voyage", [said(f"harbour in one go {n} " + "foam " * 900) for n in range(20)])
+    memory.sessions.add("voyage", [said("harbour of gold " + "x" * 250_000), said("harbour of silver")])
+    parts = [memory._open.memories.in_scope("")]
+    with parts[0].replica.reading():
+        keys = Sessions(parts[0]).keys("voyage")
+        groups = read_groups(parts, [Group("message", "", "voyage")])
+        whole = {one.id: one for _, there, _ in groups for one in there}
+    moments = {id: one.moment for id, one in whole.items()}
+    found = memory.recall("silver gold", kind="message").moments
+    assert [hit.text for hit in found][:1] == ["harbour of silver"] and len(found) > 1
+    read = list[str]()
+    real = Sessions.part
+    monkeypatch.setattr(Sessions, "part", lambda self, key: read.append(key) or real(self, key))
+    monkeypatch.setattr("ipfsmem.memories.moments.read_groups", lambda *_: iter(()))
+    with parts[0].replica.reading():
+        for id, moment in list(moments.items())[::9]:
+            read.clear()
+            assert read_again(parts, {id: moment}) == {id: whole[id]}
+            assert len(read) <= 2 * len(keys).bit_length() < len(keys) / 2
+        assert list(read_again(parts, moments).items()) == list(whole.items())
+    assert memory.recall("silver gold", kind="message").moments == found
+
+
+def test_a_message_that_is_not_where_it_should_be_is_found_in_its_whole_session(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = memory.recall("Lisbon harbour", kind="message").moments
+    monkeypatch.setattr(Sessions, "entries_at", lambda *_: [])
+    assert memory.recall("Lisbon harbour", kind="message").moments == before and len(before) == 2
+
+
+def said(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}

@@ -23,8 +23,9 @@ from bench import retrieval
 from bench.retrieval_talk import Collection, Question
 from ipfsmem.agents.own_settings import set_setting
 from ipfsmem.config import settings
-from ipfsmem.errors import ConfigError
+from ipfsmem.errors import ConfigError, ProviderRefused
 from ipfsmem.memory import Memory
+from ipfsmem.recall.batches import embedded
 from ipfsmem.recall.index import Document
 from tests.support.extras import need_extra
 
@@ -276,7 +277,7 @@ BROKEN_WHEN_RUN: dict[str, tuple[Callable[[Path], object], str]] = {
 def test_a_directory_that_cannot_be_used_is_refused_in_words(folder: Path, case: str) -> None:
     change, said = (BROKEN | BROKEN_WHEN_RUN)[case]
     change(folder)
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ProviderRefused if said.startswith("it does not run") else ConfigError) as refused:
         made = DirectoryEmbedder({"path": str(folder)})
         assert case in BROKEN_WHEN_RUN
         asyncio.run(made.embed(["tea", "coffee train"]))
@@ -286,6 +287,14 @@ def test_a_directory_that_cannot_be_used_is_refused_in_words(folder: Path, case:
         "Name another directory: ipfsmem config set embeddings.path DIR. "
         "Or none: ipfsmem config set embeddings.path --default"
     )
+
+
+def test_a_text_that_the_model_does_not_run_with_keeps_no_other_without_its_vector(folder: Path) -> None:
+    save_model(folder / "onnx/model.onnx", ROWS[:-1])  # of "train" it has no row
+    made = asyncio.run(
+        embedded(DirectoryEmbedder({"path": str(folder)}), ["tea", "the train", "coffee", "train"])
+    )
+    assert made == [embed(folder, "tea")[0], None, embed(folder, "coffee")[0], None]
 
 
 def test_without_onnxruntime_it_is_said_what_to_install(
