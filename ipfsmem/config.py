@@ -5,6 +5,7 @@ Reads the settings file and knows the shape of a namespace's own `ipfsmem.json`;
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -392,8 +393,9 @@ def refuse_agents_switched_off() -> None:
         )
 
 
+@functools.lru_cache(maxsize=4)
 def read_settings(text: str) -> Settings:
-    """What a settings file says. Raises ValueError (of `tomllib` or `msgspec`), RecursionError."""
+    """What a settings file says; a server asks it for each answer. Raises ValueError (of `tomllib` or `msgspec`), RecursionError."""
     import tomllib
 
     return msgspec.convert(tomllib.loads(text), Settings)

@@ -8,7 +8,7 @@ the next write of something else.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -71,6 +71,8 @@ class Uses:
         self._replica = replica
         self._path: Path | None = None if replica.folder is None else replica.folder / _FILE
         self._known: dict[Place, Use] | None = None
+        #: The day, the table of which it was made, and what was used before that day.
+        self._before: tuple[int, dict[Place, Use], dict[Place, Use]] | None = None
         self._told = 0
         #: Those of this process that are not written down yet, and since when.
         self._new: dict[Place, int] = {}
@@ -87,12 +89,19 @@ class Uses:
         for place, use in self._table().items():
             yield place, _known_day(use, today)
 
-    def before_today(self, place: Place) -> Use | None:
-        """How often it was used before today. What orders a list goes by this: it is the same all day, whoever reads it how often."""
-        use, today = self.of(place), self._today()
-        if use is None or use.day != today:
-            return use
-        return _known_day(Use(use.times_before, use.day_before), today)
+    def before_today(self) -> Mapping[Place, Use]:
+        """What was used before today, and how often. What orders a list goes by this: it is the same object all day, whoever reads it
+        how often, as long as no table of another process is read."""
+        table, today = self._table(), self._today()
+        known = self._before
+        if known is None or known[0] != today or known[1] is not table:
+            found = (
+                (place, use if use.day != today else Use(use.times_before, use.day_before))
+                for place, use in table.items()
+            )
+            known = (today, table, {place: _known_day(use, today) for place, use in found if use.times})
+            self._before = known
+        return known[2]
 
     def count(self, places: Iterable[Place]) -> None:
         """These were used now."""

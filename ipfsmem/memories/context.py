@@ -9,15 +9,16 @@ count in prose.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
-from operator import itemgetter
+from itertools import islice
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from ipfsmem.bundle.fence import NOTICE, QUOTE, fence_memory, tagged, unquote
+from ipfsmem.bundle.fence import NOTICE, QUOTE, fence_memory, tagged
 from ipfsmem.bundle.index import MAX_BYTES, MAX_LINES, SECTIONS
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.bundle.program_events import is_use
@@ -27,7 +28,7 @@ from ipfsmem.device.events import events_of
 from ipfsmem.device.hidden import hidden_texts, is_hidden
 from ipfsmem.device.shown_texts import mark_of
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.context_facts import FactLine, bytes_of_facts, facts_of_scopes, shown_facts
+from ipfsmem.memories.context_facts import Facts, facts_of_scopes
 from ipfsmem.memories.layouts import (
     LAYOUTS,
     LEAST_TOKENS,
@@ -42,9 +43,9 @@ from ipfsmem.memories.writers import Writers
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.context_talk import Line as Said
-    from ipfsmem.memories.context_talk import Talk
-    from ipfsmem.memories.recall import Hit, MomentHit, Recall
+    from ipfsmem.device.uses import Use
+    from ipfsmem.memories.context_talk import Said, Talk
+    from ipfsmem.memories.recall import Hit, Match, Matches, MomentHit
     from ipfsmem.memories.search_index import Held
     from ipfsmem.recall.worth import Merits
 
@@ -118,11 +119,12 @@ def context(
     by_meaning: bool = True,
     counts: bool = True,
     running: str = "",
+    facts: Facts | None = None,
 ) -> ContextBlock:
     """The block for some scopes, the first before the next. Never more than `max_tokens` (2,000, of the layout `turn` 500), as
     `count` counts the tokens of a text. The layouts `index` and `full` hold the facts: all that have room, restrictions first, whole. `without`: the marks of what is not shown again; `by_meaning`: False asks no
     model; `counts`: the memories that stand in it with their texts are used; `running`: the session that goes on, whose messages
-    the model has already. Raises UsageError."""
+    the model has already; `facts`: what `facts_for` says, where the caller asked it. Raises UsageError."""
     if layout not in LAYOUTS:
         raise UsageError(f"{layout!r} is no layout", hint=f"It is one of {', '.join(LAYOUTS)}.")
     if layout in ("turn", "ranked") and query is None:
@@ -132,11 +134,12 @@ def context(
     if not LEAST_TOKENS <= max_tokens <= MOST_TOKENS:
         raise UsageError(f"max_tokens is {LEAST_TOKENS} to {MOST_TOKENS:,}, not {max_tokens}")
     found, repeated = _matches(parts, query, layout, without, by_meaning, running)
-    facts = _facts(parts, layout)
+    known = facts_for(parts, layout) if facts is None else facts
     room = max_tokens * TOKEN_BYTES
 
     def made_in(room: int) -> ContextBlock:
-        return _made(parts, found, facts, room, layout, without)
+        with parts[0].replica.reading():
+            return _made(parts, found, known, room, layout, without)
 
     made = made_in(room)
     # Another counter finds fewer or more tokens in the same bytes: the room is widened once, and narrowed until it fits.
@@ -154,14 +157,15 @@ def context(
     return msgspec.structs.replace(made, tokens=counted, repeated=made.repeated + repeated)
 
 
-def tokens_for_facts(parts: Sequence[Memories], layout: Layout) -> int:
-    """How many tokens all facts of some scopes take in a block of this layout."""
-    return -(-bytes_of_facts(parts, _facts(parts, layout)) // TOKEN_BYTES)
+def tokens_of_facts(facts: Facts) -> int:
+    """How many tokens all of these facts take in a block."""
+    return -(-facts.bytes // TOKEN_BYTES)
 
 
-def _facts(parts: Sequence[Memories], layout: Layout) -> list[FactLine]:
+def facts_for(parts: Sequence[Memories], layout: Layout) -> Facts:
+    """The facts that a block of this layout has, where there is room."""
     if layout not in ("index", "full"):
-        return []
+        return Facts()
     with parts[0].replica.reading():
         return facts_of_scopes(parts)
 
@@ -192,45 +196,73 @@ def _matches(
     without: frozenset[str],
     by_meaning: bool,
     running: str,
-) -> tuple[Sequence[Hit | Said], int]:
+) -> tuple[Sequence[Match | Said], int]:
     """The own memories, messages and events that match, the best first, and how many were left out because they were shown before."""
     if query is None or not query.strip():
         return (), 0
-    from ipfsmem.memories.recall import MAX_HITS, recall  # what no query needs is not loaded
+    from ipfsmem.memories.recall import MAX_HITS, Question, search  # what no query needs is not loaded
     from ipfsmem.memories.search_index import has_moments, is_ready
 
     turn = layout == "turn"
-    most, most_said = (_TURN_HITS, _TURN_SAID) if turn else (_HITS, _SAID)
+    most = _TURN_HITS if turn else _HITS
     strict = turn and not by_meaning
     more = _HITS if without else 0
     talks = has_moments(parts) and (not strict or is_ready(parts, "all", _MADE_AT_ONCE))
     answer = None
     if talks:
         looked = min(MAX_HITS, (_TURN_LOOKED if turn else _HITS + _SAID + more) + (_SAID if running else 0))
-        answer = recall(parts, query, kind="all", limit=looked, why=turn, by_meaning=by_meaning)
+        asked = Question(query, kind="all", limit=looked, why=turn, by_meaning=by_meaning)
+        answer = search(parts, asked)
     if answer is not None and (strict or answer.by_meaning):
-        found = answer.hits  # a hook has no time for a second index
+        found = answer.memories  # a hook has no time for a second index
     else:  # memories have their vectors before messages and events do
-        found = recall(parts, query, limit=most + more, why=turn, by_meaning=by_meaning).hits
-    own = [hit for hit in found if hit.reading.own and (not strict or _tells(hit, query))]
-    new = [hit for hit in own if _mark(parts, hit) not in without] if without else own
-    repeated = len(own) - len(new)
+        asked = Question(query, limit=most + more, why=turn, by_meaning=by_meaning)
+        found = search(parts, asked).memories
+    with parts[0].replica.reading():
+        return _not_shown(parts, query, answer, found, layout, without, strict=strict, running=running)
+
+
+def _not_shown(
+    parts: Sequence[Memories],
+    query: str,
+    answer: Matches | None,
+    found: Sequence[Match],
+    layout: Layout,
+    without: frozenset[str],
+    *,
+    strict: bool,
+    running: str,
+) -> tuple[Sequence[Match | Said], int]:
+    """The own ones among the memories that were found, and of what `answer` says, and how many were left out because they were shown
+    before. Where nothing was shown before no text is read for that."""
+    most, most_said = (_TURN_HITS, _TURN_SAID) if layout == "turn" else (_HITS, _SAID)
+    own = (hit for hit in found if hit.own and (not strict or _tells(hit.hit, query)))
+    some = list(own if without else islice(own, most))
+    new = [hit for hit in some if not without or _mark(parts, hit) not in without]
+    repeated = len(some) - len(new)
     if answer is None:
         return new[:most], repeated
-    said = [
-        (hit, mark)
-        for hit in answer.moments
-        if hit.moment.own
-        and not (running and hit.moment.session == running)
-        and (not strict or _tells(hit, query))
-        for mark in (_mark_of_said(parts, hit),)
-    ]
-    unseen = [one for one in said if one[1] not in without]
+    from ipfsmem.memories.context_talk import Said, Sought
+
+    sought = Sought.of(query)
+    said = (
+        (match, Said(match, parts, answer.source.least_lines, sought))
+        for match in answer.moments
+        if match.own
+        and match.moment is not None
+        and not (running and match.moment.session == running)
+        and (not strict or _tells(match.moment_hit, query))
+    )
+    those = list(said if without else islice(said, most_said))
+    unseen = [one for one in those if not without or one[1].mark not in without]
     # The layout `full` counts events that were shown before where it lists those noted last.
     counted = [
-        one for one in said if one[1] in without and not (layout == "full" and one[0].event is not None)
+        match
+        for match, one in (those if without else ())
+        if one.mark in without
+        and not (layout == "full" and match.moment is not None and match.moment.kind == "event")
     ]
-    return _in_order(new[:most], answer, unseen[:most_said], query), repeated + len(counted)
+    return _in_order(new[:most], answer.memories, unseen[:most_said]), repeated + len(counted)
 
 
 def make_ready(parts: Sequence[Memories]) -> None:
@@ -243,60 +275,52 @@ def make_ready(parts: Sequence[Memories]) -> None:
 
 
 def _in_order(
-    hits: Sequence[Hit], answer: Recall, said: Sequence[tuple[MomentHit, str]], query: str
-) -> list[Hit | Said]:
-    """Memories and lines of what was said, the best first. `answer`: the search of both. Scores of two searches say nothing of each
-    other, so a memory comes where that search has it, and at the latest after some lines for each memory before it."""
-    from ipfsmem.memories.context_talk import Sought, line_of
-
-    sought, answered = Sought.of(query), _answered(hit for hit, _ in said)
-    places = {(hit.reading.scope, hit.reading.key): hit.place for hit in answer.hits}
-    lines = [line_of(hit, sought, mark, answered.get(hit.order, "")) for hit, mark in said]
-    order: list[tuple[int, int, Hit | Said]] = [(at, 1, line) for at, line in enumerate(lines)]
+    hits: Sequence[Match], found: Sequence[Match], said: Sequence[tuple[Match, Said]]
+) -> list[Match | Said]:
+    """Memories and what was said, the best first. `found`: the memories that the search of both found. Scores of two searches say
+    nothing of each other, so a memory comes where that search has it, and at the latest after some lines for each memory before it."""
+    _name_what_is_answered(one for _, one in said)
+    places = {hit.id: hit.place for hit in found}
+    order: list[tuple[int, int, Match | Said]] = [(at, 1, one) for at, (_, one) in enumerate(said)]
     for at, hit in enumerate(hits):
-        place = places.get((hit.reading.scope, hit.reading.key))
-        better = len(said) if place is None else sum(one.place < place for one, _ in said)
+        place = places.get(hit.id)
+        better = len(said) if place is None else sum(match.place < place for match, _ in said)
         order.append((min(_SAID_BETWEEN * at, better), 0, hit))
-    order.sort(key=lambda one: one[:2])
+    order.sort(key=itemgetter(0, 1))
     return [one for _, _, one in order]
 
 
-def _answered(said: Iterable[MomentHit]) -> dict[int, str]:
-    """By its order what a message of an agent answers: the user's message that was found before it in its session."""
-    asked: MomentHit | None = None
-    answered = dict[int, str]()
-    for hit in sorted(said, key=lambda hit: hit.order):
-        moment = hit.moment
-        if moment.kind == "message" and moment.type == "user":
-            asked = hit
-        elif asked is not None and asked.moment.group == moment.group:
-            answered[hit.order] = asked.text
-    return answered
+def _name_what_is_answered(said: Iterable[Said]) -> None:
+    """A message of an agent answers the user's message that was found before it in its session."""
+    asked: Said | None = None
+    for one in sorted((one for one in said if one.moment.kind == "message"), key=attrgetter("place")):
+        if one.moment.type == "user":
+            asked = one
+        elif asked is not None and asked.moment.group == one.moment.group:
+            one.asked = asked.match
 
 
-def _mark_of_said(parts: Sequence[Memories], hit: MomentHit) -> str:
-    if hit.event is not None:
-        return mark_of(parts[0].replica, "event", hit.text)
-    moment = hit.moment
-    return mark_of(parts[0].replica, "said", moment.scope, moment.session, str(moment.at), hit.text)
-
-
-def _tells(hit: Hit | MomentHit, query: str) -> bool:
+def _tells(hit: Hit | MomentHit | None, query: str) -> bool:
     """Whether a memory or message has to do with a prompt of a hook, which nobody wrote to look for it: its header has a word of it, or its
     text two. Of a question of one or two words one is enough."""
     from ipfsmem.recall.terms import terms
 
+    if hit is None:
+        return False
     return len(hit.words) >= min(2, len(set(terms(query))) - 1) or hit.parts.get("header", 0.0) > 0
 
 
-def _mark(parts: Sequence[Memories], hit: Hit) -> str:
+def _mark(parts: Sequence[Memories], match: Match) -> str:
+    hit = match.hit
+    if hit is None:
+        return ""
     return mark_of(parts[0].replica, "text", hit.reading.scope, hit.reading.key, hit.reading.seen)
 
 
 def _made(
     parts: Sequence[Memories],
-    hits: Sequence[Hit | Said],
-    facts: Sequence[FactLine],
+    hits: Sequence[Match | Said],
+    facts: Facts,
     most: int,
     layout: Layout,
     without: frozenset[str],
@@ -309,7 +333,7 @@ def _made(
     texts: list[str] = []
     shown: list[str] = []
     skipped: list[str] = []
-    known = shown_facts(parts, facts, room - min(_BESIDE_FACTS, room // 4))
+    known = facts.shown(room - min(_BESIDE_FACTS, room // 4))
     if known.text:
         mark = mark_of(replica, "index", known.text)
         if mark in without:
@@ -320,47 +344,49 @@ def _made(
             room -= len(known.text.encode()) + 1
     talk: Talk | None = None
     if hits:
-        from ipfsmem.memories.context_talk import Line, Talk
+        from ipfsmem.memories.context_talk import Said, Talk
 
         writers = Writers(parts[0].replica)
         spare = len(_no_room((), _HITS, 0).encode()) + 1
         only_matches = layout in ("turn", "ranked")
         share = (room if only_matches else room * 3 // 4) - spare
-        talk = Talk(unquote(known.text))
-        first: list[Said] = []
+        talk = Talk(known.text)
+        first: set[int] = set()
         ahead = share // 4
-        for line in [] if layout == "turn" else [one for one in hits if isinstance(one, Line)][:_FIRST_SAID]:
-            cost = talk.add(line, ahead)
+        for said in [] if layout == "turn" else [one for one in hits if isinstance(one, Said)][:_FIRST_SAID]:
+            cost = talk.add(line, ahead) if (line := said.line(ahead)) is not None else 0
             if cost:
-                first.append(line)
+                first.add(id(said))
                 ahead, share, room = ahead - cost, share - cost, room - cost
-        for hit in hits:
-            if isinstance(hit, Line):
-                if hit not in first:
-                    cost = talk.add(hit, share)
+        for one in hits:
+            if isinstance(one, Said):
+                if id(one) not in first and (line := one.line(share)) is not None:
+                    cost = talk.add(line, share)
                     share, room = share - cost, room - cost
+                continue
+            hit = one.hit
+            if hit is None:
                 continue
             place = f"{hit.reading.scope}/{hit.reading.key}".removeprefix("/")
             fenced = _fenced(hit, writers, share)
             if fenced is None:
                 skipped.append(place)
                 continue
-            freed = talk.without(unquote(fenced)) - len(fenced.encode()) - 1
+            freed = talk.without(fenced) - len(fenced.encode()) - 1
             share, room = share + freed, room + freed
             texts.append(fenced)
             shown.append(place)
-            marks.append(_mark(parts, hit))
+            marks.append(_mark(parts, one))
         if talk.lines:
             texts.append(talk.text())
             marks += [line.mark for line in talk.lines]
         if skipped and room >= spare:
-            said = _no_room(skipped, len(skipped), room if only_matches else room // 4)
-            texts.append(said)
-            room -= len(said.encode()) + 1
+            left = _no_room(skipped, len(skipped), room if only_matches else room // 4)
+            texts.append(left)
+            room -= len(left.encode()) + 1
     listed = left_out = noted = 0
     if layout in ("index", "full"):
-        places = {(one.scope, one.key) for one in facts}
-        index, listed, left_out = _index(parts, room if layout == "index" else room * 3 // 4, places)
+        index, listed, left_out = _index(parts, room if layout == "index" else room * 3 // 4, facts.places)
         mark = mark_of(replica, "index", index)
         if mark in without:
             index, listed, left_out, repeated = "", 0, 0, repeated + 1
@@ -461,9 +487,7 @@ def _fenced(hit: Hit, writers: Writers, room: int) -> str | None:
     return fenced if len(fenced.encode()) + 1 <= room else None
 
 
-def _index(
-    parts: Sequence[Memories], room: int, without: Collection[tuple[str, str]] = ()
-) -> tuple[str, int, int]:
+def _index(parts: Sequence[Memories], room: int, without: frozenset[tuple[str, str]]) -> tuple[str, int, int]:
     """The index of some scopes in at most `room` bytes, how many memories it names, and how many it leaves out. `without`: scope and
     key of those that stand in the block already.
 
@@ -475,8 +499,7 @@ def _index(
     chosen: dict[str, list[tuple[str, str, str]]] = {}
     listed = total = 0
     with parts[0].replica.reading():
-        found = [one for one in _by_worth(parts) if (one[1].scope, one[0]) not in without]
-        total = len(found)
+        total, found = _by_worth(parts, without)
         for key, part, line_of in found:
             section, line = line_of()
             if not section:
@@ -516,9 +539,11 @@ def _index(
 _Listed = tuple[str, "Memories", Callable[[], tuple[str, str]]]
 
 
-def _by_worth(parts: Sequence[Memories]) -> list[_Listed]:
+def _by_worth(
+    parts: Sequence[Memories], without: frozenset[tuple[str, str]]
+) -> tuple[int, Iterable[_Listed]]:
     """The own memories of some scopes, the first before the next, those worth most first, of equal ones those written last, each
-    with what gives its section and line.
+    with what gives its section and line; and their number. `without`: scope and key of those that are left out.
 
     Where an index of recall is at hand no text is opened for it, and parts of sessions are left out. Otherwise the heads of those
     written last are read, which have the others behind them.
@@ -529,13 +554,13 @@ def _by_worth(parts: Sequence[Memories]) -> list[_Listed]:
     replica = parts[0].replica
     hidden = hidden_texts(replica)
     today = replica.world.today()
-    uses = None if parts[0].uses is None else parts[0].uses()
+    used: Mapping[tuple[str, str], Use] = {} if parts[0].uses is None else parts[0].uses().before_today()
     fading = parts[0].fading  # read once: it asks the settings file
 
     places: dict[Merits, float] = {}  # most were never used, and many are alike
 
     def place(merits: Merits, scope: str, key: str) -> float:
-        use = None if uses is None else uses.before_today((scope, key))
+        use = used.get((scope, key))
         if use is not None:
             return merits.place(today, used=use.day, uses=use.times, fading=fading)
         known = places.get(merits)
@@ -546,25 +571,32 @@ def _by_worth(parts: Sequence[Memories]) -> list[_Listed]:
     index = index_at_hand(parts)
     if index is not None:
         by_scope = {part.scope: part for part in parts}
-        own = [
-            (-place(one.merits, one.scope, key), one.hlc, key, one)
-            for key, one in index.held.items()
-            if one.own
-            and one.section
-            and not one.merits.expired(today)
-            and not is_hidden(hidden, one.scope, key, one.hlc)
-        ]
-        own.sort(key=itemgetter(2))
-        own.sort(key=itemgetter(1), reverse=True)  # all clocks have one length
-        own.sort(key=itemgetter(0))
-        return [(key, by_scope[one.scope], partial(_kept_line, one)) for _, _, key, one in own]
+        held = index.held.items()
+
+        def in_order() -> list[tuple[str, Held]]:
+            own = [
+                (-place(one.merits, one.scope, key), one.hlc, key, one)
+                for key, one in held
+                if one.own
+                and one.section
+                and (one.scope, key) not in without
+                and not one.merits.expired(today)
+                and not is_hidden(hidden, one.scope, key, one.hlc)
+            ]
+            own.sort(key=itemgetter(2))
+            own.sort(key=itemgetter(1), reverse=True)  # all clocks have one length
+            own.sort(key=itemgetter(0))
+            return [(key, one) for _, _, key, one in own]
+
+        order = index.made_of("by worth", (today, hidden, used, fading, without), in_order)
+        return len(order), ((key, by_scope[one.scope], partial(_kept_line, one)) for key, one in order)
     met: set[str] = set()
     found: list[tuple[int, str, Memories, Entry]] = []
-    held = replica.store.memories_of([part.scope for part in parts])
-    here = {key for part in parts if not part.forgotten() for key, _ in held.get(part.scope, ())}
+    there = replica.store.memories_of([part.scope for part in parts])
+    here = {key for part in parts if not part.forgotten() for key, _ in there.get(part.scope, ())}
     for part in parts:
         shown: set[str] = set()
-        for key, entry in held.get(part.scope, ()) if not part.forgotten() else ():
+        for key, entry in there.get(part.scope, ()) if not part.forgotten() else ():
             written = _own_since(part, key, entry)
             if written and key not in met and not is_hidden(hidden, part.scope, key, written):
                 shown.add(key)
@@ -576,16 +608,19 @@ def _by_worth(parts: Sequence[Memories]) -> list[_Listed]:
     lines = [
         (key, part, line)
         for _, key, part, entry in found[:_HEADS]
+        if (part.scope, key) not in without
         if (line := _line(part, key, entry)) is None or not line.merits.expired(today)
     ]
     lines.sort(key=lambda one: -place(one[2].merits, one[1].scope, one[0]) if one[2] else 0.0)
-    return [
+    listed: list[_Listed] = [
         *((key, part, partial(_section_and_text, line)) for key, part, line in lines),
         *(
             (key, part, partial(_read_line, part, key, entry, today))
             for _, key, part, entry in found[_HEADS:]
+            if (part.scope, key) not in without
         ),
     ]
+    return len(listed), listed
 
 
 def _lists_alone(part: Memories, here: Container[str]) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -18,7 +19,10 @@ from ipfsmem.memories.merits import merits_of
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
+    from ipfsmem.device.hidden import Hidden
+    from ipfsmem.device.uses import Use
     from ipfsmem.memories.memories import Memories
+    from ipfsmem.memories.search_index import SearchIndex
     from ipfsmem.recall.worth import Merits
 
 #: The category that stands first, in the text and where there is no room for all.
@@ -57,61 +61,104 @@ class FactsShown(NamedTuple):
     left_out: int
 
 
-def facts_of_scopes(parts: Sequence[Memories]) -> list[FactLine]:
+class Facts:
+    """The facts of some scopes, and what they come to in a block."""
+
+    def __init__(self, lines: Sequence[FactLine] = (), scopes: Sequence[str] = ()) -> None:
+        self.lines = lines
+        self._scopes = scopes
+
+    @cached_property
+    def places(self) -> frozenset[tuple[str, str]]:
+        """Scope and key of each."""
+        return frozenset((one.scope, one.key) for one in self.lines)
+
+    @cached_property
+    def bytes(self) -> int:
+        """The size of all of them in a block."""
+        return sum(len(text.encode()) + 1 for text in self._all)
+
+    def shown(self, room: int) -> FactsShown:
+        """As many whole facts as `room` bytes hold: restrictions first, then those worth most, of equal ones the newest."""
+        if not self.lines:
+            return FactsShown("", 0, 0)
+        if self.bytes <= room:
+            return FactsShown("\n".join(self._all), len(self.lines), 0)
+        room -= len(_left_out(len(self.lines)).encode()) + 1
+        chosen: list[FactLine] = []
+        opened: set[str] = set()
+        for cost, one in self._in_order:
+            if room < self._least:
+                break
+            if one.scope not in opened:
+                cost += len(tagged(_TAG, {"scope": one.scope}, "").encode()) + 1
+            if cost <= room:
+                room -= cost
+                opened.add(one.scope)
+                chosen.append(one)
+        left_out = len(self.lines) - len(chosen)
+        texts = [*_texts(self._scopes, chosen), *([_left_out(left_out)] if room >= 0 else [])]
+        return FactsShown("\n".join(texts), len(chosen), left_out)
+
+    @cached_property
+    def _least(self) -> int:
+        """Bytes of the shortest."""
+        return min(cost for cost, _ in self._in_order)
+
+    @cached_property
+    def _all(self) -> list[str]:
+        return _texts(self._scopes, self.lines)
+
+    @cached_property
+    def _in_order(self) -> list[tuple[int, FactLine]]:
+        """The facts in the order in which they are shown where not all have room, each with its bytes."""
+        order = sorted(self.lines, key=attrgetter("hlc"), reverse=True)
+        order.sort(key=lambda one: (not one.restriction, -one.worth))
+        return [(len((QUOTE + one.line).encode()), one) for one in order]
+
+
+def facts_of_scopes(parts: Sequence[Memories]) -> Facts:
     """The own facts of some scopes that hold today and are in sight here, the first scope before the next (inside `reading`)."""
-    today, uses = parts[0].replica.world.today(), None if parts[0].uses is None else parts[0].uses()
-    found = []
+    from ipfsmem.memories.search_index import index_at_hand
+
+    replica = parts[0].replica
+    today, hidden = replica.world.today(), hidden_texts(replica)
+    uses: Mapping[tuple[str, str], Use] = {} if parts[0].uses is None else parts[0].uses().before_today()
     fading = {part.scope: part.fading for part in parts}  # each asks the settings file
-    for part, key, hlc, fact in _candidates(parts):
-        if fact is None or fact.merits.expired(today):
-            continue
-        text, category, merits = fact
-        use = None if uses is None else uses.before_today((part.scope, key))
-        used, times = (0, 0) if use is None else (use.day, use.times)
-        worth = merits.worth(today, used=used, uses=times, fading=fading[part.scope])
-        line = f"- [{category}] {text}\n"
-        found.append(FactLine(part.scope, key, line, category == RESTRICTION, worth, hlc))
-    return found
+
+    def lines(candidates: Iterable[tuple[Memories, str, str, FactText | None]]) -> Facts:
+        found = []
+        for part, key, hlc, fact in candidates:
+            if fact is None or fact.merits.expired(today):
+                continue
+            text, category, merits = fact
+            use = uses.get((part.scope, key))
+            used, times = (0, 0) if use is None else (use.day, use.times)
+            worth = merits.worth(today, used=used, uses=times, fading=fading[part.scope])
+            line = f"- [{category}] {text}\n"
+            found.append(FactLine(part.scope, key, line, category == RESTRICTION, worth, hlc))
+        return Facts(found, [part.scope for part in parts])
+
+    index = index_at_hand(parts)
+    if index is None:
+        return lines(_read(parts, hidden))
+    not_at_hand: list[str] = []
+    of = (today, hidden, uses, fading)
+    facts = index.made_of("facts", of, lambda: lines(_indexed(parts, index, hidden, not_at_hand)))
+    if not_at_hand:
+        index.forget_made("facts")
+    return facts
 
 
-def bytes_of_facts(parts: Sequence[Memories], facts: Sequence[FactLine]) -> int:
-    """The size of all of them in bytes."""
-    return sum(len(text.encode()) + 1 for text in _texts(parts, facts))
-
-
-def shown_facts(parts: Sequence[Memories], facts: Sequence[FactLine], room: int) -> FactsShown:
-    """As many whole facts as `room` bytes hold: restrictions first, then those worth most, of equal ones the newest."""
-    if not facts:
-        return FactsShown("", 0, 0)
-    if bytes_of_facts(parts, facts) <= room:
-        return FactsShown("\n".join(_texts(parts, facts)), len(facts), 0)
-    room -= len(_left_out(len(facts)).encode()) + 1
-    order = sorted(facts, key=attrgetter("hlc"), reverse=True)
-    order.sort(key=lambda one: (not one.restriction, -one.worth))
-    chosen: list[FactLine] = []
-    opened: set[str] = set()
-    for one in order:
-        cost = len((QUOTE + one.line).encode())
-        if one.scope not in opened:
-            cost += len(tagged(_TAG, {"scope": one.scope}, "").encode()) + 1
-        if cost <= room:
-            room -= cost
-            opened.add(one.scope)
-            chosen.append(one)
-    left_out = len(facts) - len(chosen)
-    texts = [*_texts(parts, chosen), *([_left_out(left_out)] if room >= 0 else [])]
-    return FactsShown("\n".join(texts), len(chosen), left_out)
-
-
-def _texts(parts: Sequence[Memories], facts: Sequence[FactLine]) -> list[str]:
+def _texts(scopes: Sequence[str], facts: Sequence[FactLine]) -> list[str]:
     """The facts of each scope in their fence, restrictions first, then in the order of their lines, which no other fact changes."""
     texts = []
-    for part in parts:
+    for scope in scopes:
         of_scope = sorted(
-            (one for one in facts if one.scope == part.scope), key=lambda one: (not one.restriction, one.line)
+            (one for one in facts if one.scope == scope), key=lambda one: (not one.restriction, one.line)
         )
         if of_scope:
-            texts.append(tagged(_TAG, {"scope": part.scope}, "".join(one.line for one in of_scope)))
+            texts.append(tagged(_TAG, {"scope": scope}, "".join(one.line for one in of_scope)))
     return texts
 
 
@@ -119,28 +166,38 @@ def _left_out(number: int) -> str:
     return f"({count(number, 'more fact', 'more facts')} had no room here: look for them by their words.)\n"
 
 
-def _candidates(parts: Sequence[Memories]) -> Iterator[tuple[Memories, str, str, FactText | None]]:
-    """The own texts that may be facts: part, key, clock, and what each says."""
-    from ipfsmem.memories.search_index import index_at_hand, shown_of
+def _indexed(
+    parts: Sequence[Memories],
+    index: SearchIndex,
+    hidden: Mapping[tuple[str, str], Hidden],
+    not_at_hand: list[str],
+) -> Iterator[tuple[Memories, str, str, FactText | None]]:
+    """The own texts that may be facts, as an index has them: part, key, clock, and what each says. Keys of texts that cannot be read now
+    are added to `not_at_hand`."""
+    from ipfsmem.memories.search_index import shown_of
 
-    replica = parts[0].replica
-    hidden = hidden_texts(replica)
-    index = index_at_hand(parts)
-    if index is not None:
-        by_scope = {part.scope: part for part in parts}
-        for key, one in index.held.items():
-            if one.own and one.category and not one.part and not is_hidden(hidden, one.scope, key, one.hlc):
-                part = by_scope[one.scope]
-                known = index.facts.get(key)
-                if known is None:
-                    shown = shown_of(part, key, replica.store.entry(part.name(key)))
-                    if shown is None or shown.data is None:
-                        continue
-                    known = index.facts[key] = (_fact(shown.data, one.hlc),)
-                yield part, key, one.hlc, known[0]
-        return
+    by_scope = {part.scope: part for part in parts}
+    for key, one in index.held.items():
+        if one.own and one.category and not one.part and not is_hidden(hidden, one.scope, key, one.hlc):
+            part = by_scope[one.scope]
+            known = index.facts.get(key)
+            if known is None:
+                shown = shown_of(part, key, part.replica.store.entry(part.name(key)))
+                if shown is None or shown.data is None:
+                    not_at_hand.append(key)
+                    continue
+                known = index.facts[key] = (_fact(shown.data, one.hlc),)
+            yield part, key, one.hlc, known[0]
+
+
+def _read(
+    parts: Sequence[Memories], hidden: Mapping[tuple[str, str], Hidden]
+) -> Iterator[tuple[Memories, str, str, FactText | None]]:
+    """The same where no index is at hand: of very many texts those written last, and those with the key of a fact."""
+    from ipfsmem.memories.search_index import shown_of
+
     met: set[str] = set()
-    held = replica.store.memories_of([part.scope for part in parts])
+    held = parts[0].replica.store.memories_of([part.scope for part in parts])
     for part in parts:
         there = held.get(part.scope, []) if not part.forgotten() else []
         first = (

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from math import log
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ipfsmem.bundle.fence import QUOTE, clean_text, tagged
+from ipfsmem.bundle.fence import QUOTE, clean_text, tagged, unquote
+from ipfsmem.bundle.timeline import normal_ts
+from ipfsmem.device.shown_texts import mark_of
+from ipfsmem.memories.moments import place_of
 from ipfsmem.recall.index import has_number, has_time
 from ipfsmem.recall.passages import passages
 from ipfsmem.recall.ranking import asks_number, asks_when
 from ipfsmem.recall.terms import split, terms, terms_of
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.recall import MomentHit
+    from ipfsmem.memories.memories import Memories
+    from ipfsmem.memories.moment_kinds import Moment
+    from ipfsmem.memories.recall import Match, MomentHit
 
 _TAG: Final = "memory-said"
 #: Bytes of a line.
@@ -25,26 +31,108 @@ MOST_BYTES: Final = 600
 _MARKS: Final = len(" …".encode()) * 2
 #: What a term of the message that is answered counts, beside a term of the query.
 _HALF: Final = 0.5
+#: Bytes of a character that is cut in two and left out.
+_CUT: Final = 4
 _FENCE: Final = len(tagged(_TAG, {}, "").encode()) + 1
 _sentences = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])").split
+#: Where a line comes among those of its time: whether it is a message, where it stands, and its place there.
+Order = tuple[int, str, str, str, int, str, int]
 _bullet = re.compile(r"^(?:[-*>#]+|\d+[.)])\s+|^\[[^\]]*\] ").sub
 
 
-class Line(NamedTuple):
+class Line:
     """One message or event as a block shows it."""
 
-    at: int
-    #: Its place among those of the same time.
-    order: int
-    text: str
-    #: Stands for it, so that a session is not shown it twice.
-    mark: str
-    sentences: frozenset[str]
+    def __init__(self, at: int, order: Order, text: str, whole: str, mark: Callable[[], str]) -> None:
+        self.at = at
+        #: Its place among those of the same time.
+        self.order = order
+        self.text = text
+        self._whole = whole
+        self._mark = mark
 
     @property
     def cost(self) -> int:
         """Its bytes in the fence."""
-        return len(QUOTE) + len(self.text.encode()) + 1
+        return _cost(self.text)
+
+    @cached_property
+    def sentences(self) -> frozenset[str]:
+        """What it says, whole."""
+        return sentences_of(self._whole)
+
+    @property
+    def mark(self) -> str:
+        """Stands for it, so that a session is not shown it twice."""
+        return self._mark()
+
+
+class Said:
+    """A message or an event that matches, of which nothing is read before it may have room."""
+
+    def __init__(
+        self, match: Match, parts: Sequence[Memories], least: dict[str, int], sought: Sought
+    ) -> None:
+        """`parts`: the scopes that are read; `least`: the bytes that the lines of some have at least, by id, which is added to."""
+        moment = match.moment
+        assert moment is not None
+        self.match = match
+        self._least = least
+        self._sought = sought
+        #: The message that it answers.
+        self.asked: Match | None = None
+        self._replica = parts[0].replica
+        self._scopes = [part.scope for part in parts]
+        self.moment: Moment = moment
+        who = " ".join(clean_text(moment.type).split())[:80]
+        self._head = f"{moment.when[:16].replace('T', ' ')} {who}: ".lstrip()
+
+    def line(self, room: int) -> Line | None:
+        """The line, of a long text the passage that fits best what is sought, and the message that it answers; None where it is not on this device any more, or has
+        more bytes than that."""
+        if max(self._least.get(self.match.id, 0), _cost(self._head)) > room:
+            return None
+        return self._line
+
+    @cached_property
+    def _line(self) -> Line | None:
+        hit = self.match.moment_hit
+        if hit is None:
+            return None
+        text, most = said_by(hit), MOST_BYTES - len(self._head.encode())
+        if self.match.id not in self._least:
+            self._least[self.match.id] = _cost(self._head) + least_bytes(text, most)
+        shown = self._head + shortened(text, self._sought, most, self._asked)
+        return Line(self.moment.at, self._order(hit), shown, text, lambda: self.mark)
+
+    def _asked(self) -> str:
+        hit = self.asked.moment_hit if self.asked is not None else None
+        return hit.text if hit is not None else ""
+
+    @property
+    def place(self) -> tuple[str, str, str, int, str, int]:
+        """Where a message stands."""
+        moment = self.moment
+        return (moment.scope, moment.place, moment.session, *place_of(self.match.id))
+
+    def _order(self, hit: MomentHit) -> Order:
+        """Of events of one moment, which come from segments in any order; messages come as they stand in their session, after events."""
+        moment = self.moment
+        if hit.event is None:
+            return (1, *self.place)
+        of_scope = self._scopes.index(moment.scope)
+        return (0, normal_ts(hit.event["ts"]), hit.event["id"], "", of_scope, "", 0)
+
+    @cached_property
+    def mark(self) -> str:
+        """Stands for it, so that a session is not shown it twice; empty where it is not on this device any more."""
+        hit = self.match.moment_hit
+        if hit is None:
+            return ""
+        if hit.event is not None:
+            return mark_of(self._replica, "event", hit.text)
+        moment = self.moment
+        return mark_of(self._replica, "said", moment.scope, moment.session, str(moment.at), hit.text)
 
 
 class Sought(NamedTuple):
@@ -68,31 +156,41 @@ class Talk:
     """The lines of a block, which say nothing twice."""
 
     def __init__(self, known: str = "") -> None:
+        """`known`: what the block says before, in its fence."""
         self.lines: list[Line] = []
-        self._known = [sentences_of(known)] if known else []
+        #: What the block says elsewhere: in its fences as long as nobody asked for the sentences.
+        self._texts = [known] if known else []
+        self._known: list[frozenset[str]] = []
 
     def add(self, line: Line, room: int) -> int:
         """Add a line and return its bytes; 0 where it has no room or repeats a text of the block."""
         cost = line.cost + (0 if self.lines else _FENCE)
         if (
             cost > room
-            or any(line.sentences <= known for known in self._known)
+            or any(line.sentences <= known for known in self._said())
             or any(line.sentences == one.sentences for one in self.lines)
         ):
             return 0
         self.lines.append(line)
         return cost
 
-    def without(self, text: str) -> int:
+    def without(self, fenced: str) -> int:
         """Remove the lines that a memory of the block says too, and return the bytes that this frees."""
-        known = sentences_of(text)
-        self._known.append(known)
+        self._texts.append(fenced)
+        if not self.lines:
+            return 0
+        known = self._said()[-1]
         kept = [line for line in self.lines if not line.sentences <= known]
         freed = sum(line.cost for line in self.lines) - sum(line.cost for line in kept)
-        if self.lines and not kept:
+        if not kept:
             freed += _FENCE
         self.lines = kept
         return freed
+
+    def _said(self) -> list[frozenset[str]]:
+        self._known += [sentences_of(unquote(one)) for one in self._texts]
+        self._texts.clear()
+        return self._known
 
     def text(self) -> str:
         """The lines in their fence, the oldest first."""
@@ -100,14 +198,8 @@ class Talk:
         return tagged(_TAG, {}, "\n".join(line.text for line in ordered))
 
 
-def line_of(hit: MomentHit, sought: Sought, mark: str, asked: str = "") -> Line:
-    """The line of a hit; of a long text the passage that fits best what is sought, and the message that it answers (`asked`)."""
-    moment = hit.moment
-    who = " ".join(clean_text(moment.type).split())[:80]
-    head = f"{moment.when[:16].replace('T', ' ')} {who}: ".lstrip()
-    text = said_by(hit)
-    shown = shortened(text, sought, MOST_BYTES - len(head.encode()), asked)
-    return Line(moment.at, hit.order, head + shown, mark, sentences_of(text))
+def _cost(text: str) -> int:
+    return len(QUOTE) + len(text.encode()) + 1
 
 
 def said_by(hit: MomentHit) -> str:
@@ -124,12 +216,12 @@ def said_by(hit: MomentHit) -> str:
     return clean_text(" ".join(filter(None, (text, told))))
 
 
-def shortened(text: str, sought: Sought, most: int, asked: str = "") -> str:
-    """A text on one line of at most so many bytes."""
+def shortened(text: str, sought: Sought, most: int, asked: Callable[[], str] = str) -> str:
+    """A text on one line of at most so many bytes; `asked` reads what it answers, which only a long one needs."""
     line = " ".join(text.split())
     if len(line.encode()) <= most:
         return line
-    sought = sought.answering(asked)
+    sought = sought.answering(asked())
     parts = passages(text)
     wanted = frozenset(sought.terms)
     having = [_wanted_in(part, wanted) for part in parts]
@@ -150,6 +242,24 @@ def shortened(text: str, sought: Sought, most: int, asked: str = "") -> str:
     if len(data) > most - _MARKS:
         return f"{before}{_around(line, sought.terms, most - _MARKS)} …"
     return f"{before}{line}{' …' if best + 1 < len(parts) else ''}"
+
+
+def least_bytes(text: str, most: int) -> int:
+    """The bytes that `shortened` gives of a text at least, whatever is wanted."""
+    line = " ".join(text.split())
+    size = len(line.encode())
+    if size <= most:
+        return size
+    return min(_least_of(" ".join(part.split()), most - _MARKS) for part in passages(text))
+
+
+def _least_of(line: str, most: int) -> int:
+    size = len(line.encode())
+    if size <= most:
+        return size
+    # `_around` goes on as long as more than `most` bytes lie behind, but for a word that has as many.
+    longest = max(len(word.encode()) for word in line.split(" "))
+    return max(0, most - longest - len(" ") - _CUT)
 
 
 def _wanted_in(text: str, wanted: frozenset[str]) -> frozenset[str]:

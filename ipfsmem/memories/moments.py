@@ -8,7 +8,7 @@ until a person approves them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +22,7 @@ from ipfsmem.device.events import events_of, lines_with, missing_of
 from ipfsmem.errors import FormatError
 from ipfsmem.memories.memories import NotHereError
 from ipfsmem.memories.moment_kinds import Group, Moment
-from ipfsmem.memories.sessions import Part, Sessions, entries_of_parts
+from ipfsmem.memories.sessions import Ends, ItemsAt, Part, Sessions, entries_of_parts
 from ipfsmem.recall.passages import PACKED, passages
 from ipfsmem.sessions.compaction import Entry as Item
 from ipfsmem.sessions.compaction import Place, pending_of, told
@@ -115,18 +115,102 @@ def _days(parts: Sequence[Memories], days: set[str]) -> Iterator[tuple[Group, li
         yield Group("event", "", day), told_, missing
 
 
-def read_again(parts: Sequence[Memories], moments: Mapping[str, Moment]) -> dict[str, Told]:
-    """The words of these moments, by id; those that are not on this device any more are left out (inside `reading`).
+class Reader:
+    """Reads events and messages again, by their ids (inside `reading`).
 
     An event is looked for by the hash of its line, so that of a day with thousands only those that are wanted are parsed; a message
     in the parts of its session where its time and device say that it is. Read whole are days and sessions of which one is not found so.
     """
-    found = _lines_of({id: one for id, one in moments.items() if one.kind == "event"}, parts)
-    found.update(_said_again(parts, {id: one for id, one in moments.items() if one.kind == "message"}))
-    groups = sorted({one.group for id, one in moments.items() if id not in found})
-    for _, there, _ in read_groups(parts, groups):
-        found.update((one.id, one) for one in there if one.id in moments)
-    return found
+
+    def __init__(
+        self,
+        parts: Sequence[Memories],
+        names: Callable[[Group], Iterable[str]] | None = None,
+        ends: dict[str, Ends] | None = None,
+    ) -> None:
+        """`names`: what gives the names of the pieces of a day or a session, for who has them; `ends`: of parts, which are added to."""
+        self._parts = parts
+        self._names = names
+        self._ends: dict[str, Ends] = {} if ends is None else ends
+        self._memories = {part.scope: part for part in parts if not part.forgotten()}
+        self._sessions = {scope: Sessions(part) for scope, part in self._memories.items()}
+        self._opened: dict[tuple[Group, str], ItemsAt] = {}
+
+    def read(self, moments: Mapping[str, Moment]) -> dict[str, Told]:
+        """The words of these moments, by id; those that are not on this device any more are left out."""
+        found = dict(self._lines({id: one for id, one in moments.items() if one.kind == "event"}))
+        found.update(self._said({id: one for id, one in moments.items() if one.kind == "message"}))
+        groups = sorted({one.group for id, one in moments.items() if id not in found})
+        for _, there, _ in read_groups(self._parts, groups):
+            found.update((one.id, one) for one in there if one.id in moments)
+        return found
+
+    def _lines(self, moments: Mapping[str, Moment]) -> Iterator[tuple[str, Told]]:
+        """The events among these whose lines stand there as they were, by id."""
+        if not moments:
+            return
+        first, hashes = self._parts[0].replica, {_hash_in(id) for id in moments}
+        for segment, entry in self._segments({one.group for one in moments.values()}):
+            for line in lines_with(first.store, segment, entry, hashes, _hash_of):
+                one = _event(first.is_mine, segment.day, segment.scope, parse_line(line), line)
+                if one.id in moments:
+                    yield one.id, one
+
+    def _segments(self, days: set[Group]) -> Iterator[tuple[SegmentName, Entry]]:
+        store = self._parts[0].replica.store
+        if self._names is None:
+            there = {day.name for day in days}
+            for segments in store.segments_of(list(self._memories)).values():
+                yield from (one for one in segments if one[0].day in there)
+            return
+        for day in sorted(days):
+            for name in sorted(self._names(day)):
+                segment = segment_name(name)
+                if segment is not None and segment.scope in self._memories:
+                    yield segment, store.entry(name)
+
+    def _said(self, moments: Mapping[str, Moment]) -> Iterator[tuple[str, Told]]:
+        """The messages among these that stand where they are looked for, by id."""
+        if not moments:
+            return
+        wanted: dict[tuple[Group, str], list[str]] = {}
+        for id, one in moments.items():
+            wanted.setdefault((one.group, one.session), []).append(id)
+        self._open(wanted)
+        for (group, session), ids in sorted(wanted.items()):
+            if group.scope not in self._sessions:
+                continue
+            held = self._opened[group, session].entries(set(map(place_of, ids)))
+            found = {one.id: one for one in _messages(group, session, held)}
+            if found.keys() >= set(ids):  # else it is read whole, which has them in order
+                # The marks that make one pending may stand in parts that were not read: the index knows of them.
+                yield from (
+                    (id, one._replace(moment=moments[id])) for id, one in found.items() if id in moments
+                )
+
+    def _open(self, sessions: Collection[tuple[Group, str]]) -> None:
+        new = [one for one in sessions if one not in self._opened and one[0].scope in self._sessions]
+        if not new:
+            return
+        wanted = {(group.scope, group.name) for group, _ in new}
+        keys = _keys(self._parts, self._sessions, wanted) if self._names is None else {}
+        for group, session in new:
+            if self._names is None:
+                held = keys.get((group.scope, group.name), [])
+            else:
+                held = [place.key for name in self._names(group) if (place := memory_name(name)) is not None]
+            self._opened[group, session] = ItemsAt(self._sessions[group.scope], session, held, self._ends)
+
+
+def read_again(parts: Sequence[Memories], moments: Mapping[str, Moment]) -> dict[str, Told]:
+    """The words of these moments, by id, as `Reader.read` gives them (inside `reading`)."""
+    return Reader(parts).read(moments)
+
+
+def place_of(id: str) -> Place:
+    """Where a message stands in its session, by its id."""
+    at, device, number = id.split(" ")[-4:-1]
+    return int(at), device, int(number)
 
 
 def read_by_pieces(
@@ -183,49 +267,6 @@ def read_together(told: Told, before: Told | None) -> str:
 def _said(told: Told) -> str:
     name = told.event.get("speaker") if told.event is not None else None
     return f"{name}: {told.text}" if isinstance(name, str) and name else told.text
-
-
-def _lines_of(moments: Mapping[str, Moment], parts: Sequence[Memories]) -> dict[str, Told]:
-    replica, found = parts[0].replica, dict[str, Told]()
-    if not moments:
-        return found
-    days = {one.group.name for one in moments.values()}
-    hashes = {_hash_in(id) for id in moments}
-    held = replica.store.segments_of([part.scope for part in parts if not part.forgotten()])
-    for scope, segments in held.items():
-        for segment, entry in segments:
-            if segment.day not in days:
-                continue
-            for line in lines_with(replica.store, segment, entry, hashes, _hash_of):
-                one = _event(replica.is_mine, segment.day, scope, parse_line(line), line)
-                if one.id in moments:
-                    found[one.id] = one
-    return found
-
-
-def _said_again(parts: Sequence[Memories], moments: Mapping[str, Moment]) -> Iterator[tuple[str, Told]]:
-    """The messages among these that stand where they are looked for, by id."""
-    if not moments:
-        return
-    by_scope = {part.scope: Sessions(part) for part in parts if not part.forgotten()}
-    keys = _keys(parts, by_scope, {(one.scope, one.place) for one in moments.values()})
-    wanted: dict[tuple[Group, str], list[str]] = {}
-    for id, one in moments.items():
-        wanted.setdefault((one.group, one.session), []).append(id)
-    for (group, session), ids in sorted(wanted.items()):
-        if group.scope not in by_scope:
-            continue
-        places = {_place_in(id) for id in ids}
-        held = by_scope[group.scope].entries_at(session, places, keys.get((group.scope, group.name), ()))
-        there = {one.id: one for one in _messages(group, session, held)}
-        if there.keys() >= set(ids):  # else it is read whole, which has them in order
-            # The marks that make one pending may stand in parts that were not read: the index knows of them.
-            yield from ((id, one._replace(moment=moments[id])) for id, one in there.items() if id in moments)
-
-
-def _place_in(id: str) -> Place:
-    at, device, number = id.split(" ")[-4:-1]
-    return int(at), device, int(number)
 
 
 def _hash_of(line: bytes) -> str:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from ipfsmem.bundle.timeline import event_line, normal_ts
+from ipfsmem.bundle.timeline import event_line
 from ipfsmem.device.hidden import hidden_texts, is_hidden
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.asked import NOT_NAMED_HINT, Asked
@@ -29,7 +30,7 @@ from ipfsmem.recall.terms import split, terms, terms_of, unspaced
 from ipfsmem.wording import ALWAYS, FOREVER
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.moments import Told
+    from ipfsmem.memories.moments import Reader, Told
     from ipfsmem.recall.postings import Postings
 
 MAX_HITS = 200
@@ -80,8 +81,80 @@ class MomentHit(msgspec.Struct, frozen=True):
     words: tuple[str, ...] = ()
     #: Its place among all hits, of whatever kind, from 1.
     place: int = 0
-    #: Its place among those found of its day or session.
-    order: int = 0
+
+
+class Question(NamedTuple):
+    """What is asked, as `recall` says it."""
+
+    query: str | None
+    queries: Iterable[str] = ()
+    kind: Kind = "memory"
+    limit: int = 10
+    type: str | None = None
+    tag: str | None = None
+    category: str | None = None
+    when: str | None = None
+    since: str | None = None
+    until: str | None = None
+    by: str | None = None
+    about: str | None = None
+    threshold: float | None = None
+    why: bool = False
+    by_meaning: bool = True
+    said: Asked | None = None
+    joined: bool = False
+
+
+class Match:
+    """A hit of which nothing is read yet."""
+
+    def __init__(self, hit: Ranked, place: int, one: Held | Moment, texts: _Texts) -> None:
+        self.id = hit.id
+        #: Its place among all hits, of whatever kind, from 1.
+        self.place = place
+        self.ranked = hit
+        #: What the index knows of it: of a memory, of an event or a message.
+        self.held = one if isinstance(one, Held) else None
+        self.moment = one if isinstance(one, Moment) else None
+        self.own = one.own
+        self._texts = texts
+
+    @cached_property
+    def hit(self) -> Hit | None:
+        """A memory with its text; None where it is not on this device any more (inside `reading`)."""
+        return self._texts.hit(self)
+
+    @cached_property
+    def moment_hit(self) -> MomentHit | None:
+        """The same of an event or a message."""
+        return self._texts.moment_hit(self)
+
+    def look(self) -> None:
+        """Read it now."""
+        _ = self.hit if self.held is not None else self.moment_hit
+
+
+class Matches(NamedTuple):
+    """What `Recall` says, without the texts."""
+
+    #: All hits, the best first.
+    ranked: list[Match]
+    #: The index that was searched.
+    source: SearchIndex
+    searched: int
+    not_fetched: int
+    by_meaning: bool
+    notice: str
+
+    @property
+    def memories(self) -> list[Match]:
+        """Those that are memories."""
+        return [one for one in self.ranked if one.held is not None]
+
+    @property
+    def moments(self) -> list[Match]:
+        """Those that are events or messages."""
+        return [one for one in self.ranked if one.moment is not None]
 
 
 class Recall(msgspec.Struct, frozen=True):
@@ -130,33 +203,52 @@ def recall(
     of and which words it has. `by_meaning`: False asks no model. `said`: what the
     model said of this query, where the caller asked it. `joined`: each own memory comes with its relations. Raises UsageError, also for a threshold without a model, and with a threshold what came of asking it.
     """
+    filter = (type, tag, category, when, since, until, by, about)
+    asked = Question(query, queries, kind, limit, *filter, threshold, why, by_meaning, said, joined)
+    found = search(parts, asked, read=True)
+    return Recall(
+        tuple(hit for one in found.memories if (hit := one.hit) is not None),
+        found.searched,
+        found.not_fetched,
+        found.by_meaning,
+        found.notice,
+        tuple(noted for one in found.moments if (noted := one.moment_hit) is not None),
+    )
+
+
+def search(parts: Sequence[Memories], question: Question, *, read: bool = False) -> Matches:
+    """What `recall` finds, of which each text is read when somebody asks for it. `read`: all are read now, as they stand together. Raises
+    what `recall` does."""
+    kind, limit, threshold, why, by = (
+        question.kind,
+        question.limit,
+        question.threshold,
+        question.why,
+        question.by,
+    )
     if kind not in KINDS:
         raise UsageError(f"{kind!r} is no kind", hint=f"It is one of {', '.join(KINDS)}.")
     if not 1 <= limit <= MAX_HITS:
         raise UsageError(f"limit is 1 to {MAX_HITS}, not {limit}")
     if threshold is not None and not -1 <= threshold <= 1:
         raise UsageError(f"threshold is -1 to 1, not {threshold}")
-    phrasings = _phrasings(query, queries)
+    phrasings = _phrasings(question.query, question.queries)
     words = tuple(dict.fromkeys(word for one in phrasings for word in query_words(one)))
     replica = parts[0].replica
-    then = (
-        (ALWAYS, FOREVER)
-        if since is until is when is None
-        else _then(since, until, when, replica.world.now())
-    )
+    times = (question.since, question.until, question.when)
+    then = (ALWAYS, FOREVER) if times == (None, None, None) else _then(*times, replica.world.now())
     answers = [
-        said or (_asked(parts[0], one, threshold, kind) if by_meaning else _NOT_ASKED) for one in phrasings
+        question.said or (_asked(parts[0], one, threshold, kind) if question.by_meaning else _NOT_ASKED)
+        for one in phrasings
     ]
     today = replica.world.today()
-    by_key = {part.scope: part for part in parts}
     with replica.reading():
         found = index_of(parts, kind)
-        index = found.index(parts, Filter(type, tag, category, *then))
+        index = found.index(parts, Filter(question.type, question.tag, question.category, *then))
         only = None if by is None else _written_by(by, parts, found, index)
-        if about is not None:
-            named = _naming(about, index)
+        if question.about is not None:
+            named = _naming(question.about, index)
             only = named if only is None else only & named
-        hits: list[Hit] = []
         hidden = hidden_texts(replica)
         expired = found.expired(today)
         # Of several phrasings so many are looked at whatever is asked for, so that few hits are the first of many.
@@ -189,27 +281,89 @@ def recall(
             lists.append(best)
             by_model |= answer.vectors is not None
         ranked = lists[0] if len(lists) == 1 else _fused(found, lists)[:limit]
-        noted = _moments(parts, found, ranked, words, why=why)
-        meant = _meant(words, index) if why else {}
-        for place, hit in enumerate(ranked, 1):
-            if hit.id in found.moments:
-                continue
-            held = found.held[hit.id]
-            try:
-                part = by_key[held.scope]
-                reading = part.reading_of(hit.id, replica.store.entry(part.name(hit.id)))
-            except NotHereError:
-                continue  # it went missing since it was looked through
-            if reading is None:
-                continue
-            reasons = hit.parts if why else {}
-            has = _words_in(meant, reading) if why else ()
-            relations = _relations(part, hit.id) if joined and reading.own else ()
-            hits.append(Hit(reading, hit.score, held.hides, reasons, has, relations, place))
-        missing = found.pieces_missing()
-        searched = len(index) if only is None else len(only)
-        notice = next((one.notice for one in answers if one.notice), "")
-        return Recall(tuple(hits), searched, missing, by_model, notice, noted)
+        texts = _Texts(
+            parts, found, words, _meant(words, index) if why else {}, why=why, joined=question.joined
+        )
+        matches = [
+            Match(hit, place, found.moments[hit.id] if hit.id in found.moments else found.held[hit.id], texts)
+            for place, hit in enumerate(ranked, 1)
+        ]
+        if read:
+            texts.read(matches)
+        return Matches(
+            matches,
+            found,
+            len(index) if only is None else len(only),
+            found.pieces_missing(),
+            by_model,
+            next((one.notice for one in answers if one.notice), ""),
+        )
+
+
+class _Texts:
+    """Reads the hits of one search (inside `reading`)."""
+
+    def __init__(
+        self,
+        parts: Sequence[Memories],
+        found: SearchIndex,
+        words: tuple[str, ...],
+        meant: dict[str, tuple[str, ...]],
+        *,
+        why: bool,
+        joined: bool,
+    ) -> None:
+        self.parts = parts
+        self._found = found
+        self._words = words
+        self._meant = meant
+        self._why = why
+        self._joined = joined
+        self._told: dict[str, Told | None] = {}
+
+    def hit(self, match: Match) -> Hit | None:
+        """A memory with its text."""
+        held = match.held
+        assert held is not None
+        part = next(one for one in self.parts if one.scope == held.scope)
+        try:
+            reading = part.reading_of(match.id, part.replica.store.entry(part.name(match.id)))
+        except NotHereError:
+            return None  # it went missing since it was looked through
+        if reading is None:
+            return None
+        reasons = match.ranked.parts if self._why else {}
+        has = _words_in(self._meant, reading) if self._why else ()
+        relations = _relations(part, match.id) if self._joined and reading.own else ()
+        return Hit(reading, match.ranked.score, held.hides, reasons, has, relations, match.place)
+
+    def moment_hit(self, match: Match) -> MomentHit | None:
+        """An event or a message with its text."""
+        assert match.moment is not None
+        if match.id not in self._told:
+            self._told[match.id] = self._reader.read({match.id: match.moment}).get(match.id)
+        one = self._told[match.id]
+        if one is None:
+            return None  # it went missing since it was looked through
+        there = frozenset(terms(one.words)) if self._why else frozenset()
+        has = tuple(word for word in self._words if _is_in(word, there)) if self._why else ()
+        text = one.text if one.event is None else event_line(dict(one.event)).decode()
+        reasons = match.ranked.parts if self._why else {}
+        return MomentHit(one.moment, text, one.event, match.ranked.score, reasons, has, match.place)
+
+    def read(self, matches: Sequence[Match]) -> None:
+        """Read all of these."""
+        of = {one.id: one.moment for one in matches if one.moment is not None}
+        told = self._reader.read(of) if of else {}
+        self._told |= {id: told.get(id) for id in of}
+        for one in matches:
+            one.look()
+
+    @cached_property
+    def _reader(self) -> Reader:
+        from ipfsmem.memories.moments import Reader
+
+        return Reader(self.parts, self._found.pieces, self._found.part_ends)
 
 
 def _then(since: str | None, until: str | None, when: str | None, now: int) -> tuple[int, int]:
@@ -252,43 +406,6 @@ def _relations(part: Memories, key: str) -> tuple[tuple[str, str, str], ...]:
     graph = graph_of(part).graph()
     found = (*graph.out(key), *graph.into(key)) if key in graph.entities else ()
     return tuple(dict.fromkeys((one.begin, one.type, one.end) for one in found))[:MOST_JOINED]
-
-
-def _moments(
-    parts: Sequence[Memories],
-    found: SearchIndex,
-    ranked: Sequence[Ranked],
-    words: tuple[str, ...],
-    *,
-    why: bool,
-) -> tuple[MomentHit, ...]:
-    """The events and messages among the hits, with their texts (inside `reading`)."""
-    of = {hit.id: (place, hit) for place, hit in enumerate(ranked, 1) if hit.id in found.moments}
-    if not of:
-        return ()
-    from ipfsmem.memories.moments import read_again
-
-    texts = read_again(parts, {id: found.moments[id] for id in of})
-    scopes = [part.scope for part in parts]
-
-    def order_of(one: Told) -> tuple[str, str, int]:
-        """Of events of one moment, which come from segments in any order; messages come in theirs, after events."""
-        if one.event is None:
-            return "~", "", 0
-        return normal_ts(one.event["ts"]), one.event["id"], scopes.index(one.moment.scope)
-
-    hits = []
-    orders = {one.id: order for order, one in enumerate(sorted(texts.values(), key=order_of))}
-    for id, (place, hit) in of.items():
-        one = texts.get(id)
-        if one is None:
-            continue  # it went missing since it was looked through
-        there = frozenset(terms(one.words)) if why else frozenset()
-        has = tuple(word for word in words if _is_in(word, there)) if why else ()
-        text = one.text if one.event is None else event_line(dict(one.event)).decode()
-        reasons = hit.parts if why else {}
-        hits.append(MomentHit(one.moment, text, one.event, hit.score, reasons, has, place, orders[id]))
-    return tuple(hits)
 
 
 class Why(msgspec.Struct, frozen=True):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import contextlib
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from hashlib import blake2b
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # who only lists what is there loads no ranking
     from ipfsmem.memories.context_facts import FactText
     from ipfsmem.memories.memories import Memories
     from ipfsmem.memories.moments import Told
+    from ipfsmem.memories.sessions import Ends
     from ipfsmem.recall.ranking import Document, Index
 
 #: Stacks of scopes, and filters of one, of which the index is held.
@@ -117,6 +118,10 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return hlc_ms(self.hlc) if self.hlc else 0
 
 
+#: What `SearchIndex.made_of` makes.
+Made = TypeVar("Made")
+
+
 class _Shown(NamedTuple):
     """What one scope shows under a key."""
 
@@ -165,6 +170,8 @@ class SearchIndex:
         self.held: dict[str, Held] = {}
         #: What those of them say as facts that somebody asked for.
         self.facts: dict[str, tuple[FactText | None]] = {}
+        #: What was made of the memories as they are now, by what it is, with what else it depends on.
+        self._made_of: dict[str, tuple[object, Any]] = {}
         #: The ids of those that are others' word; None until somebody asked.
         self._others: set[str] | None = None
         #: The keys of what says until when it holds; None until somebody asked.
@@ -175,6 +182,12 @@ class SearchIndex:
         self.moments: dict[str, Moment] = {}
         self._groups: dict[Group, list[str]] = {}
         self._missing: dict[Group, int] = {}
+        #: The names of the pieces of each day and session; None until somebody asked. Between which lines parts of sessions lie that were
+        #: read, and how many bytes a line of a context has at least whose moment was read.
+        self._pieces: dict[Group, set[str]] | None = None
+        self._may_have_moments: bool | None = None
+        self.part_ends: dict[str, Ends] = {}
+        self.least_lines: dict[str, int] = {}
         #: What the vectors of events and messages are kept by, by id; None until somebody asked.
         self._vector_keys: dict[str, bytes] | None = None
         self._indexes: dict[Filter, Index] = {}
@@ -264,8 +277,12 @@ class SearchIndex:
                 keys.add(place.key)
             if group is not None:
                 groups.add(group)
+                if self._pieces is not None:
+                    there = self._pieces.setdefault(group, set())
+                    (there.add if name in self._known else there.discard)(name)
 
         for name, text in since.texts.items():
+            self._may_have_moments = None
             place, group, scope = self._place(name)
             if scope not in scopes:
                 continue
@@ -274,6 +291,7 @@ class SearchIndex:
                 self._known[name] = hash
                 changed(name, place, group)
         for name in since.may_be_gone(self._known):
+            self._may_have_moments = None
             del self._known[name]
             place, group, _ = self._place(name)
             if place is None and group is None:
@@ -298,9 +316,22 @@ class SearchIndex:
             place = None
         return place, group, None if place is None and group is None else scope
 
+    def pieces(self, group: Group) -> set[str]:
+        """The names of the entries that a day or a session stands in (inside `reading`, after `refresh`)."""
+        if self._pieces is None:
+            self._pieces = {}
+            for name in self._known:
+                found = self._place(name)[1]
+                if found is not None:
+                    self._pieces.setdefault(found, set()).add(name)
+        return self._pieces.get(group, set())
+
     def may_have_moments(self) -> bool:
         """Whether an event or a message may be in these scopes (after `refresh`)."""
-        return any(_may_be_moment(name) for name in self._known if name[0] != "m" or PART_PREFIX in name)
+        if self._may_have_moments is None:
+            some = (name for name in self._known if name[0] != "m" or PART_PREFIX in name)
+            self._may_have_moments = any(map(_may_be_moment, some))
+        return self._may_have_moments
 
     def _take_group(self, group: Group, told: Sequence[Told], missing: int) -> None:
         """Take in what stands in a day or a session now. What it begins with as before stays as it is."""
@@ -322,6 +353,7 @@ class SearchIndex:
         for id in before[same:]:
             self._stale = _STALE  # what went is not left on the disk until enough else is new
             del self.moments[id]
+            self.least_lines.pop(id, None)
             if self._vector_keys is not None:
                 self._vector_keys.pop(id, None)
             self._note_whose(id, own=True)
@@ -360,6 +392,7 @@ class SearchIndex:
             if self._ending is not None:
                 self._ending.discard(key)
             if self.held.pop(key, None) is not None:
+                self._made_of.clear()
                 self._note_whose(key, own=True)
                 self._rows = ({}, {})
                 self._stale = _STALE  # what went is not left on the disk until enough else is new
@@ -367,6 +400,7 @@ class SearchIndex:
                     index.remove(key)
             return
         part, found = chosen
+        self._made_of.clear()
         self._stale += 1
         self._rows = ({}, {})
         file = self._searched(key, found.data or b"")
@@ -388,6 +422,18 @@ class SearchIndex:
         if key != INDEX_KEY:
             return file
         return MemoryFile(file.fields, typed_text(file.body, self.held.__contains__))
+
+    def made_of(self, name: str, of: object, make: Callable[[], Made]) -> Made:
+        """What `make` gives for the memories as they are now, made once as long as none changes. `of`: what else it depends on."""
+        known = self._made_of.get(name)
+        if known is None or known[0] != of:
+            known = self._made_of[name] = (of, make())
+        made: Made = known[1]
+        return made
+
+    def forget_made(self, name: str) -> None:
+        """Make it again when it is asked for next: it was made without a text that is not at hand."""
+        self._made_of.pop(name, None)
 
     def expired(self, today: date) -> frozenset[str]:
         """The keys of what held until an earlier day."""

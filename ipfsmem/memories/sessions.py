@@ -12,7 +12,8 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -98,6 +99,14 @@ class Part(msgspec.Struct):
     ours: bool = True
 
 
+class Ends(NamedTuple):
+    """Between which lines a part lies, each as its `at` and `n`, and of which version of its entry that is so."""
+
+    version: int
+    first: tuple[int, int]
+    last: tuple[int, int]
+
+
 #: Characters of a title.
 _MAX_TITLE = 200
 _decode = msgspec.json.Decoder(Line).decode
@@ -137,6 +146,60 @@ def _token_of(part: str) -> str:
 def _parts_of(session: str) -> re.Pattern[str]:
     """The form of the keys of a session's parts."""
     return re.compile(f"session-{re.escape(session_token(session))}-{NUMBERED}")
+
+
+class ItemsAt:
+    """Reads items of a session by their places, each in the parts where its device has it: no line of a part is later than those behind it.
+    Of the other parts only a few are read, none whose ends are known (inside `reading`)."""
+
+    def __init__(self, sessions: Sessions, session: str, keys: Iterable[str], ends: dict[str, Ends]) -> None:
+        """`keys`: of its parts; `ends`: between which lines parts lie, by the name of each part's entry, which is added to."""
+        self._sessions = sessions
+        self._session = session
+        self._ends = ends
+        self._parts: dict[str, Part | None] = {}
+        #: The keys of each device's parts, in order.
+        self._of: dict[str, list[str]] = {}
+        for key in sorted(keys, key=lambda one: int(one.rpartition("-")[2])):
+            self._of.setdefault(key.rsplit("-", 2)[1], []).append(key)
+
+    def entries(self, places: Collection[Place]) -> list[Entry]:
+        """The items at these places in order, as far as they are found. Marks elsewhere in the session are not looked at, so this says
+        nothing of what is pending or gone."""
+        taken: dict[str, Part | None] = {}
+        try:
+            for at, device, n in places:
+                held = self._of.get(device, [])
+                begin = bisect_left(range(len(held)), (at, n), key=partial(self._last, held))
+                for key in held[begin:]:
+                    if self._ends_of(key).first > (at, n):
+                        break
+                    taken[key] = self._read(key)
+        except NotHereError:
+            return []
+        there = _items([part for part in taken.values() if part is not None])
+        return [Entry(place, json.loads(text)) for place, text in there if place in places]
+
+    def _read(self, key: str) -> Part | None:
+        if key not in self._parts:
+            found = self._sessions.part(key)
+            self._parts[key] = found[1] if found is not None and found[0] == self._session else None
+        return self._parts[key]
+
+    def _ends_of(self, key: str) -> Ends:
+        name, version = self._sessions.version(key)
+        known = self._ends.get(name)
+        if known is None or known.version != version:
+            part = self._read(key)
+            lines = [(line.at, line.n) for line in part.lines] if part is not None else []
+            first, last = min(lines, default=_NOWHERE), max(lines, default=_NOWHERE)
+            known = self._ends[name] = Ends(version, first, last)
+        return known
+
+    def _last(self, held: list[str], number: int) -> tuple[int, int]:
+        # A part may be empty, as what stood in it was taken away: it ends where the one before it does.
+        found = (self._ends_of(held[one]).last for one in range(number, -1, -1))
+        return next((one for one in found if one != _NOWHERE), _NOWHERE)
 
 
 class Sessions:
@@ -183,48 +246,30 @@ class Sessions:
         with self._replica.reading():
             return entries_of_parts(self._parts(session, keys=keys))
 
-    def entries_at(self, session: str, places: Collection[Place], keys: Iterable[str]) -> list[Entry]:
-        """The items at these places in order, as far as they stand in the parts (`keys`) where each device has them: no line of a part is
-        later than those behind it. Of the other parts only a few are read. Marks elsewhere in the session are not looked at, so this says
-        nothing of what is pending or gone (inside `reading`)."""
-        of, parts = dict[str, list[str]](), dict[str, Part | None]()
-        for key in sorted(keys, key=lambda one: int(one.rpartition("-")[2])):
-            of.setdefault(key.rsplit("-", 2)[1], []).append(key)
-
-        def lines(key: str) -> list[tuple[int, int]]:
-            if key not in parts:
-                found = self.part(key)
-                parts[key] = found[1] if found is not None and found[0] == session else None
-            part = parts[key]
-            return [] if part is None else [(line.at, line.n) for line in part.lines]
-
-        def end(held: list[str], number: int) -> tuple[int, int]:
-            while number >= 0:  # a part may be empty: what stood in it was taken away
-                if there := lines(held[number]):
-                    return max(there)
-                number -= 1
-            return _NOWHERE
-
-        taken: dict[str, Part | None] = {}
-        try:
-            for at, device, n in places:
-                held = of.get(device, [])
-                first = bisect_left(range(len(held)), (at, n), key=lambda number: end(held, number))
-                for key in held[first:]:
-                    if min(lines(key), default=_NOWHERE) > (at, n):
-                        break
-                    taken[key] = parts[key]
-        except NotHereError:
-            return []
-        found = entries_of_parts([part for part in taken.values() if part is not None])
-        return [entry for entry in found if entry.place in places]
-
     def part(self, key: str) -> tuple[str, Part] | None:
         """The session that a key belongs to, and what this part has of it; None where it is a part of none (inside `reading`). Raises
         NotFoundError when it is not fetched."""
+        match, entry = _PART.fullmatch(key), self._memories.entry(key)
+        if match is not None and len(entry) == 1:  # nearly all: one text of one's own, opened once
+            ((dot, value),) = entry.items()
+            if value.kind == LIVE and self._memories.is_own(dot, value.of):
+                data = self._replica.store.body(self._memories.name(key), value)
+                if data is not None:
+                    file = parse_memory(data)
+                    if not is_part(key, file):
+                        return None
+                    texts = dict(_lines_in(file))
+                    lines = [line for line in texts.values() if line is not None]
+                    rest = [text for text, line in texts.items() if line is None]
+                    return file.session, Part(key, match[1], int(match[2]), lines, (dot,), rest)
         session = self.name_of(key)
         part = self._part(session, key, None) if session is not None else None
         return None if session is None or part is None else (session, part)
+
+    def version(self, key: str) -> tuple[str, int]:
+        """The name of a part's entry, and a number that is another one after a change (inside `reading`)."""
+        name = self._memories.name(key)
+        return name, hash(self._replica.store.raw(name))
 
     def keys(self, session: str) -> list[str]:
         """The keys of its parts."""
@@ -537,7 +582,11 @@ def _size(lines: list[Line]) -> int:
 
 def _lines(data: bytes) -> Iterator[tuple[bytes, Line | None]]:
     """The lines of a part; None for what is none of ours."""
-    for text in parse_memory(data).body.encode().split(b"\n"):
+    return _lines_in(parse_memory(data))
+
+
+def _lines_in(file: MemoryFile) -> Iterator[tuple[bytes, Line | None]]:
+    for text in file.body.encode().split(b"\n"):
         if text:
             yield text, _line(text)
 

@@ -334,10 +334,12 @@ class MemoryTexts(MemoryPart):
             before = frozenset(without) | (self._open.shown.to(session) if session else frozenset())
 
             parts = self._given()
+            facts = None
             if for_facts:
-                from ipfsmem.memories.context import tokens_for_facts
+                from ipfsmem.memories.context import facts_for, tokens_of_facts
 
-                max_tokens += min(for_facts, tokens_for_facts(parts, layout))
+                facts = facts_for(parts, layout)
+                max_tokens += min(for_facts, tokens_of_facts(facts))
 
             def built_in(most: int | None) -> ContextBlock:
                 return Stack(parts).context(
@@ -349,6 +351,7 @@ class MemoryTexts(MemoryPart):
                     by_meaning=by_meaning,
                     counts=not preview,
                     running=running or session,
+                    facts=facts,
                 )
 
             if given:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import beside, local, recall, shares, syncing
+from bench import beside, context_blocks, local, recall, shares, syncing
 from bench import process as bench_process
 from bench.context import Context
 from bench.corpus import corpus, write_folder
@@ -67,7 +67,7 @@ def test_the_table_says_what_is_over_budget() -> None:
 
 @pytest.mark.parametrize(
     "case",
-    [local.seal, local.join, local.writes, syncing.exchange, syncing.presence],
+    [local.seal, local.join, local.writes, syncing.exchange, syncing.presence, context_blocks.context_blocks],
     ids=lambda case: case.__name__,
 )
 def test_the_cases_still_run(case: Callable[[Context], None], tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.moment_kinds import Group, Kind
 from ipfsmem.memories.moments import read_again, read_groups
-from ipfsmem.memories.sessions import Sessions
+from ipfsmem.memories.sessions import ItemsAt, Sessions
 from ipfsmem.memory import Memory
 from ipfsmem.sessions.transcript import as_markdown
 from tests.support.device_lab import Lab
@@ -275,7 +275,7 @@ def test_a_message_that_is_not_where_it_should_be_is_found_in_its_whole_session(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = memory.recall("Lisbon harbour", kind="message").moments
-    monkeypatch.setattr(Sessions, "entries_at", lambda *_: [])
+    monkeypatch.setattr(ItemsAt, "entries", lambda *_: [])
     assert memory.recall("Lisbon harbour", kind="message").moments == before and len(before) == 2
 
 

@@ -482,13 +482,13 @@ def test_the_question_is_asked_once_whatever_the_counter_says(
 ) -> None:
     memory.write("k", "tea " * 300)
     asked: list[str] = []
-    production = recalling.recall
+    production = recalling.search
 
-    def recall(*args: Any, **kwargs: Any) -> Any:
-        asked.append(args[1])
+    def search(*args: Any, **kwargs: Any) -> Any:
+        asked.append(args[1].query)
         return production(*args, **kwargs)
 
-    monkeypatch.setattr(recalling, "recall", recall)
+    monkeypatch.setattr(recalling, "search", search)
     assert memory.context("tea", count=lambda text: 10**6).text == ""
     assert asked == ["tea"]
 

@@ -109,7 +109,7 @@ def test_a_table_of_an_earlier_version_is_read(lab: Lab) -> None:
     _FILES.save(memory.replica, path, msgspec.msgpack.encode([rows, 0]), durable=False)
     use = Uses(memory.replica).of(("", "green"))
     assert use is not None and use.times == 3
-    assert Uses(memory.replica).before_today(("", "green")) == (0, 0, 0, 0, 0)
+    assert Uses(memory.replica).before_today() == {}
 
 
 def told(memory: Memory) -> list[dict[str, int]]:
@@ -158,7 +158,7 @@ def test_a_clock_that_was_ahead_keeps_no_memory_fresh_and_no_use_untold(lab: Lab
     assert memory._open.uses().of(("", "green")) == (1, 0, 1, 0, 0)
     memory.read("green")
     uses = memory._open.uses()
-    assert uses.before_today(("", "green")) == (1, 0, 0, 0, 0)
+    assert uses.before_today() == {("", "green"): (1, 0, 0, 0, 0)}
     lab.clock.advance(DAY)
     memory.write("other", "Something else")
     assert told(memory) == [{"green": 2}]

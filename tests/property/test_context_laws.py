@@ -1,0 +1,151 @@
+"""Laws of what a context block reads: only what may have room, and the block is the one that reading everything makes; a message that is
+read by itself is the one that its whole session has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipfsmem.device.writing import writing
+from ipfsmem.memories import sessions
+from ipfsmem.memories.context_talk import Line, Said, least_bytes, shortened
+from ipfsmem.memories.moments import Reader, read_again, read_groups
+from ipfsmem.memories.sessions import Sessions
+from ipfsmem.memory import Memory
+from ipfsmem.recall.terms import terms
+from tests.support.device_lab import lab_in
+
+WORDS = (
+    "boiler",
+    "flat",
+    "roof",
+    "tea",
+    "Straße",
+    "港",
+    "leaks.",
+    "C++",
+    "x" * 700,
+    "é" * 400,
+    "\n\n",
+    "Why? ",
+)
+
+short = st.lists(st.sampled_from(WORDS[:8]), min_size=1, max_size=8).map(" ".join)
+long = st.builds(
+    lambda said, times: " ".join(said * times),
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=9),
+    st.integers(1, 60),
+)
+said = st.one_of(short, long)
+questions = st.lists(st.sampled_from(WORDS[:5]), min_size=1, max_size=4).map(" ".join)
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=said, question=questions, most=st.integers(60, 600))
+def test_a_shortened_text_has_at_least_the_bytes_that_are_foretold(
+    text: str, question: str, most: int
+) -> None:
+    made = shortened(text, frozenset(terms(question)), most)
+    assert least_bytes(text, most) <= len(made.encode())
+
+
+def _eager(self: Said, room: int) -> Line | None:
+    return self._line
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    told=st.lists(said, min_size=1, max_size=25),
+    noted=st.lists(short, max_size=4),
+    kept=st.lists(said, max_size=6),
+    facts=st.lists(short, max_size=4),
+    asked=st.lists(
+        st.tuples(questions, st.sampled_from(["index", "ranked", "turn", "full"]), st.integers(200, 1_500)),
+        min_size=1,
+        max_size=3,
+    ),
+)
+def test_a_block_that_reads_what_has_room_is_the_one_that_reads_everything(
+    told: list[str],
+    noted: list[str],
+    kept: list[str],
+    facts: list[str],
+    asked: list[tuple[str, Any, int]],
+) -> None:
+    with Memory.load("alex", "none") as memory:
+        for n, text in enumerate(kept):
+            memory.write(f"kept{n}", text.strip() or "nothing")
+        for text in facts:
+            memory.facts.add(text)
+        for text in noted:
+            memory.note("note", text=text)
+        for begin in range(0, len(told), 6):
+            memory.sessions.add(
+                f"talk{begin}", [{"role": "user", "content": one} for one in told[begin : begin + 6]]
+            )
+        for question, layout, tokens in asked:
+            how = {"layout": layout, "max_tokens": tokens, "by_meaning": False, "preview": True}
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Said, "line", _eager)
+                whole = memory.context(question, **how)
+            # The first reads what it does not know yet, the second knows the sizes of what the first read.
+            assert memory.context(question, **how) == memory.context(question, **how) == whole
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "add", "import", "pop", "approve", "other", "sync"]), st.integers(1, 5)
+    ),
+    min_size=2,
+    max_size=9,
+)
+
+
+@settings(max_examples=6, deadline=None)
+@given(steps=steps)
+def test_a_message_read_by_itself_is_the_one_in_its_whole_session(
+    steps: list[tuple[str, int]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with lab_in(tmp_path_factory.mktemp("lab")) as lab, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sessions, "FULL", 300)
+        a = lab.create("a")
+        lab.sync(a)
+        b = lab.restore("b")
+        lab.settle(a, b)
+        for number, (what, many) in enumerate(steps):
+            device = b if what == "other" else a
+            here = device._open.memories.in_scope("")
+            talk = [
+                {"role": "user", "content": f"{what} {number}.{n} " + "waves " * 9 * n} for n in range(many)
+            ]
+            if what in ("add", "other"):
+                device.sessions.add("talk", talk)
+            elif what == "import":
+                with writing(here.replica) as change:
+                    Sessions(here).add_dated_in(
+                        change, "talk", [(n, one) for n, one in enumerate(talk)], source="p"
+                    )
+            elif what == "approve":
+                with writing(here.replica) as change:
+                    Sessions(here).approve_in(change, "p")
+            elif what == "pop":
+                for _ in range(many):
+                    device.sessions.pop("talk")
+            else:
+                lab.settle(a, b)
+        lab.settle(a, b)
+        for device in (a, b):
+            device.recall("waves", kind="all")
+            here = device._open.memories.in_scope("")
+            (index,) = (one for one in here.indexes.values() if one.kind == "all")
+            groups = {one.group for one in index.moments.values()}
+            with here.replica.reading():
+                whole = {one.id: one for _, there, _ in read_groups([here], sorted(groups)) for one in there}
+                assert {id: one.moment for id, one in whole.items()} == index.moments
+                reader = Reader([here], index.pieces, index.part_ends)
+                for id, one in whole.items():
+                    assert read_again([here], {id: one.moment}) == reader.read({id: one.moment}) == {id: one}
+                assert read_again([here], index.moments) == whole
