@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ipfsmem.bundle.fence import QUOTE, clean_text, tagged, unquote
 from ipfsmem.bundle.timeline import normal_ts
 from ipfsmem.device.shown_texts import mark_of
-from ipfsmem.memories.moments import place_of
+from ipfsmem.memories.moment_kinds import place_of
 from ipfsmem.recall.index import has_number, has_time
 from ipfsmem.recall.passages import passages
 from ipfsmem.recall.ranking import asks_number, asks_when

@@ -54,6 +54,12 @@ class Moment(msgspec.Struct, frozen=True, array_like=True, gc=False):
             return ""
 
 
+def place_of(id: str) -> tuple[int, str, int]:
+    """Where a message stands in its session, by its id: its `at`, device and `n`."""
+    at, device, number = id.split(" ")[-4:-1]
+    return int(at), device, int(number)
+
+
 #: Bytes that stand for one entry in what its vector is kept by.
 HALF = 8
 _ALONE = bytes(HALF)

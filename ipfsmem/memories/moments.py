@@ -21,7 +21,7 @@ from ipfsmem.causal.value import Entry, decode_entry
 from ipfsmem.device.events import events_of, lines_with, missing_of
 from ipfsmem.errors import FormatError
 from ipfsmem.memories.memories import NotHereError
-from ipfsmem.memories.moment_kinds import Group, Moment
+from ipfsmem.memories.moment_kinds import Group, Moment, place_of
 from ipfsmem.memories.sessions import Ends, ItemsAt, Part, Sessions, entries_of_parts
 from ipfsmem.recall.passages import PACKED, passages
 from ipfsmem.sessions.compaction import Entry as Item
@@ -205,12 +205,6 @@ class Reader:
 def read_again(parts: Sequence[Memories], moments: Mapping[str, Moment]) -> dict[str, Told]:
     """The words of these moments, by id, as `Reader.read` gives them (inside `reading`)."""
     return Reader(parts).read(moments)
-
-
-def place_of(id: str) -> Place:
-    """Where a message stands in its session, by its id."""
-    at, device, number = id.split(" ")[-4:-1]
-    return int(at), device, int(number)
 
 
 def read_by_pieces(
