@@ -23,7 +23,6 @@ from ipfsmem.wording import local_days
 
 if TYPE_CHECKING:
     from ipfsmem.memories.context import ContextBlock
-    from ipfsmem.memories.context_facts import Facts
     from ipfsmem.memories.duplicates import Duplicate
     from ipfsmem.memories.recall import Recall, Why
 
@@ -152,7 +151,6 @@ class Stack:
         by_meaning: bool = True,
         counts: bool = True,
         running: str = "",
-        facts: Facts | None = None,
     ) -> ContextBlock:
         """What a model is given of these scopes, fenced, in at most so many tokens; see `memories.context`. Raises UsageError."""
         from ipfsmem.memories.context import context, tokens_of
@@ -167,7 +165,6 @@ class Stack:
             by_meaning=by_meaning,
             counts=counts,
             running=running,
-            facts=facts,
         )
 
     def timeline(self, days: tuple[str, str] | None = None, tz: tzinfo | None = UTC) -> list_[Noted]:

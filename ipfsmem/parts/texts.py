@@ -333,20 +333,21 @@ class MemoryTexts(MemoryPart):
             self._open.look()
             before = frozenset(without) | (self._open.shown.to(session) if session else frozenset())
 
+            from ipfsmem.memories.context import context, facts_for, tokens_of, tokens_of_facts
+
             parts = self._given()
             facts = None
             if for_facts:
-                from ipfsmem.memories.context import facts_for, tokens_of_facts
-
                 facts = facts_for(parts, layout)
                 max_tokens += min(for_facts, tokens_of_facts(facts))
 
             def built_in(most: int | None) -> ContextBlock:
-                return Stack(parts).context(
-                    query,
+                return context(
+                    parts,
+                    query=query,
                     max_tokens=most,
                     layout=layout,
-                    count=count,
+                    count=count or tokens_of,
                     without=before,
                     by_meaning=by_meaning,
                     counts=not preview,
