@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from ipfsmem.device.writing import writing
 from ipfsmem.memories import sessions
-from ipfsmem.memories.context_talk import Line, Said, least_bytes, shortened
+from ipfsmem.memories.context_talk import Line, Said, Sought, least_bytes, shortened
 from ipfsmem.memories.moments import Reader, read_again, read_groups
 from ipfsmem.memories.sessions import Sessions
 from ipfsmem.memory import Memory
-from ipfsmem.recall.terms import terms
 from tests.support.device_lab import lab_in
 
 WORDS = (
@@ -44,11 +43,11 @@ questions = st.lists(st.sampled_from(WORDS[:5]), min_size=1, max_size=4).map(" "
 
 
 @settings(max_examples=100, deadline=None)
-@given(text=said, question=questions, most=st.integers(60, 600))
+@given(text=said, question=questions, asked=short, most=st.integers(60, 600))
 def test_a_shortened_text_has_at_least_the_bytes_that_are_foretold(
-    text: str, question: str, most: int
+    text: str, question: str, asked: str, most: int
 ) -> None:
-    made = shortened(text, frozenset(terms(question)), most)
+    made = shortened(text, Sought.of(question), most, lambda: asked)
     assert least_bytes(text, most) <= len(made.encode())
 
 
@@ -84,7 +83,11 @@ def test_a_block_that_reads_what_has_room_is_the_one_that_reads_everything(
             memory.note("note", text=text)
         for begin in range(0, len(told), 6):
             memory.sessions.add(
-                f"talk{begin}", [{"role": "user", "content": one} for one in told[begin : begin + 6]]
+                f"talk{begin}",
+                [
+                    {"role": ("user", "assistant")[n % 2], "content": one}
+                    for n, one in enumerate(told[begin : begin + 6])
+                ],
             )
         for question, layout, tokens in asked:
             how = {"layout": layout, "max_tokens": tokens, "by_meaning": False, "preview": True}
