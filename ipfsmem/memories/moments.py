@@ -315,9 +315,15 @@ def _keys(
 def _session(sessions: Sessions | None, group: Group, keys: list[str]) -> tuple[list[Told], int]:
     if sessions is None:
         return [], 0
-    names = dict.fromkeys(
-        one for one in map(sessions.name_of, keys) if one is not None and not one.startswith(HISTORY)
-    )
+    names, unread = dict[str, None](), 0
+    for key in keys:
+        try:
+            name = sessions.name_of(key)
+        except NotHereError:
+            unread += 1
+            continue
+        if name is not None and not name.startswith(HISTORY):
+            names[name] = None
     found, missing = list[Told](), 0
     for session in names:
         try:
@@ -326,7 +332,7 @@ def _session(sessions: Sessions | None, group: Group, keys: list[str]) -> tuple[
             missing += 1
             continue
         found += _messages(group, session, entries)
-    return found, missing
+    return found, missing or min(unread, 1)
 
 
 def _messages(group: Group, session: str, entries: Sequence[Item]) -> Iterator[Told]:

@@ -281,3 +281,22 @@ def test_a_message_that_is_not_where_it_should_be_is_found_in_its_whole_session(
 
 def said(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
+
+
+@pytest.mark.parametrize("part", [0, -1])
+def test_a_part_that_is_not_fetched_keeps_recall_from_no_other_text(memory: Memory, part: int) -> None:
+    memory.sessions.add("voyage", [said(f"harbour {n} " + "waves " * 900) for n in range(9)])
+    keys = sorted(
+        name for name in memory.replica.store.names() if name.startswith("m/session-") and "voyage" in name
+    )
+    assert len(keys) > 1
+    (value,) = memory.replica.store.entry(keys[part]).values()
+    assert value.loc is not None
+    with memory.replica.db.transaction():
+        memory.replica.db.connection.execute(
+            "DELETE FROM blocks WHERE digest=?", (bytes.fromhex(value.loc.sha),)
+        )
+    found = memory.recall("Lisbon harbour", kind="message")
+    assert [hit.text for hit in found.moments] == ["To Lisbon, as Ann said.", "Which harbour do we sail to?"]
+    assert found.not_fetched == 1
+    assert "Lisbon" in memory.context("Lisbon harbour", layout="ranked").text
