@@ -329,9 +329,9 @@ class Member:
             if isinstance(error, ProviderRefused):
                 self.refusals.add(str(error))
             raise
-        except IpfsmemError:  # of the blocks that are sent, so not the provider's
-            raise
         except Exception as error:
+            if isinstance(error, IpfsmemError) or not self._company.is_company:
+                raise  # of the blocks that are sent; or nobody else needs this sync
             text = f"{self.name} failed with an unexpected error, {type(error).__name__}: {error}"
             raise ProviderUnavailable(text) from error
 

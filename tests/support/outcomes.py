@@ -873,7 +873,7 @@ ROWS: tuple[Row, ...] = (
     Row("import", "a backup of which something cannot be taken in: nothing is", 7, "import PLAIN --from-backup", prepare=lambda p: (p.folder / "bad.md").write_bytes(b"\xff\xfe")),
     Row("import", "there is nothing", 4, "import BASE/nothing"),
     Row("import", "a folder in which this program keeps memories, or one around it", 2, "import BASE/around", prepare=lambda p: ((p.base / "around" / "m").mkdir(parents=True), (p.base / "around" / "m" / "state.db").touch(), (p.base / "around" / "m" / "ipfsmem.json").touch())),
-    Row("import", "there is no memory in it, and --prune would forget all that is here", 2, "import - --strategy replace --prune < {}", before=HAS),
+    Row("import", "there is no memory in it, and --prune would forget all that is here", 2, """import - --strategy replace --prune < '{"files": {}}'""", before=HAS),
     Row("import", "not an export", 10, "import - < {}x"),
     Row("import", "called a zip or a CAR and none, or JSON that is no export", 10, "import BASE/cut.zip", prepare=lambda p: (p.base / "cut.zip").write_text("no zip")),
     Row("import", "a folder, zip or CAR without memories", 10, "import BASE/empty", prepare=lambda p: (p.base / "empty").mkdir()),
