@@ -627,10 +627,25 @@ class Memories:
         from ipfsmem.device.writing import writing
 
         name = self.checked_name(key)
+        if operation in ("write", "forget"):
+            self.check_replaceable(key)
         with writing(self.replica) as change:
             before = change.entry(name)
             yield change
             note_change(self.replica, operation, name, before, change.entry(name))
+
+    def check_replaceable(self, key: str) -> None:
+        """Raises UsageError for a part of a session that says which messages are pending: without it they are this person's word."""
+        if not key.startswith("session-"):
+            return
+        from ipfsmem.memories.sessions import Sessions
+
+        session = Sessions(self).pending_by(key)
+        if session is not None:
+            raise UsageError(
+                f"{key} says which messages of the session {session[:60]!a} are pending; without it agents are given them. "
+                "Forget the session as a whole"
+            )
 
     def shown_in(self, change: Writing, key: str) -> Reading | None:
         """What is shown under a key, with what this transaction has written; None when no text is."""

@@ -27,10 +27,11 @@ from ipfsmem.causal.view import siblings
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.writing import Writing, writing
-from ipfsmem.errors import ChangedError, LimitError, StorageError, UsageError
+from ipfsmem.errors import ChangedError, IpfsmemError, LimitError, StorageError, UsageError
 from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.readings import token_hash
 from ipfsmem.sessions.compaction import (
+    MARK,
     Entry,
     Place,
     approved_mark,
@@ -428,6 +429,18 @@ class Sessions:
         with self._replica.reading():
             return self._pending_in(None)
 
+    def pending_by(self, key: str) -> str | None:
+        """The session of which a part says that messages are pending; None for any other part."""
+        with self._replica.reading():
+            found = None
+            try:
+                found = self.part(key)
+                if found is None or not any(_is_import(line) for line in found[1].lines):
+                    return None
+                return found[0] if pending_of(self.entries(found[0])) else None
+            except IpfsmemError:  # not fetched, or damaged: then it can go, unless another part is so
+                return found[0] if found is not None else None
+
     def approve_in(self, change: Writing, source: str) -> dict[str, int]:
         """Approve the pending messages that came from a program, inside a transaction that holds more; the number of each conversation
         that had some."""
@@ -574,6 +587,12 @@ def _forgotten_until(own: Iterable[Value]) -> int:
 
 def _encoded(line: Line) -> bytes:
     return msgspec.json.encode(line)
+
+
+def _is_import(line: Line) -> bool:
+    """Whether a line says which messages an import brought."""
+    text = bytes(line.item)
+    return b'"imported"' in text and is_mark(item := json.loads(text)) and "imported" in item[MARK]
 
 
 def _size(lines: list[Line]) -> int:

@@ -18,6 +18,7 @@ from ipfsmem.parts.conversation import Conversation
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart, waits_outside
 from ipfsmem.sessions.compaction import (
+    MARK,
     Entry,
     StoredSession,
     Summariser,
@@ -166,10 +167,16 @@ class MemorySessions(MemoryPart):
         return Conversation(self, session, _limits(), summarise, turn_over)
 
     def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> None:
-        """Add JSON objects at the end, durable together when this returns. Raises UsageError, LimitError."""
+        """Add JSON objects at the end, durable together when this returns. Raises UsageError, also for one that approves imported
+        messages, and LimitError."""
         _check_conversation(session)
+        given = builtins.list(items)
+        if any(isinstance(item, Mapping) and is_mark(item) and "approved" in item[MARK] for item in given):
+            raise UsageError(
+                "an item that approves imported messages is not added: that is a person's act, with promote"
+            )
         self._open.look()
-        self._shown(self._sessions().add(session, items))
+        self._shown(self._sessions().add(session, given))
 
     def pop(self, session: str) -> dict[str, Any] | None:
         """Take the last item away, and the item; None when there is none. Raises UsageError."""
