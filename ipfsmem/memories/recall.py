@@ -330,8 +330,8 @@ class _Texts:
             reading = part.reading_of(match.id, part.replica.store.entry(part.name(match.id)))
         except NotHereError:
             return None  # it went missing since it was looked through
-        if reading is None:
-            return None
+        if reading is None or (held.own and not reading.own):
+            return None  # forgotten meanwhile: what others wrote under its key was not found
         reasons = match.ranked.parts if self._why else {}
         has = _words_in(self._meant, reading) if self._why else ()
         relations = _relations(part, match.id) if self._joined and reading.own else ()

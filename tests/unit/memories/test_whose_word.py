@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ipfsmem.device.collection import collect
 from ipfsmem.device.writing import writing
 from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
+from ipfsmem.memories import recall
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
@@ -385,3 +387,24 @@ def test_a_fork_names_what_it_has_no_room_for(lab: Lab, tmp_path: Path) -> None:
     lab.settle(a, b)
     with a.fork("again", home=tmp_path / "f", partial=True) as copy:
         assert copy.files() == {} and copy.conflicts()[0].forgotten
+
+
+def test_text_of_others_in_place_of_a_match_is_not_given(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may forget and sync between the search and the reading of what it found."""
+    a, b = two(lab)
+    a.write("role", "Otters like rain.")
+    lab.settle(a, b)
+    search = recall.search
+
+    def then_written_by_b(*given: Any, **named: Any) -> recall.Matches:
+        found = search(*given, **named)
+        a.forget("role")
+        lab.settle(a, b)
+        b.write("role", "Otters like snow.")
+        lab.settle(a, b)
+        return found
+
+    monkeypatch.setattr(recall, "search", then_written_by_b)
+    assert "snow" not in a.context("otters like", layout="ranked").text
+    reading = a.read("role")
+    assert reading is not None and not reading.own and "snow" in reading.file.body
