@@ -245,9 +245,13 @@ class Member:
         call = _Call(base)
 
         def counted() -> Iterator[Block]:
-            for cid, data in blocks:
-                call.moved(base + call.bytes / _SLOWEST, len(data))
-                yield cid, data
+            try:
+                for cid, data in blocks:
+                    call.moved(base + call.bytes / _SLOWEST, len(data))
+                    yield cid, data
+            except Exception as error:
+                call.source_error = error
+                raise
 
         return await self._ask(lambda: self._provider.put_car(root, counted(), name=name), call)
 
@@ -330,7 +334,8 @@ class Member:
                 self.refusals.add(str(error))
             raise
         except Exception as error:
-            if isinstance(error, IpfsmemError) or not self._company.is_company:
+            ours = isinstance(error, IpfsmemError) or error is call.source_error
+            if ours or not self._company.is_company:
                 raise  # of the blocks that are sent; or nobody else needs this sync
             text = f"{self.name} failed with an unexpected error, {type(error).__name__}: {error}"
             raise ProviderUnavailable(text) from error
@@ -392,6 +397,8 @@ class _Call:
         self.limit, self.small = limit, small
         self.waited = 0.0
         self.bytes = 0
+        #: What the source of the blocks that are sent raised.
+        self.source_error: Exception | None = None
 
     def moved(self, limit: float, size: int) -> None:
         """It took `size` bytes more, and may take so long for what it has."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -14,6 +16,7 @@ from ipfsmem.device.replica import World as Outside
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable, UnreadError
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Block
+from ipfsmem.sync import sending
 from ipfsmem.sync.company import ANSWER, HURRY
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import SimCloud, SimProvider
@@ -183,6 +186,22 @@ def test_write_next_to_failing_provider_reaches_healthy_one_first(
         later, *_ = world.sync(lambda neighbour, healthy: None, None)
     if illness is not lying:  # what it says to have is looked at by and by
         assert later.exit_code == 0 and world.read_at(1) == "new text"
+
+
+def test_error_of_the_database_while_blocks_are_sent_is_no_outage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not said of a provider that it failed."""
+
+    def fail(*given: object) -> NoReturn:
+        raise sqlite3.DatabaseError("database disk image is malformed")
+
+    providers = [SimProvider(SimCloud(), name="one"), SimProvider(SimCloud(), name="other")]
+    with device(tmp_path, "a", providers) as memory:
+        memory.write("k", "text")
+        monkeypatch.setattr(sending, "read_blocks", fail)
+        with pytest.raises(sqlite3.DatabaseError, match="malformed"):
+            asyncio.run(memory.sync())
 
 
 def test_slow_provider_is_joined_after_the_healthy_one_has_the_write(tmp_path: Path) -> None:
