@@ -34,6 +34,8 @@ _NO_WORD = re.compile(r"[^a-z0-9]+")
 _IN_HEADER = 1024
 #: Bytes of a header field that is never moved out of the header.
 _SHORT = 200
+#: Objects within each other that an API wraps a list of records in at most.
+_WRAPPED = 8
 
 
 #: An id that nobody has by counting: a UUID.
@@ -227,10 +229,10 @@ def flat_records(value: Any, lists: Sequence[str], texts: Sequence[str]) -> Iter
                 yield one
 
 
-def _holds_records(value: Any, lists: Sequence[str]) -> bool:
+def _holds_records(value: Any, lists: Sequence[str], depth: int = _WRAPPED) -> bool:
     """Whether it is a list, or an object in which a list stands under a name of `lists`: an API wraps its answers so."""
     if isinstance(value, dict):
-        return any(_holds_records(value.get(name), lists) for name in lists)
+        return depth > 0 and any(_holds_records(value.get(name), lists, depth - 1) for name in lists)
     return isinstance(value, list)
 
 

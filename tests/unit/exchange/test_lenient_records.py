@@ -328,6 +328,14 @@ def test_records_in_a_wrapped_answer_come_in_one_by_one(document: Any) -> None:
     assert sorted(one.text for one in found.records) == ["Likes coffee", "Likes tea"] and not found.problems
 
 
+@pytest.mark.parametrize("depth", [100, 900])
+def test_list_within_very_many_objects_comes_in_as_one_text(depth: int) -> None:
+    deep = '{"data":' * depth + '[{"memory": "Likes coffee"}]' + "}" * depth
+    found = records("mem0", f'[{{"memory": "Likes tea"}}, {deep}]'.encode())
+    first, second = (one.text for one in found.records)
+    assert first == "Likes tea" and "Likes coffee" in second and not found.problems
+
+
 def test_object_without_a_list_stays_the_text_of_its_record() -> None:
     (record,) = records(
         "mem0", json.dumps([{"data": {"results": "three", "text": "Likes tea"}}]).encode()
