@@ -12,7 +12,7 @@ from ipfsmem.causal.value import FORGOTTEN, Entry, decode_entry
 from ipfsmem.content.cid import parse_cid
 from ipfsmem.device.events import events_of
 from ipfsmem.device.scopes import live_scopes
-from ipfsmem.errors import NotFoundError
+from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.memories.scopes import Restored, Scope
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
@@ -142,8 +142,8 @@ class MemoryScopes(MemoryPart):
                             and any(value.kind != FORGOTTEN for value in decode_entry(name, text).values())
                         ):
                             return line.root
-                except NotFoundError:
-                    continue
+                except IpfsmemError:
+                    continue  # not kept whole, damaged, or sealed for others
         return None
 
     def counts(self) -> builtins.list[ScopeCounts]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+import ipfsmem.parts.scopes
 from ipfsmem.causal import cards
+from ipfsmem.content.cid import CID
 from ipfsmem.device import scopes as replica_scopes
 from ipfsmem.device.events import Timeline
-from ipfsmem.errors import KeyNameError, LimitError, NotFoundError, UsageError
+from ipfsmem.device.replica import Replica
+from ipfsmem.errors import KeyNameError, LimitError, MembershipError, NotFoundError, UsageError
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.scopes import Scopes
 from ipfsmem.memory import Memory
-from ipfsmem.published.history import find_root, open_past
+from ipfsmem.published.history import PastState, find_root, open_past
 from tests.support.device_lab import SHORT, TOO_LONG, Forger, Lab
 
 
@@ -55,6 +58,29 @@ def test_a_first_write_makes_a_scope_with_a_card(lab: Lab) -> None:
     assert Scopes(a.replica).get("never") is None
     with pytest.raises(KeyNameError):
         Scopes(a.replica).get("2026-04-14")
+
+
+def test_newest_version_of_a_scope_passes_over_one_that_cannot_be_opened(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one of a device that was removed, or sealed under a key that this device does not hold."""
+    a, _ = two(lab)
+    at(a, "work").write("tone", b"direct\n")
+    lab.sync(a)
+    with_text = a.status().root
+    a.scopes.forget("work")
+    lab.sync(a)
+    a.scopes.restore("work")
+    last = a.status().root
+    assert last != with_text
+
+    def opened(replica: Replica, cid: CID) -> PastState:
+        if str(cid) == last:
+            raise MembershipError("the commit is by a device that was removed")
+        return open_past(replica, cid)
+
+    monkeypatch.setattr(ipfsmem.parts.scopes, "open_past", opened)
+    assert a.scopes.newest_version("work") == with_text
 
 
 def test_a_title_changes_and_a_token_does_not(lab: Lab) -> None:
