@@ -263,6 +263,8 @@ def _is_folder(inside: Directory, name: str) -> bool:
 
 
 def _set_aside(inside: Directory, name: str) -> None:
+    if stat.S_ISREG(inside.lstat(name).st_mode):
+        return  # another device or a sync program wrote the file meanwhile
     try:
         inside.rmdir(name)
     except OSError:

@@ -173,6 +173,22 @@ def test_folder_in_place_of_a_device_file_is_moved_aside(part: str, tmp_path: Pa
     assert len([*stick.rglob("kept")]) == len(files)
 
 
+def test_file_written_after_folders_were_listed_stays_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stick = tmp_path / "stick"
+    provider = DirectoryProvider(stick, {"create": True})
+    sync(tmp_path, "a", provider, "one")
+    there = [*(stick / "names").iterdir(), *(stick / "pins").iterdir()]
+
+    def listed_before(shelf: FolderShelf, prefix: str = "") -> frozenset[str]:
+        return frozenset(file.name for file in there if file.name.startswith(prefix))
+
+    monkeypatch.setattr(FolderShelf, "not_files", listed_before)
+    sync(tmp_path, "a", provider, "two")
+    assert [*stick.rglob("*.aside-*")] == []
+
+
 def test_garbage_under_a_name_is_replaced_by_the_next_record(tmp_path: Path) -> None:
     stick = tmp_path / "stick"
     with as_a_folder(stick) as place:
