@@ -25,7 +25,7 @@ from ipfsmem.memories.moment_kinds import Group, Moment, place_of
 from ipfsmem.memories.sessions import Ends, ItemsAt, Part, Sessions, entries_of_parts
 from ipfsmem.recall.passages import PACKED, passages
 from ipfsmem.sessions.compaction import Entry as Item
-from ipfsmem.sessions.compaction import Place, pending_of, told
+from ipfsmem.sessions.compaction import Place, told
 from ipfsmem.sessions.messages import Message, read_message
 from ipfsmem.wording import local_day
 
@@ -336,12 +336,12 @@ def _session(sessions: Sessions | None, group: Group, keys: list[str]) -> tuple[
 
 
 def _messages(group: Group, session: str, entries: Sequence[Item]) -> Iterator[Told]:
-    pending = pending_of(entries)
-    for entry in told(entries).messages:
+    session_told = told(entries)
+    for entry in session_told.messages:
         message = read_message(entry.item)
         if message.text and message.role != "system":
             said = next(filter(None, (_own_time(entry.item.get(name)) for name in _TIMES)), 0)
-            own = entry.place not in pending
+            own = entry.place not in session_told.pending
             yield _message(group, session, entry.place, message, said, own=own)
 
 

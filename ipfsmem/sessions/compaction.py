@@ -54,12 +54,16 @@ class Summary(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A session as it is told: its title, its last summary, the messages that this does not cover, and all messages."""
+    """A session as it is told: its title, its last summary, the messages that this does not cover, all messages, and which of them an
+    import brought and nobody approved, with the program that each came from."""
 
     title: str
     summary: Summary | None
     after: list[Entry]
     messages: list[Entry]
+    pending: Mapping[Place, str]
+    #: Whether the summary covers a pending message, or came with an import.
+    summary_pending: bool
 
 
 class StoredSession(NamedTuple):
@@ -101,24 +105,10 @@ def pending_of(entries: Sequence[Entry]) -> dict[Place, str]:
     """The messages that an import brought and nobody approved, each with the program that it came from.
 
     A mark that an import brought among the messages approves nothing."""
-    marks = [(entry.place, entry.item[MARK]) for entry in entries if is_mark(entry.item)]
-    ranges = [
-        (said["imported"], place[1], first, last)
-        for place, said in marks
-        if isinstance(said.get("imported"), str)
-        and said.get("device") == place[1]
-        and (first := _position(said.get("from"))) is not None
-        and (last := _position(said.get("to"))) is not None
-    ]
-    if not ranges:
+    marks = _marks(entries)
+    source_of = _source_of(marks)
+    if source_of is None:
         return {}
-
-    def source_of(place: Place) -> str | None:
-        at = (place[0], place[2])
-        return next(
-            (name for name, dev, first, last in ranges if dev == place[1] and first <= at <= last), None
-        )
-
     approved = [
         said["approved"]
         for place, said in marks
@@ -133,6 +123,32 @@ def pending_of(entries: Sequence[Entry]) -> dict[Place, str]:
         ):
             found[entry.place] = source
     return found
+
+
+def _marks(entries: Iterable[Entry]) -> list[tuple[Place, Mapping[str, Any]]]:
+    return [(entry.place, entry.item[MARK]) for entry in entries if is_mark(entry.item)]
+
+
+def _source_of(marks: Iterable[tuple[Place, Mapping[str, Any]]]) -> Callable[[Place], str | None] | None:
+    """The function that returns the program from which the item at a place was imported; None where nothing was."""
+    ranges = [
+        (said["imported"], place[1], first, last)
+        for place, said in marks
+        if isinstance(said.get("imported"), str)
+        and said.get("device") == place[1]
+        and (first := _position(said.get("from"))) is not None
+        and (last := _position(said.get("to"))) is not None
+    ]
+    if not ranges:
+        return None
+
+    def source_of(place: Place) -> str | None:
+        at = (place[0], place[2])
+        return next(
+            (name for name, dev, first, last in ranges if dev == place[1] and first <= at <= last), None
+        )
+
+    return source_of
 
 
 def _position(value: object) -> tuple[int, int] | None:
@@ -152,7 +168,7 @@ def _until(places: Iterable[Place]) -> dict[str, tuple[int, int]]:
 
 def told(entries: Sequence[Entry]) -> Told:
     """The entries of a session, in order. Of several titles and summaries the last counts."""
-    title, summary, messages = "", None, []
+    title, summary, made, messages = "", None, None, list[Entry]()
     for entry in entries:
         if not is_mark(entry.item):
             messages.append(entry)
@@ -160,9 +176,15 @@ def told(entries: Sequence[Entry]) -> Told:
         said = entry.item[MARK]
         if isinstance(said.get("title"), str):
             title = said["title"]
-        summary = _summary(said) or summary
+        if (found := _summary(said)) is not None:
+            summary, made = found, entry.place
     after = [one for one in messages if summary is None or not summary.covers_place(one.place)]
-    return Told(title, summary, after, messages)
+    pending = pending_of(entries)
+    theirs = summary is not None and any(map(summary.covers_place, pending))
+    if made is not None and not theirs:
+        source_of = _source_of(_marks(entries))
+        theirs = source_of is not None and source_of(made) is not None
+    return Told(title, summary, after, messages, pending, theirs)
 
 
 def resumed(session: Told, last: int) -> list[dict[str, Any]]:

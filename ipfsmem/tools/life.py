@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
-from ipfsmem.bundle.fence import NOTICE, clean_text, quote, tagged
+from ipfsmem.bundle.fence import CANDIDATE, NOTICE, clean_text, quote, tagged
 from ipfsmem.errors import NotFoundError, StorageError, UsageError
 from ipfsmem.facts.categories import GENERAL, KINDS, MAX_CATEGORY, MAX_FACT
 from ipfsmem.memories.reasons import MAX_REASON
@@ -189,9 +189,10 @@ def _list_sessions(desk: Desk, given: JSON) -> ToolResult:
     chosen = known[: given.get("limit", 20)]
     told = sessions.told_each([one.session for one in chosen], problems)
     shown = [SessionLine.of(one, told[one.session]) for one in chosen if one.session in told]
+    own = {one.session: not told[one.session].pending for one in shown}
     lines, room = list[str](), ANSWER - _AROUND
     for one in shown:
-        title = one_line(one.title)[:200]
+        title = f"{one_line(one.title)[:200]}{whose(own[one.session])}"
         line = f"{one_line(one.session)}: {title} ({count(one.messages, 'message')}, {moment(one.changed)})"
         room -= weight(line) + 4
         if room < 0 and lines:
@@ -206,6 +207,7 @@ def _list_sessions(desk: Desk, given: JSON) -> ToolResult:
             "preview": one_line(one.preview),
             "messages": one.messages,
             "changed": one.changed,
+            "own": own[one.session],
         }
         for one in shown
     ]
@@ -235,6 +237,7 @@ def _read_session(desk: Desk, given: JSON) -> ToolResult:
     room = ANSWER - _AROUND - weight(quote(summary))
     for entry in reversed(found.messages[-given.get("last", 20) :]):
         message = SessionMessage.of(entry)
+        own = entry.place not in found.pending
         said = clean_text(message.text)
         shown = beginning(said[:_MESSAGE], max(room - 300, 0))
         if not shown and said:
@@ -243,9 +246,16 @@ def _read_session(desk: Desk, given: JSON) -> ToolResult:
             said = f"{shown}\n(cut here: {len(said):,} characters in all)"
         at = moment(message.at)
         values.append(
-            {"role": message.role, "at": at, "text": said, "tools": list(map(one_line, message.tools))}
+            {
+                "role": message.role,
+                "at": at,
+                "text": said,
+                "tools": list(map(one_line, message.tools)),
+                "own": own,
+            }
         )
-        fenced.append(tagged("memory-message", {"session": session, "role": message.role, "at": at}, said))
+        shown_as = {"session": session, "role": message.role, "at": at, "whose": "own" if own else "others"}
+        fenced.append(tagged("memory-message", shown_as, said))
         room -= weight(fenced[-1])
         if room < 0 and len(fenced) > 1:
             fenced.pop()
@@ -253,15 +263,20 @@ def _read_session(desk: Desk, given: JSON) -> ToolResult:
             break
     fenced.reverse()
     values.reverse()
-    told = tagged("session-summary", {"session": session}, summary) if summary else ""
+    summary_own = not found.summary_pending
+    shown_as = {"session": session, "whose": "own" if summary_own else "others"}
+    told = tagged("session-summary", shown_as, summary) if summary else ""
+    all_own = summary_own and all(one["own"] for one in values)
+    notice = NOTICE if all_own else f"{NOTICE} {CANDIDATE}"
     more = len(found.messages) - len(values)
     before = f"({count(more, 'message')} before these)\n" if more else ""
     return ToolResult(
-        f"{NOTICE}\n\n{told}{before}" + "\n".join(fenced),
+        f"{notice}\n\n{told}{before}" + "\n".join(fenced),
         {
-            "notice": NOTICE,
+            "notice": notice,
             "session": clean_text(session),
             "summary": summary,
+            "summary_own": summary_own,
             "before": more,
             "messages": values,
         },
@@ -492,7 +507,7 @@ LIFE: Final = (
     _one("restore_fact", "Restore a fact", "Restore an earlier text of a fact, or a deleted fact. The current text moves to the history; pass its seen value.", _restore_fact, arguments("key", key=KEY, number=number("Number of the text in fact_history.", 1, 100_000, 1), seen=_SEEN, scope=SCOPE), answer(key=_string, text=_string, seen=_string), changes=True),
     _one("delete_fact", "Delete a fact", "Delete a fact; restore_fact can restore it. To delete it with its history, use forget.", _delete_fact, arguments("key", "seen", key=KEY, seen=_SEEN, reason=text("Why.", most=MAX_REASON), scope=SCOPE), answer(key=_string), takes_away=True),
     _one("list_sessions", "List sessions", "List stored conversations, the latest first. To search their messages, use recall with kind=message.", _list_sessions, arguments(limit=number("Maximum number of results.", 1, 100, 20), scope=SCOPE), answer(notice=_string, total=_count, sessions=_list)),
-    _one("read_session", "Read a session", "Return the last messages of a stored conversation, and the summary of the earlier ones.", _read_session, arguments("session", session=text("Name of the session.", least=1, most=1_000), last=number("Number of messages.", 1, 200, 20), scope=SCOPE), answer(notice=_string, session=_string, summary=_string, before=_count, messages=_list)),
+    _one("read_session", "Read a session", "Return the last messages of a stored conversation, and the summary of the earlier ones.", _read_session, arguments("session", session=text("Name of the session.", least=1, most=1_000), last=number("Number of messages.", 1, 200, 20), scope=SCOPE), answer(notice=_string, session=_string, summary=_string, summary_own=_flag, before=_count, messages=_list)),
     _one("find_path", "Find a path between entities", "Find a shortest path between two entities of the knowledge graph, along relations in either direction.", _find_path, arguments("begin", "end", begin=_ENTITY, end=_ENTITY, scope=SCOPE), answer(notice=_string, entities=_list, relations=_list, more=_flag)),
     _one("dream_status", "Dream status", "Show whether a dream is running, when the last one ended, what one proposed, and which can be undone.", _dream_status, arguments(scope=SCOPE), answer(waits_for=_string, under_way=_flag, last=_string, changes=_count, dreams=_list)),
     _one("dream", "Dream", "Scan all memories and propose what to tidy up, such as duplicates and dead links. Changes no memory.", _dream, arguments(scope=SCOPE), answer(notice=_string, proposal=_string, looked_at=_count, steps=_list, found=_list), changes=True),

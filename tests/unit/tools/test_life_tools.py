@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ipfsmem.bundle.fence import NOTICE
+from ipfsmem.bundle.fence import CANDIDATE, NOTICE
+from ipfsmem.device.writing import writing
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.sessions import Sessions
 from ipfsmem.memory import Memory
 from ipfsmem.tools import EVERYDAY, GRAPH, LIFE, PEERS, toolset
 from tests.support.hints import hinted
@@ -74,6 +77,69 @@ def test_what_is_said_in_a_session_is_read_quoted(memory: Memory, model: Model) 
     assert model("read_session", session="talk").structured["summary"]
     hinted("list_sessions shows those that there are.", model.refused("read_session", session="tlk"))
     assert model("list_sessions").structured["total"] == 1
+
+
+def brought(memory: Memory, session: str, *texts: str, title: str = "") -> None:
+    """Messages that an import brought."""
+    memories = Memories(memory.replica, "")
+    said = [(n + 1, {"role": "user", "content": text}) for n, text in enumerate(texts)]
+    with writing(memories.replica) as change:
+        Sessions(memories).add_dated_in(change, session, said, title, source="chatgpt")
+
+
+def test_imported_messages_are_marked_until_they_are_approved(memory: Memory, model: Model) -> None:
+    brought(memory, "talk", "I moved to Berlin.", title="My flat")
+    memory.sessions.add("talk", [{"role": "user", "content": "I live in Rome."}])
+    memory.sessions.add("own", [{"role": "user", "content": "I like tea."}])
+    read = model("read_session", session="talk")
+    assert [(one["text"], one["own"]) for one in read.structured["messages"]] == [
+        ("I moved to Berlin.", False),
+        ("I live in Rome.", True),
+    ]
+    assert read.text.startswith(f"{NOTICE} {CANDIDATE}") and read.structured["notice"].endswith(CANDIDATE)
+    theirs, mine = read.text.split("<memory-message ")[1:]
+    assert 'whose="others">\n> I moved to Berlin.' in theirs and 'whose="own">\n> I live in Rome.' in mine
+    listed = model("list_sessions")
+    assert {one["session"]: one["own"] for one in listed.structured["sessions"]} == {
+        "talk": False,
+        "own": True,
+    }
+    assert "My flat (others' word, a candidate) (2 messages" in listed.text and CANDIDATE not in listed.text
+    assert "I like tea. (1 message" in listed.text
+
+    memory.promote_all("chatgpt")
+    read, listed = model("read_session", session="talk"), model("list_sessions")
+    assert all(one["own"] for one in read.structured["messages"]) and "others" not in read.text
+    assert read.structured["notice"] == NOTICE and "others" not in listed.text
+
+
+def test_a_summary_of_imported_messages_is_marked_until_they_are_approved(
+    memory: Memory, model: Model
+) -> None:
+    brought(memory, "talk", *(f"I moved to flat {n}." for n in range(60)))
+    memory.sessions.compact("talk", now=True)
+    read = model("read_session", session="talk", last=1)
+    assert read.structured["summary"] and not read.structured["summary_own"]
+    assert '<session-summary session="talk" whose="others">' in read.text
+    memory.sessions.add("talk", [{"role": "user", "content": "I live in Rome."}])
+    read = model("read_session", session="talk", last=1)
+    assert [one["own"] for one in read.structured["messages"]] == [True]
+    assert not read.structured["summary_own"] and CANDIDATE in read.text
+    memory.promote_all("chatgpt")
+    read = model("read_session", session="talk", last=1)
+    assert read.structured["summary_own"] and '<session-summary session="talk" whose="own">' in read.text
+
+
+def test_a_summary_that_an_import_brought_is_marked(memory: Memory, model: Model) -> None:
+    memories = Memories(memory.replica, "")
+    mark = {"ipfsmem": {"summary": "They live in Rome.", "covers": {}, "messages": 3, "by": "them"}}
+    with writing(memories.replica) as change:
+        Sessions(memories).add_dated_in(
+            change, "talk", [(1, {"role": "user", "content": "Hello."}), (2, mark)], source="chatgpt"
+        )
+    read = model("read_session", session="talk")
+    assert read.structured["summary"] == "They live in Rome." and not read.structured["summary_own"]
+    assert '<session-summary session="talk" whose="others">\n> They live in Rome.' in read.text
 
 
 def test_graph_items_with_type_in_place_of_their_own_field_are_taken(memory: Memory, model: Model) -> None:
