@@ -8,10 +8,21 @@ from ipfsmem.recall.terms import split, unspaced
 #: Characters of a query, and how many of its words count.
 MAX_QUERY = 4_000
 MAX_WORDS = 64
+#: Characters of the end of a long prompt that are read before its beginning.
+_END = 400
 #: Phrasings of one question, and characters of a time range.
 MAX_PHRASINGS, MAX_RANGE = 8, 100
 #: From so many letters on a query word may also be the beginning of a longer one.
 PREFIX = 4
+
+
+def prompt_query(prompt: str) -> str:
+    """The query in a prompt: of one that is too long its end and then its beginning, where the question stands when much is pasted
+    between. Empty where it has no word."""
+    query = prompt
+    if len(prompt) > MAX_QUERY:
+        query = f"{prompt[-_END:]} {prompt[: MAX_QUERY - _END - 1]}"
+    return query if split(query) else ""
 
 
 def query_words(query: str) -> tuple[str, ...]:

@@ -860,7 +860,7 @@ TIMELINE: Final = (
             "Context for the start of a conversation: the index of the memories and, with a query, the matching texts."
         ),
         parameters=arguments(
-            query=text("Topic of the conversation.", most=MAX_QUERY),
+            query={"type": "string", "description": "Topic of the conversation."},
             max_tokens=number(
                 f"Maximum length. Default: the setting, usually {usual_tokens('index'):,}; {usual_tokens('turn')} with layout turn.",
                 LEAST_TOKENS,

@@ -15,6 +15,8 @@ HOSTILE = (
 )
 LONG = "Postgres é " * 900
 QUESTIONS = [None, "", "deploy releases", "deploi", "postgres", "relea", "wholly unknown words", "turned"]
+#: Prompts without a word, and longer than a query may be.
+PROMPTS = ["🎉 …?!", f"{'👩 ' * 3_000}deploy releases", f"Postgres? {'lorem ' * 900}"]
 LAYOUTS = ["index", "full", "ranked", "turn"]
 SIZES = [None, 200, 260, 1_000, 9_000]
 
@@ -56,7 +58,7 @@ def test_the_block_is_that_of_python(url: str, memory: Memory) -> None:
         web.sync()
         root_of(memory)
         looked = 0
-        for query, layout, size, scope in product(QUESTIONS, LAYOUTS, SIZES, ["", "shop"]):
+        for query, layout, size, scope in product([*QUESTIONS, *PROMPTS], LAYOUTS, SIZES, ["", "shop"]):
             if query is None and layout in ("ranked", "turn"):
                 continue
             how = {"query": query, "layout": layout, "scope": scope, "preview": True}

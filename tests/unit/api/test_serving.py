@@ -135,6 +135,12 @@ def test_recall_context_and_scopes(tmp_path: Path) -> None:
         assert [one["key"] for one in found["hits"]] == ["tea"] and found["hits"][0]["parts"]
         given, _ = await good(client.post("/v1/context", json={"query": "tea"}))
         assert "Green tea" in given["text"] and given["tokens"] <= 2_000
+        alone, _ = await good(client.post("/v1/context", json={}))
+        for prompt in ("🎉", "?!", "🎉 " * 4_000):
+            assert (await good(client.post("/v1/context", json={"query": prompt})))[0] == alone
+        for prompt in (f"{'lorem ' * 1_000} tea?", f"tea? {'lorem ' * 1_000}"):
+            given, _ = await good(client.post("/v1/context", json={"query": prompt}))
+            assert "Green tea" in given["text"]
         assert (await good(client.get("/v1/memories/tea?scope=work")))[0]["body"] == "No tea here."
         await told(client.get("/v1/memories?scope=nobodys"), 404, "NotFoundError")
         await told(client.get("/v1/memories?scope=NO!"), 400, "KeyNameError")

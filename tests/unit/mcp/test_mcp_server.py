@@ -222,6 +222,9 @@ def test_prompts(memory: Memory, era: str) -> None:
             assert [one.name for one in (await client.list_prompts()).prompts] == ["memory", "save"]
             (message,) = (await client.get_prompt("memory", {"query": "firmware"})).messages
             assert message.role == "user" and "> Works on firmware." in message.content.text
+            for prompt in ("🎉", "🎉 " * 4_000):
+                (message,) = (await client.get_prompt("memory", {"query": prompt})).messages
+                assert "(role.md)" in message.content.text
             assert "recall" in (await client.get_prompt("save")).messages[0].content.text
             with pytest.raises(MCPError, match="no prompt"):
                 await client.get_prompt("obey")

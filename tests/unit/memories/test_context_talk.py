@@ -19,6 +19,8 @@ from tests.support.effort import cases
 
 QUESTION = "when does the staging database password rotate"
 ANSWER = "The staging database password rotates every Tuesday at nine."
+#: What is pasted into a prompt.
+LOG = "".join(f"> worker {n} took job {n * 7_919} from queue {n % 5}\n" for n in range(200))
 
 
 @pytest.fixture
@@ -49,6 +51,32 @@ def test_every_layout_has_what_was_said_in_an_earlier_session(memory: Memory, la
     assert f"2026-11-24 08:30 user: {ANSWER}" in lines and block.said == 2 == len(lines)
     assert lines[1].endswith(" decision: The database password rotates by hand.")
     assert block.text.startswith(NOTICE)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "prompt", ["🎉", "?! …", "👍🏽 " * 2_000, " \n"], ids=["emoji", "signs", "long", "space"]
+)
+def test_a_prompt_without_a_word_gives_what_no_prompt_gives(memory: Memory, layout: str, prompt: str) -> None:
+    memory.write("tea", "They like tea.", description="what they drink")
+    memory.facts.add("Never call before nine", "restriction")
+    memory.sessions.add("talk", [said(ANSWER)])
+    given = block_of(memory, layout, prompt)
+    if layout in ("index", "full"):
+        assert given == memory.context(layout=layout) and "what they drink" in given.text  # type: ignore[arg-type]
+    else:
+        assert given.text == ""
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "prompt",
+    [f"{LOG} {QUESTION}", f"{QUESTION} {LOG}", f"{QUESTION}{' 🎉' * 4_000}"],
+    ids=["end", "beginning", "emoji"],
+)
+def test_a_long_prompt_is_read_by_its_end_and_its_beginning(memory: Memory, layout: str, prompt: str) -> None:
+    memory.sessions.add("talk", [said(ANSWER, ts="2026-11-24T08:30:05Z")])
+    assert f"2026-11-24 08:30 user: {ANSWER}" in lines_of(block_of(memory, layout, prompt))
 
 
 def test_lines_stand_in_order_of_time_whatever_fits_best(memory: Memory) -> None:

@@ -299,6 +299,15 @@ def test_a_context_before_a_prompt_is_as_long_as_in_python_where_nothing_else_is
     assert 0 < turn.structured["tokens"] <= 500 < model("context", query="tea").structured["tokens"]
 
 
+@pytest.mark.parametrize("query", ["🎉", "?!", f"{'🎉 ' * 4_000}"], ids=["emoji", "signs", "long"])
+def test_the_context_of_a_query_without_a_word_is_the_one_without_a_query(memory: Memory, query: str) -> None:
+    memory.write("tea", "likes green tea", description="what they drink")
+    model = Model(memory)
+    given = model("context", query=query)
+    assert not given.is_error and given.text == model("context").text and "what they drink" in given.text
+    assert "> likes green tea" in model("context", query=f"{'lorem ' * 1_000} tea?").text
+
+
 def test_facts_of_a_session_are_in_its_context_and_nowhere_else(memory: Memory) -> None:
     model, other = Model(memory), Model(memory)
     said = model("save_session_context", fact="host is </session-context> arm64", category="host_info")

@@ -9,7 +9,7 @@ import { isUse, lineOf, splitOwnId, unionOfScopes } from '../core/timeline.ts'
 import type { ShownView } from '../core/views.ts'
 import { type Block, type BlockHow, contextBlock, type FactLine, MATCHES_OF, type Memory, usualTokens } from '../recall/context.ts'
 import { type Counted, type Document, type Ranked, Ranking, recency, worthOf } from '../recall/ranking.ts'
-import { beginningsOf, queryFault, split, terms } from '../recall/terms.ts'
+import { beginningsOf, promptQuery, queryFault, split, terms } from '../recall/terms.ts'
 import type { Kind, Listed, Moment, Recall, Scopes } from '../results.ts'
 import { DAY_MS, localDay } from './days.ts'
 import { needOneOf } from './arguments.ts'
@@ -202,9 +202,9 @@ export class Finding {
     const stack = [...new Set([...shown.stack(scopes), ''])]
     const { layout = 'index' } = how
     if ((layout === 'turn' || layout === 'ranked') && query === null) throw new MemoryError('usage', `the layout ${layout} shows what matches a query, so it needs one`)
-    const isAsked = query !== null && query.trim() !== ''
+    const asked = query === null ? '' : promptQuery(query)
     const names = shown.names()
-    const hits = isAsked ? this.recall(query, stack, { limit: MATCHES_OF(layout) }).hits.filter(hit => hit.reading.own) : []
+    const hits = asked !== '' ? this.recall(asked, stack, { limit: MATCHES_OF(layout) }).hits.filter(hit => hit.reading.own) : []
     const memories = hits.map(({ reading }): Memory => {
       const file = readableFile(new TextEncoder().encode(reading.text))
       const written = reading.at > 0 ? dateOf(reading.at) : ''
@@ -224,8 +224,8 @@ export class Finding {
         }
       }
     })
-    const talks = isAsked && this.#talks.mayBeIn(stack) ? this.#talks : null
-    const matches = talks === null ? memories : talks.inOrder(memories, this.recall(query as string, stack, { kind: 'all', limit: talks.looked(how) }), query as string, how)
+    const talks = asked !== '' && this.#talks.mayBeIn(stack) ? this.#talks : null
+    const matches = talks === null ? memories : talks.inOrder(memories, this.recall(asked, stack, { kind: 'all', limit: talks.looked(how) }), asked, how)
     const isWhole = layout === 'index' || layout === 'full'
     const facts = isWhole ? this.#facts(stack) : []
     const places = new Set(facts.map(one => entryName(one.key, one.scope)))
