@@ -126,6 +126,13 @@ def add_command(context: CommandContext, name: str) -> None:
         context.emit(SessionAdded(session=name, added=len(items)))
     else:
         click.echo(f"{count(len(items), 'message')} added to {clean(name)}.")
+    from ipfsmem.sessions.messages import read_message
+
+    if unread := sum(not read_message(one).role for one in items):
+        are = f"{unread:,} of them {'has' if unread == 1 else 'have'}"
+        click.echo(
+            advice(f"{are} no role and text that ipfsmem knows: kept, but recall does not find it."), err=True
+        )
     context.print_where_scope_went()
 
 

@@ -49,7 +49,7 @@ _OF_KIND = "\n*"
 #: The kinds of which an index knows whether there are events and messages.
 _KNOWING: tuple[Kind, ...] = ("all", "memory")
 #: What an image is made of may change with the program; then this does.
-_VERSION = 13
+_VERSION = 14
 #: An image is written anew when so many memories were taken in or out since, and of fewer memories than these none is.
 _STALE, _FEW = 200, 100
 

@@ -2,6 +2,7 @@
 
 Four shapes are known, each as its program writes it into JSON: plain (`role`, `content`, also with `tool_calls` as OpenAI's chat
 completions have them), items of OpenAI's responses (`type`), Anthropic's content blocks, and PydanticAI's `kind` with `parts`.
+A plain one without a role is a user's; `text` may stand for `content`, and `speaker` for `name`, as in transcripts of people.
 What has another shape is kept like any item and says nothing here.
 """
 
@@ -41,7 +42,7 @@ class Message(NamedTuple):
     calls: tuple[str, ...] = ()
     #: The ids of the calls whose answers it holds; "" for an answer that names none.
     answers: tuple[str, ...] = ()
-    #: Who of several users or assistants speaks (`name` of a chat completion's message); "" where it is not said.
+    #: Who of several users or assistants speaks (`name` of a chat completion's message, or `speaker`); "" where it is not said.
     speaker: str = ""
 
     @property
@@ -70,7 +71,8 @@ def _as_written(item: Item) -> Message:
     kind = item.get("type")
     if isinstance(kind, str) and "role" not in item:
         return _response_item(item, kind)
-    role = _role(item.get("role"))
+    words = _words(item["content"] if "content" in item else item.get("text"))
+    role = _role(item["role"]) if "role" in item else "user" if words else ""
     if not role:
         return Message("", "")
     tools, calls, answers = [], [], []
@@ -86,9 +88,9 @@ def _as_written(item: Item) -> Message:
     if role == "tool":
         answers.append(_text_of(item.get("tool_call_id")))
     # The name of a tool's answer is that of the tool.
-    name = _text_of(item.get("name")) if role in ("user", "assistant") else ""
-    speaker = " ".join(name.split())[:_NAME]
-    return Message(role, _words(item.get("content")), _some(tools), tuple(calls), tuple(answers), speaker)
+    name = _text_of(item.get("name")) or _text_of(item.get("speaker"))
+    speaker = " ".join(name.split())[:_NAME] if role in ("user", "assistant") else ""
+    return Message(role, words, _some(tools), tuple(calls), tuple(answers), speaker)
 
 
 def without_system(item: Item) -> dict[str, Any] | None:

@@ -107,6 +107,23 @@ def test_what_was_said_drives_no_terminal(cli: Cli) -> None:
     assert cli.ok("session", "resume").json == [said]
 
 
+def test_messages_of_a_transcript_without_roles_are_found_by_their_speakers(cli: Cli) -> None:
+    said = [{"speaker": "Ana", "text": "I keep an otter."}, {"name": "Bob", "content": "I keep a heron."}]
+    added = cli.ok("session", "add", "chat", stdin=json.dumps(said).encode())
+    assert "2 messages added" in added.out and "recall does not find" not in added.err
+    found = {one["text"] for one in cli.ok("recall", "keep", "--kind", "message", "--json").json["moments"]}
+    assert found == {"Ana: I keep an otter.", "Bob: I keep a heron."}
+    assert "Ana: I keep an otter." in cli.ok("context", "--query", "who keeps an otter").out
+
+
+def test_adding_a_message_that_recall_does_not_find_says_so(cli: Cli) -> None:
+    said = [{"role": "user", "content": "x"}, {"role": "narrator", "content": "y"}, {"a": 1}]
+    added = cli.ok("session", "add", "chat", stdin=json.dumps(said).encode())
+    assert "3 messages added" in added.out
+    assert "2 of them have no role and text that ipfsmem knows" in added.err
+    assert len(json.loads(cli.ok("session", "export", "chat", "--format", "json").out)) == 3
+
+
 @pytest.mark.parametrize(
     ("given", "why"),
     [

@@ -80,6 +80,11 @@ def item(random: Random, now: int, *, cut: float = 0.0) -> dict[str, Any]:
         made["created_at"] = (now - 3 * DAY) / random.choice([1, 1000])
     if (named := Random(repr(made))).random() < 0.3:
         made["name"] = named.choice(["Ana", "ana_maria-2", "2nd floor", " Bob\u00a0 Li ", "東" * 70, "", 7])
+    if named.random() < 0.2:  # as in a transcript of people, most without a role
+        made = {"text" if name == "content" else name: value for name, value in made.items()}
+        made["speaker"] = made.pop("name", named.choice(["Cleo", 7]))
+        if named.random() < 0.8:
+            del made["role"]
     return made
 
 

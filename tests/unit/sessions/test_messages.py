@@ -29,6 +29,22 @@ def test_openai_chat_messages_of_its_package() -> None:
     assert read_message({"role": "developer", "content": "Be kind."}).role == "system"
 
 
+def test_a_plain_message_without_a_role_is_a_users() -> None:
+    assert read_message({"speaker": " Ana ", "text": "Hello."}) == Message("user", "Hello.", speaker="Ana")
+    assert read_message({"name": "Bob", "content": "Hello."}) == Message("user", "Hello.", speaker="Bob")
+    assert read_message({"role": "assistant", "speaker": "Eve", "text": "Hi."}) == Message(
+        "assistant", "Hi.", speaker="Eve"
+    )
+    assert read_message({"role": "user", "content": "", "text": "Hi."}) == Message("user", "")
+    for item in (
+        {"role": "narrator", "text": "x"},
+        {"role": None, "text": "x"},
+        {"speaker": "Ana"},
+        {"text": 1},
+    ):
+        assert read_message(item) == Message("", "")
+
+
 def test_openai_response_items_of_its_package() -> None:
     types = need_extra("openai-agents", "openai.types.responses")
     call = types.ResponseFunctionToolCall(

@@ -2,7 +2,8 @@
  * One item of a session read as a message: who says it, which words, which tools it calls and whose answers it holds.
  *
  * Four shapes are known, each as its program writes it: plain (`role`, `content`, also with `tool_calls`), items of OpenAI's responses
- * (`type`), Anthropic's content blocks, and PydanticAI's `kind` with `parts`. What has another shape says nothing here.
+ * (`type`), Anthropic's content blocks, and PydanticAI's `kind` with `parts`. A plain one without a role is a user's; `text` may stand for
+ * `content`, and `speaker` for `name`, as in transcripts of people. What has another shape says nothing here.
  */
 
 import { isObject } from '../core/bytes.ts'
@@ -28,7 +29,8 @@ export function readMessage(item: Item): Message {
   if (item['kind'] === 'request' || item['kind'] === 'response') return ofPydanticAi(item)
   const { type } = item
   if (typeof type === 'string' && !Object.hasOwn(item, 'role')) return ofResponses(item, type)
-  const role = ROLES.get(item['role']) ?? ''
+  const text = words(Object.hasOwn(item, 'content') ? item['content'] : item['text'])
+  const role = Object.hasOwn(item, 'role') ? (ROLES.get(item['role']) ?? '') : text === '' ? '' : 'user'
   if (role === '') return said('')
   const tools = objects(item['tool_calls']).map(call => textOf(isObject(call['function']) ? call['function']['name'] : ''))
   const answers: string[] = []
@@ -38,8 +40,8 @@ export function readMessage(item: Item): Message {
   }
   if (role === 'tool') answers.push(textOf(item['tool_call_id']))
   // The name of a tool's answer is that of the tool.
-  const speaker = role === 'user' || role === 'assistant' ? textOf(item['name']) : ''
-  return said(role, words(item['content']), tools, answers, [...split(speaker).join(' ')].slice(0, NAME).join(''))
+  const speaker = role === 'user' || role === 'assistant' ? textOf(item['name']) || textOf(item['speaker']) : ''
+  return said(role, text, tools, answers, [...split(speaker).join(' ')].slice(0, NAME).join(''))
 }
 
 /** Whether a turn begins with it: what a user says, not what a tool answers. */
