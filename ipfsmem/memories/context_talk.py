@@ -163,14 +163,17 @@ class Talk:
         self._known: list[frozenset[str]] = []
 
     def add(self, line: Line, room: int) -> int:
-        """Add a line and return its bytes; 0 where it has no room or repeats a text of the block."""
+        """Add a line and return the bytes that it takes; 0 where it has no room or repeats a text of the block. What was said several times
+        stands there with its last time."""
         cost = line.cost + (0 if self.lines else _FENCE)
-        if (
-            cost > room
-            or any(line.sentences <= known for known in self._said())
-            or any(line.sentences == one.sentences for one in self.lines)
-        ):
+        if cost > room or any(line.sentences <= known for known in self._said()):
             return 0
+        for n, one in enumerate(self.lines):
+            if line.sentences == one.sentences:
+                if line.at <= one.at:
+                    return 0
+                self.lines[n] = line
+                return line.cost - one.cost
         self.lines.append(line)
         return cost
 

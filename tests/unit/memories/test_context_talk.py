@@ -146,6 +146,20 @@ def test_what_a_memory_or_another_line_says_is_not_repeated(memory: Memory) -> N
         assert sum("staging password rotates" in line.casefold() for line in lines_of(block)) == 1
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("years", [(2024, 2026), (2026, 2024)], ids=["older-first", "newer-first"])
+def test_text_that_was_said_twice_is_shown_with_its_last_time(
+    memory: Memory, layout: str, years: tuple[int, int]
+) -> None:
+    for year in years:
+        memory.sessions.add(f"talk{year}", [said("I moved to Berlin.", ts=f"{year}-03-01T10:00:00Z")])
+    memory.sessions.add("when", [said("Where did you move, Berlin?", ts="2025-03-01T10:00:00Z")])
+    assert lines_of(block_of(memory, layout, "who moved to Berlin")) == [
+        "2025-03-01 10:00 user: Where did you move, Berlin?",
+        "2026-03-01 10:00 user: I moved to Berlin.",
+    ]
+
+
 def test_what_a_memory_negates_is_still_shown(memory: Memory) -> None:
     memory.write("rule", "Never rotate the staging password on Friday.")
     memory.sessions.add("talk", [said("rotate the staging password on Friday")])

@@ -37,14 +37,22 @@ export class Talk {
     this.#known = known === '' ? [] : [sentencesOf(known)]
   }
 
-  /** Add a line and return its bytes; 0 where it has no room or repeats a text of the block. */
+  /**
+   * Add a line and return the bytes that it takes; 0 where it has no room or repeats a text of the block. What was said several times
+   * stands there with its last time.
+   */
   add(line: SaidLine, room: number): number {
     const cost = costOf(line) + (this.lines.length > 0 ? 0 : FENCE)
     const { sentences } = line
-    const isKnown = this.#known.some(known => isWithin(sentences, known)) || this.lines.some(one => isSame(one.sentences, sentences))
-    if (cost > room || isKnown) return 0
-    this.lines = [...this.lines, line]
-    return cost
+    if (cost > room || this.#known.some(known => isWithin(sentences, known))) return 0
+    const same = this.lines.find(one => isSame(one.sentences, sentences))
+    if (same === undefined) {
+      this.lines = [...this.lines, line]
+      return cost
+    }
+    if (line.at <= same.at) return 0
+    this.lines = this.lines.map(one => (one === same ? line : one))
+    return cost - costOf(same)
   }
 
   /** Remove the lines that a memory of the block says too, and return the bytes that this frees. */
