@@ -9,7 +9,7 @@ import { isUse, lineOf, splitOwnId, unionOfScopes } from '../core/timeline.ts'
 import type { ShownView } from '../core/views.ts'
 import { type Block, type BlockHow, contextBlock, type FactLine, MATCHES_OF, type Memory, usualTokens } from '../recall/context.ts'
 import { type Counted, type Document, type Ranked, Ranking, recency, worthOf } from '../recall/ranking.ts'
-import { beginningsOf, promptQuery, queryFault, split, terms } from '../recall/terms.ts'
+import { beginningsOf, queryFault, split, terms } from '../recall/terms.ts'
 import type { Kind, Listed, Moment, Recall, Scopes } from '../results.ts'
 import { DAY_MS, localDay } from './days.ts'
 import { needOneOf } from './arguments.ts'
@@ -202,7 +202,7 @@ export class Finding {
     const stack = [...new Set([...shown.stack(scopes), ''])]
     const { layout = 'index' } = how
     if ((layout === 'turn' || layout === 'ranked') && query === null) throw new MemoryError('usage', `the layout ${layout} shows what matches a query, so it needs one`)
-    const asked = query === null ? '' : promptQuery(query)
+    const asked = this.#talks.queryIn(query ?? '')
     const names = shown.names()
     const hits = asked !== '' ? this.recall(asked, stack, { limit: MATCHES_OF(layout) }).hits.filter(hit => hit.reading.own) : []
     const memories = hits.map(({ reading }): Memory => {

@@ -6,7 +6,7 @@ import { type BlockHow, LOOKED_OF, type Match, type Memory, SAID_OF } from '../r
 import { fused } from '../recall/fusion.ts'
 import type { Ranked, Ranking } from '../recall/ranking.ts'
 import { saidLine, soughtBy, Talk } from '../recall/talk.ts'
-import { terms, uncased } from '../recall/terms.ts'
+import { MOST_QUERY, split, terms, uncased } from '../recall/terms.ts'
 import { ALWAYS, FOREVER, sinceUntil } from '../recall/time_ranges.ts'
 import { lineOf } from '../core/timeline.ts'
 import type { Moment, MomentHit, Recall } from '../results.ts'
@@ -19,6 +19,8 @@ import { entryName, type Shown } from './shown.ts'
 /** A memory comes in a block after at most so many more messages for each memory before it. */
 const SAID_BETWEEN = 4
 const MOST_PHRASINGS = 8
+/** Characters of the end of a long prompt that are read before its beginning. */
+const END = 400
 /** Fields of an event that say who said or did it. */
 const WHO = ['speaker', 'by', 'author', 'from', 'name', 'user', 'who', 'sender', 'agent']
 
@@ -42,6 +44,16 @@ export class Talks {
       this.#held = { revision, of, moments: { told: kept, missing } }
     }
     return this.#held.moments
+  }
+
+  /**
+   * The query in a prompt: of one that is too long its end and then its beginning, where the question stands when much is pasted between.
+   * Empty where it has no word.
+   */
+  queryIn(prompt: string): string {
+    const letters = [...prompt]
+    const query = letters.length <= MOST_QUERY ? prompt : [...letters.slice(-END), ' ', ...letters.slice(0, MOST_QUERY - END - 1)].join('')
+    return split(query).length === 0 ? '' : query
   }
 
   /** The different phrasings of a question. */

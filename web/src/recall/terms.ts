@@ -51,10 +51,9 @@ function termsOf(word: string): string[] {
 /** The terms of a text in their order, as often as they occur. */
 export const terms = (text: string): string[] => split(text).flatMap(termsOf)
 
-const MOST_QUERY = 4000
+/** Characters of a query. */
+export const MOST_QUERY = 4000
 const MOST_WORDS = 64
-/** Characters of the end of a long prompt that are read before its beginning. */
-const END = 400
 /** From so many letters on a word may also be the beginning of a longer one. */
 const LEAST_BEGINNING = 4
 
@@ -62,16 +61,6 @@ const LEAST_BEGINNING = 4
 export function queryFault(query: string): string | null {
   if ([...query].length > MOST_QUERY) return `a query has at most ${MOST_QUERY.toLocaleString('en')} characters`
   return split(query).length === 0 ? 'there is no word in the query, so nothing can be looked for' : null
-}
-
-/**
- * The query in a prompt: of one that is too long its end and then its beginning, where the question stands when much is pasted between.
- * Empty where it has no word.
- */
-export function promptQuery(prompt: string): string {
-  const letters = [...prompt]
-  const query = letters.length <= MOST_QUERY ? prompt : [...letters.slice(-END), ' ', ...letters.slice(0, MOST_QUERY - END - 1)].join('')
-  return split(query).length === 0 ? '' : query
 }
 
 /** For a query of which no word occurs, what longer words may begin with, and single letters of scripts without spaces. */
