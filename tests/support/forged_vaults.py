@@ -44,6 +44,7 @@ from tests.support.plain import vault as plain
 from tests.support.plain.texts import NotJudged
 from tests.support.ring_lab import (
     OWNER,
+    PLAIN,
     RECOVERY,
     RECOVERY_KEYS,
     ROOT,
@@ -83,12 +84,12 @@ OPENED_BY: dict[str, dict[str, Any]] = {
 Json = dict[str, Any]
 
 
-def resigned(st: Statement, by: Party, change: Callable[[Json], object]) -> Json:
+def resigned(st: Statement, by: Party, change: Callable[[Json], object], tag: bytes = VAULT) -> Json:
     """A statement with something in it changed, whatever comes of it, signed as if it were in order."""
     body = json.loads(st.payload)
     change(body)
     payload = encode(body)
-    signature = by.signer.sign(b"ipfsmem/v1/statement\0" + VAULT + payload)
+    signature = by.signer.sign(b"ipfsmem/v1/statement\0" + tag + payload)
     return {"k": b64(payload), "s": b64(signature)}
 
 
@@ -132,7 +133,10 @@ class Replica:
 
 
 class Forge:
-    """One vault, its liars and its provider; everything follows from the seed."""
+    """One sealed vault, its liars and its provider; everything follows from the seed."""
+
+    kind = "sealed"
+    tag = VAULT
 
     def __init__(self, seed: int | str) -> None:
         self.random = Random(seed)
@@ -143,6 +147,7 @@ class Forge:
         self.replicas = {one.id: Replica(one) for one in (*DEVICES, READER, HEIR, STRANGER, ADMIN)}
         self.pairs: dict[tuple[str, int], str] = {}
         self.done: list[str] = []
+        self.lies = LIES
         self._honest()
 
     # -- the ring ------------------------------------------------------------------------------------------------
@@ -151,26 +156,30 @@ class Forge:
         """What an honest vault says: roots, an admin, later words, devices of both, an epoch for all."""
         pick = self.random.choice
         self.base = [
-            says_genesis(ROOT, RECOVERY),
-            says_member(ROOT, ROOT, "admin"),
-            says_member(RECOVERY, RECOVERY, "admin"),
-            says_member(ROOT, ADMIN, "admin", person=pick([OWNER, "12" * 8])),
-            says_member(ROOT, LATER, "admin"),
+            says_genesis(ROOT, RECOVERY, vault=self.tag),
+            self.member(ROOT, ROOT, "admin"),
+            self.member(RECOVERY, RECOVERY, "admin"),
+            self.member(ROOT, ADMIN, "admin", person=pick([OWNER, "12" * 8])),
+            self.member(ROOT, LATER, "admin"),
         ]
         enrolments = [
-            says_member(ROOT, DEVICES[0]),
-            says_member(pick([ROOT, ADMIN]), DEVICES[1], person=pick([OWNER, "12" * 8])),
-            says_member(LATER, DEVICES[2]),
-            says_member(pick([ROOT, ADMIN, LATER]), READER, "reader"),
+            self.member(ROOT, DEVICES[0]),
+            self.member(pick([ROOT, ADMIN]), DEVICES[1], person=pick([OWNER, "12" * 8])),
+            self.member(LATER, DEVICES[2]),
+            self.member(pick([ROOT, ADMIN, LATER]), READER, "reader"),
         ]
         self.base += enrolments
         if self.random.random() < 0.3:
-            self.base.append(says_heir(DEVICES[0], HEIR, enrolments[0].hash))
+            self.base.append(says_heir(DEVICES[0], HEIR, enrolments[0].hash, vault=self.tag))
         self.people = [ADMIN, LATER, *DEVICES[:3], READER]
         self.base.append(self._epoch(ROOT, KEYS[0], self.people, []))
         self.more: list[Statement] = []
         for _ in range(self.random.randrange(5)):
             self.more += self._something()
+
+    def member(self, by: Party, who: Party, role: Role = "writer", **more: Any) -> Statement:
+        """An enrolment in this vault."""
+        return says_member(by, who, role, vault=self.tag, **more)
 
     def _epoch(
         self, by: Party, key: EpochKey, given: Iterable[Party], gone: Iterable[Party], **more: Any
@@ -191,7 +200,15 @@ class Forge:
             heirs = [HEIR] if random.random() < 0.3 else []
             person, rank = pick([OWNER, OWNER, "12" * 8]), random.randrange(2)
             said = says_revoked(
-                by, who, keep=keep, n=random.randrange(3), heirs=heirs, person=person, rank=rank, zeros=True
+                by,
+                who,
+                keep=keep,
+                n=random.randrange(3),
+                heirs=heirs,
+                person=person,
+                rank=rank,
+                zeros=True,
+                vault=self.tag,
             )
             others = [KEYS[0].id] if random.random() < 0.8 else []
             if random.random() < 0.7:
@@ -201,12 +218,12 @@ class Forge:
         if kind == 2:
             person = pick([OWNER, "12" * 8])
             role: Role = pick(["writer", "reader", "admin"])
-            return [says_member(by, pick([*DEVICES, HEIR]), role, since=random.randrange(4), person=person)]
+            return [self.member(by, pick([*DEVICES, HEIR]), role, since=random.randrange(4), person=person)]
         if kind == 3:
             base = pick([st for st in self.base if st.body.t == "member"])
             signer = next(one for one in EVERYBODY if one.key == base.body.sign)  # type: ignore[union-attr]
             heir = pick([one for one in (HEIR, DEVICES[3]) if one.key != signer.key])
-            return [says_heir(signer, heir, base.hash)]
+            return [says_heir(signer, heir, base.hash, vault=self.tag)]
         if kind == 4:
             return [
                 self._epoch(
@@ -215,10 +232,33 @@ class Forge:
             ]
         return [self._epoch(by, pick(KEYS[:3]), self.people, [], old=[one.id for one in KEYS[:2]])]
 
+    def any_epoch(self) -> Json:
+        """An epoch for everybody, signed for this vault."""
+        said = self._epoch(ROOT, KEYS[0], self.people, [])
+        return resigned(said, ROOT, lambda body: None, self.tag)
+
     def ring_file(self, statements: Iterable[Statement], key: EpochKey, more: Iterable[Json] = ()) -> bytes:
         """A keyring.json of just these statements, not reduced, sealed under this key."""
+        shown, hidden = self._ring_parts(statements, more)
+        others = sorted((one.epoch, one.id, b64(one.key)) for one in self._given(key))
+        body = encode({"eks": [[epoch, text] for epoch, _, text in others], "st": hidden})
+        return encode({"body": self.ring_body(body, key), "open": shown, "v": 1, "vault": self.tag.hex()})
+
+    def ring_body(self, body: bytes, key: EpochKey) -> Any:
+        """The body of a ring as it stands in keyring.json."""
+        return b64(Sealer(key, self.tag).seal(RING_BODY, b"", body))
+
+    def opened_body(self, body: Any, key: EpochKey) -> Json:
+        """What `ring_body` was made of."""
+        found: Json = json.loads(Sealer(key, self.tag).open(RING_BODY, b"", _unb64(body)))
+        return found
+
+    def _ring_parts(
+        self, statements: Iterable[Statement], more: Iterable[Json]
+    ) -> tuple[list[Json], list[Json]]:
+        """Envelopes of the open part and of the body, in order."""
         found = {st.hash: st for st in statements}
-        envelopes = {digest: {"k": envelope(st).k, "s": envelope(st).s} for digest, st in found.items()}
+        envelopes = {digest: _json_of(st) for digest, st in found.items()}
         public = {digest for digest, st in found.items() if st.public}
         for one in more:
             digest = sha256(_unb64(one["k"])).hexdigest()
@@ -228,10 +268,7 @@ class Forge:
                 public.add(digest)
         shown = [envelopes[digest] for digest in sorted(envelopes) if digest in public]
         hidden = [envelopes[digest] for digest in sorted(envelopes) if digest not in public]
-        others = sorted((one.epoch, one.id, b64(one.key)) for one in self._given(key))
-        body = encode({"eks": [[epoch, text] for epoch, _, text in others], "st": hidden})
-        sealed = b64(Sealer(key, VAULT).seal(RING_BODY, b"", body))
-        return encode({"body": sealed, "open": shown, "v": 1, "vault": VAULT.hex()})
+        return shown, hidden
 
     def _given(self, key: EpochKey) -> list[EpochKey]:
         return [one for one in KEYS if one != key and self.random.random() < 0.8]
@@ -244,8 +281,7 @@ class Forge:
         if text is None:
             made = Value(b=(), body=None, h=f"{at.ms:012x}0000", kind="forgotten")
         else:
-            kind, ctx = sealed_as(name)
-            stored = Sealer(key, VAULT).seal(kind, ctx, text)
+            ek, stored = self.stored(name, text, key)
             digest = sha256(stored).hexdigest()
             self.objects[digest] = stored
             made = Value(
@@ -253,12 +289,17 @@ class Forge:
                 body=sha256(text).hexdigest(),
                 h=f"{at.ms:012x}0000",
                 kind="live",
-                loc=Loc(key.id, digest, len(stored)),
+                loc=Loc(ek, digest, len(stored)),
                 **more,
             )
-        signed = sign_value(at.who.signer, name, dot(at.who.id, n), made, VAULT)
+        signed = sign_value(at.who.signer, name, dot(at.who.id, n), made, self.tag)
         found: Json = json.loads(encode(signed))
         return found
+
+    def stored(self, name: str, text: bytes, key: EpochKey) -> tuple[str, bytes]:
+        """The key of the object of a text, and its bytes."""
+        kind, ctx = sealed_as(name)
+        return key.id, Sealer(key, self.tag).seal(kind, ctx, text)
 
     def text(self, name: str) -> bytes | None:
         """A text for an entry of this name."""
@@ -319,7 +360,7 @@ class Forge:
         """The signed pair of a device at n."""
         seen = sign_seen(
             dev.signer,
-            VAULT,
+            self.tag,
             dev.id,
             n,
             self.pairs.setdefault((dev.id, n), self.random.randbytes(8).hex()),
@@ -333,10 +374,10 @@ class Forge:
         random, pick = self.random, self.random.choice
         key = pick([KEYS[0], KEYS[0], KEYS[1], *KEYS])
         said = [st for st in self.more if random.random() < 0.5]
-        name = pick(sorted(LIES)) if lies else ""
+        name = pick(sorted(self.lies)) if lies else ""
         if lies:
             self.done.append(f"{at.who.name}: {name}")
-        self.publish_with(at, key, said, LIES.get(name))
+        self.publish_with(at, key, said, self.lies.get(name))
 
     def publish_with(
         self,
@@ -353,11 +394,11 @@ class Forge:
             "c": at.c,
             "ctx": ctx,
             "dev": at.who.id,
-            "ek": key.id,
+            "ek": self.commit_key(key),
             "h": f"{at.ms:012x}0000",
             "prev": at.prev[:],
             "v": 1,
-            "vault": VAULT.hex(),
+            "vault": self.tag.hex(),
         }
         draft = _Draft(state, commit, key, said, [], 64, {})
         if lie is not None:
@@ -371,19 +412,38 @@ class Forge:
         final = {"ring": sha256(keyring).hexdigest(), "state": sha256(nodes[""]).hexdigest(), **draft.commit}
         text = encode(final)
         signature = at.who.signer.sign(b"ipfsmem/v1/commit\0" + text)
-        sealer = Sealer(draft.key, VAULT)
         files = {
             "keyring.json": keyring,
+            **self.layout(draft, signature, text, nodes),
+            **{f"o/{sha[:40]}": self.objects[sha] for sha in _objects(draft.state) if sha in self.objects},
+            **draft.files,
+        }
+        at.prev = [sha256(text).hexdigest()]
+        placed = self.placed({path: data for path, data in files.items() if data}, draft)
+        for change in draft.after:
+            change(self, placed)
+        self._stand(at.who, placed)
+
+    def commit_key(self, key: EpochKey) -> str:
+        """What a commit under this key says."""
+        return key.id
+
+    def layout(
+        self, draft: _Draft, signature: bytes, text: bytes, nodes: Mapping[str, bytes]
+    ) -> dict[str, bytes]:
+        """The commit and the state of a root, by their paths in a sealed root."""
+        sealer = Sealer(draft.key, self.tag)
+        return {
             "head.ipm": sealer.seal(COMMIT, b"", signature + text),
             **{
                 f"s/{'/'.join(prefix) or 'top'}.ipm": sealer.seal(STATE_NODE, prefix, node)
                 for prefix, node in nodes.items()
             },
-            **{f"o/{sha[:40]}": self.objects[sha] for sha in _objects(draft.state) if sha in self.objects},
-            **draft.files,
         }
-        at.prev = [sha256(text).hexdigest()]
-        self._stand(at.who, {path: data for path, data in files.items() if data})
+
+    def placed(self, files: dict[str, bytes], draft: _Draft) -> dict[str, bytes]:
+        """The files of a root, by the paths of this kind of vault."""
+        return files
 
     def _stand(self, who: Party, files: Mapping[str, bytes]) -> None:
         made = build_tree(dict(files))
@@ -408,7 +468,7 @@ class Forge:
         anchors = {ROOT_KEYS: "the root", RECOVERY_KEYS: "the recovery words", LATER_KEYS: "later words"}
         opened_by = pick(["the root"] * 6 + list(anchors.values()))
         pins: dict[str, list[str]] = {}
-        listed = [root for _, root in reversed(self.roots)]
+        listed = self.listed()
         if random.random() < 0.3:
             random.shuffle(listed)
         if random.random() < 0.8:
@@ -426,7 +486,7 @@ class Forge:
         return {
             "car": name,
             "instead": instead,
-            "kind": "sealed",
+            "kind": self.kind,
             "name": name,
             "names": {one: b64(record) for one, record in sorted(self.names.items())},
             "now": NOW,
@@ -435,6 +495,10 @@ class Forge:
             "why": f"{len(tops)} roots; {'; '.join(self.done) or 'no lie'}",
             "without": without,
         }, b64(car)
+
+    def listed(self) -> list[str]:
+        """The roots in the list of the vault, newest first."""
+        return [root for _, root in reversed(self.roots)]
 
     def _anchor(self) -> None:
         """The record of the vault's anchor, and those that lead on to it."""
@@ -464,7 +528,8 @@ class Forge:
 
 @dataclass
 class _Draft:
-    """A root before it is signed; a lie changes it. `raw`: further envelopes; `files` take the place of those that belong there."""
+    """A root before it is signed; a lie changes it. `raw`: further envelopes; `files` take the place of those that belong there;
+    `after`: what becomes of the files by their last paths, when all was signed."""
 
     state: dict[str, dict[str, Json]]
     commit: Json
@@ -473,6 +538,7 @@ class _Draft:
     raw: list[Json]
     most_in_leaf: int
     files: dict[str, bytes]
+    after: list[Callable[[Forge, dict[str, bytes]], object]] = field(default_factory=list)
 
 
 def _n(under: str) -> int:
@@ -527,8 +593,8 @@ def _signed_value(name: str, **fields: Any) -> Callable[[Forge, Replica, _Draft]
         n = at.n + 1
         value = forge.value(at, name, n, b"a text of a liar\n", KEYS[0])
         value = {part: one for part, one in (value | fields).items() if one != "left out"}
-        said = {one: value[one] for one in ("b", "body", "h", "kind", "of") if one in value}
-        message: Json = {**said, "dot": dot(at.who.id, n), "e": name, "vault": VAULT.hex()}
+        said: Json = {one: value[one] for one in ("b", "body", "h", "kind", "of") if one in value}
+        message: Json = {**said, "dot": dot(at.who.id, n), "e": name, "vault": forge.tag.hex()}
         value["s"] = b64(at.who.signer.sign(b"ipfsmem/v1/value\0" + encode(message)))
         draft.state.setdefault(name, {})[dot(at.who.id, n)] = value
         draft.commit["ctx"][at.who.id] = forge.pair(at.who, n)
@@ -557,10 +623,10 @@ def _statement(
     def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
         there = [st for st in (*forge.base, *forge.more) if st.body.t == kind]
         if kind == "revoke":
-            there.append(says_revoked(ROOT, DEVICES[3], n={DEVICES[3].id: 0}, zeros=True))
+            there.append(says_revoked(ROOT, DEVICES[3], n={DEVICES[3].id: 0}, zeros=True, vault=forge.tag))
         st = forge.random.choice(there)
         by = next(one for one in EVERYBODY if one.key == st.body.by)
-        draft.raw.append(resigned(st, by, lambda body: change(forge, body)))
+        draft.raw.append(resigned(st, by, lambda body: change(forge, body), forge.tag))
 
     return lie
 
@@ -575,7 +641,9 @@ def _stranger(uncovered: bool, signed: bool) -> Callable[[Forge, Replica, _Draft
         draft.state.setdefault("m/tone", {})[dot(STRANGER.id, n + 2 * uncovered)] = value
         by = STRANGER if signed else at.who
         r = "ab" * 8
-        draft.commit["ctx"][STRANGER.id] = json.loads(encode(sign_seen(by.signer, VAULT, STRANGER.id, n, r)))
+        draft.commit["ctx"][STRANGER.id] = json.loads(
+            encode(sign_seen(by.signer, forge.tag, STRANGER.id, n, r))
+        )
 
     return lie
 
@@ -614,7 +682,7 @@ def _second_copy(forge: Forge, at: Replica, draft: _Draft) -> None:
         return
     if forge.random.random() < 0.5:
         draft.commit["ctx"][at.who.id] = json.loads(
-            encode(sign_seen(at.who.signer, VAULT, at.who.id, at.n, forge.random.randbytes(8).hex()))
+            encode(sign_seen(at.who.signer, forge.tag, at.who.id, at.n, forge.random.randbytes(8).hex()))
         )
     else:
         value = forge.value(at, "m/tone", at.n, b"by another copy\n", KEYS[0])
@@ -676,15 +744,14 @@ def _keyring(change: Callable[[Forge, Json], object]) -> Callable[[Forge, Replic
     return lie
 
 
-def _ring_body(change: Callable[[Json], object]) -> Callable[[Forge, Replica, _Draft], None]:
+def _ring_body(change: Callable[[Forge, Json], object]) -> Callable[[Forge, Replica, _Draft], None]:
     """A body of the ring of another form, sealed as it stands."""
 
     def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
-        sealer = Sealer(draft.key, VAULT)
         file = json.loads(forge.ring_file([*forge.base, *draft.said], draft.key))
-        body = json.loads(sealer.open(RING_BODY, b"", _unb64(file["body"])))
-        change(body)
-        file["body"] = b64(sealer.seal(RING_BODY, b"", encode(body)))
+        body = forge.opened_body(file["body"], draft.key)
+        change(forge, body)
+        file["body"] = forge.ring_body(encode(body), draft.key)
         draft.files["keyring.json"] = encode(file)
 
     return lie
@@ -692,6 +759,11 @@ def _ring_body(change: Callable[[Json], object]) -> Callable[[Forge, Replica, _D
 
 def _pick(*values: Any) -> Callable[[Forge], Any]:
     return lambda forge: forge.random.choice(values)
+
+
+def _json_of(st: Statement) -> Json:
+    """The envelope of a statement as it stands in a ring."""
+    return {"k": envelope(st).k, "s": envelope(st).s}
 
 
 def _set(name: str, *values: Any) -> Callable[[Forge, Json], object]:
@@ -787,17 +859,15 @@ LIES: dict[str, Callable[[Forge, Replica, _Draft], None]] = {
     "a ring with a wrong signature": _keyring(
         lambda forge, file: file["open"][0].__setitem__("s", b64(bytes(64)))
     ),
-    "a body with keys out of order": _ring_body(lambda body: body["eks"].reverse()),
-    "a body with a key twice": _ring_body(lambda body: body.__setitem__("eks", body["eks"] * 2)),
-    "a body with an epoch of 0": _ring_body(lambda body: body["eks"].insert(0, [0, b64(bytes(32))])),
+    "a body with keys out of order": _ring_body(lambda forge, body: body["eks"].reverse()),
+    "a body with a key twice": _ring_body(lambda forge, body: body.__setitem__("eks", body["eks"] * 2)),
+    "a body with an epoch of 0": _ring_body(lambda forge, body: body["eks"].insert(0, [0, b64(bytes(32))])),
     "a body with a key of another length": _ring_body(
-        lambda body: body["eks"].insert(0, [1, b64(bytes(31))])
+        lambda forge, body: body["eks"].insert(0, [1, b64(bytes(31))])
     ),
-    "a body with an unknown field": _ring_body(lambda body: body.__setitem__("x", 1)),
+    "a body with an unknown field": _ring_body(lambda forge, body: body.__setitem__("x", 1)),
     "a body with a statement of the open part": _ring_body(
-        lambda body: body["st"].append(
-            {"k": envelope(says_genesis(ROOT)).k, "s": envelope(says_genesis(ROOT)).s}
-        )
+        lambda forge, body: body["st"].append(_json_of(says_genesis(ROOT, vault=forge.tag)))
     ),
     "a genesis with other roots": _statement("genesis", _set("roots", [], [ROOT.key], [ROOT.key, ROOT.key])),
     "a member of another kind": _statement("member", _set("kind", "phone", "", None)),
@@ -838,12 +908,221 @@ LIES: dict[str, Callable[[Forge, Replica, _Draft], None]] = {
 }
 
 
-def forged(seeds: Iterable[int | str]) -> Json:
+#: Where the files for devices stand in a root of mode `ipfs`.
+INSIDE = "memory/.ipfsmem/"
+#: Lies about keys that a plain vault does not have.
+OF_KEYS = {
+    "a body with a key twice",
+    "a body with keys out of order",
+    "a commit with no key",
+    "a ring under a key that nobody was given",
+    "a text under another key",
+    *(name for name in LIES if name.startswith("an epoch ")),
+}
+
+
+class PlainForge(Forge):
+    """One vault of mode `ipfs`, which anybody can read, its liars and its provider."""
+
+    kind = "plain"
+    tag = PLAIN
+
+    def __init__(self, seed: int | str) -> None:
+        super().__init__(seed)
+        self.lies = {name: lie for name, lie in LIES.items() if name not in OF_KEYS} | PLAIN_LIES
+        self.beside = Forge(f"beside {seed}")
+
+    def _ring_parts(
+        self, statements: Iterable[Statement], more: Iterable[Json]
+    ) -> tuple[list[Json], list[Json]]:
+        return super()._ring_parts((st for st in statements if st.body.t != "epoch"), more)
+
+    def _given(self, key: EpochKey) -> list[EpochKey]:
+        return []
+
+    def ring_body(self, body: bytes, key: EpochKey) -> Any:
+        return json.loads(body)
+
+    def opened_body(self, body: Any, key: EpochKey) -> Json:
+        return dict(body)
+
+    def stored(self, name: str, text: bytes, key: EpochKey) -> tuple[str, bytes]:
+        return "", text
+
+    def commit_key(self, key: EpochKey) -> str:
+        return ""
+
+    def layout(
+        self, draft: _Draft, signature: bytes, text: bytes, nodes: Mapping[str, bytes]
+    ) -> dict[str, bytes]:
+        return {
+            "head.ipm": encode({"k": b64(text), "s": b64(signature)}),
+            **{f"s/{'/'.join(prefix) or 'top'}.ipm": node for prefix, node in nodes.items()},
+        }
+
+    def placed(self, files: dict[str, bytes], draft: _Draft) -> dict[str, bytes]:
+        found = {"memory/MEMORY.md": b"# Agent Memory\n"}
+        for path, data in files.items():
+            own = path.startswith(("s/", "o/")) or path in ("keyring.json", "head.ipm")
+            last = path.replace("head.ipm", "commit.json").replace(".ipm", ".json")
+            found[INSIDE + last if own else path] = data
+        for name, entry in draft.state.items():
+            for value in entry.values() if name.startswith("m/") and len(entry) == 1 else ():
+                for sha in _objects({name: {"": value}}):
+                    data = found.pop(f"{INSIDE}o/{sha[:40]}", b"")
+                    *scope, key = name.split("/")[1:]
+                    if data:
+                        found[f"{'scopes/' + scope[0] + '/' if scope else ''}memory/{key}.md"] = data
+        return found
+
+    def listed(self) -> list[str]:
+        """Now and then with a root of the wallet's sealed vault, which a provider puts there."""
+        listed = super().listed()
+        if self.random.random() < 0.15:
+            listed.insert(self.random.randrange(len(listed) + 1), self.sealed_root())
+        return listed
+
+    def sealed_root(self) -> str:
+        """A root of the sealed vault of the same wallet."""
+        at = self.beside.replicas[DEVICES[0].id]
+        self.beside.write(at)
+        self.beside.publish_with(at, KEYS[0], [], None)
+        self.blocks.update(self.beside.blocks)
+        return self.beside.roots[-1][1]
+
+    def sealed_ring(self) -> bytes:
+        """The ring of the sealed vault of the same wallet."""
+        return self.beside.ring_file(self.beside.base, KEYS[0])
+
+
+Placed = dict[str, bytes]
+
+
+def _of_plain(change: Callable[[PlainForge, _Draft], object]) -> Callable[[Forge, Replica, _Draft], None]:
+    def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
+        assert isinstance(forge, PlainForge)
+        change(forge, draft)
+
+    return lie
+
+
+def _after(change: Callable[[PlainForge, Placed], object]) -> Callable[[Forge, Replica, _Draft], None]:
+    """What becomes of a plain root when all in it was signed."""
+
+    def done(forge: Forge, files: Placed) -> None:
+        assert isinstance(forge, PlainForge)
+        change(forge, files)
+
+    return lambda forge, at, draft: draft.after.append(done)
+
+
+def _rewritten(path: str, change: Callable[[bytes], bytes]) -> Callable[[Forge, Replica, _Draft], None]:
+    """A file of a plain root with other bytes than its device gave it."""
+    return _after(lambda forge, files: files.__setitem__(INSIDE + path, change(files[INSIDE + path])))
+
+
+def _commit_file(**fields: Any) -> Callable[[Forge, Replica, _Draft], None]:
+    """A commit.json with these fields."""
+    return _rewritten("commit.json", lambda data: encode(json.loads(data) | fields))
+
+
+def _as_sealed(forge: PlainForge, files: Placed) -> None:
+    """All that devices need lies where a sealed root has it."""
+    inside = {path: data for path, data in files.items() if path.startswith(INSIDE)}
+    files.clear()
+    for path, data in inside.items():
+        files[path.removeprefix(INSIDE).replace("commit.json", "head.ipm")] = data
+    for path in [one for one in files if one.startswith("s/")]:
+        files[path.replace(".json", ".ipm")] = files.pop(path)
+
+
+def _as_file(forge: PlainForge, files: Placed) -> None:
+    """Where a folder should be there is a file."""
+    files.clear()
+    files["memory"] = b"not a folder\n"
+
+
+def _other_texts(forge: PlainForge, files: Placed) -> None:
+    """Every file that people read has another text."""
+    for path in files:
+        if path.endswith(".md"):
+            files[path] = b"by somebody without a key\n"
+
+
+def _sorted_in(envelopes: list[Json], more: Json) -> None:
+    envelopes.append(more)
+    envelopes.sort(key=lambda one: sha256(_unb64(one["k"])).hexdigest())
+
+
+#: Lies in a vault of mode `ipfs` alone.
+PLAIN_LIES: dict[str, Callable[[Forge, Replica, _Draft], None]] = {
+    "a commit with a key": _commit(ek=KEYS[0].id),
+    "a commit with a key of no form": _commit(ek="0"),
+    "a commit file with another field": _commit_file(x=1),
+    "a commit file with a short signature": _commit_file(s=b64(bytes(63))),
+    "a commit file with a signature of nobody": _commit_file(s=b64(bytes(64))),
+    "a commit file without text": _commit_file(k=""),
+    "a commit file with a list": _commit_file(k=[]),
+    "a commit file in another form": _rewritten("commit.json", lambda data: data + b"\n"),
+    "a commit file that is sealed": _rewritten(
+        "commit.json", lambda data: Sealer(KEYS[0], PLAIN).seal(COMMIT, b"", data)
+    ),
+    "a node in another form": _rewritten("s/top.json", lambda data: data + b"\n"),
+    "a node that is sealed": _rewritten(
+        "s/top.json", lambda data: Sealer(KEYS[0], PLAIN).seal(STATE_NODE, b"", data)
+    ),
+    "a location of a key that is": _changed_value(
+        lambda forge, value: value.get("loc") and value["loc"].__setitem__(0, KEYS[0].id)
+    ),
+    "other texts in the files of bases": _after(_other_texts),
+    "no files of bases": _after(
+        lambda forge, files: [
+            files.pop(path) for path in list(files) if path.endswith(".md") and path != "memory/MEMORY.md"
+        ]
+    ),
+    "no objects": _after(
+        lambda forge, files: [files.pop(path) for path in list(files) if path.startswith(f"{INSIDE}o/")]
+    ),
+    "a root in the form of a sealed one": _after(_as_sealed),
+    "a root whose memory is a file": _after(_as_file),
+    "a ring at the top too": _after(
+        lambda forge, files: files.__setitem__("keyring.json", files[f"{INSIDE}keyring.json"])
+    ),
+    "a ring at the top alone": _after(
+        lambda forge, files: files.__setitem__("keyring.json", files.pop(f"{INSIDE}keyring.json"))
+    ),
+    "the ring of the sealed vault at the top": _after(
+        lambda forge, files: files.__setitem__("keyring.json", forge.sealed_ring())
+    ),
+    "the ring of the sealed vault": _of_plain(
+        lambda forge, draft: draft.files.__setitem__("keyring.json", forge.sealed_ring())
+    ),
+    "a ring with an epoch": _of_plain(lambda forge, draft: draft.raw.append(forge.any_epoch())),
+    "a body with an epoch": _ring_body(lambda forge, body: _sorted_in(body["st"], forge.any_epoch())),
+    "a body with a key": _ring_body(lambda forge, body: body["eks"].append([1, b64(KEYS[0].key)])),
+    "a body without keys": _ring_body(lambda forge, body: body.pop("eks")),
+    "a body without statements": _ring_body(lambda forge, body: body["st"].clear()),
+    "a body out of order": _ring_body(lambda forge, body: body["st"].reverse()),
+    "a body that is sealed": _keyring(
+        lambda forge, file: file.__setitem__(
+            "body", b64(Sealer(KEYS[0], PLAIN).seal(RING_BODY, b"", encode(file["body"])))
+        )
+    ),
+    "a body that is another thing": _keyring(
+        lambda forge, file: file.__setitem__("body", forge.random.choice([[], None, {}, "", 1]))
+    ),
+    "a body in the open part": _keyring(
+        lambda forge, file: _sorted_in(file["open"], file["body"]["st"].pop())
+    ),
+}
+
+
+def forged(seeds: Iterable[int | str], kind: type[Forge] = Forge) -> Json:
     """A file of whole vaults, without what is to be seen."""
     cases: list[Json] = []
     cars: dict[str, str] = {}
     for seed in seeds:
-        case, car = Forge(seed).case(f"seed {seed}")
+        case, car = kind(seed).case(f"{'' if kind is Forge else 'plain '}seed {seed}")
         cases.append(case)
         cars[case["name"]] = car
     return {"cars": cars, "cases": cases}
@@ -899,18 +1178,23 @@ def without_places(seen: Json) -> Json:
     return {name: value for name, value in seen.items() if name != "by_rule"}
 
 
+#: How the names of cases in mode `ipfs` begin.
+PLAIN_CASE = "plain: "
+
+
 class Kept:
     """A small vault for the vectors: two devices of the wallet, of which the second one's root is the one to look at."""
 
     def __init__(self, name: str) -> None:
-        self.forge = forge = Forge(name)
+        """`name`: of the case; in mode `ipfs` it begins with `PLAIN_CASE`."""
+        self.forge = forge = (PlainForge if name.startswith(PLAIN_CASE) else Forge)(name)
         forge.base = [
-            says_genesis(ROOT, RECOVERY),
-            says_member(ROOT, ROOT, "admin"),
-            says_member(RECOVERY, RECOVERY, "admin"),
-            says_member(ROOT, ADMIN, "admin"),
-            says_member(ROOT, DEVICES[0]),
-            says_member(ROOT, DEVICES[1]),
+            says_genesis(ROOT, RECOVERY, vault=forge.tag),
+            forge.member(ROOT, ROOT, "admin"),
+            forge.member(RECOVERY, RECOVERY, "admin"),
+            forge.member(ROOT, ADMIN, "admin"),
+            forge.member(ROOT, DEVICES[0]),
+            forge.member(ROOT, DEVICES[1]),
         ]
         forge.people = [ADMIN, DEVICES[0], DEVICES[1]]
         forge.base.append(forge._epoch(ROOT, KEYS[0], forge.people, []))
@@ -937,6 +1221,10 @@ class Kept:
         self.forge.publish_with(at, key, self.forge.more[:], lie)
         return self.forge.roots[-1][1]
 
+    def lie(self, name: str) -> Callable[[Forge, Replica, _Draft], None]:
+        """The lie after which a case is named."""
+        return self.forge.lies[name.removeprefix(PLAIN_CASE)]
+
     def case(
         self,
         name: str,
@@ -958,7 +1246,7 @@ class Kept:
         return {
             "car": name,
             "instead": {},
-            "kind": "sealed",
+            "kind": forge.kind,
             "name": name,
             "names": {one: b64(record) for one, record in sorted(forge.names.items())},
             "now": NOW,
@@ -1006,6 +1294,27 @@ KEPT_LIES: dict[str, str] = {
     "a revoke with a counter below 0": "Section 4: a counter in `n` is 0 to 2^53-1.",
     "a revoke of another rank": "Section 4: `rank` is 0 or 1.",
     "a revoke of another key": "Section 4: a root's revoke of a root stays and says nothing.",
+    "plain: a root without a commit": "Section 7: a ring alone is no head, also below `memory`; it is passed over.",
+    "plain: a root whose memory is a file": "Section 7: no ring stands there: refused.",
+    "plain: a root in the form of a sealed one": "Section 6: with its ring at the top it is a sealed one, and no head of a plain vault: refused.",
+    "plain: a ring at the top too": "Section 6: with a ring at the top it is no plain root, so the commit below `memory` is not looked at: a ring alone.",
+    "plain: a ring at the top alone": "Section 6: the same.",
+    "plain: the ring of the sealed vault at the top": "Section 2.3: a ring of another vault: refused.",
+    "plain: the ring of the sealed vault": "Section 2.3: the same below `memory`.",
+    "plain: a ring with an epoch": "Section 4: no epochs in a plain vault; the ring is refused.",
+    "plain: a body with an epoch": "Section 4: nor in the body.",
+    "plain: a body with a key": "Section 4: `eks` is empty.",
+    "plain: a body that is sealed": "Section 4: a body of the other form than the tag says.",
+    "plain: a body in the open part": "Section 4: a statement in the wrong part.",
+    "plain: a commit with a key": "Section 6: `ek` is empty in plain mode.",
+    "plain: a commit file with another field": "Section 6: `k` and `s`, nothing else.",
+    "plain: a commit file in another form": "Section 6: canonical JSON.",
+    "plain: a commit file with a signature of nobody": "Section 6: its device signed the JSON.",
+    "plain: a node in another form": "Section 7.1: a node with another hash than its parent names is damage.",
+    "plain: a location of a key that is": "Section 6: the key of a location is empty in plain mode; the text is not fetched.",
+    "plain: other texts in the files of bases": "Section 6: files that people read are signed by nobody; texts are found by their hash.",
+    "plain: a value with an unknown field": "Section 6: unknown fields are malformed, so the head is refused.",
+    "plain: a counter that its device did not sign": "Section 7: every pair of an id with a key is signed by it.",
 }
 
 #: Of these the lies that change nothing that is seen: that is what their rules say.
@@ -1029,6 +1338,7 @@ ALONE = {
     "a root whose commit does not open, alone": "a root whose commit does not open",
     "a root whose ring is none, alone": "a root whose ring is none",
     "a refused state, alone": "a counter that its device did not sign",
+    "plain: a root without a commit, alone": "a root without a commit",
 }
 
 
@@ -1036,7 +1346,7 @@ def root_alone(name: str, lies: Mapping[str, str] = ALONE) -> Callable[[Kept], d
     """A vault of one root: with its lie, or honest where `lies` has none."""
 
     def made(kept: Kept) -> dict[str, Any]:
-        root = kept.publish(kept.second, LIES[lies[name]] if name in lies else None)
+        root = kept.publish(kept.second, kept.lie(lies[name]) if name in lies else None)
         return {"listed": [root]}
 
     return made
@@ -1096,7 +1406,7 @@ def _revoked_first(kept: Kept) -> dict[str, Any]:
     """The root of a device that went on after its revoke stands first in the list."""
     kept.publish(kept.second)
     gone = DEVICES[1]
-    said = says_revoked(ROOT, gone, n=1)
+    said = says_revoked(ROOT, gone, n=1, vault=kept.forge.tag)
     key = KEYS[1]
     kept.forge.more = [said, kept.forge._epoch(ROOT, key, [ADMIN, DEVICES[0]], [gone], old=[KEYS[0].id])]
     kept.forge.meet(kept.first, kept.second)
@@ -1113,7 +1423,7 @@ def _enrolled_elsewhere(kept: Kept) -> dict[str, Any]:
     kept.forge.meet(new, kept.second)
     kept.write(new, "m/new", b"by a new device\n")
     early = kept.publish(new)
-    kept.forge.more = [says_member(ROOT, DEVICES[2])]
+    kept.forge.more = [kept.forge.member(ROOT, DEVICES[2])]
     later = kept.publish(kept.second)
     return {"listed": [early, later]}
 
@@ -1151,7 +1461,7 @@ def _ring_without_keys(under: EpochKey) -> Callable[[Forge, Replica, _Draft], No
 
     def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
         bare = _Draft(draft.state, draft.commit, under, draft.said, draft.raw, draft.most_in_leaf, {})
-        _ring_body(lambda body: body.__setitem__("eks", []))(forge, at, bare)
+        _ring_body(lambda forge, body: body.__setitem__("eks", []))(forge, at, bare)
         draft.files |= bare.files
 
     return lie
@@ -1211,6 +1521,20 @@ def _unknown_key_of_the_wallet(kept: Kept) -> dict[str, Any]:
     ]
     kept.publish(kept.second, key=KEYS[1])
     return {"opened_by": "later words"}
+
+
+def _revokes_its_maker(kept: Kept) -> dict[str, Any]:
+    """A root with a ring in which its own maker is revoked; the other root does not know of that."""
+    first = kept.forge.roots[-1][1]
+    kept.forge.more = [says_revoked(ROOT, DEVICES[1], n=1, vault=kept.forge.tag)]
+    return {"listed": [kept.publish(kept.second), first]}
+
+
+def _lost_file_of_a_base(kept: Kept) -> dict[str, Any]:
+    """The newest root, of which a file that people read is nowhere."""
+    root = kept.publish(kept.second)
+    (lost,) = kept.second.entries["m/lake"].values()
+    return {"listed": [root], "without": [raw_cid(bytes.fromhex(lost["loc"][1]))]}
 
 
 KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
@@ -1287,6 +1611,27 @@ KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
         _unknown_key_of_the_wallet,
         "Section 9: a key that the joined ring does not have as an admin opens nothing.",
     ),
+    "a ring that revokes its own maker": (
+        _revokes_its_maker,
+        "Section 7: a commit is judged by what is known joined with its own ring, so it is refused.",
+    ),
+    "plain: a ring that revokes its own maker": (_revokes_its_maker, "Section 7: the same."),
+    "plain: a file of a base is lost": (
+        _lost_file_of_a_base,
+        "Section 6.1: a body may stand in a file that people read; where that is lost, the text is not fetched.",
+    ),
+    "plain: a revoked device's root first": (
+        _revoked_first,
+        "Section 9: every root is judged by what all rings say; no epoch says it in a plain vault.",
+    ),
+    "plain: a root whose maker another ring enrols": (
+        _enrolled_elsewhere,
+        "Section 9: the same, the other way.",
+    ),
+    "plain: a root without a commit, alone": (
+        root_alone("plain: a root without a commit, alone"),
+        "Section 9: nothing names that ring, so there is no memory.",
+    ),
 }
 
 ABOUT = (
@@ -1306,7 +1651,7 @@ def kept_cases() -> tuple[list[Json], dict[str, str]]:
 
     for name, why in KEPT_LIES.items():
         small = Kept(name)
-        small.publish(small.second, LIES[name])
+        small.publish(small.second, small.lie(name))
         add(*small.case(name, why))
     for name, (shape, why) in KEPT_SHAPES.items():
         small = Kept(name)

@@ -130,9 +130,9 @@ def new_ring(*devices: Party, plain: bool = False) -> Ring:
     return ring
 
 
-def says_genesis(*roots: Party) -> Statement:
+def says_genesis(*roots: Party, vault: bytes = VAULT) -> Statement:
     """The genesis of a vault with these roots; the first one signs."""
-    return sign_statement(roots[0].signer, Genesis(tuple(one.key for one in roots)), VAULT)
+    return sign_statement(roots[0].signer, Genesis(tuple(one.key for one in roots)), vault)
 
 
 def says_member(
@@ -180,6 +180,7 @@ def says_heir(
     since: int = 1,
     box: Party | None = None,
     label: str = "",
+    vault: bytes = VAULT,
 ) -> Statement:
     """A successor of the enrolled key `by`, under the enrolment with this hash; `who` agrees."""
     boxed = (box or by).box
@@ -193,7 +194,7 @@ def says_heir(
             id=who.id,
             kind="device",
             label=label or who.name,
-            own=possession(who.signer, VAULT, box=boxed, heir_of=by.signer.public),
+            own=possession(who.signer, vault, box=boxed, heir_of=by.signer.public),
             person=OWNER,
             role=role,
             sign=who.key,
@@ -201,7 +202,7 @@ def says_heir(
             under=under,
             was=was or by.id,
         ),
-        VAULT,
+        vault,
     )
 
 
@@ -216,6 +217,7 @@ def says_revoked(
     person: str = OWNER,
     rank: int = 0,
     zeros: bool = False,
+    vault: bytes = VAULT,
 ) -> Statement:
     """A revoke of the family of `who`, whether or not `by` may make it. `zeros`: counters of 0 are written too."""
     counts = {who.id: n} if isinstance(n, int) else dict(n)
@@ -232,7 +234,7 @@ def says_revoked(
             rank=rank,
             sign=who.key,
         ),
-        VAULT,
+        vault,
     )
 
 

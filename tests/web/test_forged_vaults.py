@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.interop.counterparts import built_web
 from tests.support.effort import cases
-from tests.support.forged_vaults import differences, forged
+from tests.support.forged_vaults import Forge, PlainForge, differences, forged
 
 
-def test_random_forged_vaults_are_seen_alike(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "count"), [(Forge, cases(20, 500)), (PlainForge, cases(20, 60))], ids=["sealed", "plain"]
+)
+def test_random_forged_vaults_are_seen_alike(kind: type[Forge], count: int, tmp_path: Path) -> None:
     """`python -m bench.soak vaults` looks at more of them."""
     built_web()
-    assert differences(forged(range(cases(20, 500))), tmp_path) == []
+    assert differences(forged(range(count), kind), tmp_path) == []

@@ -20,6 +20,10 @@ class Missing(Exception):
     """A block is nowhere, or is not what it should be."""
 
 
+class Nowhere(Missing):
+    """A block is not there."""
+
+
 def varint(data: bytes, at: int) -> tuple[int, int]:
     value, shift = 0, 0
     while True:
@@ -106,7 +110,7 @@ class Tree:
 
     def _block(self, cid: bytes) -> bytes:
         if cid not in self.blocks:
-            raise Missing(cid_text(cid))
+            raise Nowhere(cid_text(cid))
         return self.blocks[cid]
 
     def _node(self, cid: bytes) -> tuple[list[tuple[str, bytes]], dict[int, int | bytes]]:

@@ -11,6 +11,7 @@ from typing import Any
 from tests.support.plain import texts, views
 from tests.support.plain.blocks import (
     Missing,
+    Nowhere,
     Tree,
     folder_of_one,
     key_of,
@@ -115,9 +116,17 @@ class Reader:
             name = value[6:]
         return None, way
 
+    def form(self, root: str) -> str:
+        """Whether a root has the form of a sealed or of a plain one (6)."""
+        return "plain" if self.tree(root).cid("keyring.json") is None else "sealed"
+
+    def head_path(self, root: str) -> str:
+        """Where the commit of a root of its form stands."""
+        return "head.ipm" if self.form(root) == "sealed" else "memory/.ipfsmem/commit.json"
+
     def ring_file(self, root: str) -> bytes | None:
         """The bytes of a root's ring; None where it is nowhere."""
-        for path in dict.fromkeys(("keyring.json", self.path("keyring.json"))):
+        for path in ("keyring.json", "memory/.ipfsmem/keyring.json"):
             try:
                 data = self.tree(root).file(path)
             except (Missing, Refused):
@@ -125,6 +134,17 @@ class Reader:
             if data is not None:
                 return data
         return None
+
+    def is_unread(self, root: str) -> bool:
+        """Whether a block on the way to a root's ring or commit is nowhere."""
+        try:
+            for path in ("keyring.json", self.path("keyring.json"), self.head_path(root)):
+                self.tree(root).file(path)
+        except Nowhere:
+            return True
+        except (Missing, Refused):
+            return False
+        return False
 
     def ring_of(self, root: str, known: Iterable[EpochKey] = ()) -> Ring:
         data = self.ring_file(root)
@@ -147,8 +167,8 @@ class Reader:
 
     # -- commits
 
-    def head(self, root: str, ring: Ring, seen: Evaluation) -> Head | None:
-        """The verified commit of a root; None for a root with a ring alone."""
+    def head(self, root: str, ring: Ring) -> Head | None:
+        """The verified commit of a root, by what is known and its own ring; None for a root with a ring alone."""
         tree, data = self.tree(root), self.ring_file(root)
         if data is None:
             raise Refused("no ring")
@@ -157,12 +177,16 @@ class Reader:
             raise Refused("another vault")
         if not own.opened:
             raise Refused("no key opens the ring")
+        ring = join(ring, own)
+        seen = Evaluation(ring)
         try:
-            stored = tree.file(self.path("head.ipm" if self.kind == "sealed" else "commit.ipm"))
+            stored = tree.file(self.head_path(root))
         except Missing as error:
             raise Refused("the commit is nowhere") from error
         if stored is None:
             return None
+        if self.form(root) != self.kind:
+            raise Refused("a root in the form of the other kind")
         if len(stored) > 384 << 10:
             raise Refused("a commit over 384 KiB")
         # What its own ring names by itself: of what that ring alone would keep.
@@ -379,7 +403,7 @@ class Reader:
                 continue
             ring = join(ring, ring)
             try:
-                head = self.head(one, ring, Evaluation(ring))
+                head = self.head(one, ring)
             except Refused:
                 any_ring = True
                 continue
@@ -405,10 +429,7 @@ class Reader:
 
     def _has_commit(self, root: str) -> bool:
         try:
-            return (
-                self.tree(root).cid(self.path("head.ipm" if self.kind == "sealed" else "commit.ipm"))
-                is not None
-            )
+            return self.tree(root).cid(self.head_path(root)) is not None
         except Missing:
             return False
 
@@ -455,9 +476,8 @@ class Reader:
             if not theirs.opened:
                 return join(ring, Ring(ring.tag, theirs.statements, {}))
             if not by_anchor:
-                trial = join(ring, theirs)
                 try:
-                    if self.head(root, trial, Evaluation(trial)) is None:
+                    if self.head(root, ring) is None:
                         return ring
                 except Refused as error:
                     if str(error) == "no key opens the commit":
@@ -489,7 +509,7 @@ class Reader:
         heads: dict[str, Head] = {}
         for root in dict.fromkeys([*places["names"], *places["list"]]):
             try:
-                head = self.head(root, ring, seen)
+                head = self.head(root, ring)
             except (Refused, Missing):
                 verdicts[root] = "refused: head"
                 continue
@@ -510,7 +530,9 @@ class Reader:
         state = joining.state
         back = any(verdicts[head.root] == "joined" and head.counters for head in joining.joined)
         bad = {"damaged"} if joining.joined else {"damaged", "refused: state", "refused: head"}
-        if not back and bad & {*verdicts.values()}:
+        # What a device's name leads to is a head, also where it cannot be read.
+        unread = any(self.is_unread(root) for root in places["names"])
+        if not back and (unread or bad & {*verdicts.values()}):
             raise _Outcome("damaged")
         entries = {name: entry for name, entry in state.entries.items() if entry}
         digest = tree_digest(entries)

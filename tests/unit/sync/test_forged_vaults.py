@@ -14,7 +14,9 @@ from tests.support.forged_vaults import (
     KEPT_LIES,
     KEPT_SHAPES,
     WITHOUT_EFFECT,
+    Forge,
     Kept,
+    PlainForge,
     forged,
     kept_cases,
     plain_differences,
@@ -65,6 +67,23 @@ def test_texts_under_keys_that_a_revoke_dropped_are_read() -> None:
     assert seen["memories"]["lake"]["shown"] == "under the first of these keys\n"
 
 
+def test_a_plain_root_whose_ring_is_at_its_top_is_no_head() -> None:
+    for name in ("a root without a commit", "a ring at the top too", "a ring at the top alone"):
+        assert verdicts(f"plain: {name}") == ["joined"]
+        assert CASES[f"plain: {name}"]["expect"]["memories"].keys() == {"tone"}
+
+
+def test_a_root_whose_own_ring_revokes_its_maker_is_refused() -> None:
+    for name in ("a ring that revokes its own maker", "plain: a ring that revokes its own maker"):
+        assert verdicts(name) == ["joined", "refused: head"]
+        assert CASES[name]["expect"]["memories"].keys() == {"tone"}
+
+
+def test_a_text_of_a_plain_vault_under_a_key_is_not_fetched() -> None:
+    memories = CASES["plain: a location of a key that is"]["expect"]["memories"]
+    assert [key for key, one in memories.items() if one["not_fetched"]] == ["tone"]
+
+
 def test_no_forged_vault_is_a_fault_of_the_reader() -> None:
     assert [name for name, case in CASES.items() if "fault" in case["expect"]] == []
 
@@ -104,7 +123,7 @@ def test_what_a_forged_vault_says_is_lost_was_there_before() -> None:
         options = shape(made)
         if lost := options.pop("without", []):
             losing[name] = set(lost) <= set(made.forge.blocks)
-    assert len(losing) == 4 and all(losing.values())
+    assert len(losing) == 5 and all(losing.values())
 
 
 def _but_for_cids(seen: dict[str, Any]) -> dict[str, Any]:
@@ -112,6 +131,7 @@ def _but_for_cids(seen: dict[str, Any]) -> dict[str, Any]:
     return {**seen, "heads": sorted(seen.get("heads", {}).values()), "root": None}
 
 
-def test_the_plain_reader_sees_random_forged_vaults_as_the_package_does() -> None:
+@pytest.mark.parametrize("kind", [Forge, PlainForge])
+def test_the_plain_reader_sees_random_forged_vaults_as_the_package_does(kind: type[Forge]) -> None:
     """`python -m bench.soak vaults` looks at more of them."""
-    assert plain_differences(forged(range(cases(6, 20)))) == []
+    assert plain_differences(forged(range(cases(6, 20)), kind)) == []

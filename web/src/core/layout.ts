@@ -1,6 +1,6 @@
 /** Where the parts of a state lie under a root (FORMAT.md 6.1). */
 
-import { type Bytes, hex, sha256, unlessRefused } from './bytes.ts'
+import { hex, sha256, unlessRefused } from './bytes.ts'
 import type { Blocks } from './blocks.ts'
 import type { State } from './state.ts'
 import { buildTree, nodePath } from './tree.ts'
@@ -44,8 +44,8 @@ export function isLaidOutByRule(blocks: Blocks, root: string, state: State, plai
     }
   }
   // What stands as a readable file in a plain root is no object of its own.
-  const shown = (bytes: Bytes): string => hex(sha256(bytes))
-  if (plain) for (const [path, cid] of files) if (!path.startsWith(inside)) objects.delete(shown(blocks.file(cid)))
+  const shown = (cid: string): string => unlessRefused(() => hex(sha256(blocks.file(cid)))) ?? ''
+  if (plain) for (const [path, cid] of files) if (!path.startsWith(inside)) objects.delete(shown(cid))
   for (const path of objectPaths(objects)) wanted.add(path)
   const found = [...files.keys()].filter(path => path.startsWith(inside)).map(path => path.slice(inside.length))
   return found.length === wanted.size && found.every(path => wanted.has(path))

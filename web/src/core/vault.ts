@@ -107,11 +107,9 @@ export type Seeker = { readonly admin: Bytes; readonly head: Bytes }
 
 export class VaultReader {
   readonly #records = new Map<string, IpnsRecord>()
-  readonly #inside: string
   readonly #known: StateCache
 
   constructor(readonly shelf: Shelf) {
-    this.#inside = shelf.plain ? 'memory/.ipfsmem/' : ''
     this.#known = shelf.known ?? new StateCache()
   }
 
@@ -346,7 +344,7 @@ export class VaultReader {
     const anchors = said.anchors().map(key => this.follow(fromHex(key)))
     const first = said.first === undefined ? undefined : said.members.get(idOf(fromHex(said.first)))
     const pinned = first?.anchor ? (this.shelf.pins[pinName(fromHex(first.anchor))] ?? []) : []
-    const named = [...new Set([...devices, ...anchors.filter(root => root !== null && this.#hasCommit(root))].filter(root => root !== null))]
+    const named = [...new Set([...devices, ...anchors.filter(root => root !== null && this.#hasCommit(root, true))].filter(root => root !== null))]
     const listed = [...new Set(pinned)].filter(root => !named.includes(root))
     if (named.length === 0 && anchors.every(root => root === null)) return { named: listed, listed: [] }
     return { named, listed: listed.slice(0, MOST_LISTED) }
@@ -407,19 +405,24 @@ export class VaultReader {
     return { found, joined, all: reading }
   }
 
-  #hasCommit(root: string): boolean {
-    const { blocks } = this.shelf
-    return unlessRefused(() => blocks.at(root, 'keyring.json') !== null && blocks.at(root, 'head.ipm') !== null) ?? false
+  /** Where the commit stands in a root of its form: one with its ring at the top, as those of anchors have it, has that of a sealed one. */
+  #headPath(root: string): string {
+    return this.shelf.blocks.at(root, 'keyring.json') === null ? 'memory/.ipfsmem/commit.json' : 'head.ipm'
+  }
+
+  #hasCommit(root: string, wanted: boolean): boolean {
+    return unlessRefused(() => this.#keyringCid(root) !== null && (this.shelf.blocks.at(root, this.#headPath(root)) !== null) === wanted) ?? false
   }
 
   /** Whether a root holds a ring and no commit, as those do that anchors lead to. */
   #isHeadless(root: string): boolean {
-    const { blocks } = this.shelf
-    return unlessRefused(() => blocks.at(root, 'keyring.json') !== null && blocks.at(root, 'head.ipm') === null) ?? false
+    return this.#hasCommit(root, false)
   }
 
   #headBytes(root: string): Bytes {
-    return this.shelf.blocks.read(root, `${this.#inside}${this.shelf.plain ? 'commit.json' : 'head.ipm'}`)
+    const path = this.#headPath(root)
+    need((path === 'head.ipm') !== this.shelf.plain, 'format', 'of the other kind')
+    return this.shelf.blocks.read(root, path)
   }
 
   /** The verified commit of a root, with the ring that it was read with: where that has no key for it, those are tried that slots of others than roots give. */
@@ -461,8 +464,8 @@ export class VaultReader {
       return text !== null && hex(sha256(text)) === hash ? text : known(prefix, hash)
     }
     const stored = (prefix: string, hash: string): Bytes | null => {
-      const path = `${nodePath(prefix)}.${plain ? 'json' : 'ipm'}`
-      const file = unlessRefused(() => blocks.file(blocks.at(head.root, `${this.#inside}${path}`) ?? refuse('missing')))
+      const path = plain ? `memory/.ipfsmem/${nodePath(prefix)}.json` : `${nodePath(prefix)}.ipm`
+      const file = unlessRefused(() => blocks.file(blocks.at(head.root, path) ?? refuse('missing')))
       if (file === null || plain) return file
       const text = key === undefined ? null : unlessRefused(() => key.open(ObjectType.node, prefix, file))
       if (key !== undefined && text !== null && hex(sha256(text)) === hash) opened.push(() => this.#known.noteMade(path, sealedAs(key, hash), putFile(file, () => undefined)))
@@ -513,7 +516,7 @@ export function openedObject(blocks: Blocks, ring: Ring, name: string, loc: Loca
   }
   return unlessRefused(() => {
     const stored = blocks.object(loc[1])
-    need(stored.length === loc[2], 'open')
+    need(loc[0] === '' && stored.length === loc[2], 'open')
     return stored
   })
 }
