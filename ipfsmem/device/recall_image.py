@@ -1,7 +1,8 @@
-"""`recall.image`: the index of recall kept for the next process, so that it need not read every text again.
+"""`recall-*.image`: the index of recall kept for the next process, so that it need not read every text again.
 
 It says of itself which state it was made of; whether that is the present one, its reader decides. How it lies on the disk:
-`derived_file`.
+`derived_file`. The version of what stands in it is a part of its name: an older and a newer version of the program that work on one
+memory would else make anew at each call what the other had kept.
 """
 
 from __future__ import annotations
@@ -18,17 +19,22 @@ from ipfsmem.device.derived_file import DerivedFiles
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import FormatError, StorageError
 
-IMAGE_FILE: Final = "recall.image"
+#: What stands in a file of any kind may change with the program; then this does.
+VERSION: Final = 15
+#: As earlier versions called that of the nameless scope.
+_EARLIER: Final = "recall.image"
 #: What is kept: the words of a stack of scopes, the headers of a scope, or its graph.
 Kind = Literal["words", "heads", "graph"]
-#: The files of each kind (of words those of other stacks than the nameless scope alone), and how many there are at most of each:
-#: else who lists some scopes would have the indexes of others made anew.
+#: The files of each kind, and how many there are at most of each, of this version and of all others: else who lists some scopes would
+#: have the indexes of others made anew.
 _FILES_OF: Final[dict[Kind, str]] = {
     "words": "recall-*.image",
     "heads": "recall-heads-*.image",
     "graph": "recall-graph-*.image",
 }
 _MOST: Final[dict[Kind, int]] = {"words": 4, "heads": 12, "graph": 12}
+#: Seconds by which one of another version may be older than what is written now: a version that is at work writes when texts change.
+_LEFT_BEHIND: Final = 7 * 86_400
 _FILES: Final = DerivedFiles(b"ipfsmem recall image 1", b"ipfsmem/recall")
 
 
@@ -47,21 +53,23 @@ _decode = msgspec.msgpack.Decoder(RecallImage).decode
 def save_image(replica: Replica, image: RecallImage, stack: str = "", *, kind: Kind = "words") -> bool:
     """Put what is kept of a kind for a stack of scopes in the place of the one before. Gives whether there is a place for one: not in mode
     `none`, in a memory that was opened to be read only, or without keys. Raises StorageError."""
-    path = _path(replica, stack, kind)
+    path = image_path(replica, stack, kind)
     if path is None or not _FILES.save(replica, path, msgspec.msgpack.encode(image)):
         return False
-    others = sorted(
-        ((stat.st_mtime, one) for one, stat in images(replica) if one != path and _kind_of(one) == kind),
-        key=lambda one: one[0],
-    )
-    for _, old in others[: max(0, len(others) + 1 - _MOST[kind])]:
+    written = {one: stat.st_mtime for one, stat in images(replica) if _kind_of(one) == kind}
+    last = written.pop(path, 0.0)
+    newest = sorted(written, key=lambda one: -written[one])
+    ours = [one for one in newest if _is_ours(one, kind)]
+    others = [one for one in newest if one not in ours]
+    left = [one for one in others if last - written[one] > _LEFT_BEHIND]
+    for old in (*ours[_MOST[kind] - 1 :], *others[_MOST[kind] :], *left):
         _remove(old)
     return True
 
 
 def load_image(replica: Replica, stack: str = "", *, kind: Kind = "words") -> RecallImage | None:
     """What was kept last of a kind for a stack of scopes; None where there is none, or it does not open: then it is removed."""
-    path = _path(replica, stack, kind)
+    path = image_path(replica, stack, kind)
     try:
         return None if path is None else _open(replica, path)
     except (FormatError, StorageError):
@@ -99,7 +107,7 @@ def images(replica: Replica) -> list[tuple[Path, os.stat_result]]:
     """The files of kept indexes, without such as another process removes just now."""
     found = []
     folder = replica.folder
-    for path in () if folder is None else (*folder.glob(IMAGE_FILE), *folder.glob(_FILES_OF["words"])):
+    for path in () if folder is None else (*folder.glob(_EARLIER), *folder.glob(_FILES_OF["words"])):
         with contextlib.suppress(OSError):
             found.append((path, path.stat()))
     return found
@@ -114,13 +122,23 @@ def _kind_of(path: Path) -> Kind:
     return next((kind for kind in ("heads", "graph") if path.match(_FILES_OF[kind])), "words")
 
 
-def _path(replica: Replica, stack: str, kind: Kind) -> Path | None:
-    """Of a stack of scopes. Its name says nothing of theirs to who has no key."""
+def _is_ours(path: Path, kind: Kind) -> bool:
+    """Whether it is of this version."""
+    beginning = _beginning(kind)
+    return path.name.startswith((f"{beginning}.", f"{beginning}-"))
+
+
+def _beginning(kind: Kind) -> str:
+    return _FILES_OF[kind].replace("*.image", f"v{VERSION}")
+
+
+def image_path(replica: Replica, stack: str = "", kind: Kind = "words") -> Path | None:
+    """Where one is kept; None in mode `none`. Its name says nothing of the scopes to who has no key."""
     if replica.folder is None or (not stack and kind == "words"):
-        return None if replica.folder is None else replica.folder / IMAGE_FILE
+        return None if replica.folder is None else replica.folder / f"{_beginning(kind)}.image"
     key = replica.device.row_key if replica.config.mode.sealed else b""
     name = hashlib.blake2b(stack.encode(), digest_size=8, key=key, person=b"ipfsmem/stack").hexdigest()
-    return replica.folder / _FILES_OF[kind].replace("*", name)
+    return replica.folder / f"{_beginning(kind)}-{name}.image"
 
 
 def _open(replica: Replica, path: Path) -> RecallImage | None:

@@ -47,8 +47,6 @@ _Make = Callable[[Entity | None], tuple[str, str, list[str], list[Out]]]
 
 #: From so many entities on a graph is kept for the next process, and written anew when so many changed, or one went.
 FEW, STALE = 200, 100
-#: What its file says of itself.
-_VERSION = b"graph 3"
 
 
 class _Kept(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -103,7 +101,7 @@ class GraphIndex:
         with self._replica.reading():
             if memories.forgotten():
                 return Graph()
-            kind = _VERSION + index_kind([memories])
+            kind = index_kind([memories])
             if self._kind != kind and not self._open(kind):
                 self._clear(kind)
             self._refresh()

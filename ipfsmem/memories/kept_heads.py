@@ -13,12 +13,12 @@ from typing import Final
 import msgspec
 
 from ipfsmem.bundle.memory_file import MemoryFile
-from ipfsmem.device.recall_image import RecallImage, load_image, save_image
+from ipfsmem.device.recall_image import VERSION, RecallImage, load_image, save_image
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import StorageError
 
 #: What its file says of itself.
-_VERSION: Final = b"heads 1"
+_STATE: Final = b"heads %d" % VERSION
 #: It is written anew when so many headers are not in it.
 NEW: Final = 200
 
@@ -28,7 +28,7 @@ _decode = msgspec.msgpack.Decoder(dict[str, dict[str, str]]).decode
 def load_heads(replica: Replica, scope: str) -> dict[str, MemoryFile]:
     """The headers that were kept last, by the SHA-256 of their texts; empty where there are none, or they do not fit."""
     image = load_image(replica, scope, kind="heads")
-    if image is None or image.state != _VERSION:
+    if image is None or image.state != _STATE:
         return {}
     try:
         found = _decode(image.rest)
@@ -41,4 +41,4 @@ def save_heads(replica: Replica, scope: str, heads: Mapping[str, MemoryFile]) ->
     """Keep these in the place of those before, where there is a place for them; a list is right without."""
     rest = msgspec.msgpack.encode({sha: file.fields for sha, file in heads.items()})
     with contextlib.suppress(StorageError):
-        save_image(replica, RecallImage(_VERSION, rest, b""), scope, kind="heads")
+        save_image(replica, RecallImage(_STATE, rest, b""), scope, kind="heads")

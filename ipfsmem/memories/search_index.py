@@ -25,7 +25,7 @@ from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import MemoryName, memory_name, segment_name
 from ipfsmem.causal.value import Entry, decode_entry
 from ipfsmem.device.bulk import no_collection
-from ipfsmem.device.recall_image import RecallImage, load_image, remove_images, save_image
+from ipfsmem.device.recall_image import VERSION, RecallImage, load_image, remove_images, save_image
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateMark
 from ipfsmem.errors import FormatError, IpfsmemError
@@ -48,8 +48,6 @@ _STACKS, _FILTERS = 6, 4
 _OF_KIND = "\n*"
 #: The kinds of which an index knows whether there are events and messages.
 _KNOWING: tuple[Kind, ...] = ("all", "memory")
-#: What an image is made of may change with the program; then this does.
-_VERSION = 14
 #: An image is written anew when so many memories were taken in or out since, and of fewer memories than these none is.
 _STALE, _FEW = 200, 100
 
@@ -556,7 +554,7 @@ def index_kind(parts: Sequence[Memories]) -> bytes:
     replica = parts[0].replica
     strangers = sorted(device for device in replica.store.frame.ctx if not replica.is_mine(device))
     scopes = [(part.scope, part.forgotten()) for part in parts]
-    made_of = (_VERSION, scopes, strangers, parts[0].fading)
+    made_of = (VERSION, scopes, strangers, parts[0].fading)
     return blake2b(msgspec.msgpack.encode(made_of), digest_size=16).digest()
 
 

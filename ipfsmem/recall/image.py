@@ -18,7 +18,7 @@ import msgspec
 from ipfsmem.errors import FormatError
 from ipfsmem.recall.postings import Flat
 
-#: Another when terms become others: they are kept.
+#: Another when terms become others: they are kept. `VERSION` of `device.recall_image` then is another too.
 _VERSION = 3
 #: Characters from which on a longer entry is worth no less.
 LONGEST = 20_000

@@ -383,11 +383,12 @@ def damaged_session(place: Place) -> None:
 
 def folder_in_place_of_the_index(place: Place) -> None:
     """The index cannot be written: a folder has its name."""
+    from ipfsmem.device.recall_image import VERSION
     from ipfsmem.memories import search_index
 
     place.patch.setattr(search_index, "_FEW", 0)
     (state,) = (place.base / "home").rglob("state.db")
-    (state.parent / "recall.image" / "x").mkdir(parents=True)
+    (state.parent / f"recall-v{VERSION}.image" / "x").mkdir(parents=True)
 
 
 def not_here(place: Place) -> None:

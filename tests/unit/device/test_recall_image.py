@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipfsmem.device.recall_image import IMAGE_FILE, RecallImage, image_notice, load_image, save_image
+from ipfsmem.device import recall_image
+from ipfsmem.device.recall_image import RecallImage, image_notice, image_path, images, load_image, save_image
 from ipfsmem.device.replica import Replica
 from ipfsmem.memory import Memory
 from ipfsmem.recall.ranking import Document, Index, rank
@@ -28,8 +29,9 @@ def kept(state: bytes = b"state 1") -> RecallImage:
 
 
 def image_of(replica: Replica) -> Path:
-    assert replica.folder is not None
-    return replica.folder / IMAGE_FILE
+    path = image_path(replica)
+    assert path is not None
+    return path
 
 
 @pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
@@ -122,10 +124,57 @@ def test_status_says_that_it_is_of_no_use_and_a_forgotten_text_takes_it_along(tm
     with Memory.create("m", "local", home=tmp_path) as memory:
         memory.write("zebrakey", "quokka")
         save_image(memory.replica, kept())
-        assert not [line for line in memory.status().notices if IMAGE_FILE in line]
+        assert not [line for line in memory.status().notices if "kept index" in line]
         memory.forget("zebrakey")
         assert not image_of(memory.replica).exists()
         image_of(memory.replica).write_bytes(b"torn")
-        assert [line for line in memory.status().notices if IMAGE_FILE in line]
+        assert [line for line in memory.status().notices if "kept index" in line]
         assert load_image(memory.replica) is None
-        assert not [line for line in memory.status().notices if IMAGE_FILE in line]
+        assert not [line for line in memory.status().notices if "kept index" in line]
+
+
+@pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
+@pytest.mark.parametrize("kind", ["words", "heads", "graph"])
+def test_an_older_and_a_newer_program_each_find_what_they_kept(
+    tmp_path: Path, mode: str, kind: recall_image.Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under one name each removed or replaced what the other had kept, and made its own anew at each call."""
+    replica = make(tmp_path / "m", mode)
+    versions = {1: kept(b"of the older"), 13: kept(b"of the newer"), 130: kept(b"of a later one")}
+    for number, image in versions.items():
+        monkeypatch.setattr(recall_image, "VERSION", number)
+        assert load_image(replica, kind=kind) is None
+        assert save_image(replica, image, kind=kind) and save_image(replica, image, "work", kind=kind)
+    for number, image in versions.items():
+        monkeypatch.setattr(recall_image, "VERSION", number)
+        assert load_image(replica, kind=kind) == load_image(replica, "work", kind=kind) == image
+    assert len(images(replica)) == 6 and image_notice(replica) == ""
+    recall_image.remove_images(replica)
+    assert images(replica) == []
+    replica.close()
+
+
+def test_of_other_versions_the_newest_stay_and_none_that_is_a_week_older(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = make(tmp_path / "m")
+    now = image_of(replica).parent.stat().st_mtime
+    earlier = image_of(replica).with_name("recall.image")
+    days = {earlier: 6}
+    for number in range(1, 5):
+        monkeypatch.setattr(recall_image, "VERSION", number)
+        assert save_image(replica, kept(b"%d" % number))
+        days[image_of(replica)] = number
+    earlier.write_bytes(image_of(replica).read_bytes())
+    for path, age in days.items():
+        os.utime(path, (now - age * 86_400, now - age * 86_400))
+    monkeypatch.setattr(recall_image, "VERSION", 20)
+    for stack in ("", "one", "two", "three", "four", "five"):
+        assert save_image(replica, kept(), stack)
+    names = {path.name for path, _ in images(replica)}
+    assert len(names) == 8 and {f"recall-v{number}.image" for number in range(1, 5)} < names
+    assert load_image(replica, "five") == kept()
+    old = image_of(replica).with_name("recall-v2.image")
+    os.utime(old, (now - 8 * 86_400, now - 8 * 86_400))
+    assert save_image(replica, kept()) and not old.exists() and len(images(replica)) == 7
+    replica.close()

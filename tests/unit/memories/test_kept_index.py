@@ -157,6 +157,26 @@ def test_a_recall_in_the_next_process_reads_no_text_but_those_it_shows(
     assert images(tmp_path) == [image]
 
 
+def test_programs_of_two_versions_that_work_on_one_memory_read_no_text_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each made the whole index anew at each call, past the time that a hook is given."""
+    read: list[str] = []
+    production = search_index.shown_of
+    monkeypatch.setattr(search_index, "shown_of", lambda *of: read.append(of[1]) or production(*of))
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        for n in range(5):
+            memory.write(f"k{n}", "tea")
+    for _ in range(2):
+        read.clear()
+        for version in (1, 2):
+            monkeypatch.setattr(recall_image, "VERSION", version)
+            monkeypatch.setattr(search_index, "VERSION", version)
+            with Memory.load("alex", "local", home=tmp_path) as memory:
+                assert len(memory.recall("tea").hits) == 5
+    assert read == []
+
+
 @pytest.mark.parametrize("damage", ["torn", "garbled", "of another memory", "rest of another form"])
 def test_a_kept_index_that_does_not_fit_is_made_anew(tmp_path: Path, damage: str) -> None:
     for name in ("alex", "other"):
@@ -227,7 +247,7 @@ def test_what_was_forgotten_is_in_no_index_that_a_killed_process_left_half_writt
         os._exit(0)
     assert os.waitpid(child, 0)[1] == signal.SIGKILL
     folder = tmp_path / "alex"
-    assert [path for path in folder.iterdir() if path.name.startswith(".recall.image.")]
+    assert [path for path in folder.iterdir() if path.name.startswith(".recall-v")]
     with Memory.load("alex", home=tmp_path) as memory:
         memory.forget("k")
     assert [path.name for path in folder.iterdir() if path.suffix == ".tmp"] == []

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.device.recall_image import VERSION
 from ipfsmem.device.replica import World
 from ipfsmem.device.tables import reports
 from ipfsmem.errors import LockedError, StorageError, UsageError
@@ -94,7 +95,7 @@ def test_what_is_old_and_no_only_copy_goes_and_is_named_before(
         }
         said = memory.maintenance.cleanup(2 * DAY, dry_run=True)
         assert {path: path.read_bytes() for path in before} == before
-        assert set(said.files) == {"recall.image", *(path.name for path in left)}
+        assert set(said.files) == {f"recall-v{VERSION}.image", *(path.name for path in left)}
         assert said.bytes == sum(said.files.values()) and (said.operations, said.notices) == (3, 1)
         assert memory.maintenance.cleanup(4 * DAY).files == {}
         done = memory.maintenance.cleanup(2 * DAY)
