@@ -53,6 +53,10 @@ _NO_ITEM: Final = msgspec.Raw()
 #: Before each item of a device.
 _NOWHERE: Final = (-1, -1)
 _DEVICE = re.compile(r"[0-9a-f]{16}")
+#: An escape in JSON; its group is half a surrogate pair by itself.
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
+)
 _PART = re.compile(f"session-.+-{NUMBERED}")
 #: What stands for the earlier texts of a memory in the keys of their parts.
 _HISTORY_TOKEN = re.compile(r"ipfsmem_history-[0-9a-f]{16}")
@@ -586,7 +590,10 @@ def _forgotten_until(own: Iterable[Value]) -> int:
 
 
 def _encoded(line: Line) -> bytes:
-    return msgspec.json.encode(line)
+    try:
+        return msgspec.json.encode(line)
+    except UnicodeEncodeError:  # of another program, which cut between the halves of a pair
+        return json.dumps(msgspec.to_builtins(line), separators=(",", ":")).encode()
 
 
 def _is_import(line: Line) -> bool:
@@ -611,9 +618,12 @@ def _lines_in(file: MemoryFile) -> Iterator[tuple[bytes, Line | None]]:
 
 
 def _line(text: bytes) -> Line | None:
+    line: Line | None
     try:
         line = _decode(text)
     except (msgspec.DecodeError, RecursionError):
+        line = _with_halves(text)
+    if line is None:
         return None
     gone, piece = line.gone, line.piece
     sound = (
@@ -624,6 +634,27 @@ def _line(text: bytes) -> Line | None:
         0 <= line.at <= MAX_INT and 0 <= line.n <= MAX_INT,
     )
     return line if all(sound) else None
+
+
+def _with_halves(text: bytes) -> Line | None:
+    """A line in which half a surrogate pair stands as an escape, which is JSON, and the decoder refuses; None for any other."""
+    filled = _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], text)  # as long as before
+    if filled == text:
+        return None
+    try:
+        line = _decode(filled)
+        if line.text is not None:
+            return msgspec.structs.replace(line, text=json.loads(text, parse_int=float)["text"])
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    item = bytes(line.item)
+    at = filled.rfind(item)
+    return msgspec.structs.replace(line, item=msgspec.Raw(text[at : at + len(item)]))
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """Texts as one, also where a pair was cut into its halves."""
+    return "".join(texts).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def _items(parts: list[Part]) -> list[tuple[Place, str]]:
@@ -641,7 +672,7 @@ def _items(parts: list[Part]) -> list[tuple[Place, str]]:
             else:
                 found[place] = bytes(line.item).decode()
     for (place, many), held in pieces.items():
-        if len(held) == many and _is_object(text := "".join(held[i] for i in range(many))):
+        if len(held) == many and _is_object(text := _joined(held[i] for i in range(many))):
             found[place] = text
     return sorted((place, text) for place, text in found.items() if place not in gone)
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from ipfsmem.recall.terms import terms
 from ipfsmem.sessions.cutting import cut_at, trimmed
-from ipfsmem.sessions.messages import Item, Message, read_message, without_system
+from ipfsmem.sessions.messages import Item, Message, read_message, whole, without_system
 from ipfsmem.wording import count
 
 MARK: Final = "ipfsmem"
@@ -132,7 +132,7 @@ def _marks(entries: Iterable[Entry]) -> list[tuple[Place, Mapping[str, Any]]]:
 def _source_of(marks: Iterable[tuple[Place, Mapping[str, Any]]]) -> Callable[[Place], str | None] | None:
     """The function that returns the program from which the item at a place was imported; None where nothing was."""
     ranges = [
-        (said["imported"], place[1], first, last)
+        (whole(said["imported"]), place[1], first, last)
         for place, said in marks
         if isinstance(said.get("imported"), str)
         and said.get("device") == place[1]
@@ -175,7 +175,7 @@ def told(entries: Sequence[Entry]) -> Told:
             continue
         said = entry.item[MARK]
         if isinstance(said.get("title"), str):
-            title = said["title"]
+            title = whole(said["title"])
         if (found := _summary(said)) is not None:
             summary, made = found, entry.place
     after = [one for one in messages if summary is None or not summary.covers_place(one.place)]
@@ -310,6 +310,5 @@ def _summary(said: Mapping[str, Any]) -> Summary | None:
             return None
         found[device] = position
     number, by = said.get("messages"), said.get("by")
-    return Summary(
-        text, found, number if type(number) is int else 0, by if isinstance(by, str) else "another program"
-    )
+    maker = whole(by) if isinstance(by, str) else "another program"
+    return Summary(whole(text), found, number if type(number) is int else 0, maker)

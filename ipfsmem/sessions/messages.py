@@ -55,13 +55,14 @@ def read_message(item: Item) -> Message:
     """What an item says; nothing, in no role, where its shape is not known. Half a character, as programs leave it that cut a text in
     the middle of an emoji, is shown as U+FFFD: with it nothing could be written or sent."""
     message = _as_written(item)
-    text, speaker = _whole(message.text), _whole(message.speaker)
-    if text is message.text and speaker is message.speaker:
+    text, speaker, tools = whole(message.text), whole(message.speaker), tuple(map(whole, message.tools))
+    if text is message.text and speaker is message.speaker and tools == message.tools:
         return message
-    return message._replace(text=text, speaker=speaker)
+    return message._replace(text=text, speaker=speaker, tools=tools)
 
 
-def _whole(text: str) -> str:
+def whole(text: str) -> str:
+    """A text with U+FFFD in the place of each half a character."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

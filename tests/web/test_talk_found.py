@@ -171,7 +171,7 @@ class Drawing:
         scope, part = self.part()
         name = self.random.choice(SESSIONS)
         lines = self._parts.setdefault((scope, name), [])
-        lines.append({"at": self.clock.ms, "n": 0, "item": item(self.random, self.clock.ms)})
+        lines.append({"at": self.clock.ms, "n": 0, "item": item(self.random, self.clock.ms, cut=0.3)})
         body = "\n".join({line["at"]: json.dumps(line) for line in lines}.values())
         text = f"---\ntype: session\nsession: {name}\n---\n\n{body}\n"
         part.write_text(f"session-{session_token(name)}-{OTHER}-0", text.encode())

@@ -87,6 +87,12 @@ CASES = [
              {"at": 1, "gone": [1, "x", 0]}, {"at": 1, "gone": [1, A]}, {"at": 1, "text": "{}"}, {"at": 1, "piece": [0, 1]},
              {"at": 1, "piece": [1, 1], "text": "{}"}, said(2, "left"), {"at": 3, "item": {"more": True}, "unknown": 1}),
     ]),
+    ("half of a surrogate pair as an escape beside an item, and a character that was cut into its halves", "chat", [
+        part("chat", A, 0, r'{"at":1,"item":{"content":"\ud83d\uDE00 and \\ud83d"},"more":"\ud83d\\","less":"\ude00\u0041"}',
+             r'{"at":2,"piece":[0,2],"text":"{\"content\":\"one \ud83d"}', r'{"at":2,"piece":[1,2],"text":"\uDE00\"}","\uDBFF":0}',
+             r'{"at":3,"item":{"content":"no JSON \ud83"}}', r'{"at":3,"item":{"content":"no JSON \\\ud8"}}', said(4, "left")),
+        part("chat", B, 0, r'{"at":5,"gone":[4,"' + A + r'",0],"why":"\ud83d"}'),
+    ]),
     ("parts whose header or key names another session", "chat", [
         part("chat", A, 0, said(1, "other"), named="Chat"), part("Chat", A, 1, said(2, "other"), named="chat"),
         part("chat", B, 12, said(3, "left")),
@@ -133,6 +139,11 @@ TOLD = [
         part("chat", A, 0, said(1, "one"), mark(2, summary="First", covers={A: [1, 0]}), mark(3, summary="No", covers=[A]), mark(4, summary=4, covers={}),
              mark(5, summary="No", covers={A: [1]}), mark(6, summary="No", covers={A: [1, "0"]}), mark(7, summary="No", covers={A: [1, True]})),
     ]),
+    ("half of a surrogate pair as an escape is shown as U+FFFD", "chat", [part("chat", A, 0,
+        r'{"at":1,"item":{"role":"user","content":"first \ud83d, last \uDE00, none \\ud83d, both \ud83d\ude00, two \ud83d\ud83d\ude00"}}',
+        r'{"at":2,"item":{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"look \ude00"},{"type":"text","text":"\ud83d"}]}}',
+        r'{"at":3,"item":{"ipfsmem":{"title":"Half \ud83d"}}}',
+        r'{"at":4,"item":{"ipfsmem":{"summary":"Half \ud83d.","covers":{"' + A + r'":[1,0]},"messages":1,"by":"m \ude00"}}}')]),
     ("later than dates go", "chat", [part("chat", A, 0, said(253_402_300_799_999, "the last"), said(253_402_300_800_000, "after it"))]),
 ]  # fmt: skip
 SEARCHED = {

@@ -399,6 +399,24 @@ def test_the_vectors_are_what_the_program_says(memory: Memory) -> None:
         assert there.sessions.items(row["session"]) == row["items"], row["name"]
 
 
+def test_a_line_with_half_a_character_is_read_and_stays_as_it_was_written(memory: Memory) -> None:
+    """It was left out, and with it what was said; the browser client read it."""
+    lines = [
+        r'{"at":1,"item":{"role":"user","content":"tea \ud83d, \\ud83d"}}',
+        r'{"at":2,"text":"{\"content\":\"one \ud83d","piece":[0,2]}',
+        r'{"at":2,"text":"\ude00\"}","piece":[1,2]}',
+    ]
+    key = f"session-chat-{memory.replica.device.id}-0"
+    memory.write_text(key, "\n".join(("---\ntype: session\nsession: chat\n---\n", *lines, "")).encode())
+    assert heard(memory) == ["tea \ud83d, \\ud83d", "one \U0001f600"]
+    assert [hit.text for hit in memory.sessions.search("tea")] == ["tea \ufffd, \\ud83d"]
+    memory.sessions.add("chat", said("after"))
+    assert parts(memory)[0].decode().split("\n")[-5:-2] == lines
+    assert memory.sessions.pop("chat") == said("after")[0]
+    assert memory.sessions.pop("chat") == {"content": "one \U0001f600"}
+    assert heard(memory) == ["tea \ud83d, \\ud83d"]
+
+
 def test_a_memory_that_only_calls_itself_a_session_is_a_memory(memory: Memory) -> None:
     """Its type alone made it vanish from the list, the index, what is recalled and what agents are given."""
     memory.write("standup", "Bridges at nine.", type="session")

@@ -33,7 +33,7 @@ export function told(entries: readonly Placed[]): Told {
       messages.push({ place, item: item as Item, message: readMessage(item as Item) })
       continue
     }
-    if (typeof mark['title'] === 'string') title = mark['title']
+    if (typeof mark['title'] === 'string') title = mark['title'].toWellFormed()
     summary = summaryIn(mark) ?? summary
   }
   return { title, summary, messages }
@@ -80,7 +80,7 @@ function summaryIn(mark: Item): Summary | null {
     if (position === null) return null
     found.set(device, position)
   }
-  return { text, by: typeof by === 'string' ? by : 'another program', messages: Number.isInteger(messages) ? (messages as number) : 0, covers: found }
+  return { text: text.toWellFormed(), by: typeof by === 'string' ? by.toWellFormed() : 'another program', messages: Number.isInteger(messages) ? (messages as number) : 0, covers: found }
 }
 
 /** How many of its messages stand in its summary. */

@@ -74,7 +74,7 @@ function ofResponses(item: Item, type: string): Message {
 
 /** Half a character, as programs leave it that cut a text in the middle of an emoji, is U+FFFD, as in Python. */
 const said = (role: Role, text = '', tools: readonly string[] = [], answers: readonly string[] = [], speaker = ''): Message => ({
-  role, text: text.toWellFormed(), tools: tools.filter(Boolean), answers, speaker: speaker.toWellFormed()
+  role, text: text.toWellFormed(), tools: tools.filter(Boolean).map(one => one.toWellFormed()), answers, speaker: speaker.toWellFormed()
 })
 
 /** The words of a content: a text, or those of its blocks. */
