@@ -140,7 +140,7 @@ def entries_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[E
 
 def entries_of_parts(parts: list[Part]) -> list[Entry]:
     """The items of all parts of a session in order, each with its place."""
-    return [Entry(place, json.loads(text)) for place, text in _items(parts)]
+    return [Entry(place, _item(text)) for place, text in _items(parts)]
 
 
 def _token_of(part: str) -> str:
@@ -183,7 +183,7 @@ class ItemsAt:
         except NotHereError:
             return []
         there = _items([part for part in taken.values() if part is not None])
-        return [Entry(place, json.loads(text)) for place, text in there if place in places]
+        return [Entry(place, _item(text)) for place, text in there if place in places]
 
     def _read(self, key: str) -> Part | None:
         if key not in self._parts:
@@ -405,7 +405,7 @@ class Sessions:
         known = [
             item_text(item)
             for _, text in _items(self._parts(session, change))
-            if not is_mark(item := json.loads(text))
+            if not is_mark(item := _item(text))
         ]
         new = texts[overlap(known, [text for _, text in texts]) :]
         if not new:
@@ -425,7 +425,7 @@ class Sessions:
         mark = imported_mark(source, self._replica.device.id, (lines[0].at, 0), (last, 0))
         lines += _cut(last, 1, item_text(mark))
         self._append(change, session, parts, lines)
-        return len([text for _, text in new if not is_mark(json.loads(text))])
+        return len([text for _, text in new if not is_mark(_item(text))])
 
     def pending(self) -> dict[str, dict[Place, str]]:
         """The pending messages of each conversation that has some, with the program that each came from. One that is not fetched
@@ -483,7 +483,7 @@ class Sessions:
         """
         with writing(self._replica) as change:
             parts = self._parts(session, change)
-            items = ((place, json.loads(text)) for place, text in reversed(_items(parts)))
+            items = ((place, _item(text)) for place, text in reversed(_items(parts)))
             place, item = next(((at, one) for at, one in items if not is_mark(one)), (None, None))
             if place is None:
                 return None, []
@@ -518,7 +518,7 @@ class Sessions:
         NotFoundError when a part is not fetched: then nothing is moved."""
         parts = self._parts(session, change)
         if parts:
-            to.add_in(change, session, [json.loads(text) for _, text in _items(parts)])
+            to.add_in(change, session, [_item(text) for _, text in _items(parts)])
             self._forget_parts(change, parts)
 
     def _forget_parts(self, change: Writing, parts: list[Part]) -> list[str]:
@@ -599,7 +599,7 @@ def _encoded(line: Line) -> bytes:
 def _is_import(line: Line) -> bool:
     """Whether a line says which messages an import brought."""
     text = bytes(line.item)
-    return b'"imported"' in text and is_mark(item := json.loads(text)) and "imported" in item[MARK]
+    return b'"imported"' in text and is_mark(item := _item(text)) and "imported" in item[MARK]
 
 
 def _size(lines: list[Line]) -> int:
@@ -677,9 +677,17 @@ def _items(parts: list[Part]) -> list[tuple[Place, str]]:
     return sorted((place, text) for place, text in found.items() if place not in gone)
 
 
+def _item(text: str | bytes) -> Any:
+    """An item; a whole number of more digits than Python converts is its nearest float, as in the browser."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return json.loads(text, parse_int=float)
+
+
 def _is_object(text: str) -> bool:
     try:
-        return isinstance(json.loads(text), dict)
+        return isinstance(_item(text), dict)
     except (ValueError, RecursionError):
         return False
 

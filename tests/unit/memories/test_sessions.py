@@ -417,6 +417,19 @@ def test_a_line_with_half_a_character_is_read_and_stays_as_it_was_written(memory
     assert heard(memory) == ["tea \ud83d, \\ud83d"]
 
 
+def test_item_with_a_number_of_too_many_digits_keeps_no_other_from_being_read(memory: Memory) -> None:
+    lines = [
+        '{"at":1,"item":{"role":"user","content":"tea"}}',
+        f'{{"at":2,"item":{{"role":"user","content":"bread","n":{"9" * 5_000}}}}}',
+    ]
+    key = f"session-chat-{memory.replica.device.id}-0"
+    memory.write_text(key, "\n".join(("---\ntype: session\nsession: chat\n---\n", *lines, "")).encode())
+    assert heard(memory) == ["tea", "bread"]
+    assert [hit.text for hit in memory.sessions.search("bread")] == ["bread"]
+    memory.sessions.add("chat", said("after"))
+    assert heard(memory)[:2] == ["tea", "bread"]
+
+
 def test_a_memory_that_only_calls_itself_a_session_is_a_memory(memory: Memory) -> None:
     """Its type alone made it vanish from the list, the index, what is recalled and what agents are given."""
     memory.write("standup", "Bridges at nine.", type="session")
