@@ -130,9 +130,7 @@ def add_command(context: CommandContext, name: str) -> None:
 
     if unread := sum(not read_message(one).role for one in items):
         are = f"{unread:,} of them {'has' if unread == 1 else 'have'}"
-        click.echo(
-            advice(f"{are} no role and text that ipfsmem knows: kept, but recall does not find it."), err=True
-        )
+        click.echo(advice(f"{are} no known role and text: kept, but recall does not find it."), err=True)
     context.print_where_scope_went()
 
 

@@ -120,7 +120,7 @@ def test_adding_a_message_that_recall_does_not_find_says_so(cli: Cli) -> None:
     said = [{"role": "user", "content": "x"}, {"role": "narrator", "content": "y"}, {"a": 1}]
     added = cli.ok("session", "add", "chat", stdin=json.dumps(said).encode())
     assert "3 messages added" in added.out
-    assert "2 of them have no role and text that ipfsmem knows" in added.err
+    assert "2 of them have no known role and text" in added.err
     assert len(json.loads(cli.ok("session", "export", "chat", "--format", "json").out)) == 3
 
 
