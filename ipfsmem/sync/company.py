@@ -337,7 +337,8 @@ class Member:
             ours = isinstance(error, IpfsmemError) or error is call.source_error
             if ours or not self._company.is_company:
                 raise  # of the blocks that are sent; or nobody else needs this sync
-            text = f"{self.name} failed with an unexpected error, {type(error).__name__}: {error}"
+            # Without its message, which may repeat a request with a token.
+            text = f"{self.name} failed with an unexpected error: {type(error).__name__}"
             raise ProviderUnavailable(text) from error
 
     def _refuse_missed(self) -> None:

@@ -110,7 +110,7 @@ def faulty(neighbour: Neighbour, healthy: Healthy) -> None:
     """Its code raises what the contract does not name."""
 
     def fail(call: str) -> None:
-        raise ValueError("not enough values to unpack")
+        raise ValueError("refused: Authorization: Bearer s3cret")
 
     neighbour.before = fail
 
@@ -180,6 +180,9 @@ def test_write_next_to_failing_provider_reaches_healthy_one_first(
         assert report.exit_code == 0 and report.not_placed == [] and world.read_at(1) == "new text"
     else:
         assert report.exit_code != 0 and "neighbour" in report.not_placed
+    assert "s3cret" not in paragraph(report) + str(report)
+    if illness is faulty:
+        assert "unexpected error: ValueError" in str(report)
     later, *_ = world.sync(lambda neighbour, healthy: None, None)
     if illness is rate_limited:
         world.clock.advance(61)
