@@ -2,14 +2,18 @@
 
 A vector of a memory belongs to the very values under one name: when these change it is of no use, and goes with the next save. One of
 an event or a message belongs to that entry and the one before it. Whatever is forgotten has none from then on, whichever processes
-work here: each looks at the state and at the file once more before it puts its own in the place. How the file lies on the disk:
+works here: each looks at the state and at the file once more before it puts its own in the place. How the file lies on the disk:
 `derived_file`.
+
+Beside it lies `recall.vectors.whole`, which says for which state and which file of vectors nothing was missing: as long as both are
+the same, a process that asks one question need not look through all entries for what has none.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -19,8 +23,10 @@ from ipfsmem.device.atomic_files import Beside
 from ipfsmem.device.derived_file import DerivedFiles
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.state import StateMark
 from ipfsmem.errors import FormatError, StorageError
 from ipfsmem.memories.living import Living, Reading, Spoken
+from ipfsmem.recall.embedder import EmbedderIdentity
 from ipfsmem.recall.vectors import Vectors
 
 if TYPE_CHECKING:
@@ -30,6 +36,8 @@ VECTORS_FILE: Final = "recall.vectors"
 #: Held by the process that puts vectors in the place of those before.
 _LOCK: Final = "recall.vectors.lock"
 _FILES: Final = DerivedFiles(b"ipfsmem recall vectors 1", b"ipfsmem/vectors", level=0)
+WHOLE_FILE: Final = "recall.vectors.whole"
+_WHOLES: Final = DerivedFiles(b"ipfsmem recall vectors whole 1", b"ipfsmem/whole")
 
 
 class _Stored(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -45,6 +53,39 @@ class Kept(NamedTuple):
 
     vectors: Vectors
     spoken: list[Spoken]
+
+
+class Whole(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """That nothing was without a vector: of which model, of which kinds of entries besides memories, in which file of vectors (`stamp`),
+    and in which state (`hash_of`): of what is forgotten no name stays in it."""
+
+    identity: EmbedderIdentity
+    kinds: frozenset[str]
+    file: tuple[int, int, int]
+    state: bytes
+
+
+_encode_sorted = msgspec.msgpack.Encoder(order="deterministic").encode
+_decode_whole = msgspec.msgpack.Decoder(Whole).decode
+
+
+def hash_of(mark: StateMark, strangers: bytes) -> bytes:
+    """A hash of a state, as which devices were others' in it (`strangers_of`)."""
+    return blake2b(_encode_sorted((mark, strangers)), digest_size=16).digest()
+
+
+def load_whole(replica: Replica) -> Whole | None:
+    """What was said last; None where nothing was, or it does not open."""
+    try:
+        data = _WHOLES.open(replica, _path(replica, WHOLE_FILE))
+        return None if data is None else _decode_whole(data)
+    except (FormatError, StorageError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def save_whole(replica: Replica, whole: Whole) -> None:
+    """Say it in the place of what was said before. Raises StorageError."""
+    _WHOLES.save(replica, _path(replica, WHOLE_FILE), msgspec.msgpack.encode(whole), durable=False)
 
 
 def vectors_kept(replica: Replica) -> bool:
@@ -117,14 +158,14 @@ def saving(replica: Replica) -> Iterator[None]:
 
 def remove_vectors(replica: Replica) -> None:
     """Remove the kept vectors, if there are some."""
-    path = _path(replica)
-    if path is not None and not replica.read_only:
-        with contextlib.suppress(OSError):
-            path.unlink()
+    for path in (_path(replica, WHOLE_FILE), _path(replica)):
+        if path is not None and not replica.read_only:
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
-def _path(replica: Replica) -> Path | None:
-    return None if replica.folder is None else replica.folder / VECTORS_FILE
+def _path(replica: Replica, name: str = VECTORS_FILE) -> Path | None:
+    return None if replica.folder is None else replica.folder / name
 
 
 def erase_forgotten(memories: Memories) -> None:

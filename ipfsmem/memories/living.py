@@ -22,6 +22,7 @@ from ipfsmem.memories.moments import group_of, ms_of, read_by_pieces, read_toget
 from ipfsmem.memories.search_index import entry_id
 
 if TYPE_CHECKING:
+    from ipfsmem.device.replica import Replica
     from ipfsmem.memories.memories import Memories
     from ipfsmem.memories.moments import Told
 
@@ -129,10 +130,8 @@ class Living:
 
     def _as_seen(self, forgotten: dict[str, bool]) -> tuple[frozenset[str], bytes]:
         """Which scopes are forgotten, and a hash of which devices are others'."""
-        replica = self._memories.replica
-        strangers = sorted(device for device in replica.store.frame.ctx if not replica.is_mine(device))
         gone = frozenset(scope for scope in self._scopes if self._is_forgotten(scope, forgotten))
-        return gone, blake2b("\n".join(strangers).encode(), digest_size=16).digest()
+        return gone, strangers_of(self._memories.replica)
 
     def _is_forgotten(self, scope: str, known: dict[str, bool]) -> bool:
         if scope not in known:
@@ -212,6 +211,11 @@ class Living:
     def unread(self, kinds: Container[str]) -> list[Group]:
         """Those of some kinds that are to be read."""
         return [one for one in self._unread if one.kind in kinds and one not in self._not_here]
+
+    @property
+    def all_here(self) -> bool:
+        """Whether no piece of a day or a session was missing on this device."""
+        return not self._not_here
 
     def try_again(self) -> None:
         """Look once more for what was not on this device."""
@@ -295,6 +299,12 @@ class Reading:
         self.texts = {key: read_together(of[id], by_half.get(key[HALF:])) for id, key in keys.items()}
         newest = max((one.moment.at for one in told), default=0)
         self.spoken = Spoken(group.kind, group.scope, group.name, made_of, newest, b"".join(self.texts))
+
+
+def strangers_of(replica: Replica) -> bytes:
+    """A hash of which devices are others' (inside `reading`)."""
+    strangers = sorted(device for device in replica.store.frame.ctx if not replica.is_mine(device))
+    return blake2b("\n".join(strangers).encode(), digest_size=16).digest()
 
 
 def group_in_scope(name: str, segment: SegmentName | None) -> Group | None:

@@ -18,11 +18,22 @@ from urllib.parse import urlsplit
 from ipfsmem.bundle.session_parts import is_part_key
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.device.state import Frame
-from ipfsmem.errors import FormatError, IpfsmemError, ProviderRefused
+from ipfsmem.errors import FormatError, IpfsmemError, ProviderRefused, StorageError
 from ipfsmem.loopback import is_loopback
 from ipfsmem.memories.asked import Asked
-from ipfsmem.memories.kept_vectors import Kept, load_kept, prepared, saving, stamp, vectors_kept
-from ipfsmem.memories.living import Live, Living, Reading, gone_of
+from ipfsmem.memories.kept_vectors import (
+    Kept,
+    Whole,
+    hash_of,
+    load_kept,
+    load_whole,
+    prepared,
+    save_whole,
+    saving,
+    stamp,
+    vectors_kept,
+)
+from ipfsmem.memories.living import Live, Living, Reading, gone_of, strangers_of
 from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.moment_kinds import Group, Kind
 from ipfsmem.recall.batches import embedded, of_question
@@ -102,7 +113,9 @@ class Meaning:
         #: Which model failed, until when (milliseconds) it is left alone, and why.
         self._resting: tuple[EmbedderIdentity, int, IpfsmemError] | None = None
         self._thread: threading.Thread | None = None
+        #: For which state and which kinds nothing is missing that could be made, and whether nothing at all is.
         self._done: tuple[Frame, frozenset[str]] | None = None
+        self._whole = False
         #: Texts that the state names and that cannot be read here.
         self._unreadable: set[bytes] = set()
         #: Texts that the model refuses while it takes others; they are tried again by the next process.
@@ -126,7 +139,7 @@ class Meaning:
         with self._alone:
             vectors = self._known(embedder)
             self._kinds |= _ASKED_FOR[kind]
-            if newest and self._rests(embedder) is None and self._done != self._all():
+            if newest and self._rests(embedder) is None and not self._is_done():
                 try:
                     self._make(self._opener(False) or embedder, _Todo())
                 except IpfsmemError as error:
@@ -138,7 +151,7 @@ class Meaning:
         if not len(vectors):
             return Asked(None, told)
         try:
-            made = _run(_closing(embedder, of_question(embedder, query[:_CHARACTERS])))
+            made = _run(embedder, of_question(embedder, query[:_CHARACTERS]))
             if isinstance(made, ProviderRefused):
                 return Asked(None, self._once(f"this question goes by words alone: {made}") or told, made)
             with self._alone:
@@ -248,9 +261,11 @@ class Meaning:
         """Make the vectors of one batch while the caller waits (holding `alone`); whether any was missing."""
         batch = self._batch(embedder, _LARGEST, todo)
         if batch:
-            made = _run(_closing(embedder, embedded(embedder, list(batch.values()))))
+            made = _run(embedder, embedded(embedder, list(batch.values())))
             self._take(embedder, dict(zip(batch, made, strict=True)))
         self._save(embedder, at_once=not batch)
+        if not batch:
+            self._say_whole(embedder)
         return bool(batch)
 
     def _start_anew_if_other(self, embedder: Embedder) -> None:
@@ -261,7 +276,7 @@ class Meaning:
             if not len(vectors):
                 return
             with contextlib.suppress(IpfsmemError):
-                made = _run(_closing(embedder, embedder.embed(["dimensions"])))
+                made = _run(embedder, embedder.embed(["dimensions"]))
                 if len(made[0]) != vectors.dimension:
                     self._vectors, self._done, self._resting = Vectors(embedder.identity), None, None
                     self._stamp = stamp(self._replica)
@@ -290,8 +305,9 @@ class Meaning:
         if (vectors is not None and vectors.identity == embedder.identity) or self._dropped:
             return
         known_by, there, kept = stamp(self._replica), vectors_kept(self._replica), load_kept(self._replica)
+        whole = None
         if kept is not None:
-            living = Living(self._memories, kept.spoken)
+            living, whole = Living(self._memories, kept.spoken), load_whole(self._replica)
         with self._alone:
             if self._vectors is not vectors:
                 return
@@ -306,6 +322,11 @@ class Meaning:
                 self._vectors, self._stamp = Vectors(embedder.identity), known_by
             self._done, self._unsaved = None, 0
             self._refused.clear()
+            if whole is not None and (whole.identity, whole.file) == (embedder.identity, known_by):
+                with self._replica.reading():
+                    mark = self._replica.store.mark()
+                    if hash_of(mark, strangers_of(self._replica)) == whole.state:
+                        self._done = self._replica.store.frame, whole.kinds
 
     def _known(self, embedder: Embedder) -> Vectors:
         self._load(embedder)
@@ -315,10 +336,18 @@ class Meaning:
         """For what all vectors would be made now."""
         return self._replica.store.frame, self._kinds
 
+    def _is_done(self) -> bool:
+        """Whether these were made, as far as they can be."""
+        return (
+            self._done is not None
+            and self._done[0] == self._replica.store.frame
+            and self._kinds <= self._done[1]
+        )
+
     def _begin(self, embedder: Embedder) -> None:
         """Start the thread where there may be something to do (holding `alone`)."""
         running = self._thread is not None and self._thread.is_alive()
-        if not (running or self._rests(embedder) is not None or self._ended or self._done == self._all()):
+        if not (running or self._rests(embedder) is not None or self._ended or self._is_done()):
             self._thread = threading.Thread(target=self._work, name="ipfsmem-vectors", daemon=True)
             self._thread.start()
 
@@ -330,12 +359,12 @@ class Meaning:
             while embedder is not None:
                 batch = self._batch(embedder, size, todo)
                 if batch:
-                    import asyncio  # who asks no model does without
-
-                    made = asyncio.run(_closing(embedder, embedded(embedder, list(batch.values()))))
+                    made = _run(embedder, embedded(embedder, list(batch.values())))
                     self._take(embedder, dict(zip(batch, made, strict=True)))
                     self._later = self._refusal() or self._later
                 self._save(embedder, at_once=self._ended or not batch)
+                if not batch:
+                    self._say_whole(embedder)
                 if (
                     self._ended or not batch
                 ):  # a command ends soon after it began: one batch is made all the same
@@ -362,7 +391,7 @@ class Meaning:
                             next(steps)
                         except StopIteration as end:
                             return end.value  # type: ignore[no-any-return]
-            if threading.current_thread() is self._thread:
+            if threading.current_thread() is self._thread and not self._ended:
                 time.sleep(_LEFT)
 
     def _at_once(self, steps: Iterable[None]) -> None:
@@ -420,6 +449,7 @@ class Meaning:
                     texts[newest] = text_of
         if not texts:
             self._done = wanted
+            self._whole = self._living.all_here and not (self._unreadable or self._refused)
             self._unreadable.clear()
             self._living.try_again()
         return texts
@@ -510,6 +540,20 @@ class Meaning:
         self._saved_at = time.perf_counter()
         self._saving_took = self._saved_at - begun
 
+    def _say_whole(self, embedder: Embedder) -> None:
+        """Write down for the next process that nothing is missing, where that is so; what cannot be written it finds out itself."""
+        with self._alone:
+            if self._dropped or self._unsaved or not self._whole:
+                return
+            with self._replica.reading():
+                mark = self._replica.store.mark()
+                if self._done != self._all() or mark != self._living.mark:
+                    return
+                state = hash_of(mark, strangers_of(self._replica))
+            if self._stamp == (file := stamp(self._replica)):
+                with contextlib.suppress(StorageError):
+                    save_whole(self._replica, Whole(embedder.identity, self._kinds, file, state))
+
     def _refusal(self) -> str:
         """What is said of texts that the model refused; "" where there is none."""
         refused = len(self._refused)
@@ -568,9 +612,16 @@ async def _closing(embedder: Embedder, work: Coroutine[Any, Any, T]) -> T:
         await embedder.close()
 
 
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine gives, also where an event loop runs in this thread."""
-    import asyncio
+def _run(embedder: Embedder, work: Coroutine[Any, Any, T]) -> T:
+    """What an embedder's work gives, also where an event loop runs in this thread. The embedder is closed then."""
+    work = _closing(embedder, work)
+    if not embedder.waits:
+        try:
+            work.send(None)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        raise RuntimeError(f"{embedder.identity.name} waits, though it says that it does not")
+    import asyncio  # who asks no endpoint does without
 
     found: list[T] = []
     failed: list[BaseException] = []

@@ -27,6 +27,8 @@ class Embedder(Protocol):
     identity: EmbedderIdentity
     #: A cosine below which two texts have nothing to do with each other; -1 where nobody knows.
     unrelated: float
+    #: Whether it waits for anything, as for an endpoint; else its calls run through without an event loop, which costs 50 ms to load.
+    waits: bool
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector for each text, in this order, all of one length, of finite numbers that are not all 0.

@@ -52,6 +52,7 @@ class EndpointEmbedder:
     """See ipfsmem.recall.embedder.Embedder."""
 
     unrelated = -1.0
+    waits = True
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """`settings`: `provider`, `model`, `base_url`, `api_key_env`, `dimensions`, as the user wrote them; `question`: asked while

@@ -85,6 +85,7 @@ class DirectoryEmbedder:
 
     #: Models differ in how similar unrelated texts are, and their files do not say it.
     unrelated = -1.0
+    waits = False
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """`settings`: `path`, as the user wrote it; `question`: whether what is embedded is one. Raises ConfigError where a file is

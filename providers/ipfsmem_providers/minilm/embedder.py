@@ -54,6 +54,7 @@ class MiniLmEmbedder:
     identity = IDENTITY
     #: Nine of ten questions about something else are less similar to a text (measured on `bench/retrieval_set.py`).
     unrelated = 0.2
+    waits = False
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """Takes no settings but `model_file`, for a model that lies elsewhere. Raises ConfigError where it is not installed, or cut off."""

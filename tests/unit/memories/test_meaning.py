@@ -17,7 +17,8 @@ from aiohttp import web
 from ipfsmem.device.derived_file import DerivedFiles
 from ipfsmem.errors import ConfigError, ProviderError, StorageError, UsageError
 from ipfsmem.memories.asked import Asked
-from ipfsmem.memories.kept_vectors import VECTORS_FILE, load_kept, load_vectors, prepared
+from ipfsmem.memories.kept_vectors import VECTORS_FILE, WHOLE_FILE, load_kept, load_vectors, prepared
+from ipfsmem.memories.living import Living
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.recall import Recall, recall
 from ipfsmem.memories.search_index import index_of
@@ -27,6 +28,7 @@ from ipfsmem.recall.vectors import Vectors
 from tests.servers.embeddings import EmbeddingsServer
 from tests.servers.threaded import serve
 from tests.support.hints import Refused
+from tests.support.patience import PATIENCE
 
 Name = Callable[..., None]
 
@@ -598,6 +600,93 @@ def test_the_vectors_of_an_earlier_version_are_taken(memory: Memory, name: Name,
         assert found is not None and found.dump() == kept.dump()
 
 
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Gets an item whenever somebody looks through what is there for what has no vector."""
+    seen: list[str] = []
+    follow = Living.follow
+
+    def watched(living: Living) -> Any:
+        seen.append("looked")
+        return follow(living)
+
+    monkeypatch.setattr(Living, "follow", watched)
+    return seen
+
+
+def ended(memory: Memory) -> None:
+    """Wait until no thread makes vectors."""
+    for thread in threading.enumerate():
+        if thread.name == "ipfsmem-vectors":
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+
+
+def test_a_process_that_comes_after_all_vectors_were_made_looks_through_nothing(
+    memory: Memory, name: Name, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name(model="hashed-words", base_url=url)
+    made_all(memory, 2)
+    ended(memory)
+    memory.close()
+    assert memory.replica.folder is not None
+    home, seen = memory.replica.folder.parent, looks(monkeypatch)
+    with Memory.load("m", home=home) as again:
+        assert again.recall("lisboa trains").by_meaning
+        ended(again)
+        assert not seen
+        again.write("pets", "Our greyhound is called Biscuit")
+        made_all(again, 3)
+        ended(again)
+    assert seen
+    seen.clear()
+    with Memory.load("m", home=home) as again:
+        again.recall("lisboa trains")
+        ended(again)
+        assert not seen
+        again.recall("lisboa trains", kind="message")
+        ended(again)
+    assert seen, "of messages nobody had asked before"
+
+
+@pytest.mark.parametrize("what", ["another process wrote", "the vectors went", "they were of another model"])
+def test_that_all_vectors_were_made_is_believed_of_that_state_that_file_and_that_model_alone(
+    memory: Memory, name: Name, url: str, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    name(model="hashed-words", base_url=url)
+    made_all(memory, 2)
+    ended(memory)
+    memory.close()
+    folder, count, dimension = memory.replica.folder, 2, 256
+    assert folder is not None
+    if what == "another process wrote":
+        name()
+        with Memory.load("m", home=folder.parent) as other:
+            other.write("pets", "Our greyhound is called Biscuit")
+        name(model="hashed-words", base_url=url)
+        count = 3
+    elif what == "the vectors went":
+        (folder / VECTORS_FILE).unlink()
+    else:
+        name(model="other-words", base_url=url)
+        dimension = 128
+    with Memory.load("m", home=folder.parent) as again:
+        made_all(again, count, dimension)
+
+
+def test_a_text_that_the_model_refused_is_tried_again_by_the_next_process(
+    memory: Memory, name: Name, url: str, server: EmbeddingsServer
+) -> None:
+    name(model="hashed-words", base_url=url)
+    server.refuses = lambda text: 400 if "Lisbon" in text else 0
+    assert memory.maintenance.reindex().without_vector == 1
+    ended(memory)
+    memory.close()
+    server.refuses = lambda text: 0
+    assert memory.replica.folder is not None
+    with Memory.load("m", home=memory.replica.folder.parent) as again:
+        made_all(again, 2)
+
+
 def test_no_vector_of_a_sealed_message_or_event_and_no_name_of_a_session_lies_open_on_the_disk(
     tmp_path: Path, name: Name, url: str
 ) -> None:
@@ -615,7 +704,7 @@ def test_no_vector_of_a_sealed_message_or_event_and_no_name_of_a_session_lies_op
         assert {one.scope for one in kept.spoken} == {"", "quinces"}
         rows = list(kept.vectors._rows.values())
     files = [one for one in (home, tmp_path / "at") for one in one.rglob("*") if one.is_file()]
-    assert len(rows) > 2 and home / "m" / VECTORS_FILE in files
+    assert len(rows) > 2 and {home / "m" / VECTORS_FILE, home / "m" / WHOLE_FILE} <= set(files)
     for file in files:
         stored = file.read_bytes()
         assert not any(row in stored for row in rows)
