@@ -106,18 +106,42 @@ def _load(file: Path) -> _Model:
     with _loading:
         model = _loaded.get(file)
         if model is None:
+            read = _Read(file)
+            read.start()
             _import_for_one_core()
-            try:
-                data = file.read_bytes()
-            except OSError as error:
-                raise _broken(file, error.strerror or "it cannot be read") from None
-            if sha256(data).hexdigest() != MODEL_SHA256:
-                raise _broken(file, "its hash is not the one that is known")
+            data = read.checked()
             try:
                 model = _loaded[file] = _Model(Network(read_onnx(data)), _words())
             except FormatError as error:
                 raise _broken(file, str(error)) from None
         return model
+
+
+class _Read(threading.Thread):
+    """Reads a file and counts its hash, which needs no other core's Python, while NumPy is imported."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(name="ipfsmem-model", daemon=True)
+        self._file = file
+        self._data, self._sha256 = b"", ""
+        self._failed: OSError | None = None
+
+    def run(self) -> None:
+        """Read it."""
+        try:
+            self._data = self._file.read_bytes()
+        except OSError as error:
+            self._failed = error
+        self._sha256 = sha256(self._data).hexdigest()
+
+    def checked(self) -> bytes:
+        """What was read. Raises ConfigError where it is not the file that is known."""
+        self.join()
+        if self._failed is not None:
+            raise _broken(self._file, self._failed.strerror or "it cannot be read")
+        if self._sha256 != MODEL_SHA256:
+            raise _broken(self._file, "its hash is not the one that is known")
+        return self._data
 
 
 def _import_for_one_core() -> None:

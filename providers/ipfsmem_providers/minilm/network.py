@@ -1,12 +1,13 @@
 """all-MiniLM-L6-v2 in NumPy: six layers of BERT (Devlin et al. 2018) over 384 numbers a piece, their mean, of length 1.
 
 Texts of a batch stand one after the other, without padding: all but attention, which is of each text alone, is one product for
-all. The weights are signed bytes with a scale for each column, made numbers once; those of the word list stay bytes.
+all. The weights are signed bytes with a scale for each column; those of the word list stay bytes. Who asks once has the others made
+numbers layer by layer, in room that stays in the processor's reach: to keep all takes three times as long as to go through them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -30,6 +31,14 @@ _PRODUCTS = (
 )
 
 
+class _Stored(NamedTuple):
+    """A linear step as it stands in the file."""
+
+    weight: Any
+    scale: Any
+    bias: Any
+
+
 class _Linear(NamedTuple):
     weight: Any
     bias: Any
@@ -38,6 +47,13 @@ class _Linear(NamedTuple):
 class _Norm(NamedTuple):
     weight: Any
     bias: Any
+
+
+class _StoredLayer(NamedTuple):
+    #: In the order of `_PRODUCTS`.
+    steps: list[_Stored]
+    attended: _Norm
+    ended: _Norm
 
 
 class _Layer(NamedTuple):
@@ -63,7 +79,8 @@ class Network:
             self._places = places + onnx.weights["inner.embeddings.token_type_embeddings.weight"][0]
             self._begun = _norm(onnx, "inner.embeddings.LayerNorm")
             by_bias = _products(onnx)
-            self._layers = [_layer(onnx, by_bias, number) for number in range(LAYERS)]
+            self._stored = [_stored(onnx, by_bias, number) for number in range(LAYERS)]
+            self._asked, self._layers = 0, list[_Layer]()
         except KeyError as error:
             raise FormatError(f"this network has no {error}") from None
 
@@ -78,10 +95,22 @@ class Network:
         for span in spans:
             x[span] += self._places[: span.stop - span.start]
         x = _normed(x, self._begun)
-        for layer in self._layers:
+        for layer in self._in_order():
             x = self._through(layer, x, spans)
         means = numpy.stack([x[span].mean(axis=0) for span in spans])
         return numpy.asarray(means / numpy.linalg.norm(means, axis=1, keepdims=True))
+
+    def _in_order(self) -> Iterable[_Layer]:
+        """The layers; of the first question none is kept."""
+        import numpy
+
+        self._asked += 1
+        if self._asked == 1:
+            room = numpy.empty(_layer_size(self._stored[0]), dtype="f4")
+            return (_layer(stored, room) for stored in self._stored)
+        if not self._layers:
+            self._layers = [_layer(one, numpy.empty(_layer_size(one), dtype="f4")) for one in self._stored]
+        return self._layers
 
     def _through(self, layer: _Layer, x: Any, spans: Sequence[slice]) -> Any:
         import numpy
@@ -105,8 +134,8 @@ class Network:
         return _normed(_gelu(wide) @ layer.narrow.weight + layer.narrow.bias + x, layer.ended)
 
 
-def _products(onnx: Onnx) -> dict[str, Any]:
-    """The matrix of each linear step, by the name of its bias: the steps that add one take what a product of `val_N` gave."""
+def _products(onnx: Onnx) -> dict[str, str]:
+    """The name of the matrix of each linear step, by that of its bias: the steps that add one take what a product of `val_N` gave."""
     made = {
         outs[0]: ins[1]
         for ins, outs in onnx.nodes
@@ -115,31 +144,48 @@ def _products(onnx: Onnx) -> dict[str, Any]:
     found = {}
     for ins, _ in onnx.nodes:
         if len(ins) == 2 and ins[0] in made and ins[1].endswith(".bias"):
-            name = made[ins[0]]
-            found[ins[1]] = onnx.weights[f"{name}_q"].astype("f4") * onnx.weights[f"{name}_scale"]
+            found[ins[1]] = made[ins[0]]
     return found
-
-
-def _linear(onnx: Onnx, by_bias: dict[str, Any], name: str) -> _Linear:
-    return _Linear(by_bias[f"{name}.bias"], onnx.weights[f"{name}.bias"])
 
 
 def _norm(onnx: Onnx, name: str) -> _Norm:
     return _Norm(onnx.weights[f"{name}.weight"], onnx.weights[f"{name}.bias"])
 
 
-def _layer(onnx: Onnx, by_bias: dict[str, Any], number: int) -> _Layer:
+def _stored(onnx: Onnx, by_bias: dict[str, str], number: int) -> _StoredLayer:
+    at = f"inner.encoder.layer.{number}"
+    steps = []
+    for product in _PRODUCTS:
+        bias = f"{at}.{product}.bias"
+        name = by_bias[bias]
+        steps.append(_Stored(onnx.weights[f"{name}_q"], onnx.weights[f"{name}_scale"], onnx.weights[bias]))
+    return _StoredLayer(
+        steps, _norm(onnx, f"{at}.attention.output.LayerNorm"), _norm(onnx, f"{at}.output.LayerNorm")
+    )
+
+
+def _layer_size(stored: _StoredLayer) -> int:
+    return sum(step.weight.size for step in stored.steps)
+
+
+def _layer(stored: _StoredLayer, room: Any) -> _Layer:
+    """A layer whose weights stand in `room`."""
     import numpy
 
-    at = f"inner.encoder.layer.{number}"
-    query, key, value, answered, wide, narrow = (_linear(onnx, by_bias, f"{at}.{name}") for name in _PRODUCTS)
-    part = 1 / sqrt(DIMENSION // _HEADS)  # what attention divides by goes into the query
-    asked = _Linear(
-        numpy.concatenate([query.weight * numpy.float32(part), key.weight, value.weight], axis=1),
-        numpy.concatenate([query.bias * numpy.float32(part), key.bias, value.bias]),
-    )
-    attended, ended = _norm(onnx, f"{at}.attention.output.LayerNorm"), _norm(onnx, f"{at}.output.LayerNorm")
-    return _Layer(asked, answered, attended, wide, narrow, ended)
+    query, key, value, answered, wide, narrow = stored.steps
+    asked, at = room[: 3 * query.weight.size].reshape(DIMENSION, 3 * DIMENSION), 3 * query.weight.size
+    for place, step in enumerate((query, key, value)):
+        numpy.multiply(step.weight, step.scale, out=asked[:, place * DIMENSION : (place + 1) * DIMENSION])
+    # What attention divides by goes into the query.
+    part = numpy.float32(1 / sqrt(DIMENSION // _HEADS))
+    asked[:, :DIMENSION] *= part
+    steps = []
+    for step in (answered, wide, narrow):
+        weight = room[at : at + step.weight.size].reshape(step.weight.shape)
+        at += step.weight.size
+        steps.append(_Linear(numpy.multiply(step.weight, step.scale, out=weight), step.bias))
+    bias = numpy.concatenate([query.bias * part, key.bias, value.bias])
+    return _Layer(_Linear(asked, bias), steps[0], stored.attended, steps[1], steps[2], stored.ended)
 
 
 def _normed(x: Any, norm: _Norm) -> Any:

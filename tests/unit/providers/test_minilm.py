@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from ipfsmem_providers.minilm import embedder
 from ipfsmem_providers.minilm.embedder import IDENTITY, MiniLmEmbedder
+from ipfsmem_providers.minilm.network import Network
 from ipfsmem_providers.minilm.onnx_weights import read_onnx
 
 from ipfsmem.errors import ConfigError, FormatError
@@ -66,6 +67,15 @@ def test_vectors_are_those_of_the_reference_alone_and_together() -> None:
     for text, made in zip(VECTORS, together, strict=False):
         assert made[:8] == pytest.approx(VECTORS[text], abs=2e-5)
         assert embed(text)[0] == pytest.approx(made, abs=1e-6)
+
+
+def test_the_first_question_and_later_ones_have_the_same_vectors() -> None:
+    """Of the first the weights are made numbers layer by layer, for later ones they are kept."""
+    model = embedder._load(embedder._installed())
+    texts = [model.words.numbers(text, 256) for text in (*PIECES, "word " * 1000)]
+    anew = Network(read_onnx(embedder._installed().read_bytes()))
+    first, second, third = (anew.vectors(texts).tobytes() for _ in range(3))
+    assert first == second == third
 
 
 def test_a_question_of_words_that_it_was_not_made_for_gives_it_less_to_say() -> None:
