@@ -340,7 +340,7 @@ class Forge:
 
     def meet(self, at: Replica, other: Replica) -> None:
         """`at` joins what the other one has."""
-        for name in {*at.entries, *other.entries}:
+        for name in sorted({*at.entries, *other.entries}):
             mine, theirs = at.entries.get(name, {}), other.entries.get(name, {})
             both = {
                 under: value

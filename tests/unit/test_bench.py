@@ -15,6 +15,8 @@ from bench import process as bench_process
 from bench.context import Context
 from bench.corpus import corpus, write_folder
 from bench.measure import Row, folder_bytes, process, read_and_hash
+from bench.oracles.comparing import differences
+from bench.oracles.shapes import shape
 from bench.report import markdown, tables
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.causal.tree import name_digits
@@ -131,3 +133,27 @@ def test_recall_is_measured_with_files_and_with_conversations(tmp_path: Path) ->
         assert all(
             names[f"{name}{what}"].seconds for name in ("index for recall", "recall, warm", "recall, cold")
         )
+
+
+def test_shape_of_json_has_keys_and_types_and_no_values() -> None:
+    first = {"key": "tone", "score": 0.5, "of": [{"a": 1, "b": None}, {"a": 2}]}
+    assert shape(first) == {"key": "str", "score": "float", "of": [{"a": "int", "b?": "NoneType"}]}
+    assert shape({"bafyone": 1, "/home/x": 2}) == {"*": "int"}
+    assert shape([1, "x"]) == ["int | str"]
+
+
+def test_oracle_differences_name_what_changed() -> None:
+    assert differences("modules", {"read": 88}, {"read": 88}) == []
+    assert differences("modules", {"read": 88, "old": 1}, {"read": 91, "new": 2}) == [
+        "new: new -> 2",
+        "old: 1 -> gone",
+        "read: 88 -> 91",
+    ]
+    changed = differences("help", {"read": ["Show it."]}, {"read": ["Print it."]})
+    assert '-  "Show it."' in changed and '+  "Print it."' in changed
+
+
+def test_oracle_differences_of_measured_parts_are_those_over_a_tenth() -> None:
+    before = {"write": {"calls": 700, "statements": 20}, "gone": {"calls": 1}}
+    now = {"write": {"calls": 769, "statements": 23}}
+    assert differences("work", before, now) == ["gone: calls 1 -> None", "write: statements 20 -> 23"]
