@@ -330,6 +330,24 @@ class NamespaceConfig(msgspec.Struct, frozen=True):
     collect: RetentionRule | None = None
 
 
+#: What each setting is. Tables that a file does not have are not looked into: each takes msgspec half a millisecond.
+_TYPES: Final[dict[str, Any]] = {
+    **dict.fromkeys(("home", "namespace", "provider", "label"), str),
+    "compress": str | bool,
+    "providers": dict[str, dict[str, Any]],
+    "embeddings": EmbeddingSettings,
+    "sessions": SessionSettings,
+    "recall": RecallSettings,
+    "dream": DreamSettings,
+    "model": ModelSettings,
+    "facts": FactSettings,
+    "usage": UsageSettings,
+    "plugins": PluginSettings,
+    "operations": OperationSettings,
+    "agents": AgentSettings,
+    "context": ContextSettings,
+    "unlock": UnlockSettings,
+}
 #: The environment variable of each setting that is no table of the file.
 VARIABLES: Final = {
     name: f"IPFSMEM_{name.upper()}" for name in ("home", "namespace", "provider", "label", "compress")
@@ -396,9 +414,15 @@ def refuse_agents_switched_off() -> None:
 @functools.lru_cache(maxsize=4)
 def read_settings(text: str) -> Settings:
     """What a settings file says; a server asks it for each answer. Raises ValueError (of `tomllib` or `msgspec`), RecursionError."""
+    if not text.strip():
+        return Settings()
     import tomllib
 
-    return msgspec.convert(tomllib.loads(text), Settings)
+    given = tomllib.loads(text)
+    try:
+        return Settings(**{name: msgspec.convert(value, _TYPES[name]) for name, value in given.items()})
+    except (KeyError, msgspec.ValidationError):  # said with its place
+        return msgspec.convert(given, Settings)
 
 
 def settings_file(environment: Mapping[str, str] | None = None) -> Path | None:

@@ -45,6 +45,7 @@ def plain_call(arguments: Sequence[str], environment: Mapping[str, str] = os.env
     namespace, home = given.get("namespace"), given.get("home")
     try:
         if (namespace is None or home is None) and _has_settings(environment):
+            _load_msgspec()
             from ipfsmem.config import settings
 
             known = settings(environment)

@@ -118,6 +118,26 @@ def test_what_agents_call_loads_nothing_that_meets_a_provider(
     assert most * 3 // 4 < len(ours) <= most, "more than it was: look what it is needed for"
 
 
+@pytest.mark.parametrize("event", ["session-start", "prompt", "stop"])
+def test_a_hook_with_a_settings_file_loads_no_typing_extensions(tmp_path: Path, event: str) -> None:
+    Memory.create("default", "local", home=tmp_path / "home").close()
+    (tmp_path / "settings.toml").write_text('[embeddings]\nprovider = "off"\n')
+    command = [sys.executable, "-c", LOADED, "hook", event, "--program", "claude-code"]
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("IPFSMEM_")}
+    plain |= {"IPFSMEM_CONFIG": str(tmp_path / "settings.toml"), "IPFSMEM_HOME": str(tmp_path / "home")}
+    done = subprocess.run(
+        command,
+        input=json.dumps({"session_id": "a", "cwd": str(tmp_path), "prompt": "a direct tone"}),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env=plain | {"HOME": str(tmp_path)},
+    )
+    _, loaded = json.loads(done.stderr.splitlines()[-1])
+    assert not {"typing_extensions", "inspect"} & set(loaded)
+
+
 def test_a_sync_loads_no_ranking_and_counts_nothing(tmp_path: Path) -> None:
     (tmp_path / "stick").mkdir()
     where = {"provider": str(tmp_path / "stick"), "passphrase": False, "home": tmp_path / "home"}
