@@ -5,7 +5,8 @@ It is made of the texts once and then brought up to date by what changed. It is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from bisect import bisect_left, insort
+from collections.abc import Callable, Collection, Iterable, Sequence
 from hashlib import blake2b
 from heapq import nsmallest
 from itertools import islice
@@ -20,7 +21,6 @@ from ipfsmem.facts.decision import LEAST_WORDS, stems, words_of
 from ipfsmem.facts.limits import Place
 from ipfsmem.graph.entity import TAG as ENTITY
 from ipfsmem.memories.readings import readable_file
-from ipfsmem.memories.search_index import Held
 
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import Memories
@@ -61,9 +61,11 @@ class FactWords:
         self._hidden: KnownHidden | None = None
         self._hidden_until = 0
         self._unsure: dict[str, Kind] = {}
-        #: Where entries stood when they were ranked last, by key and with what they were then; and as of what.
-        self._places: dict[str, tuple[Held, Place]] = {}
-        self._places_of: object = None
+        #: Where the entries in sight stand, all in order and each by its key; which are to be looked at again; and as of what that is.
+        self._ranked: dict[Kind, list[Place]] = {}
+        self._places: dict[Kind, dict[str, Place]] = {}
+        self._moved: dict[Kind, set[str]] = {}
+        self._ranked_as_of: object = None
 
     def refresh(self) -> None:
         """Take in what changed (inside `reading`)."""
@@ -117,7 +119,7 @@ class FactWords:
             return
         self._kinds[one.kind] -= 1
         self._in_sight.get(one.kind, {}).pop(key, None)
-        self._places.pop(key, None)
+        self._moved.setdefault(one.kind, set()).add(key)
         for stem in one.stems:
             del self._having[stem][key]
             if not self._having[stem]:
@@ -129,12 +131,29 @@ class FactWords:
         if not self._lengths[len(one.words)]:
             del self._lengths[len(one.words)]
 
-    def places(self, *as_of: object) -> dict[str, tuple[Held, Place]]:
-        """Where entries stood when they were last ranked as of the same day and settings, by key; whoever ranks another one adds it."""
-        if self._places_of != as_of:
-            self._places_of = as_of
+    def ranked(self, kind: Kind, as_of: object, place: Callable[[str], Place | None]) -> Sequence[Place]:
+        """Where the entries of a kind stand that are not hidden, in order (inside `reading`, after `refresh`). `place` is asked of those
+        that are not as they were as of the same day and settings, and gives None where that cannot be told yet."""
+        there = self.in_sight(kind)
+        if self._ranked_as_of != as_of:
+            self._ranked_as_of = as_of
+            self._ranked.clear()
             self._places.clear()
-        return self._places
+            self._moved = {of: set(row) for of, row in self._in_sight.items()}
+        row, places = self._ranked.setdefault(kind, []), self._places.setdefault(kind, {})
+        for key in self._moved.pop(kind, set()):
+            before = places.pop(key, None)
+            if before is not None:
+                del row[bisect_left(row, before)]
+            if key not in there:
+                continue
+            now = place(key)
+            if now is None:
+                self._moved.setdefault(kind, set()).add(key)
+            else:
+                places[key] = now
+                insort(row, now)
+        return row
 
     def many(self, kind: Kind) -> int:
         """How many entries of a kind there are."""
@@ -146,6 +165,7 @@ class FactWords:
         if hidden is not self._hidden:
             self._hidden, self._hidden_until = hidden, len(hidden.changed)
             self._in_sight.clear()
+            self._ranked_as_of = None
             self._unsure = {key: one.kind for key, one in self.entries.items()}
         for of, key in hidden.changed[self._hidden_until :]:
             if of == scope and key in self.entries:
@@ -153,6 +173,7 @@ class FactWords:
         self._hidden_until = len(hidden.changed)
         for key, of_kind in self._unsure.items():
             one, row = self.entries.get(key), self._in_sight.setdefault(of_kind, {})
+            self._moved.setdefault(of_kind, set()).add(key)
             if one is None or one.kind != of_kind or is_hidden(hidden, scope, key, one.hlc):
                 row.pop(key, None)
             else:
@@ -170,8 +191,7 @@ class FactWords:
         scored: list[tuple[float, str]] = []
         for key in self._compared(wanted):
             one = entries[key]
-            value = _share(wanted, different, one) if one.kind == kind else 0.0
-            if value > 0:
+            if one.kind == kind and (value := _share(wanted, different, one)):
                 scored.append((-value, key))
         further = nsmallest(most + len(found), scored)
         return list(dict.fromkeys((*found, *(key for _, key in further))))[:most]
@@ -201,10 +221,12 @@ class FactWords:
 
 def _share(wanted: frozenset[str], different: frozenset[str], one: Known) -> float:
     """How much a text of these stems and words has in common with an entry, 0 to 1."""
-    of_stems, both = len(wanted & one.stems), len(different.intersection(one.words))
-    return max(
-        of_stems / (len(wanted) + len(one.stems) - of_stems) if of_stems else 0.0,
-        both / (len(different) + one.different - both) if both else 0.0,
+    of_words, different_there, of_stems, _, _ = one
+    both, same, share = len(wanted & of_stems), len(different.intersection(of_words)), 0.0
+    if both:
         # What says all of the new text and more stands before what is only like it.
-        0.9 if wanted and of_stems == len(wanted) else 0.0,
-    )
+        share = 0.9 if both == len(wanted) else 0.0
+        share = max(share, both / (len(wanted) + len(of_stems) - both))
+    if same:
+        share = max(share, same / (len(different) + different_there - same))
+    return share

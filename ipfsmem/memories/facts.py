@@ -6,7 +6,7 @@ there. More entries than the settings allow are hidden on this device, which del
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
@@ -431,11 +431,13 @@ class Facts:
                 words.refresh()
                 if words.many(kind) <= most:
                     return ()
-                rows = index_of((self._memories,)).held
-                held = [(key, one) for key in words.in_sight(kind) if (one := rows.get(key)) is not None]
+                ranked = self._ranked(kind, words)
+                over = ranked[: max(0, len(ranked) - most)]
             else:
+                today, fading, order = self._replica.world.today(), self._memories.fading, self._limits.order
                 held = self._held(kind, own=True)
-            over = beyond(self._places(held, words), most) if len(held) > most else []
+                places = [self._place(key, one, today, fading, order) for key, one in held if not one.part]
+                over = beyond(places, most) if len(held) > most else []
         if over:
             why = f"more than {most} of this kind ({self._limits.order})"
             now, scope = self._replica.world.now(), self._memories.scope
@@ -443,18 +445,17 @@ class Facts:
                 hide(self._replica, [Hidden(scope, one.key, one.changed, now, why) for one in over])
         return tuple(one.key for one in over)
 
-    def _places(self, held: Iterable[tuple[str, Held]], words: FactWords | None) -> list[Place]:
-        """Where each entry stands, as it was known today; a header is read only for its creation date. Parts of sessions stand nowhere."""
+    def _ranked(self, kind: Kind, words: FactWords) -> Sequence[Place]:
+        """Where the entries of a kind stand that are in sight, in order; a header is read only for its creation date. Parts of sessions
+        stand nowhere."""
+        rows = index_of((self._memories,)).held
         today, fading, order = self._replica.world.today(), self._memories.fading, self._limits.order
-        known = {} if words is None else words.places(today, fading, order)
-        found = []
-        for key, one in held:
-            before = known.get(key)
-            if before is None or before[0] is not one:
-                before = known[key] = (one, self._place(key, one, today, fading, order))
-            if not one.part:
-                found.append(before[1])
-        return found
+
+        def place(key: str) -> Place | None:
+            one = rows.get(key)
+            return None if one is None or one.part else self._place(key, one, today, fading, order)
+
+        return words.ranked(kind, (today, fading, order), place)
 
     def _place(self, key: str, one: Held, today: date, fading: float, order: Order) -> Place:
         created = self._head(key).created if order == "first" else ""
