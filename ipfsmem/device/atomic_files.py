@@ -159,6 +159,32 @@ def read_in_two(
     return begin, data
 
 
+def read_in_pieces(path: Path | str, first: int, piece: int, limit: int) -> Iterator[bytes]:
+    """The first bytes of a regular file, so many, and then the others, so many at a time: all of a long one at once take new memory,
+    which takes longer than to read them. Nothing where there is none. Raises as `read_file`."""
+    with storage_errors(path, "read"):
+        try:
+            fd = open_regular(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return
+        try:
+            if os.fstat(fd).st_size > limit:
+                raise StorageError(f"{path} is longer than {limit} bytes", hint=_IN_ITS_PLACE)
+            yield _read_up_to(fd, first)
+            while data := _read_up_to(fd, piece):
+                yield data
+        finally:
+            os.close(fd)
+
+
+def _read_up_to(fd: int, size: int) -> bytes:
+    """So many bytes, fewer at the end of a file."""
+    data = os.read(fd, size)
+    while len(data) < size and (more := os.read(fd, size - len(data))):
+        data += more
+    return data
+
+
 def _read_all(fd: int, size: int, limit: int) -> bytes:
     """The bytes of a file of about `size` bytes; more than `limit` only shows that it is too long. One read of `limit` bytes
     would allocate as many, and a file object makes four times as many system calls: both cost more than all the rest."""

@@ -2,7 +2,8 @@
 
 Whatever does not fit, a torn file, another key, another version, is removed, and whoever needs it makes it anew. In a sealed
 memory it is sealed under a key of its own that follows from this device's row key, and not compressed: the size of a compressed
-one would tell whoever can add texts which words are there already. In plain modes, where the texts lie beside it, it is
+one would tell whoever can add texts which words are there already. One that each question opens is sealed in pieces: to open it at once
+takes the memory of it three times, and most of the time goes there. In plain modes, where the texts lie beside it, it is
 compressed. What stands in a file, and whether it is still true, its maker says.
 """
 
@@ -15,11 +16,13 @@ from typing import Final
 
 from nacl import bindings, exceptions
 
-from ipfsmem.device.atomic_files import Beside, read_in_two
+from ipfsmem.device.atomic_files import Beside, read_in_pieces, read_in_two
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import FormatError
 
 _NONCE, _SUM = 24, 32
+#: Bytes of a piece, those of its tag, of the length of all, and the end of a nonce that counts the pieces.
+_PIECE, _TAG, _LENGTH, _COUNTING = 64 * 1024, 16, 8, 8
 #: Bytes of a file, and of what it inflates to. An index of a hundred thousand long texts comes to about 60 MB.
 _MOST: Final = 1024 * 1024 * 1024
 
@@ -27,11 +30,11 @@ _MOST: Final = 1024 * 1024 * 1024
 class DerivedFiles:
     """Files of one kind: what they begin with, and what their key is for (at most 16 bytes)."""
 
-    def __init__(self, begins: bytes, person: bytes, *, level: int = 1) -> None:
-        """`level`: how hard it is tried to make a plain one shorter, 0 for not at all."""
+    def __init__(self, begins: bytes, person: bytes, *, level: int = 1, in_pieces: bool = False) -> None:
+        """`level`: how hard it is tried to make a plain one shorter, 0 for not at all; `in_pieces`: how sealed ones lie on the disk."""
         #: What a file begins with, by whether it is sealed; sealed ones are bound to it.
         self._sealed, self._plain = begins + b" sealed\n", begins + b" plain\n"
-        self._person, self._level = person, level
+        self._person, self._level, self._in_pieces = person, level, in_pieces
 
     def save(self, replica: Replica, path: Path | None, data: bytes, *, durable: bool = True) -> bool:
         """Put these bytes in the place of those before; `durable` False: without waiting for the disk. Gives whether there is a place for them: not without a path, in a memory
@@ -52,19 +55,24 @@ class DerivedFiles:
         if sealed:
             nonce = replica.world.random(_NONCE)
             key = self._key(replica)
-            box = bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(data, self._sealed, nonce, key)
-            stored = self._sealed + nonce + box
+            stored = (
+                self._sealed
+                + nonce
+                + (self._sealed_pieces if self._in_pieces else self._box)(data, nonce, key)
+            )
         else:
             stream = zlib.compress(data, self._level)
             stored = self._plain + hashlib.sha256(stream).digest() + stream
         return Beside(path, stored, durable=durable)
 
-    def open(self, replica: Replica, path: Path | None) -> bytes | None:
+    def open(self, replica: Replica, path: Path | None) -> bytes | bytearray | None:
         """The bytes that were kept last; None where there are none, or no keys. Raises FormatError when the file does not fit,
         StorageError."""
         sealed = replica.config.mode.sealed
         if path is None or (sealed and not replica.device.row_key):
             return None
+        if sealed and self._in_pieces:
+            return self._open_pieces(path, self._key(replica))
         kind, further = (self._sealed, _NONCE) if sealed else (self._plain, _SUM)
         stored = read_in_two(path, len(kind) + further, _MOST)
         if stored is None:
@@ -73,7 +81,7 @@ class DerivedFiles:
         if not begin.startswith(kind):
             raise FormatError(f"{path} is of another kind or version")
         proof = begin[len(kind) :]
-        data = self._unsealed(rest, proof, self._key(replica)) if sealed else _inflated(rest, proof)
+        data = self._unboxed(rest, proof, self._key(replica)) if sealed else _inflated(rest, proof)
         if data is None:
             raise FormatError(f"{path} is damaged, or of another device's keys")
         return data
@@ -82,11 +90,49 @@ class DerivedFiles:
         """The key of these files alone."""
         return hashlib.blake2b(digest_size=32, key=replica.device.row_key, person=self._person).digest()
 
-    def _unsealed(self, box: bytes, nonce: bytes, key: bytes) -> bytes | None:
+    def _sealed_pieces(self, data: bytes, nonce: bytes, key: bytes) -> bytes:
+        """Each piece under a nonce of its own, all bound to the length of the whole, which stands before them."""
+        length = len(data).to_bytes(_LENGTH, "little")
+        pieces = (data[at : at + _PIECE] for at in range(0, max(1, len(data)), _PIECE))
+        boxes = (
+            self._box(piece, _nonce_of(nonce, number), key, length) for number, piece in enumerate(pieces)
+        )
+        return b"".join((length, *boxes))
+
+    def _open_pieces(self, path: Path, key: bytes) -> bytearray | None:
+        pieces = read_in_pieces(path, len(self._sealed) + _NONCE + _LENGTH, _PIECE + _TAG, _MOST)
+        begin = next(pieces, None)
+        if begin is None:
+            return None
+        if not begin.startswith(self._sealed):
+            raise FormatError(f"{path} is of another kind or version")
+        nonce, length = begin[len(self._sealed) : -_LENGTH], begin[-_LENGTH:]
+        data, number, piece = bytearray(), 0, None
+        for number, box in enumerate(pieces):
+            piece = self._unboxed(box, _nonce_of(nonce, number), key, length)
+            if piece is None:
+                break
+            data += piece
+        if piece is None or len(data).to_bytes(_LENGTH, "little") != length:
+            raise FormatError(f"{path} is damaged, or of another device's keys")
+        return data
+
+    def _box(self, data: bytes, nonce: bytes, key: bytes, further: bytes = b"") -> bytes:
+        return bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(data, self._sealed + further, nonce, key)
+
+    def _unboxed(self, box: bytes, nonce: bytes, key: bytes, further: bytes = b"") -> bytes | None:
         try:
-            return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(box, self._sealed, nonce, key)
+            return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
+                box, self._sealed + further, nonce, key
+            )
         except (exceptions.CryptoError, exceptions.TypeError, ValueError):
             return None
+
+
+def _nonce_of(nonce: bytes, number: int) -> bytes:
+    """The nonce of a piece: the end of that of the file counts on."""
+    begin, counter = nonce[:-_COUNTING], int.from_bytes(nonce[-_COUNTING:], "little")
+    return begin + ((counter + number) % (1 << 8 * _COUNTING)).to_bytes(_COUNTING, "little")
 
 
 def _inflated(stream: bytes, proof: bytes) -> bytes | None:

@@ -20,7 +20,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.errors import FormatError, StorageError
 
 #: What stands in a file of any kind may change with the program; then this does.
-VERSION: Final = 15
+VERSION: Final = 16
 #: As earlier versions called that of the nameless scope.
 _EARLIER: Final = "recall.image"
 #: What is kept: the words of a stack of scopes, the headers of a scope, or its graph.
@@ -35,16 +35,17 @@ _FILES_OF: Final[dict[Kind, str]] = {
 _MOST: Final[dict[Kind, int]] = {"words": 4, "heads": 12, "graph": 12}
 #: Seconds by which one of another version may be older than what is written now: a version that is at work writes when texts change.
 _LEFT_BEHIND: Final = 7 * 86_400
-_FILES: Final = DerivedFiles(b"ipfsmem recall image 1", b"ipfsmem/recall")
+_FILES: Final = DerivedFiles(b"ipfsmem recall image 2", b"ipfsmem/recall", in_pieces=True)
 
 
 class RecallImage(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """An index, what it was made of, and what its maker keeps beside it; all three are the maker's."""
 
     state: bytes
-    rest: bytes
+    #: Both of an opened file are parts of its bytes, not copies.
+    rest: memoryview
     #: As `Index.image` gives it.
-    index: bytes
+    index: memoryview
 
 
 _decode = msgspec.msgpack.Decoder(RecallImage).decode

@@ -165,7 +165,12 @@ class GraphIndex:
             return
         known = msgspec.Raw(_pack(self._known))
         rest = _pack(_Kept(self._mark, known, self._not_here, self._graph.image()))
-        if save_image(self._replica, RecallImage(self._kind, rest, b""), self._memories.scope, kind="graph"):
+        if save_image(
+            self._replica,
+            RecallImage(self._kind, memoryview(rest), memoryview(b"")),
+            self._memories.scope,
+            kind="graph",
+        ):
             self._stale = 0
 
     def _look(self, name: str) -> None:

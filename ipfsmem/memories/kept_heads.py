@@ -41,4 +41,4 @@ def save_heads(replica: Replica, scope: str, heads: Mapping[str, MemoryFile]) ->
     """Keep these in the place of those before, where there is a place for them; a list is right without."""
     rest = msgspec.msgpack.encode({sha: file.fields for sha, file in heads.items()})
     with contextlib.suppress(StorageError):
-        save_image(replica, RecallImage(_STATE, rest, b""), scope, kind="heads")
+        save_image(replica, RecallImage(_STATE, memoryview(rest), memoryview(b"")), scope, kind="heads")

@@ -112,7 +112,7 @@ def load_vectors(replica: Replica) -> Vectors | None:
     return None if kept is None else kept.vectors
 
 
-def _restored(data: bytes) -> Kept:
+def _restored(data: bytes | bytearray) -> Kept:
     """What `_dump` gave, or an earlier version, which kept those of memories alone. Raises FormatError for anything else."""
     try:
         stored = _decode(data)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from hashlib import blake2b
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -120,7 +120,7 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
 Made = TypeVar("Made")
 
 
-class _Shown(NamedTuple):
+class _Shown(msgspec.Struct, frozen=True):
     """What one scope shows under a key."""
 
     data: bytes | None
@@ -192,7 +192,7 @@ class SearchIndex:
         #: For the vectors that were last asked for: by index, where each of its entries has its vector.
         self._rows: tuple[Mapping[bytes, int], dict[Filter, array[int]]] = ({}, {})
         #: The words of the image that this was opened from, as long as nobody asked for them.
-        self._image = b""
+        self._image = memoryview(b"")
         #: How many memories were taken in or out since an image was written.
         self._stale = _STALE
 
@@ -225,7 +225,8 @@ class SearchIndex:
         rest = _Rest(
             made.today, made.mark, self._known, self.held, self.not_fetched, self.moments, groups, missing
         )
-        if save_image(replica, RecallImage(self._kind, msgspec.msgpack.encode(rest), words.image()), stack):
+        image = RecallImage(self._kind, memoryview(msgspec.msgpack.encode(rest)), memoryview(words.image()))
+        if save_image(replica, image, stack):
             self._stale = 0
 
     def behind(self, parts: Sequence[Memories]) -> int:
@@ -537,7 +538,7 @@ class SearchIndex:
         if self._image:
             from ipfsmem.recall.ranking import Index
 
-            image, self._image = self._image, b""
+            image, self._image = self._image, memoryview(b"")
             try:
                 with no_collection():
                     self._indexes[_ALL] = Index.from_image(image)

@@ -1,6 +1,6 @@
 """An index as bytes: all that a process needs to rank, so that it need not read the texts, of which only terms are in it.
 
-Every part is checked before anything is built of it, but for the entries of each term, which are checked when the term is first asked
+Every part is checked before anything is built of it, but for the terms and the entries of each, which are checked when a term is first asked
 for (`Postings.occurrences`): no number leads to what is not there. That the numbers are the true ones nobody can see from them. Whoever has the bytes can read the terms: they are sealed elsewhere.
 """
 
@@ -16,10 +16,10 @@ from typing import Literal, NamedTuple, TypeVar
 import msgspec
 
 from ipfsmem.errors import FormatError
-from ipfsmem.recall.postings import Flat
+from ipfsmem.recall.postings import Flat, Numbers, Terms
 
 #: Another when terms become others: they are kept. `VERSION` of `device.recall_image` then is another too.
-_VERSION = 3
+_VERSION = 4
 #: Characters from which on a longer entry is worth no less.
 LONGEST = 20_000
 #: All bits that are noted of an entry.
@@ -43,7 +43,7 @@ class Columns(NamedTuple):
     groups: array[int]
 
 
-class State(NamedTuple):
+class State(msgspec.Struct, frozen=True):
     """All that an index is made of; what it remembers beside follows from it."""
 
     #: By number, as all columns; "" at number 0.
@@ -64,27 +64,29 @@ class State(NamedTuple):
 
 
 class _Rows(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    terms: list[str]
-    starts: bytes
-    numbers: bytes
-    counts: bytes
-    lengths: bytes
+    #: As `Terms` has them.
+    terms: str
+    begins: memoryview
+    starts: memoryview
+    numbers: memoryview
+    counts: memoryview
+    lengths: memoryview
 
 
 class _Image(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     version: int
     ids: list[str]
     group_names: list[str]
-    days: bytes
-    sizes: bytes
-    marks: bytes
-    salience: bytes
-    groups: bytes
+    days: memoryview
+    sizes: memoryview
+    marks: memoryview
+    salience: memoryview
+    groups: memoryview
     words: _Rows
     headers: _Rows
     passages: _Rows
-    owners: bytes
-    passage_sizes: bytes
+    owners: memoryview
+    passage_sizes: memoryview
 
 
 _Numbers = TypeVar("_Numbers", bound="array[int] | array[float]")
@@ -114,8 +116,8 @@ def write(state: State) -> bytes:
     )
 
 
-def read(data: bytes) -> State:
-    """The state again. Raises ImageError for bytes that `write` did not make."""
+def read(data: bytes | memoryview) -> State:
+    """The state again, of which the rows stay a part of these bytes. Raises ImageError for bytes that `write` did not make."""
     try:
         image = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -160,8 +162,8 @@ def _check(holds: bool, what: str) -> None:
         raise ImageError(f"the image of an index is damaged: its {what}")
 
 
-def _bytes(numbers: array[int] | array[float]) -> bytes:
-    return _little(numbers[:] if sys.byteorder == "big" else numbers).tobytes()
+def _bytes(numbers: array[int] | array[float]) -> memoryview:
+    return memoryview(_little(numbers[:] if sys.byteorder == "big" else numbers).tobytes())
 
 
 def _little(numbers: _Numbers) -> _Numbers:
@@ -171,16 +173,26 @@ def _little(numbers: _Numbers) -> _Numbers:
     return numbers
 
 
-def _filled(numbers: _Numbers, data: bytes, size: int) -> _Numbers:
+def _filled(numbers: _Numbers, data: memoryview, size: int) -> _Numbers:
     _check(len(data) == size * numbers.itemsize, "columns")
     numbers.frombytes(data)
     return _little(numbers)
 
 
-def _array(code: Literal["B", "H", "I"], data: bytes, size: int, *, most: int | None = None) -> array[int]:
+def _array(
+    code: Literal["B", "H", "I"], data: memoryview, size: int, *, most: int | None = None
+) -> array[int]:
     found = _filled(array(code), data, size)
     _check(most is None or max(found, default=0) <= most, "columns")
     return found
+
+
+def _seen(code: Literal["H", "I"], data: memoryview, size: int) -> Numbers:
+    """Many numbers as they lie in the bytes: an array of them all takes longer to fill than a question to answer."""
+    if sys.byteorder == "big" or not size:
+        return _array(code, data, size)
+    _check(len(data) == size * array(code).itemsize, "columns")
+    return data.cast(code)
 
 
 def _small(entries: int) -> Literal["H", "I"]:
@@ -195,29 +207,36 @@ def _rows(flat: Flat, lengths: array[int]) -> _Rows:
         many.extend(count for count in flat.counts if count >= 255)
     counts = bytes([min(count, 255) for count in flat.counts] if many else list(flat.counts))
     numbers = array(_small(len(lengths)), flat.numbers.tolist())
+    terms = Terms.of(flat.places)
     return _Rows(
-        list(flat.places), _bytes(flat.starts), _bytes(numbers), counts + _bytes(many), _bytes(lengths)
+        terms.text,
+        _bytes(array("I", terms.begins)),
+        _bytes(array("I", flat.starts)),
+        _bytes(numbers),
+        memoryview(counts + _bytes(many)),
+        _bytes(lengths),
     )
 
 
 def _flat(rows: _Rows, entries: int) -> tuple[Flat, array[int]]:
-    size = len(rows.numbers) // array(_small(entries)).itemsize
-    starts = _array("I", rows.starts, len(rows.terms) + 1)
-    numbers = _array(_small(entries), rows.numbers, size)
+    small = _small(entries)
+    size = len(rows.numbers) // array(small).itemsize
+    begins = _seen("I", rows.begins, len(rows.begins) // 4)
+    _check(len(begins) > 0 and begins[0] == 0 and begins[-1] == len(rows.terms) - 1, "terms")
+    starts = _seen("I", rows.starts, len(begins))
     lengths = _array("I", rows.lengths, entries)
-    places = dict(zip(rows.terms, range(len(rows.terms)), strict=True))
-    _check(len(places) == len(rows.terms), "terms")
     _check(starts[0] == 0 and starts[-1] == size, "rows")
-    counts = _counts(rows.counts, size)
     _check(lengths[0] == 0, "lengths")
-    return Flat(places, starts, numbers, counts), lengths
+    return Flat(
+        Terms(rows.terms, begins), starts, _seen(small, rows.numbers, size), _counts(rows.counts, size)
+    ), lengths
 
 
-def _counts(data: bytes, size: int) -> Sequence[int]:
-    counts: Sequence[int] = data[:size]
-    many = data.count(255, 0, size)
-    _check(len(data) >= size and 0 not in data[:size], "counts")
-    great = iter(_array("I", data[size:], many))
-    if many:
-        counts = array("I", [next(great) if count == 255 else count for count in counts])
-    return counts
+def _counts(data: memoryview, size: int) -> Sequence[int]:
+    _check(len(data) >= size, "counts")
+    counts = data[:size]
+    if len(data) == size:
+        return counts
+    greater = counts.tobytes().count(255)
+    great = iter(_array("I", data[size:], greater))
+    return array("I", [next(great) if count == 255 else count for count in counts])

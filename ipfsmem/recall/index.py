@@ -12,7 +12,9 @@ from datetime import date
 from functools import cache, lru_cache
 from itertools import compress
 from math import log10
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from ipfsmem.lazy_pattern import lazy_pattern
 from ipfsmem.recall.dates import MONTHS
@@ -89,7 +91,7 @@ def too_long(size: int) -> float:
     return log10(max(size, _USUAL) / _USUAL)
 
 
-class Document(NamedTuple):
+class Document(msgspec.Struct, frozen=True):
     """One entry, and what is known of it."""
 
     id: str
@@ -144,7 +146,7 @@ class Index:
         return write(self._state())
 
     @staticmethod
-    def from_image(image: bytes) -> Index:
+    def from_image(image: bytes | memoryview) -> Index:
         """An index from its image; entries can be added to it and taken out. Raises ImageError, a ValueError."""
         index = Index()
         index._take_state(read(image))

@@ -9,12 +9,14 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import compress
+from itertools import accumulate, compress
 from math import log
 from operator import lt
-from typing import NamedTuple
+from typing import TypeAlias
+
+import msgspec
 
 from ipfsmem.recall.spelling import alike, vocabulary_of
 from ipfsmem.recall.sums import Shares, is_common
@@ -102,14 +104,73 @@ class Row(Shares):
         return self.dense(len(self._against))
 
 
-class Flat(NamedTuple):
+#: Many numbers, or those of an image as they lie in its bytes.
+Numbers: TypeAlias = "array[int] | memoryview"
+#: Terms that are looked for one by one before all are put where they are found at once.
+_ONE_BY_ONE = 100
+
+
+class Terms(Mapping[str, int]):
+    """Terms in their order, each with its place: one text of lines, of which most processes look for a few."""
+
+    def __init__(self, text: str, begins: Numbers) -> None:
+        """`text`: with a line break before, between and after them; `begins`: where the line break before each stands, and the last."""
+        self.text, self.begins = text, begins
+        self._looked = 0
+        self._places: dict[str, int] | None = None
+
+    @classmethod
+    def of(cls, terms: Iterable[str]) -> Terms:
+        """These terms, which are in order."""
+        given = list(terms)
+        return cls(vocabulary_of(given), array("I", accumulate((len(term) + 1 for term in given), initial=0)))
+
+    def __len__(self) -> int:
+        return len(self.begins) - 1
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __contains__(self, term: object) -> bool:
+        return isinstance(term, str) and self._place(term) is not None
+
+    def __getitem__(self, term: str) -> int:
+        place = self._place(term)
+        if place is None:
+            raise KeyError(term)
+        return place
+
+    def _place(self, term: str) -> int | None:
+        if self._places is None and self._looked < _ONE_BY_ONE:
+            self._looked += 1
+            text, begins, size = self.text, self.begins, len(self)
+            place = bisect_left(range(size), term, key=lambda at: text[begins[at] + 1 : begins[at + 1]])
+            found = place < size and text[begins[place] + 1 : begins[place + 1]] == term
+            return place if found else None
+        return self._all().get(term)
+
+    def _all(self) -> dict[str, int]:
+        if self._places is None:
+            self._places = dict(zip(self.text.split("\n")[1:-1], range(len(self)), strict=False))
+        return self._places
+
+
+class Flat(msgspec.Struct, frozen=True):
     """All postings one after the other: those of the term at place n stand from `starts[n]` to `starts[n + 1]`."""
 
     #: The terms in order, each with its place.
-    places: dict[str, int]
-    starts: array[int]
-    numbers: array[int]
+    places: Mapping[str, int]
+    starts: Numbers
+    numbers: Numbers
     counts: Sequence[int]
+
+    def row(self, place: int) -> tuple[Sequence[int], Sequence[int]]:
+        """The numbers and counts of the term at a place."""
+        first, end = self.starts[place], self.starts[place + 1]
+        numbers, counts = self.numbers[first:end], self.counts[first:end]
+        if isinstance(numbers, memoryview):
+            numbers = array(numbers.format, numbers.tobytes())
+        return numbers, counts.tobytes() if isinstance(counts, memoryview) else counts
 
 
 class _Several:
@@ -239,7 +300,11 @@ class Postings:
     def alike(self, term: str) -> list[tuple[str, float]]:
         """The terms that entries have or had that are like one."""
         if self._in_vocabulary != len(self._added):
-            self._vocabulary = vocabulary_of(dict.fromkeys((*self._at, *self._added)))
+            self._vocabulary = (
+                self._at.text
+                if isinstance(self._at, Terms) and not self._added
+                else vocabulary_of(dict.fromkeys((*self._at, *self._added)))
+            )
             self._in_vocabulary = len(self._added)
             self._alike.clear()
         if term not in self._alike:
@@ -254,13 +319,14 @@ class Postings:
         numbers: Sequence[int] = ()
         counts: Sequence[int] = ()
         if at is not None:
-            first, end = self._flat.starts[at], self._flat.starts[at + 1]
-            numbers, counts = self._flat.numbers[first:end], self._flat.counts[first:end]
-            if not (numbers and numbers[0] > 0 and numbers[-1] < self._of_flat) or not all(
-                map(lt, numbers, numbers[1:])
+            numbers, counts = self._flat.row(at)
+            if (
+                not (numbers and numbers[0] > 0 and numbers[-1] < self._of_flat)
+                or 0 in counts
+                or not all(map(lt, numbers, numbers[1:]))
             ):  # of a damaged image: its rows are looked at here
-                known = range(1, self._of_flat)
-                times = dict(sorted(one for one in zip(numbers, counts, strict=True) if one[0] in known))
+                known, pairs = range(1, self._of_flat), zip(numbers, counts, strict=True)
+                times = dict(sorted((number, count) for number, count in pairs if number in known and count))
                 numbers, counts = array("I", times), array("I", times.values())
         if added:
             often = Counter(added)
@@ -303,13 +369,14 @@ class Postings:
 
     def flat(self, numbers: Sequence[int]) -> Flat:
         """All postings one after the other, with `numbers[n]` as the number of entry n; those grow with n."""
-        found = Flat({}, array("I", [0]), array("I"), counted := array("I"))
+        places: dict[str, int] = {}
+        starts, found, counted = array("I", [0]), array("I"), array("I")
         same = array("I", numbers) == array("I", range(len(numbers)))
         for term in sorted(self._at.keys() | self._added.keys()):
             having, counts = self.occurrences(term)
             if having:
-                found.places[term] = len(found.places)
-                found.numbers.extend(array("I", having) if same else map(numbers.__getitem__, having))
+                places[term] = len(places)
+                found.extend(array("I", having) if same else map(numbers.__getitem__, having))
                 counted.extend(counts)
-                found.starts.append(len(counted))
-        return found
+                starts.append(len(counted))
+        return Flat(places, starts, found, counted)

@@ -151,7 +151,7 @@ class Vectors:
         )
 
     @classmethod
-    def restore(cls, data: bytes) -> Vectors:
+    def restore(cls, data: bytes | bytearray) -> Vectors:
         """What `dump` gave. Raises FormatError for anything else."""
         try:
             stored = _decode(data)

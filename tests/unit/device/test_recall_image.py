@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipfsmem.device import recall_image
+from ipfsmem.device import derived_file, recall_image
 from ipfsmem.device.recall_image import RecallImage, image_notice, image_path, images, load_image, save_image
 from ipfsmem.device.replica import Replica
 from ipfsmem.memory import Memory
@@ -73,12 +73,40 @@ def test_what_does_not_fit_is_said_and_thrown_away(tmp_path: Path, mode: str) ->
     middle = len(whole) // 2
     torn = [whole[:cut] for cut in (0, 1, 20, 40, 62, middle, len(whole) - 1)]
     torn += [whole + b"x", whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]]
-    torn += [whole.replace(b"image 1", b"image 2"), b"x" * 99]
+    torn += [whole.replace(b"image 2", b"image 3"), b"x" * 99]
     for data in torn:
         path.write_bytes(data)
         assert str(path) in image_notice(replica)
         assert load_image(replica) is None and not path.exists()
     assert save_image(replica, kept()) and load_image(replica) == kept()
+    replica.close()
+
+
+def test_a_sealed_image_of_several_pieces_opens_whole_and_in_its_order_only(tmp_path: Path) -> None:
+    replica = make(tmp_path / "m", "encrypted-ipfs")
+    piece, tag = derived_file._PIECE, derived_file._TAG
+    path = image_of(replica)
+    for size in (0, piece - 100, 2 * piece, 3 * piece + 5):
+        long = RecallImage(b"state", memoryview(bytes(range(256)) * (size // 256)), memoryview(b"index"))
+        assert save_image(replica, long) and load_image(replica) == long
+    first = path.read_bytes()
+    begin = len(first) - len(msgspec.msgpack.encode(long)) - 4 * tag
+    boxes = [first[at : at + piece + tag] for at in range(begin, len(first), piece + tag)]
+    assert len(boxes) == 4 and save_image(replica, long)
+    other = path.read_bytes()
+    head, empty = first[:begin], first[: begin - 8] + bytes(8)
+    for data in (
+        head,
+        empty,
+        head + b"".join(boxes[:-1]),
+        head + b"".join(boxes[:2]),
+        head + b"".join((boxes[1], boxes[0], *boxes[2:])),
+        head + b"".join((*boxes, boxes[-1])),
+        other[: begin + piece + tag] + first[begin + piece + tag :],
+        first[:-1] + bytes([first[-1] ^ 1]),
+    ):
+        path.write_bytes(data)
+        assert image_notice(replica) and load_image(replica) is None and not path.exists()
     replica.close()
 
 
