@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from ipfsmem.errors import UsageError
 from ipfsmem.lazy_pattern import lazy_pattern
@@ -123,7 +125,7 @@ def zone_of(name: str) -> tzinfo:
         ) from None
 
 
-class LocalDays(NamedTuple):
+class LocalDays(msgspec.Struct, frozen=True):
     """Days of a time zone, the first and the last included. `utc`: the UTC days that they touch."""
 
     utc: tuple[str, str]

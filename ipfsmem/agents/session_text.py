@@ -11,7 +11,9 @@ import os
 import re
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from ipfsmem.agents.projects import find_connected
 from ipfsmem.config import settings
@@ -39,7 +41,7 @@ _LINKED: Final = lazy_pattern(r"^> - \[((?:[^\\\]]|\\.)*)\]\(([^()\n]+)\.md\)", 
 _ENDS = 400
 
 
-class SessionText(NamedTuple):
+class SessionText(msgspec.Struct, frozen=True):
     """The text for the model, empty when there is nothing to give; what a person should know about the folders of the project; and
     a hash of the text under a key of this device, by which the same text is known again."""
 
@@ -95,7 +97,7 @@ def _by_key(line: re.Match[str]) -> str:
     return f"> - {key}" if name == key else f"> - {key}: {name}"
 
 
-class PromptText(NamedTuple):
+class PromptText(msgspec.Struct, frozen=True):
     """What fits a prompt, empty when nothing new does, and what stands for the texts in it."""
 
     text: str = ""

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from ipfsmem.lazy_pattern import lazy_pattern
 
@@ -22,7 +24,7 @@ _LINK = lazy_pattern(
 _INDEX_LINE = lazy_pattern(r"^\s*[-*]\s+\[", re.MULTILINE)
 
 
-class Link(NamedTuple):
+class Link(msgspec.Struct, frozen=True):
     """What a link names, and the line in which it stands, cut where it is long."""
 
     to: str

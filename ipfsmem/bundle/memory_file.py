@@ -8,7 +8,6 @@ whether a memory makes sense.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import msgspec
 
@@ -41,7 +40,7 @@ _CLOSE = lazy_pattern(rb"\n---[ \t\r]*(?:\n|\Z)")
 _BOM = b"\xef\xbb\xbf"
 
 
-class Marks(NamedTuple):
+class Marks(msgspec.Struct, frozen=True):
     """Where the header of a file lies, in bytes."""
 
     #: The first header line, the closing mark, and what follows the line of the closing mark.

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from ipfsmem.locations import DEFAULT_NAMESPACE, expanded, platform_folder
 
@@ -17,17 +17,10 @@ _EVENTS: Final = frozenset(["session-start", "prompt", "stop", "session-end", "p
 #: Those that read a memory.
 _READING: Final = ("session-start", "prompt")
 _OPTIONS: Final = {"--program": "program", "--namespace": "namespace", "-n": "namespace", "--home": "home"}
+#: The event, the program, the namespace and the home of a hook call.
+HookCall = tuple[str, str, str, Path]
 #: With one of these, there are settings to look into.
 _SETTINGS: Final = ("IPFSMEM_CONFIG", "IPFSMEM_EMBEDDINGS")
-
-
-class HookCall(NamedTuple):
-    """The options of a hook call."""
-
-    event: str
-    program: str
-    namespace: str
-    home: Path
 
 
 def plain_call(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> HookCall | None:
@@ -55,7 +48,7 @@ def plain_call(arguments: Sequence[str], environment: Mapping[str, str] = os.env
         place = expanded(home) if home else platform_folder("data")
     except Exception:
         return None  # said by the command line
-    return HookCall(arguments[1], given.get("program", ""), namespace, place)
+    return arguments[1], given.get("program", ""), namespace, place
 
 
 def _has_settings(environment: Mapping[str, str]) -> bool:

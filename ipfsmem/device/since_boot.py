@@ -6,12 +6,13 @@ import functools
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-class Moment(NamedTuple):
+class Moment(msgspec.Struct, frozen=True):
     """A moment by both clocks."""
 
     #: Milliseconds since 1970 UTC, by the clock that can be set.

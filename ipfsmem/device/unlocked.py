@@ -159,7 +159,7 @@ def hold(
     require_place()
     place = _KERNEL if kernel_keyring.has_kernel_keyring() else _SYSTEM
     begins = moment(now())
-    ends = begins._replace(wall=begins.wall + seconds * 1000, up=begins.up + seconds * 1000)
+    ends = msgspec.structs.replace(begins, wall=begins.wall + seconds * 1000, up=begins.up + seconds * 1000)
     record = _Record(device.sign_seed, device.box_secret, device.row_key, _Span(begins, ends))
     key, nonce = random(32), random(_NONCE)
     head = _head_for(place, folder)

@@ -12,7 +12,9 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from itertools import islice
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from ipfsmem.bundle.header import render_tags
 from ipfsmem.bundle.keys import is_key, key_of_foreign_name
@@ -40,14 +42,14 @@ _related = lazy_pattern(r"^(?P<type>[^:\[\]]{1,64}): *(?P<to>\S.*)$")
 _typed = lazy_pattern(r"^(?P<type>[^:\[\]]{1,64}?):? *\[\[(?P<to>[^\[\]\n]{1,200})\]\]\.?$")
 
 
-class Out(NamedTuple):
+class Out(msgspec.Struct, frozen=True):
     """A relation as it stands in a text: its type, and the key or the name that it leads to."""
 
     type: str
     to: str
 
 
-class Entity(NamedTuple):
+class Entity(msgspec.Struct, frozen=True):
     """One memory in the graph."""
 
     key: str

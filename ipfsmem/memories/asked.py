@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from ipfsmem.errors import IpfsmemError
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 NOT_NAMED_HINT: Final = 'pip install "ipfsmem[semantic]" brings one that runs here. Or name one under [embeddings] in the settings file, for instance provider = "ollama"; model and base_url can stand there too.'
 
 
-class Asked(NamedTuple):
+class Asked(msgspec.Struct, frozen=True):
     """The vectors that a question is to be compared with, None where it goes by words alone, and its own; and what a person should
     know, "" for nothing."""
 

@@ -7,6 +7,8 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from ipfsmem.bundle.fence import QUOTE, clean_text, tagged
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.causal.clock import hlc_ms
@@ -34,7 +36,7 @@ _KEY_OF_A_FACT: Final = "fact_"
 _HEADS: Final = 1_000
 
 
-class FactLine(NamedTuple):
+class FactLine(msgspec.Struct, frozen=True):
     """One fact as a block has it."""
 
     scope: str
@@ -53,7 +55,7 @@ class FactText(NamedTuple):
     merits: Merits
 
 
-class FactsShown(NamedTuple):
+class FactsShown(msgspec.Struct, frozen=True):
     """The facts of a block as text, with the numbers of facts shown and left out."""
 
     text: str

@@ -8,7 +8,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from math import log
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from ipfsmem.bundle.fence import QUOTE, clean_text, tagged, unquote
 from ipfsmem.bundle.timeline import normal_ts
@@ -135,7 +137,7 @@ class Said:
         return mark_of(self._replica, "said", moment.scope, moment.session, str(moment.at), hit.text)
 
 
-class Sought(NamedTuple):
+class Sought(msgspec.Struct, frozen=True):
     """What a passage is chosen by: what each term counts, and whether a question asks when, or how many."""
 
     terms: Mapping[str, float]
@@ -149,7 +151,11 @@ class Sought(NamedTuple):
 
     def answering(self, asked: str) -> Sought:
         """The same in the answer to a message, which may ask for it in other words."""
-        return self._replace(terms={**dict.fromkeys(terms(asked), _HALF), **self.terms}) if asked else self
+        return (
+            msgspec.structs.replace(self, terms={**dict.fromkeys(terms(asked), _HALF), **self.terms})
+            if asked
+            else self
+        )
 
 
 class Talk:

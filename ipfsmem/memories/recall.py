@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -83,7 +83,7 @@ class MomentHit(msgspec.Struct, frozen=True):
     place: int = 0
 
 
-class Question(NamedTuple):
+class Question(msgspec.Struct, frozen=True):
     """What is asked, as `recall` says it."""
 
     query: str | None
@@ -134,7 +134,7 @@ class Match:
         _ = self.hit if self.held is not None else self.moment_hit
 
 
-class Matches(NamedTuple):
+class Matches(msgspec.Struct, frozen=True):
     """What `Recall` says, without the texts."""
 
     #: All hits, the best first.
@@ -522,7 +522,7 @@ def _where_most_have_one(found: SearchIndex, index: Index, asked: Asked) -> Aske
         return asked
     rows = found.rows(index, asked.vectors.at)
     missing = rows.count(-1) - (len(rows) - len(index))
-    return asked if missing * _ONE_IN <= len(index) else asked._replace(vectors=None)
+    return asked if missing * _ONE_IN <= len(index) else msgspec.structs.replace(asked, vectors=None)
 
 
 def _similar(
@@ -551,7 +551,7 @@ def _similar(
     return near
 
 
-class _Search(NamedTuple):
+class _Search(msgspec.Struct, frozen=True):
     """One query, and what is looked through for it."""
 
     found: SearchIndex
@@ -569,7 +569,7 @@ class _Search(NamedTuple):
 
     def without_meaning(self) -> _Search:
         """The same by words alone."""
-        return self._replace(similar={}, only_similar=False)
+        return msgspec.structs.replace(self, similar={}, only_similar=False)
 
     def best(self, words: Sequence[str], limit: int) -> list[Ranked]:
         """The best hits, own ones before those of others. What others wrote changes nothing of which own ones these are: of very

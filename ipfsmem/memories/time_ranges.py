@@ -6,6 +6,8 @@ import re
 from datetime import date, timedelta, tzinfo
 from typing import Final, NamedTuple
 
+import msgspec
+
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.words import MAX_RANGE
 from ipfsmem.recall.dates import MONTHS, Days, days_named
@@ -178,7 +180,7 @@ def _of_days(days: Days, today: date, zone: tzinfo | None) -> TimeRange:
             except ValueError:
                 continue
             if begun <= today:
-                return _of_days(days._replace(year=year), today, zone)
+                return _of_days(msgspec.structs.replace(days, year=year), today, zone)
         raise _NotNamed
     first = date(days.year, days.month or 1, days.day or 1)
     if days.day is not None:

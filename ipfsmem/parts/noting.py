@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Awaitable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
 
 from ipfsmem.errors import IpfsmemError
 
@@ -134,7 +136,7 @@ _ABOUT: Final = ("key", "session", "token")
 _INSIDE: Final[ContextVar[bool]] = ContextVar("inside", default=False)
 
 
-class Acting(NamedTuple):
+class Acting(msgspec.Struct, frozen=True):
     """A face (`python`, `cli`, `http`, `mcp`, `hook`), and the client or token behind it, "" where it is not known."""
 
     face: str

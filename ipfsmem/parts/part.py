@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, ClassVar, Final, NamedTuple, ParamSpec, TypeVar
 
+import msgspec
+
 from ipfsmem.errors import UsageError
 from ipfsmem.parts.noting import NOTED, advise_on, noting
 from ipfsmem.parts.open_memory import OpenMemory
@@ -38,7 +40,7 @@ _WORDS: dict[Any, str] = {
 }
 
 
-class _Parameter(NamedTuple):
+class _Parameter(msgspec.Struct, frozen=True):
     """What a method takes under a name."""
 
     name: str

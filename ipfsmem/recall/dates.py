@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import NamedTuple
+
+import msgspec
 
 from ipfsmem.lazy_pattern import lazy_pattern
 
@@ -30,10 +31,12 @@ _month = lazy_pattern(rf"\b({_NAME})(?: (?:of )?(\d{{4}})\b)?")
 _month_after = lazy_pattern(r"\b(?:in|during|of|since|until|before|after|last|this|early|mid|late) $")
 _year = lazy_pattern(r"\b(?:in|during|of|since|until|before|after) (\d{4})\b")
 _ago = lazy_pattern(r"\b(\d{1,3}) (day|week)s? ago\b")
+#: One of these is in every question that names a day without a digit.
+_NEEDED = (*MONTHS, "today", "yesterday", "this ", "last ")
 _near = lazy_pattern(r"\b(today|yesterday|(?:this|last) (?:week|month|year))\b")
 
 
-class Days(NamedTuple):
+class Days(msgspec.Struct, frozen=True):
     """Days that are named: those between the first and the last, or all of a day, month or year; None: any."""
 
     year: int | None = None
@@ -55,6 +58,8 @@ class Days(NamedTuple):
 def days_named(question: str, today: date) -> list[Days]:
     """What days a question names; none: an empty list. A day that no calendar has matches nothing."""
     text = question.lower()
+    if not any(name in text for name in _NEEDED) and not any(map(str.isdecimal, text)):
+        return []  # as most questions: no form below takes one, and none is compiled for it
     found = [Days(int(one[1]), int(one[2]), int(one[3]) if one[3] else None) for one in _iso.finditer(text)]
     text = _iso.sub(" ", text)
     for form, day, month in ((_day_first, 1, 2), (_month_first, 2, 1)):

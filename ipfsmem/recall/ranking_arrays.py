@@ -375,7 +375,8 @@ class _Ranking:
             numbers = numbers[near]
             found = {part: None if value is None else value[near] for part, value in found.items()}
         rows: list[Any] = [
-            [None] * len(numbers) if found[part] is None else found[part].tolist() for part in Found._fields
+            [None] * len(numbers) if found[part] is None else found[part].tolist()
+            for part in Found.__struct_fields__
         ]
         made = [
             hit_of(known.index, number, Found(*values), self.asked, self.weighed)

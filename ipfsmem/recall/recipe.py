@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple
 
+import msgspec
+
 from ipfsmem.errors import ConfigError
 from ipfsmem.recall.index import GROUPED, MEMORY, NUMBER, QUESTION, TIME, Index, too_long
 from ipfsmem.recall.worth import HALF_LIFE_DAYS, recency
@@ -84,7 +86,7 @@ def weigh(weights: Mapping[str, float], half_life: float = HALF_LIFE_DAYS) -> We
     return Weighed({**WEIGHTS, **known}, half_life)
 
 
-class Limits(NamedTuple):
+class Limits(msgspec.Struct, frozen=True):
     """Of more than `all` entries only the `best` by words, or by meaning, and so many `groups` are looked at."""
 
     all: int
@@ -92,7 +94,7 @@ class Limits(NamedTuple):
     groups: int
 
 
-class Asked(NamedTuple):
+class Asked(msgspec.Struct, frozen=True):
     """What a question asks beside its words."""
 
     today: int
@@ -101,7 +103,7 @@ class Asked(NamedTuple):
     number: bool
 
 
-class Found(NamedTuple):
+class Found(msgspec.Struct, frozen=True):
     """What speaks for an entry, each between 0 and 1. `meaning`: None where no similarities are given."""
 
     words: float

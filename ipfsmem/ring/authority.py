@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -31,7 +31,7 @@ MAX_LEAP: Final = 1 << 16
 _ROLES: Final[dict[Role, int]] = {"reader": 0, "writer": 1, "admin": 2}
 
 
-class LetIn(NamedTuple):
+class LetIn(msgspec.Struct, frozen=True):
     """Who let a family in: `rank` as `Authority.rank_of` gives it; `admins` the ids of the admins who did, sorted, with a
     space between them, where no root did, else "".
     """

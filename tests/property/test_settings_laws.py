@@ -14,14 +14,18 @@ from hypothesis import strategies as st
 from ipfsmem import config
 from ipfsmem.config import Settings, read_settings
 
-VALUES = st.sampled_from([True, False, 0, 1, 2.5, -1, 200_001, "", "on", "off", "oldest", [], ["a"], {}, {"a": 1}])
+VALUES = st.sampled_from(
+    [True, False, 0, 1, 2.5, -1, 200_001, "", "on", "off", "oldest", [], ["a"], {}, {"a": 1}]
+)
 TABLES = [name for name, kind in get_type_hints(Settings).items() if "Settings" in str(kind)]
 
 
 @st.composite
 def tables(draw: st.DrawFn) -> dict[str, Any]:
     """What a file may say, right and wrong."""
-    said = draw(st.dictionaries(st.sampled_from([*Settings.__struct_fields__, "nothing"]), VALUES, max_size=3))
+    said = draw(
+        st.dictionaries(st.sampled_from([*Settings.__struct_fields__, "nothing"]), VALUES, max_size=3)
+    )
     for name in draw(st.lists(st.sampled_from(TABLES), max_size=4)):
         fields = [*msgspec.structs.asdict(config._TYPES[name]()), "other"]
         said[name] = draw(st.dictionaries(st.sampled_from(fields), VALUES, max_size=3))

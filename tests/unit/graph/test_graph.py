@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -131,7 +132,9 @@ NASTY = '"><script>alert(1)</script>\x00]] & "x" -->|y| \ufffe\uffff\u202e\x9b\u
 
 def test_no_name_breaks_out_of_what_other_programs_are_given() -> None:
     entities = [Entity("a", NASTY, NASTY, (NASTY,), (), True), Entity("b", "B", "", (), (), True)]
-    relations = Graph([entities[0]._replace(out=(Out(NASTY.strip(), "b"),)), entities[1]]).relations()
+    relations = Graph(
+        [msgspec.structs.replace(entities[0], out=(Out(NASTY.strip(), "b"),)), entities[1]]
+    ).relations()
     root = ElementTree.fromstring(drawn("graphml", entities, relations))
     assert len(list(root.iter("{http://graphml.graphdrawing.org/xmlns}node"))) == 2
     assert len(list(root.iter("{http://graphml.graphdrawing.org/xmlns}edge"))) == 1
