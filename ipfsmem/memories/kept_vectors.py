@@ -1,17 +1,21 @@
-"""`recall.vectors`: the vectors of this device's texts, kept for the next process, and which of them are still of use.
+"""`recall-*.vectors`: the vectors of this device's texts, kept for the next process, and which of them are still of use.
+
+Those of each model lie in a file of their own: an older and a newer program, or two settings, that work on one memory would else make
+anew what the other had replaced. A file of another model goes once it is a week older than what is written.
 
 A vector of a memory belongs to the very values under one name: when these change it is of no use, and goes with the next save. One of
 an event or a message belongs to that entry and the one before it. Whatever is forgotten has none from then on, whichever processes
 works here: each looks at the state and at the file once more before it puts its own in the place. How the file lies on the disk:
 `derived_file`.
 
-Beside it lies `recall.vectors.whole`, which says for which state and which file of vectors nothing was missing: as long as both are
+Beside it lies `recall-*.whole`, which says for which state and which file of vectors nothing was missing: as long as both are
 the same, a process that asks one question need not look through all entries for what has none.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
@@ -32,11 +36,18 @@ from ipfsmem.recall.vectors import Vectors
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import Memories
 
-VECTORS_FILE: Final = "recall.vectors"
+#: As earlier versions called the one file that they had.
+EARLIER: Final = "recall.vectors"
+_NAMES: Final = "recall-*.vectors"
+#: The version of what stands in a file, which is a part of its name.
+_FORM: Final = 1
+#: Files of other models that are kept, and the seconds by which one may be older than what is written now.
+_MOST: Final = 2
+_LEFT_BEHIND: Final = 7 * 86_400
 #: Held by the process that puts vectors in the place of those before.
 _LOCK: Final = "recall.vectors.lock"
 _FILES: Final = DerivedFiles(b"ipfsmem recall vectors 1", b"ipfsmem/vectors", level=0)
-WHOLE_FILE: Final = "recall.vectors.whole"
+_WHOLE: Final = ".whole"
 _WHOLES: Final = DerivedFiles(b"ipfsmem recall vectors whole 1", b"ipfsmem/whole")
 
 
@@ -74,10 +85,11 @@ def hash_of(mark: StateMark, strangers: bytes) -> bytes:
     return blake2b(_encode_sorted((mark, strangers)), digest_size=16).digest()
 
 
-def load_whole(replica: Replica) -> Whole | None:
-    """What was said last; None where nothing was, or it does not open."""
+def load_whole(replica: Replica, model: EmbedderIdentity) -> Whole | None:
+    """What was said last of a model; None where nothing was, or it does not open."""
+    path = vectors_path(replica, model)
     try:
-        data = _WHOLES.open(replica, _path(replica, WHOLE_FILE))
+        data = None if path is None else _WHOLES.open(replica, path.with_suffix(_WHOLE))
         return None if data is None else _decode_whole(data)
     except (FormatError, StorageError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
@@ -85,31 +97,61 @@ def load_whole(replica: Replica) -> Whole | None:
 
 def save_whole(replica: Replica, whole: Whole) -> None:
     """Say it in the place of what was said before. Raises StorageError."""
-    _WHOLES.save(replica, _path(replica, WHOLE_FILE), msgspec.msgpack.encode(whole), durable=False)
+    path = vectors_path(replica, whole.identity)
+    if path is not None:
+        _WHOLES.save(replica, path.with_suffix(_WHOLE), msgspec.msgpack.encode(whole), durable=False)
 
 
-def vectors_kept(replica: Replica) -> bool:
-    """Whether there is a file of vectors, good or not."""
-    path = _path(replica)
-    return path is not None and path.exists()
+def vectors_path(replica: Replica, model: EmbedderIdentity) -> Path | None:
+    """Where the vectors of a model are kept; None in mode `none`."""
+    if replica.folder is None:
+        return None
+    key = replica.device.row_key if replica.config.mode.sealed else b""
+    of = msgspec.msgpack.encode((_FORM, model))
+    name = blake2b(of, digest_size=8, key=key, person=b"ipfsmem/model").hexdigest()
+    return replica.folder / _NAMES.replace("*", name)
 
 
-def load_kept(replica: Replica) -> Kept | None:
-    """What was kept last; None where there is none, it cannot be read now, or does not open: then it is removed."""
+def vector_files(replica: Replica) -> list[Path]:
+    """The files of vectors of whatever models, those written last first."""
+    folder, found = replica.folder, dict[Path, float]()
+    for path in () if folder is None else (*folder.glob(EARLIER), *folder.glob(_NAMES)):
+        with contextlib.suppress(OSError):  # another process removes it just now
+            found[path] = path.stat().st_mtime
+    return sorted(found, key=lambda path: (-found[path], path.name))
+
+
+def vectors_kept(replica: Replica, model: EmbedderIdentity) -> bool:
+    """Whether there is a file of vectors of a model, or one of an earlier version, good or not."""
+    path = vectors_path(replica, model)
+    return path is not None and (path.exists() or path.with_name(EARLIER).exists())
+
+
+def load_kept(replica: Replica, model: EmbedderIdentity) -> Kept | None:
+    """What was kept last for a model; where there is none, what an earlier version kept for it, or what was kept for the model before.
+    None where there is none, it cannot be read now, or does not open: then it is removed."""
+    path = vectors_path(replica, model)
+    if path is None or path.exists():
+        return _opened(replica, path)
+    # One of another model is not removed here: a newer program may be able to read it.
+    found = [
+        kept
+        for one in vector_files(replica)
+        if (kept := _opened(replica, one, removes=one.name == EARLIER)) is not None
+    ]
+    return next((kept for kept in found if kept.vectors.identity == model), found[0] if found else None)
+
+
+def _opened(replica: Replica, path: Path | None, *, removes: bool = True) -> Kept | None:
     try:
-        data = _FILES.open(replica, _path(replica))
+        data = _FILES.open(replica, path)
         return None if data is None else _restored(data)
     except StorageError:
         return None  # a model may have been paid for each: they stay, and are taken in by the next save
     except FormatError:
-        remove_vectors(replica)
+        if path is not None and removes and not replica.read_only:
+            _remove(path)
         return None
-
-
-def load_vectors(replica: Replica) -> Vectors | None:
-    """The vectors of it."""
-    kept = load_kept(replica)
-    return None if kept is None else kept.vectors
 
 
 def _restored(data: bytes | bytearray) -> Kept:
@@ -121,28 +163,39 @@ def _restored(data: bytes | bytearray) -> Kept:
     return Kept(Vectors.restore(stored.vectors), stored.spoken)
 
 
-def save_kept(replica: Replica, kept: Kept) -> bool:
-    """Put vectors in the place of those before; whether there is a place for them. Raises StorageError."""
-    return _FILES.save(replica, _path(replica), _dump(kept))
-
-
 def prepared(replica: Replica, kept: Kept) -> Beside | None:
-    """The same without its last step, which takes no time; None where there is no place. Raises StorageError."""
-    return _FILES.prepare(replica, _path(replica), _dump(kept))
+    """The file that is put in the place of the one before, without that last step, which takes no time; None where there is no place.
+    Raises StorageError."""
+    return _FILES.prepare(replica, vectors_path(replica, kept.vectors.identity), _dump(kept))
+
+
+def remove_left_behind(replica: Replica, model: EmbedderIdentity, written: float) -> None:
+    """Remove files of other models than this one, whose file was last written then (seconds since 1970): those that are much older, and
+    of the others all but a few."""
+    path = vectors_path(replica, model)
+    others = [one for one in vector_files(replica) if one != path]
+    for number, one in enumerate(others):
+        with contextlib.suppress(OSError):
+            if number >= _MOST or written - one.stat().st_mtime > _LEFT_BEHIND:
+                _remove(one)
 
 
 def _dump(kept: Kept) -> bytes:
     return msgspec.msgpack.encode(_Stored(kept.vectors.dump(), kept.spoken))
 
 
-def stamp(replica: Replica) -> tuple[int, int, int]:
+#: What `stamp` says where there is no file.
+NO_FILE: Final = (0, 0, 0)
+
+
+def stamp(replica: Replica, model: EmbedderIdentity) -> tuple[int, int, int]:
     """What tells the file of vectors that is there now from another."""
-    path = _path(replica)
+    path = vectors_path(replica, model)
     try:
         found = path.stat() if path is not None else None
     except OSError:
         found = None
-    return (found.st_ino, found.st_size, found.st_mtime_ns) if found is not None else (0, 0, 0)
+    return (found.st_ino, found.st_size, found.st_mtime_ns) if found is not None else NO_FILE
 
 
 @contextlib.contextmanager
@@ -156,32 +209,30 @@ def saving(replica: Replica) -> Iterator[None]:
         yield
 
 
-def remove_vectors(replica: Replica) -> None:
-    """Remove the kept vectors, if there are some."""
-    for path in (_path(replica, WHOLE_FILE), _path(replica)):
-        if path is not None and not replica.read_only:
-            with contextlib.suppress(OSError):
-                path.unlink()
-
-
-def _path(replica: Replica, name: str = VECTORS_FILE) -> Path | None:
-    return None if replica.folder is None else replica.folder / name
+def _remove(path: Path) -> None:
+    for one in (path.with_suffix(_WHOLE), path):
+        with contextlib.suppress(OSError):
+            one.unlink()
 
 
 def erase_forgotten(memories: Memories) -> None:
-    """Erase the kept vectors of what is not there any more. Raises StorageError, LockedError."""
+    """Erase the kept vectors of what is not there any more, of all models. Raises StorageError, LockedError."""
     replica = memories.replica
-    if not vectors_kept(replica) or replica.read_only:
+    if replica.read_only or not vector_files(replica):
         return
     with saving(replica):
-        kept = load_kept(replica)
-        if kept is None:
-            return
-        living = Living(memories, kept.spoken)
-        with replica.reading():
-            follow_at_once(living)
-        if kept.vectors.keep([id for id in kept.vectors.ids if living.has(id)]) or living.take_gone():
-            save_kept(replica, Kept(kept.vectors, list(living.spoken.values())))
+        for path in vector_files(replica):
+            kept = _opened(replica, path)
+            if kept is None:
+                continue
+            living = Living(memories, kept.spoken)
+            with replica.reading():
+                follow_at_once(living)
+            if kept.vectors.keep([id for id in kept.vectors.ids if living.has(id)]) or living.take_gone():
+                was = path.stat().st_mtime
+                left = Kept(kept.vectors, list(living.spoken.values()))
+                if _FILES.save(replica, path, _dump(left)):
+                    os.utime(path, (was, was))  # nobody uses those of another model by that
 
 
 def follow_at_once(living: Living) -> None:

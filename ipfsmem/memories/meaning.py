@@ -22,12 +22,14 @@ from ipfsmem.errors import FormatError, IpfsmemError, ProviderRefused, StorageEr
 from ipfsmem.loopback import is_loopback
 from ipfsmem.memories.asked import Asked
 from ipfsmem.memories.kept_vectors import (
+    NO_FILE,
     Kept,
     Whole,
     hash_of,
     load_kept,
     load_whole,
     prepared,
+    remove_left_behind,
     save_whole,
     saving,
     stamp,
@@ -279,7 +281,7 @@ class Meaning:
                 made = _run(embedder, embedder.embed(["dimensions"]))
                 if len(made[0]) != vectors.dimension:
                     self._vectors, self._done, self._resting = Vectors(embedder.identity), None, None
-                    self._stamp = stamp(self._replica)
+                    self._stamp = stamp(self._replica, embedder.identity)
                     self._refused.clear()
 
     # -- ended -----------------------------------------------------------------------------------------------
@@ -304,10 +306,11 @@ class Meaning:
         vectors = self._vectors
         if (vectors is not None and vectors.identity == embedder.identity) or self._dropped:
             return
-        known_by, there, kept = stamp(self._replica), vectors_kept(self._replica), load_kept(self._replica)
-        whole = None
+        model, whole = embedder.identity, None
+        known_by, there = stamp(self._replica, model), vectors_kept(self._replica, model)
+        kept = load_kept(self._replica, model)
         if kept is not None:
-            living, whole = Living(self._memories, kept.spoken), load_whole(self._replica)
+            living, whole = Living(self._memories, kept.spoken), load_whole(self._replica, model)
         with self._alone:
             if self._vectors is not vectors:
                 return
@@ -320,7 +323,8 @@ class Meaning:
             else:
                 self._before = kept.vectors.identity.name if kept is not None else ""
                 self._vectors, self._stamp = Vectors(embedder.identity), known_by
-            self._done, self._unsaved = None, 0
+            # What an earlier version kept is written where it is looked for.
+            self._done, self._unsaved = None, len(self._vectors) if known_by == NO_FILE else 0
             self._refused.clear()
             if whole is not None and (whole.identity, whole.file) == (embedder.identity, known_by):
                 with self._replica.reading():
@@ -509,9 +513,9 @@ class Meaning:
         if not self._unsaved or (seldom and not at_once):
             return
         for _ in range(_TRIES):
-            there, kept = stamp(self._replica), None
+            there, kept = stamp(self._replica, embedder.identity), None
             if there != self._stamp:
-                kept = load_kept(self._replica)
+                kept = load_kept(self._replica, embedder.identity)
             vectors = self._known(embedder)
             if kept is not None:
                 with self._alone:
@@ -533,9 +537,11 @@ class Meaning:
                     raise _DroppedError
                 held.enter_context(saving(self._replica))
                 held.enter_context(self._replica.reading())
-                if stamp(self._replica) == there and self._replica.store.mark() == mark:
+                if stamp(self._replica, embedder.identity) == there and self._replica.store.mark() == mark:
                     ready.put(durable=False)
-                    self._stamp, self._unsaved = stamp(self._replica), self._unsaved - unsaved
+                    self._stamp = stamp(self._replica, embedder.identity)
+                    self._unsaved -= unsaved
+                    remove_left_behind(self._replica, embedder.identity, there[2] / 1e9)
                     break
         self._saved_at = time.perf_counter()
         self._saving_took = self._saved_at - begun
@@ -550,7 +556,7 @@ class Meaning:
                 if self._done != self._all() or mark != self._living.mark:
                     return
                 state = hash_of(mark, strangers_of(self._replica))
-            if self._stamp == (file := stamp(self._replica)):
+            if self._stamp == (file := stamp(self._replica, embedder.identity)) != NO_FILE:
                 with contextlib.suppress(StorageError):
                     save_whole(self._replica, Whole(embedder.identity, self._kinds, file, state))
 

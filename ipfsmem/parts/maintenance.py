@@ -205,11 +205,13 @@ class MemoryMaintenance(MemoryPart):
 
     def _sizes(self) -> dict[str, int]:
         """The bytes of the files that are compacted."""
+        from ipfsmem.memories.kept_vectors import vector_files
+
         found: dict[str, int] = {}
         if (folder := self._replica.folder) is not None:
-            for name in (*DATABASE_FILES[:2], "recall.vectors"):
+            for path in (*(folder / name for name in DATABASE_FILES[:2]), *vector_files(self._replica)):
                 with contextlib.suppress(OSError):
-                    found[name] = (folder / name).stat().st_size
+                    found[path.name] = path.stat().st_size
         return found
 
     def cleanup(self, older_than: float, *, dry_run: bool = False) -> Cleaned:

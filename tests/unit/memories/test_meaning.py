@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from aiohttp import web
 from ipfsmem.device.derived_file import DerivedFiles
 from ipfsmem.errors import ConfigError, ProviderError, StorageError, UsageError
 from ipfsmem.memories.asked import Asked
-from ipfsmem.memories.kept_vectors import VECTORS_FILE, WHOLE_FILE, load_kept, load_vectors, prepared
+from ipfsmem.memories.kept_vectors import EARLIER, _opened, prepared, vector_files
 from ipfsmem.memories.living import Living
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.recall import Recall, recall
@@ -28,6 +29,7 @@ from ipfsmem.recall.vectors import Vectors
 from tests.servers.embeddings import EmbeddingsServer
 from tests.servers.threaded import serve
 from tests.support.hints import Refused
+from tests.support.kept_vectors import load_kept, load_vectors, vectors_file
 from tests.support.patience import PATIENCE
 
 Name = Callable[..., None]
@@ -167,6 +169,54 @@ def test_another_model_starts_anew_and_two_are_never_mixed(
     assert keys(memory.recall("lisboa trains"))[0] == "travel"
 
 
+def test_two_models_in_turns_make_no_vector_anew_and_keep_none_of_what_is_forgotten(
+    memory: Memory, name: Name, url: str, server: EmbeddingsServer
+) -> None:
+    """As an older and a newer program do that work on one memory."""
+    models = {"hashed-words": 256, "other-words": 128}
+    for model, dimension in models.items():
+        name(model=model, base_url=url)
+        made_all(memory, 2, dimension)
+    assert memory.replica.folder is not None
+    folder = memory.replica.folder.parent
+    memory.close()
+    server.texts.clear()
+    for model in (*models, *models):
+        name(model=model, base_url=url)
+        with Memory.load("m", home=folder) as again:
+            assert keys(again.recall("lisboa trains"))[0] == "travel"
+            assert again.maintenance.reindex().without_vector == 0
+    assert server.texts and not [text for text in server.texts if "\n" in text]
+    name()
+    with Memory.load("m", home=folder) as again:
+        times = [path.stat().st_mtime for path in vector_files(again.replica)]
+        again.forget("travel")
+        files = vector_files(again.replica)
+        assert [path.stat().st_mtime for path in files] == times and len(files) == 2
+        assert sorted(again.maintenance.vacuum().after)[:2] == sorted(path.name for path in files)
+        left = [_opened(again.replica, path) for path in files]
+        assert sorted(kept.vectors.identity.name for kept in left if kept) == sorted(models)
+        assert [len(kept.vectors) for kept in left if kept] == [1, 1]
+
+
+def test_vectors_of_other_models_are_few_and_go_a_week_later(memory: Memory, name: Name, url: str) -> None:
+    name(model="hashed-words", base_url=url)
+    made_all(memory, 2)
+    own = vectors_file(memory.replica)
+    now = own.stat().st_mtime
+    others = [own.with_name(f"recall-{n:016x}.vectors") for n in range(4)]
+    for days, path in enumerate(others):
+        path.write_bytes(b"another program reads this")
+        os.utime(path, (now - days * 86_400, now - days * 86_400))
+    memory.write("third", "A third text")
+    made_all(memory, 3)
+    assert [path.exists() for path in others] == [True, True, False, False]
+    os.utime(others[1], (now - 8 * 86_400, now - 8 * 86_400))
+    memory.write("fourth", "A fourth text")
+    made_all(memory, 4)
+    assert [path.exists() for path in others] == [True, False, False, False]
+
+
 def test_no_word_and_no_vector_of_a_sealed_memory_lies_open_on_the_disk(
     tmp_path: Path, name: Name, url: str
 ) -> None:
@@ -180,7 +230,7 @@ def test_no_word_and_no_vector_of_a_sealed_memory_lies_open_on_the_disk(
         kept = load_vectors(memory.replica)
         assert kept is not None
         (row,) = kept._rows.values()
-        stored = (home / "m" / VECTORS_FILE).read_bytes()
+        stored = vectors_file(memory.replica).read_bytes()
         assert row not in stored and b"hashed-words" not in stored and kept.dump()[:40] not in stored
     with Memory.load("m", home=home) as memory:
         again = load_vectors(memory.replica)
@@ -584,20 +634,27 @@ def test_what_is_forgotten_has_no_vector_from_then_on_whatever_it_was(
     assert not [text for text in server.texts if PET in text]
 
 
-def test_the_vectors_of_an_earlier_version_are_taken(memory: Memory, name: Name, url: str) -> None:
+def test_the_vectors_of_an_earlier_version_are_taken(
+    memory: Memory, name: Name, url: str, server: EmbeddingsServer
+) -> None:
     """They are of memories alone, without a list of days and sessions."""
     name(model="hashed-words", base_url=url)
     made_all(memory, 2)
     kept = load_vectors(memory.replica)
     assert kept is not None and memory.replica.folder is not None
     memory.close()
-    path = memory.replica.folder / VECTORS_FILE
+    vectors_file(memory.replica).unlink()
+    path = memory.replica.folder / EARLIER
     earlier = DerivedFiles(b"ipfsmem recall vectors 1", b"ipfsmem/vectors")
     assert earlier.save(memory.replica, path, kept.dump())
     with Memory.load("m", home=memory.replica.folder.parent) as again:
+        server.texts.clear()
         assert again.recall("lisboa trains").by_meaning
-        found = load_vectors(again.replica)
-        assert found is not None and found.dump() == kept.dump()
+        assert again.maintenance.reindex().without_vector == 0
+        assert not [text for text in server.texts if "\n" in text]
+        again.write("third", "A third text")
+        made_all(again, 3)  # in the file of the model
+        assert len(vector_files(again.replica)) == 2 and path.exists()
 
 
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -665,7 +722,7 @@ def test_that_all_vectors_were_made_is_believed_of_that_state_that_file_and_that
         name(model="hashed-words", base_url=url)
         count = 3
     elif what == "the vectors went":
-        (folder / VECTORS_FILE).unlink()
+        vectors_file(memory.replica).unlink()
     else:
         name(model="other-words", base_url=url)
         dimension = 128
@@ -704,7 +761,8 @@ def test_no_vector_of_a_sealed_message_or_event_and_no_name_of_a_session_lies_op
         assert {one.scope for one in kept.spoken} == {"", "quinces"}
         rows = list(kept.vectors._rows.values())
     files = [one for one in (home, tmp_path / "at") for one in one.rglob("*") if one.is_file()]
-    assert len(rows) > 2 and {home / "m" / VECTORS_FILE, home / "m" / WHOLE_FILE} <= set(files)
+    assert len(rows) > 2
+    assert {".vectors", ".whole"} <= {file.suffix for file in files if file.match("m/recall-*")}
     for file in files:
         stored = file.read_bytes()
         assert not any(row in stored for row in rows)

