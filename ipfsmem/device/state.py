@@ -323,6 +323,10 @@ class Store:
         """The state that is here now."""
         return StateMark(self._node_digests(), frozenset(self._overlay), self._chain)
 
+    def is_at(self, mark: StateMark) -> bool:
+        """Whether nothing changed since `mark` gave this, which takes less than to make another one."""
+        return mark.chain == self._chain
+
     def changes_since(self, mark: StateMark, most: int | None = None) -> ChangesSince:
         """What may have changed since a mark; of the rest of the tree nothing is read. All that is there, since an empty one. `most`: in
         so many nodes of the tree at once; what else changed is said since the mark that comes with them."""

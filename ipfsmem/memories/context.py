@@ -218,7 +218,7 @@ def _matches(
         looked = min(MAX_HITS, (_TURN_LOOKED if turn else _HITS + _SAID + more) + (_SAID if running else 0))
         asked = Question(query, kind="all", limit=looked, why=turn, by_meaning=by_meaning)
         answer = search(parts, asked)
-    if answer is not None and (strict or answer.by_meaning):
+    if answer is not None and (strict or answer.by_meaning or not answer.source.held):
         found = answer.memories  # a hook has no time for a second index
     else:  # memories have their vectors before messages and events do
         asked = Question(query, limit=most + more, why=turn, by_meaning=by_meaning)

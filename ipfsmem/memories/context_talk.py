@@ -285,7 +285,8 @@ def _around(line: str, wanted: Collection[str], most: int) -> str:
     words = line.split(" ")
     sought = frozenset(wanted)
     start, best, size = 0, (0, 0), 0
-    hits = [len(sought.intersection(terms(word))) for word in words]
+    having = {word: len(sought.intersection(terms(word))) for word in set(words)}
+    hits = [having[word] for word in words]
     there = 0
     for end, word in enumerate(words):
         size += len(word.encode()) + 1

@@ -341,7 +341,7 @@ class _Texts:
         """An event or a message with its text."""
         assert match.moment is not None
         if match.id not in self._told:
-            self._told[match.id] = self._reader.read({match.id: match.moment}).get(match.id)
+            self._read_moments({match.id: match.moment})
         one = self._told[match.id]
         if one is None:
             return None  # it went missing since it was looked through
@@ -354,10 +354,17 @@ class _Texts:
     def read(self, matches: Sequence[Match]) -> None:
         """Read all of these."""
         of = {one.id: one.moment for one in matches if one.moment is not None}
-        told = self._reader.read(of) if of else {}
-        self._told |= {id: told.get(id) for id in of}
+        self._read_moments(of)
         for one in matches:
             one.look()
+
+    def _read_moments(self, moments: Mapping[str, Moment]) -> None:
+        store = self.parts[0].replica.store
+        kept = {id: one for id in moments if (one := self._found.told(id, store)) is not None}
+        new = {id: one for id, one in moments.items() if id not in kept}
+        told = self._reader.read(new) if new else {}
+        self._found.keep_told(told.values())
+        self._told |= {id: kept.get(id) or told.get(id) for id in moments}
 
     @cached_property
     def _reader(self) -> Reader:

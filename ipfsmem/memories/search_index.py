@@ -2,7 +2,8 @@
 
 It is made at the first recall and then brought up to date by the entries that changed since, whoever changed them; when the memory
 is closed it is kept for the next process (`device/recall_image`). A stack of scopes has an index of its own, so that nothing of
-another scope counts in it, not even how rare a word is. It holds no texts.
+another scope counts in it, not even how rare a word is. It holds no texts but, as long as the process goes on, those of the messages
+and events that were read last.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ipfsmem.causal.value import Entry, decode_entry
 from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.recall_image import VERSION, RecallImage, load_image, remove_images, save_image
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.state import StateMark
+from ipfsmem.device.state import StateMark, Store
 from ipfsmem.errors import FormatError, IpfsmemError
 from ipfsmem.memories.merits import merits_of
 from ipfsmem.memories.moment_kinds import Group, Kind, Moment, vector_keys
@@ -50,6 +51,8 @@ _OF_KIND = "\n*"
 _KNOWING: tuple[Kind, ...] = ("all", "memory")
 #: An image is written anew when so many memories were taken in or out since, and of fewer memories than these none is.
 _STALE, _FEW = 200, 100
+#: Characters of the events and messages that are kept as they were read.
+_MOST_TOLD = 1_000_000
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -186,6 +189,9 @@ class SearchIndex:
         self._may_have_moments: bool | None = None
         self.part_ends: dict[str, Ends] = {}
         self.least_lines: dict[str, int] = {}
+        #: Events and messages that were read last, with their words, by id, and how many characters these have.
+        self._told: dict[str, Told] = {}
+        self._told_characters = 0
         #: What the vectors of events and messages are kept by, by id; None until somebody asked.
         self._vector_keys: dict[str, bytes] | None = None
         self._indexes: dict[Filter, Index] = {}
@@ -238,13 +244,15 @@ class SearchIndex:
     def refresh(self, parts: Sequence[Memories]) -> None:
         """Take in what changed (inside `reading`)."""
         store, today = parts[0].replica.store, parts[0].replica.world.today()
-        made, before = _Made(store.mark(), today), self._made
+        before = self._made
         kind = index_kind(parts)
         if kind != self._kind:
             self._clear(kind)
             before = None
-        if made == before and not self.not_fetched and not self._missing:
+        same = before is not None and before.today == today and store.is_at(before.mark)
+        if same and not self.not_fetched and not self._missing:
             return
+        made = _Made(store.mark(), today)
         changed, groups = self._changed(parts, before.mark if before is not None else StateMark())
         if before is not None and before.today != today:
             changed |= {key for key, one in self.held.items() if one.fades}
@@ -325,6 +333,30 @@ class SearchIndex:
                     self._pieces.setdefault(found, set()).add(name)
         return self._pieces.get(group, set())
 
+    def told(self, id: str, store: Store) -> Told | None:
+        """An event or a message as it was read before; None where it was not, or long ago, or something changed since `refresh`."""
+        if self._made is None or not store.is_at(self._made.mark):
+            return None
+        one = self._told.pop(id, None)
+        if one is not None:
+            self._told[id] = one  # the last asked for goes last
+        return one
+
+    def keep_told(self, told: Iterable[Told]) -> None:
+        """Keep what was read; of very much what was asked for last. What is forgotten goes at once, with its entry."""
+        for one in told:
+            if one.id in self.moments:
+                self._drop_told(one.id)
+                self._told[one.id] = one
+                self._told_characters += len(one.text)
+        while self._told_characters > _MOST_TOLD:
+            self._drop_told(next(iter(self._told)))
+
+    def _drop_told(self, id: str) -> None:
+        one = self._told.pop(id, None)
+        if one is not None:
+            self._told_characters -= len(one.text)
+
     def may_have_moments(self) -> bool:
         """Whether an event or a message may be in these scopes (after `refresh`)."""
         if self._may_have_moments is None:
@@ -353,6 +385,7 @@ class SearchIndex:
             self._stale = _STALE  # what went is not left on the disk until enough else is new
             del self.moments[id]
             self.least_lines.pop(id, None)
+            self._drop_told(id)
             if self._vector_keys is not None:
                 self._vector_keys.pop(id, None)
             self._note_whose(id, own=True)

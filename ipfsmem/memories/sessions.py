@@ -163,6 +163,7 @@ class ItemsAt:
         self._session = session
         self._ends = ends
         self._parts: dict[str, Part | None] = {}
+        self._looked: dict[str, Ends] = {}
         #: The keys of each device's parts, in order.
         self._of: dict[str, list[str]] = {}
         for key in sorted(keys, key=lambda one: int(one.rpartition("-")[2])):
@@ -192,6 +193,11 @@ class ItemsAt:
         return self._parts[key]
 
     def _ends_of(self, key: str) -> Ends:
+        if key not in self._looked:
+            self._looked[key] = self._ends_now(key)
+        return self._looked[key]
+
+    def _ends_now(self, key: str) -> Ends:
         name, version = self._sessions.version(key)
         known = self._ends.get(name)
         if known is None or known.version != version:

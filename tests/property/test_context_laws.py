@@ -139,10 +139,14 @@ def test_a_message_read_by_itself_is_the_one_in_its_whole_session(
                     device.sessions.pop("talk")
             else:
                 lab.settle(a, b)
+            for one in (a, b):
+                one.recall("waves", kind="all", limit=200)
         lab.settle(a, b)
         for device in (a, b):
-            device.recall("waves", kind="all")
+            found = device.recall("waves", kind="all", limit=200)
             here = device._open.memories.in_scope("")
+            here.indexes.clear()  # and what was read with them
+            assert device.recall("waves", kind="all", limit=200) == found
             (index,) = (one for one in here.indexes.values() if one.kind == "all")
             groups = {one.group for one in index.moments.values()}
             with here.replica.reading():

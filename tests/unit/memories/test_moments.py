@@ -238,6 +238,7 @@ def test_of_a_day_with_many_events_only_the_lines_of_the_hits_are_read(
         assert len(whole) == 67 and read_again(parts, moments) == whole
     found = memory.recall("harbour", kind="event", limit=60)
     assert len(found.moments) == 60 and all(hit.moment.own for hit in found.moments)
+    keep_nothing_read(monkeypatch)
     monkeypatch.setattr("ipfsmem.memories.moments.read_groups", lambda *_: iter(()))
     assert memory.recall("harbour", kind="event", limit=60).moments == found.moments
 
@@ -250,6 +251,7 @@ def test_of_a_long_session_only_a_few_parts_are_read_for_a_hit(
         memory.sessions.add("voyage", [said(f"day {n}: " + "waves " * 400), said(f"harbour {n}")])
     memory.sessions.add("voyage", [said(f"harbour in one go {n} " + "foam " * 900) for n in range(20)])
     memory.sessions.add("voyage", [said("harbour of gold " + "x" * 250_000), said("harbour of silver")])
+    keep_nothing_read(monkeypatch)
     parts = [memory._open.memories.in_scope("")]
     with parts[0].replica.reading():
         keys = Sessions(parts[0]).keys("voyage")
@@ -274,9 +276,47 @@ def test_of_a_long_session_only_a_few_parts_are_read_for_a_hit(
 def test_a_message_that_is_not_where_it_should_be_is_found_in_its_whole_session(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    keep_nothing_read(monkeypatch)
     before = memory.recall("Lisbon harbour", kind="message").moments
     monkeypatch.setattr(ItemsAt, "entries", lambda *_: [])
     assert memory.recall("Lisbon harbour", kind="message").moments == before and len(before) == 2
+
+
+def keep_nothing_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ipfsmem.memories.search_index._MOST_TOLD", 0)
+
+
+def test_what_was_read_for_one_question_is_not_read_again_for_the_next(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = memory.recall("Lisbon harbour", kind="all")
+    assert before.moments
+    monkeypatch.setattr("ipfsmem.memories.moments.Reader.read", lambda *_: pytest.fail("it is read again"))
+    assert memory.recall("Lisbon harbour", kind="all") == before
+
+
+def test_of_what_was_read_only_so_much_is_kept_and_nothing_that_is_forgotten(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ipfsmem.memories.search_index._MOST_TOLD", 300)
+    memory.sessions.add("voyage", [said(f"harbour {n} " + "waves " * 10) for n in range(20)])
+    memory.sessions.add("gold", [said("gold in the harbour")])
+    texts(memory, "harbour waves", kind="message", limit=20)  # type: ignore[arg-type]
+    assert texts(memory, "gold", kind="message") == ["gold in the harbour"]
+    (index,) = (one for one in memory._open.memories.indexes.values() if one.kind == "message")
+
+    def kept() -> list[str]:
+        with memory.replica.reading():
+            return [
+                one.text for id in index.moments if (one := index.told(id, memory.replica.store)) is not None
+            ]
+
+    there = kept()
+    assert "gold in the harbour" in there and 100 < sum(map(len, there)) <= 300
+    memory.sessions.forget("gold")
+    assert kept() == []  # something changed: nothing is taken from what was read before it is known what
+    assert texts(memory, "waves of gold", kind="message")
+    assert "gold" not in repr(index._told) and "waves" in repr(index._told)
 
 
 def said(text: str) -> dict[str, str]:
