@@ -89,10 +89,15 @@ def _ms(found: datetime, zone: tzinfo | None) -> int:
     from datetime import UTC
 
     try:
-        return int((found if found.tzinfo else found.replace(tzinfo=zone)).timestamp() * 1000)
+        return _floored(found if found.tzinfo else found.replace(tzinfo=zone))
     except (OverflowError, OSError, ValueError):
         # Within a day of the ends of the calendar there is no local time everywhere.
-        return int(found.replace(tzinfo=UTC).timestamp() * 1000)
+        return _floored(found.replace(tzinfo=UTC))
+
+
+def _floored(found: datetime) -> int:
+    # Before 1970 a thousand times the seconds may be a little more than the millisecond that is meant, and would be cut towards zero.
+    return round(found.timestamp() * 1_000_000) // 1000
 
 
 def local_day(ms: int, zone: tzinfo | None = None) -> date | None:

@@ -29,8 +29,11 @@ _one_end = re.compile(r"(since|from|after|until|till|up to|before) (.+)")
 _weekday = re.compile(rf"(last )?({'|'.join(_WEEKDAYS)})")
 _last = re.compile(r"(?:last|past) (\d{1,4}) (minute|hour|day|week|month|year)s?")
 _year_after, _any_year = re.compile(r",? \d{4}$"), re.compile(r"\b\d{4}\b")
+_back = re.compile(r"\d+[a-z]")
+#: A day or a week in digits, alone or with a time and an offset (ISO 8601).
 _written = re.compile(
-    r"(?P<day>\d{4}-?\d\d-?\d\d|\d{4}-?w\d\d-?\d)|(?P<week>\d{4}-?w\d\d)|\S+[t ]\d\d(?P<minute>:?\d\d(?P<second>:?\d\d(?P<part>[.,]\d+)?)?)?(?:z|[+-].*)?"
+    r"\d{4}(?:(-?)\d\d\1\d\d|(-?)w\d\d(?P<weekday>\2\d)?)(?:[t ](?P<hour>[01]\d|2[0-3])"
+    r"(?P<minute>(:?)[0-5]\d(?P<second>\6[0-5]\d(?P<part>[.,]\d{1,9})?)?)?(?:z|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)?)?"
 )
 _ago = re.compile(r"(\d{1,4}) (minute|hour|month|year)s? ago")
 
@@ -87,7 +90,7 @@ def time_range(said: str, now: int, zone: tzinfo | None = None, *, form: str = "
         if there.end != there.begin + 1:
             return there
         if one := _written.fullmatch(text):
-            return _as_written(one, there.begin, zone)
+            return TimeRange(there.begin, there.begin + _size_of(one))
         # A time back from now is a range up to now: also what is dated later by a clock that is ahead belongs to it.
         return TimeRange(there.begin)
     except (_NotNamed, ValueError, OverflowError):
@@ -121,23 +124,33 @@ def _point(text: str, now: int, zone: tzinfo | None) -> TimeRange:
         day = today - timedelta(days=back or (7 if one[1] else 0))
         return _days(day, day, zone)
     if one := _last.fullmatch(text):
-        return _moment(_back(today, now, int(one[1]), one[2], zone))
+        return _moment(_back_from(today, now, int(one[1]), one[2], zone))
     if one := _ago.fullmatch(text):
         number, unit = int(one[1]), one[2]
         if unit in ("minute", "hour"):
-            return _moment(_back(today, now, number, unit, zone))
+            return _moment(_back_from(today, now, number, unit, zone))
         months = today.year * 12 + today.month - 1 - number * (12 if unit == "year" else 1)
         return _of_days(Days(months // 12, months % 12 + 1 if unit == "month" else None), today, zone)
     if _named.fullmatch(text):
         (days,) = days_named(f"in {text}", today)
         return _of_days(days, today, zone)
+    written = _written.fullmatch(text)
+    if written is None and not _back.fullmatch(text):
+        raise _NotNamed
     try:
-        return _moment(moment_of(text, now, zone))
+        moment = moment_of(text, now, zone)
     except UsageError:
         raise _NotNamed from None
+    if written is None or written["hour"]:
+        return _moment(moment)
+    first = local_day(moment, zone)
+    if first is None:
+        raise _NotNamed
+    is_week = "w" in text and not written["weekday"]
+    return _days(first, first + timedelta(days=6 if is_week else 0), zone)
 
 
-def _back(today: date, now: int, number: int, unit: str, zone: tzinfo | None) -> int:
+def _back_from(today: date, now: int, number: int, unit: str, zone: tzinfo | None) -> int:
     """The moment so many units before now; of months and years the same day of the calendar, or the last of its month."""
     if unit in ("minute", "hour", "day", "week"):
         return moment_of(f"{number}{unit[0]}", now, zone)
@@ -150,17 +163,11 @@ def _moment(ms: int) -> TimeRange:
     return TimeRange(ms, ms + 1)
 
 
-def _as_written(written: re.Match[str], begin: int, zone: tzinfo | None) -> TimeRange:
-    """The week, day, hour, minute or second that a moment in digits names by how far it is written."""
-    if written["day"] or written["week"]:
-        first = local_day(begin, zone)
-        if first is None:
-            raise _NotNamed
-        return _days(first, first + timedelta(days=6 if written["week"] else 0), zone)
-    unit = (
+def _size_of(written: re.Match[str]) -> int:
+    """The milliseconds of the hour, minute or second that a moment in digits names by how far it is written."""
+    return (
         1 if written["part"] else 1_000 if written["second"] else 60_000 if written["minute"] else 3_600_000
     )
-    return TimeRange(begin, begin + unit)
 
 
 def _last_of_month(first: date) -> date:

@@ -30,7 +30,9 @@ const WEEKDAY = new RegExp(`^(last )?(${WEEKDAYS.join('|')})$`)
 const LAST = /^(?:last|past) (\d{1,4}) (minute|hour|day|week|month|year)s?$/
 const AGO = /^(\d{1,4}) (minute|hour|month|year)s? ago$/
 const BACK = /^(\d{1,6})([smhdw])$/
-const MOMENT = /^(\d{4}-\d\d-\d\d)(?:[t ](\d\d)(?::(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?)?(z|[+-]\d\d(?::?\d\d)?)?)?$/
+/** A day or a week in digits, alone or with a time and an offset (ISO 8601). */
+const MOMENT =
+  /^(\d{4})(?:(-?)(\d\d)\2(\d\d)|(-?)w(\d\d)(?:\5(\d))?)(?:[t ]([01]\d|2[0-3])(?:(:?)([0-5]\d)(?:\9([0-5]\d)(?:[.,](\d{1,9}))?)?)?(?:z|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)?)?$/
 
 /** These words name no time. */
 class NotNamed extends Error {}
@@ -70,7 +72,7 @@ export function timeRange(said: string, now: number, zone: Zone, before = ''): T
     if (end === 'after') return [after, FOREVER]
     if (end !== undefined) return [ALWAYS, end === 'before' ? first : after]
     if (after !== first + 1) return [first, after]
-    const [whole, , , minute, second, fraction] = MOMENT.exec(text) ?? []
+    const [whole, , , , , , , , , , minute, second, fraction] = MOMENT.exec(text) ?? []
     // A time back from now is a range up to now: also what is dated later by a clock that is ahead belongs to it.
     if (whole === undefined) return [first, FOREVER]
     return [first, first + (fraction !== undefined ? 1 : second !== undefined ? 1000 : minute !== undefined ? 60_000 : 3_600_000)]
@@ -106,7 +108,7 @@ function pointOf(words: string, now: number, zone: Zone): TimeRange {
     if ('first' in days) return daysIn(days.first, days.last, zone)
     return days.year === null ? lastBegun(days.month as number, days.day, today, zone) : daysNamedIn(days.year, days.month, days.day, zone)
   }
-  return momentAt(momentNamed(text, now, zone))
+  return written(text, now, zone)
 }
 
 /** The months of the calendar until that of a day. */
@@ -129,15 +131,26 @@ function momentAt(at: number): TimeRange {
   return [at, at + 1]
 }
 
-function momentNamed(text: string, now: number, zone: Zone): number {
+/** A time back from now, or a week, a day or a moment in digits. */
+function written(text: string, now: number, zone: Zone): TimeRange {
   const [, number, unit = ''] = BACK.exec(text) ?? []
-  if (number !== undefined) return now - Number(number) * (UNITS[unit] as number)
-  const [whole, day = '', hour = '00', minute = '00', second = '00', fraction = '', offset] = MOMENT.exec(text) ?? []
-  const at = Date.parse(`${day}T${hour}:${minute}:${second}.${fraction.padEnd(3, '0').slice(0, 3)}Z`)
-  if (whole === undefined || Number.isNaN(at) || day.startsWith('0000') || new Date(at).toISOString().slice(0, 10) !== day) throw new NotNamed()
-  if (offset === undefined) return zone.momentOf(at)
-  const [, sign = '+', hours = '0', minutes = '0'] = /^([+-])(\d\d):?(\d\d)?$/.exec(offset) ?? []
-  return at - (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60_000
+  if (number !== undefined) return momentAt(now - Number(number) * (UNITS[unit] as number))
+  const [whole, year, , month, date, , week, weekday, hour, , minute = 0, second = 0, fraction = '', sign, hours = 0, minutes = 0] = MOMENT.exec(text) ?? []
+  if (whole === undefined) throw new NotNamed()
+  const day = week === undefined ? dayOf(Number(year), Number(month), Number(date)) : weekdayOf(Number(year), Number(week), Number(weekday ?? 1))
+  if (hour === undefined) return daysIn(day, week === undefined || weekday !== undefined ? day : day + 6, zone)
+  const at = day * DAY_MS + ((Number(hour) * 60 + Number(minute)) * 60 + Number(second)) * 1000 + Number(fraction.padEnd(3, '0').slice(0, 3))
+  if (sign === undefined && !text.endsWith('z')) return momentAt(zone.momentOf(at))
+  return momentAt(at - (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60_000)
+}
+
+/** A day of the week of a year (ISO 8601): the first week has the 4th of January, the last the 28th of December. */
+function weekdayOf(year: number, week: number, weekday: number): number {
+  const fourth = dayOf(year, 1, 4)
+  const first = fourth - ((((fourth + 3) % 7) + 7) % 7)
+  const day = first + (week - 1) * 7
+  if (week < 1 || day > dayOf(year, 12, 28) || weekday < 1 || weekday > 7) throw new NotNamed()
+  return day + weekday - 1
 }
 
 /** A day of the calendar, counted from 1970. */
@@ -184,5 +197,6 @@ function lastBegun(month: number, day: number | null, today: number, zone: Zone)
 
 function daysIn(first: number, last: number, zone: Zone): TimeRange {
   const after = (last + 1) * DAY_MS
+  if (after > FOREVER) throw new NotNamed()
   return [zone.momentOf(first * DAY_MS), after < FOREVER ? zone.momentOf(after) : FOREVER]
 }
