@@ -224,7 +224,7 @@ QUERY: Final[dict[str, Parameter]] = {
     "tz": Parameter(
         {"type": "string", "maxLength": 64},
         zone_of,
-        "Time zone of the days, such as America/Los_Angeles; default UTC.",
+        "Time zone of the days, such as America/Los_Angeles; default UTC, in a search of sessions that of the server.",
     ),
     "forgotten": Parameter(_YES, _yes, "Those that are forgotten instead."),
     "operation": _text("Only what is called so, as write; session is all about sessions.", 64),

@@ -169,7 +169,8 @@ def _export(call: Call) -> Download:
 def _search(call: Call) -> SessionHits:
     asked: SearchBody = call.body
     problems: dict[str, StorageError] = {}
-    hits = call.memory.sessions.search(asked.query, asked.limit, problems=problems)
+    zone = call.query.get("tz")
+    hits = call.memory.sessions.search(asked.query, asked.limit, problems=problems, zone=zone)
     return SessionHits(hits=hits, problems=_problems(call, problems))
 
 
@@ -247,6 +248,7 @@ ROUTES: Final = (
         "Find what was said",
         _search,
         SessionHits,
+        query=("tz",),
         body=SearchBody,
         led=True,
     ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
-from datetime import UTC, date
+from datetime import UTC, date, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,10 +42,10 @@ class World:
         self.now = now
         self.random = random
 
-    def today(self) -> date:
-        """The day that it is for the person at this machine (`TZ`); where a clock says one that no calendar has, the nearest that one
+    def today(self, zone: tzinfo | None = None) -> date:
+        """The day that it is in `zone`, None: for the person at this machine (`TZ`); where a clock says one that no calendar has, the nearest that one
         has."""
-        return local_day(self.now()) or (date.min if self.now() < 0 else date.max)
+        return local_day(self.now(), zone) or (date.min if self.now() < 0 else date.max)
 
     def utc_today(self) -> date:
         """The UTC day that it is, for what is added up by days on all devices."""

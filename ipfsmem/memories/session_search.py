@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, tzinfo
 
 import msgspec
 
@@ -26,8 +26,11 @@ class SessionHit(msgspec.Struct, frozen=True):
     score: float
 
 
-def search(sessions: Mapping[str, Sequence[Entry]], query: str, limit: int, today: date) -> list[SessionHit]:
-    """The messages that share a word with the question, the best first. Summaries are not searched: what they cover is."""
+def search(
+    sessions: Mapping[str, Sequence[Entry]], query: str, limit: int, today: date, zone: tzinfo | None = None
+) -> list[SessionHit]:
+    """The messages that share a word with the question, the best first. Days are those of `zone`, None: of this machine. Summaries are
+    not searched: what they cover is."""
     found: dict[str, tuple[str, Entry, Message]] = {}
     index = Index()
     for session, entries in sessions.items():
@@ -37,13 +40,9 @@ def search(sessions: Mapping[str, Sequence[Entry]], query: str, limit: int, toda
                 number = f"{len(found):09}"
                 found[number] = session, entry, message
                 # Each alone in its group: who looks for what was said wants that message, not the answers around it.
-                index.add(Document(number, message.text, at=_day(entry.place[0])))
+                index.add(Document(number, message.text, at=local_day(entry.place[0], zone)))
     chosen = []
     for hit in rank(index, query, today=today, limit=limit):
         session, entry, message = found[hit.id]
         chosen.append(SessionHit(session, entry.place[0], message.role, message.text, round(hit.score, 3)))
     return chosen
-
-
-def _day(ms: int) -> date | None:
-    return local_day(ms)

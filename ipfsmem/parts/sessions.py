@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Mapping
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
 from ipfsmem.bundle.session_parts import HISTORY
@@ -109,20 +110,25 @@ class MemorySessions(MemoryPart):
         return resumed(self.told(session), _limits().resume if last is None else last)
 
     def search(
-        self, query: str, limit: int = 10, *, problems: dict[str, StorageError] | None = None
+        self,
+        query: str,
+        limit: int = 10,
+        *,
+        problems: dict[str, StorageError] | None = None,
+        zone: tzinfo | None = None,
     ) -> builtins.list[SessionHit]:
-        """The messages of all sessions that fit a question best. Raises UsageError for an empty one, StorageError where a session is
+        """The messages of all sessions that fit a question best; days in it, as "yesterday", are those of `zone`, None: of this machine. Raises UsageError for an empty one, StorageError where a session is
         damaged: with `problems` that one is left out, and these get why, by name."""
         if not query.strip():
             raise UsageError("the question is empty")
         self._open.look()
         named = [one.session for one in self._sessions().listing()]
-        today = self._replica.world.today()
+        today = self._replica.world.today(zone)
         damaged: dict[str, StorageError] = {} if problems is None else problems
         found = self._sound(named, damaged)
         if problems is None and damaged:
             raise next(iter(damaged.values()))
-        return search(found, query, max(0, limit), today)
+        return search(found, query, max(0, limit), today, zone)
 
     def _sound(
         self, named: Iterable[str], problems: dict[str, StorageError]

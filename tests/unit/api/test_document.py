@@ -273,6 +273,7 @@ def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
         assert (await do("post", "/v1/sessions/search", "/v1/sessions/search", json={"query": "boat 7"}))[
             "hits"
         ]
+        await do("post", "/v1/sessions/search?tz=UTC", "/v1/sessions/search", json={"query": "boat 7"})
         async with client.get(path) as got:
             etag = {"If-Match": got.headers["ETag"]}
         exported = await do("get", path + "/export", session + "/export")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
+from datetime import timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,20 @@ def test_no_message_is_lost_or_doubled_however_alike_they_are(steps: list[tuple[
     assert kept[-1:] == said[-1:] and len(kept) <= len(said)
     if all(not cut for _, cut in steps):
         assert kept == said
+
+
+def test_days_of_a_search_are_those_of_the_zone_that_is_given(memory: Memory) -> None:
+    world = memory.replica.world
+    world.now = lambda: 1_795_905_000_000  # 2026-11-28T22:30Z
+    memory.sessions.add("chat", [{"role": "user", "content": "The otter sleeps."}])
+    world.now = lambda: 1_795_912_200_000  # 2026-11-29T00:30Z
+
+    def found(query: str, hours: int) -> list[str]:
+        zone = timezone(timedelta(hours=hours))
+        return [hit.text for hit in memory.sessions.search(query, zone=zone)]
+
+    assert found("yesterday", 0) == ["The otter sleeps."] == found("today", 9)
+    assert found("yesterday", 9) == []
 
 
 def test_it_is_compacted_by_itself_and_everything_stays_findable(memory: Memory) -> None:

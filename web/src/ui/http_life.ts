@@ -44,7 +44,7 @@ export class HttpLife implements SessionsClient, GraphClient, DreamsClient, Drea
   }
 
   async searchSessions(scope: string, query: string): Promise<readonly SessionHit[]> {
-    return (await this.#post('sessions/search', { scope }, { query, limit: 50 }))['hits'] as SessionHit[]
+    return (await this.#post('sessions/search', { scope, tz: HERE }, { query, limit: 50 }))['hits'] as SessionHit[]
   }
 
   async exportSession(scope: string, name: string, format: 'markdown' | 'json'): Promise<Blob> {
