@@ -179,7 +179,7 @@ class SharedFolder:
             inside.replace(name, inside, new)
 
     def set_aside(self, name: str) -> None:
-        """Give a folder or a link in the place of a file another name, `name.aside-` and eight hex digits; an empty folder goes."""
+        """Rename a folder or a link in the place of a file, see `_set_aside`; an empty folder goes."""
         with self.opened() as inside:
             _set_aside(inside, name)
 
@@ -222,8 +222,8 @@ class NewFile:
             rest = rest[os.write(self._fd, rest) :]
 
     def place(self, name: str, *, flush: bool = True) -> None:
-        """Flush the file and rename it to `name`, in place of whatever has that name; a folder with something in it is kept beside
-        the file, as `name.aside-` and eight hex digits."""
+        """Flush the file and rename it to `name`, in place of whatever has that name; a folder with something in it is
+        kept next to the file, see `_set_aside`."""
         if flush:
             flush_file(self._fd)
         self._close()
@@ -263,9 +263,10 @@ def _is_folder(inside: Directory, name: str) -> bool:
 
 
 def _set_aside(inside: Directory, name: str) -> None:
+    """`a.b` becomes `a-b.aside-` and eight hex digits, which no reader takes for a file of the old name."""
     if stat.S_ISREG(inside.lstat(name).st_mode):
         return  # another device or a sync program wrote the file meanwhile
     try:
         inside.rmdir(name)
     except OSError:
-        inside.replace(name, inside, f"{name}.aside-{secrets.token_hex(4)}")
+        inside.replace(name, inside, f"{name.replace('.', '-')}.aside-{secrets.token_hex(4)}")

@@ -4,6 +4,7 @@ what a pin needs."""
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import random
 from collections.abc import Callable
@@ -295,6 +296,56 @@ def test_a_tree_that_is_not_whole_stops_it(stick: Stick) -> None:
     assert stick.whole(OLD)
     stick.unpin(absent)
     assert stick.collect() > 0
+
+
+def as_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def as_link(file: Path) -> None:
+    file.unlink()
+    file.symlink_to("elsewhere")
+
+
+def as_placeholder(file: Path) -> None:
+    """The file lies in a cloud alone."""
+    file.unlink()
+    file.with_name(f".{file.name}.icloud").write_bytes(b"bplist00")
+
+
+@pytest.mark.parametrize("damage", [as_folder, as_link, as_placeholder])
+@pytest.mark.parametrize("kind", ["list", "single"])
+def test_pins_that_cannot_be_read_keep_their_blocks(
+    stick: Stick, kind: str, damage: Callable[[Path], None]
+) -> None:
+    """Two vaults share the folder; nobody's packs go while it is not known what a list keeps."""
+    old = stick.put(OLD)
+    pin = stick.pin(old)
+    pins = stick.folder / "pins"
+    file = pins / pin.handle
+    if kind == "list":
+        data = file.read_bytes() + b"\n"
+        file.unlink()
+        file = pins / f"{hashlib.sha256(data).hexdigest()}.pins"
+        file.write_bytes(data)
+    damage(file)
+    other = stick.put(NEW)
+    asyncio.run(stick.open().pin(other, "another vault"))
+    nobodys = stick.put(texts("nobody's"))
+    stick.later(1.1)
+    for _ in range(3):
+        if kind == "list":
+            with pytest.raises(ProviderRefused, match=file.name):
+                stick.collect()
+        else:
+            stick.collect()
+        asyncio.run(stick.open().pin(nobodys, "another vault"))
+        asyncio.run(stick.open().unpin(Pin(nobodys, "another vault", "", 0)))
+        stick.put({"more": b"more"}, known=False)  # an upload removes what is due, too
+        stick.later(1.1)
+    assert stick.whole(OLD) and stick.whole(NEW)
+    assert stick.whole(texts("nobody's")) == (kind == "list")
 
 
 def test_a_folder_without_pins_is_left_alone(stick: Stick) -> None:

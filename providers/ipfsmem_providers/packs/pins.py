@@ -6,6 +6,10 @@
 A list is never changed: to remove pins from it, a list of the others is written, and then the old one is removed. So a
 crash leaves a pin too many and never one too few. Of two devices that write at the same time, one can bring back a pin
 that the other removed; neither can lose one. Nothing here knows blocks.
+
+A name tells what may be pinned even where no file can be read: a single pin's name holds its root, and the name of a list means
+that there are roots which only the list knows. So a link or folder under the name of a pin is that pin, and one under the name of a
+list is a list that cannot be read, and nothing is collected; other names stop nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -24,7 +29,7 @@ from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, ProviderError, ProviderRefused
 from ipfsmem.provider.contract import Pin
 from ipfsmem_providers.packs.blocking_work import heartbeat
-from ipfsmem_providers.packs.shelf import Shelf
+from ipfsmem_providers.packs.shelf import FileInfo, Head, Shelf
 
 PIN_LIST: Final = ".pins"
 SINGLE: Final = ".json"
@@ -34,6 +39,15 @@ _PIN_MAX: Final = 4096
 #: Bytes of a list that merging makes at most; one of more than twice this is not read.
 _LIST_MAX: Final = 8 * 1024 * 1024
 _HEX: Final = frozenset("0123456789abcdef")
+#: Attempts to read lists of which one is gone when it is opened: another device merges just now.
+_ATTEMPTS: Final = 4
+#: A list's whole name, also inside another one: `.<name>.icloud`, `.syncthing.<name>.tmp` and the like stand for a list that is on
+#: its way or lies elsewhere. The name of a conflict copy holds only the hash.
+_LIST_NAME: Final = re.compile(r"(?<![0-9a-f])([0-9a-f]{64})\.pins")
+#: What systems and sync programs put next to a file: attributes of it, and conflict copies, whose original keeps its name.
+_NO_STAND_IN: Final = re.compile(r"^\._|:|conflict", re.IGNORECASE)
+#: A single pin's root and the hash of its name. Programs put words of theirs before the ending, and around the name.
+_SINGLE_NAME: Final = re.compile(r"(?<![0-9A-Za-z])([0-9A-Za-z]+)\.(?:[0-9a-f]{16}(?![0-9a-f])|[^/]*json$)")
 
 
 class _PinFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -68,10 +82,10 @@ class Pins:
         for known in own or self._in_lists(files, root, name):
             return known
         pin = self._pin(root, name, self._now())
-        self.shelf.write(pin.handle, _line(str(root), name, pin.created))
-        for file in self._odd(name):
-            with contextlib.suppress(OSError, ProviderError):
-                self.shelf.set_aside(file)
+        if pin.handle in self.shelf.not_files(self._prefix(name)):
+            self._put_list({(str(root), name): pin.created}, name)
+        else:
+            self.shelf.write(pin.handle, _line(str(root), name, pin.created))
         if len(files) >= MAX_FILES:
             with contextlib.suppress(
                 OSError, ProviderError
@@ -80,24 +94,24 @@ class Pins:
         return pin
 
     def named(self, name: str) -> list[Pin]:
-        """The pins under a name, newest first. A pin whose file is damaged is known by the file's name; other files are passed over."""
-        files = self.shelf.files(self._prefix(name))
+        """The pins under a name, newest first. A pin whose file is damaged, or is not a file, is known by its name; other files are
+        passed over."""
+        prefix = self._prefix(name)
+        files, read = self._listed(prefix, is_list)
+        odd = self.shelf.not_files(prefix)
         found: dict[CID, Pin] = {}
-        read = self._read_lists(filter(is_list, files))
-        self.unread = {file for file, each in read.items() if not each.intact} | self._odd(name)
+        damaged = {file for file, each in read.items() if not each.intact}
+        self.unread = {file for file in self.unread if not file.startswith(prefix)} | damaged
+        self.unread.update(filter(is_list, odd))
         lists = read.values()
         for pin in (
             *self._single_pins(files, name, damaged=True),
+            *self._odd_pins(odd, name),
             *(pin for each in lists for pin in each.by_name.get(name, ())),
         ):
             if pin.cid not in found or pin.created < found[pin.cid].created:
                 found[pin.cid] = pin
         return sorted(found.values(), key=lambda pin: (-pin.created, pin.handle))
-
-    def _odd(self, name: str) -> set[str]:
-        """Folders and links in the place of lists and pins."""
-        found = self.shelf.not_files(self._prefix(name))
-        return {file for file in found if is_list(file) or file.endswith(SINGLE)}
 
     def remove(self, pins: Iterable[Pin]) -> None:
         """Remove these pins."""
@@ -106,10 +120,11 @@ class Pins:
             roots_by_name.setdefault(pin.name, set()).add(pin.cid)
         for name, roots in roots_by_name.items():
             files = self.shelf.files(self._prefix(name))
+            odd = self.shelf.not_files(self._prefix(name))
             for root in roots:
                 for file in self._files_of(root, name, files):
                     with contextlib.suppress(FileNotFoundError):
-                        self.shelf.unlink(file)
+                        self.shelf.set_aside(file) if file in odd else self.shelf.unlink(file)
             keys = {(str(root), name) for root in roots}
             for file, known in self._read_lists(filter(is_list, files)).items():
                 # A damaged list is left as it is: a new one would lack its pins that cannot be read.
@@ -120,24 +135,22 @@ class Pins:
         self.shelf.flush()
 
     def roots(self) -> set[CID]:
-        """Every root that is pinned under any name. ProviderRefused when a list is damaged, as its pins cannot be known then."""
-        found: set[CID] = set()
-        files = self.shelf.files()
-        lists = self._read_lists([file for file in files if PIN_LIST in file])
-        for file in files:
-            if file.endswith(SINGLE):
-                # A pin file that cannot be read, such as a copy that a sync program made, still keeps its root.
-                with contextlib.suppress(FormatError):
-                    found.add(parse_cid(file.rpartition("/")[2].partition(".")[0]))
-            elif file in lists:
-                known = lists[file]
-                if is_list(file) and not known.intact:
-                    raise ProviderRefused(
-                        f"{self.shelf}/{file} is damaged, so it is not known what is pinned; nothing was removed",
-                        hint="Remove that file, then sync all devices, so that each pins its root again. Older versions that only it "
-                        "lists are not kept any more.",
-                    )
-                found.update(pin.cid for pins in known.by_name.values() for pin in pins)
+        """Every root that is pinned under any name. ProviderRefused when there is the name of a list and the list cannot be read, as
+        its pins cannot be known then."""
+        files, lists = self._listed("", lambda file: PIN_LIST in file)
+        there = [*files, *self.shelf.not_files()]
+        found = {root for file in there if (root := _root_named(file)) is not None}
+        # Of a copy that a sync program made, whole or not, what can be read keeps its roots.
+        found.update(pin.cid for each in lists.values() for pins in each.by_name.values() for pin in pins)
+        whole = {_hash_named(file) for file, each in lists.items() if each.intact}
+        for file in sorted(there):
+            listed = _list_named(file)
+            if listed and listed not in whole:
+                raise ProviderRefused(
+                    f"{self.shelf}/{file} is damaged or cannot be read, so it is not known what is pinned; nothing was removed",
+                    hint="Let the program that keeps a folder in step finish. If that does not help, remove that file, link or folder, then "
+                    "sync all devices, so that each pins its root again. Older versions that only this list keeps are not kept any more.",
+                )
         return found
 
     # -- what a file is called -----------------------------------------------------------------------------------
@@ -159,17 +172,26 @@ class Pins:
         called after. `damaged`: one that cannot be read counts too, as made now."""
         own = [file for file in files if file.endswith(f".{tag_of(name)}{SINGLE}") and is_single(file)]
         found = []
-        for file, head in self.shelf.heads(own, _PIN_MAX + 1).items():
+        for file, head in self._heads(own, _PIN_MAX + 1).items():
             heartbeat()
-            read = _parsed(head.data) if head.size <= _PIN_MAX else None
+            read = _parsed(head.data) if head is not None and head.size <= _PIN_MAX else None
             if read is None and damaged:
-                with contextlib.suppress(FormatError):
-                    root = parse_cid(file.rpartition("/")[2].partition(".")[0])
+                root = _root_named(file)
+                if root is not None:
                     found.append(Pin(root, name, file, self._now()))
             elif read is not None and read.name == name:
                 pin = self._pin(parse_cid(read.cid), name, read.created)
                 if pin.handle == file:
                     found.append(pin)
+        return found
+
+    def _odd_pins(self, odd: Iterable[str], name: str) -> list[Pin]:
+        """The pins under `name` in whose places there are links, folders and the like."""
+        found = []
+        for file in odd:
+            root = _root_named(file) if is_single(file) else None
+            if root is not None and file in self._files_of(root, name, [file]):
+                found.append(Pin(root, name, file, self._now()))
         return found
 
     # -- lists ---------------------------------------------------------------------------------------------------
@@ -203,8 +225,8 @@ class Pins:
     def _pins_in(self, file: str, name: str) -> Mapping[tuple[str, str], int] | None:
         """The pins in a file and their times; None when it is not as it was written. `name`: the one under which they may be."""
         if is_list(file):
-            known = self._read_lists([file])[file]
-            return known.pins if known.intact else None
+            known = self._read_lists([file]).get(file)
+            return known.pins if known is not None and known.intact else None
         data = self.shelf.read(file, _PIN_MAX)
         heartbeat()
         read = _parsed(data) if data is not None else None
@@ -229,26 +251,48 @@ class Pins:
                 yield self._pin(root, name, created)
 
     def _read_lists(self, files: Iterable[str]) -> dict[str, _PinList]:
-        """These lists by file. Each is read once, as its file's name is its hash."""
+        """These lists by file, without those that are gone. Each is read once, as its file's name is its hash."""
         lists = list(files)
         found = {file: self._lists[file] for file in lists if file in self._lists}
         unread = [file for file in lists if file not in found]
-        for file, head in self.shelf.heads(unread, 2 * _LIST_MAX + 1).items() if unread else ():
+        for file, head in self._heads(unread, 2 * _LIST_MAX + 1).items():
             heartbeat()
             pins = {}
-            for line in head.data.splitlines() if head.size <= 2 * _LIST_MAX else ():
+            for line in head.data.splitlines() if head is not None and head.size <= 2 * _LIST_MAX else ():
                 pin = _parsed(line)
                 if pin is not None:
                     pins[pin.cid, pin.name] = pin.created
-            intact = hashlib.sha256(head.data).hexdigest() == file.rpartition("/")[2][:64]
+            intact = head is not None and hashlib.sha256(head.data).hexdigest() == _hash_named(file)
             found[file] = self._list_of(pins, intact=intact)
             if intact:
                 self._lists[file] = found[file]
-        for file in unread:
-            # Removed meanwhile, and another list has its pins; or there, and not readable.
-            if file not in found:
-                found[file] = self._list_of({}, intact=file not in self.shelf.files())
         return found
+
+    def _listed(
+        self, prefix: str, wanted: Callable[[str], bool]
+    ) -> tuple[Mapping[str, FileInfo], dict[str, _PinList]]:
+        """The files, and those that are `wanted` as lists. One that is gone when it is opened was merged into another one, so the files
+        are listed again; one that stays in the list and cannot be opened is damaged."""
+        for _ in range(_ATTEMPTS):
+            files = self.shelf.files(prefix)
+            lists = [file for file in files if wanted(file)]
+            read = self._read_lists(lists)
+            if len(read) == len(lists):
+                break
+        return files, {file: read.get(file) or self._list_of({}, intact=False) for file in lists}
+
+    def _heads(self, files: list[str], length: int) -> Mapping[str, Head | None]:
+        """The beginnings of the files that exist; None for one that this user may not read, which does not hide the others."""
+        try:
+            return self.shelf.heads(files, length) if files else {}
+        except PermissionError:
+            found: dict[str, Head | None] = {}
+            for file in files:
+                try:
+                    found |= self.shelf.heads([file], length)
+                except PermissionError:
+                    found[file] = None
+            return found
 
     def _list_of(self, pins: dict[tuple[str, str], int], *, intact: bool) -> _PinList:
         by_name: dict[str, list[Pin]] = {}
@@ -267,6 +311,28 @@ def _parsed(data: bytes) -> _PinFile | None:
         return _PinFile(str(parse_cid(read.cid)), read.created, read.name, read.v)
     except (msgspec.DecodeError, UnicodeDecodeError, FormatError):
         return None
+
+
+def _root_named(file: str) -> CID | None:
+    """The root of a single pin, by the name of its file, or of what a sync program made of that."""
+    base = file.rpartition("/")[2]
+    named = None if base.startswith("._") else _SINGLE_NAME.search(base)
+    try:
+        return parse_cid(named[1]) if named is not None else None
+    except FormatError:
+        return None
+
+
+def _list_named(file: str) -> str:
+    """The hash of the list that a file is by its name, or whose place it holds; "" for any other, such as a conflict copy."""
+    base = file.rpartition("/")[2]
+    named = None if _NO_STAND_IN.search(base) else _LIST_NAME.search(base)
+    return named[1] if named is not None else ""
+
+
+def _hash_named(file: str) -> str:
+    """The hash in the name of a list, or of a copy of one."""
+    return _list_named(file) or file.rpartition("/")[2][:64]
 
 
 @functools.lru_cache(maxsize=1024)

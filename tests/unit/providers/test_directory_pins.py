@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from ipfsmem_providers.directory.files import FolderShelf
 from ipfsmem_providers.packs.pins import MAX_FILES, PIN_LIST, Pins
+from ipfsmem_providers.packs.shelf import Head
 
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.device.directory_handle import Directory
@@ -174,7 +176,208 @@ def test_what_sync_programs_and_others_leave_keeps_roots_and_stands_under_no_nam
     copy = next(folder.glob(f"*{PIN_LIST}"))
     shutil.copy(copy, folder / f"{copy.stem} (conflicted copy){PIN_LIST}")
     (folder / "notes.txt").write_text("mine")
-    (folder / f"{'a' * 64}{PIN_LIST}").symlink_to(copy)
+    (folder / f"mine{PIN_LIST}").symlink_to(copy)
     pins.remove(pins.named(NAME))
     assert pins_in(folder).named(NAME) == []
     assert pins_in(folder).roots(), "the copy of a list keeps what it names"
+
+
+def as_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def as_full_folder(file: Path) -> None:
+    as_folder(file)
+    (file / "kept").write_text("a file of somebody's")
+
+
+def as_dangling_link(file: Path) -> None:
+    file.unlink()
+    file.symlink_to("nowhere")
+
+
+def as_looping_link(file: Path) -> None:
+    file.unlink()
+    file.symlink_to(file.name)
+
+
+def as_link_to_its_content(file: Path) -> None:
+    """As git-annex does it."""
+    file.rename(file.parent.parent / "content")
+    file.symlink_to(file.parent.parent / "content")
+
+
+def as_pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def halved(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+ODD = [as_folder, as_full_folder, as_dangling_link, as_looping_link, as_link_to_its_content, as_pipe]
+
+
+def merged(folder: Path) -> Path:
+    """Pins of two vaults, most of them in one list, which is returned."""
+    pins = pins_in(folder)
+    for n in range(MAX_FILES + 1):
+        pins.add(root(n), NAME if n % 2 else "another vault")
+    (file,) = folder.glob(f"*{PIN_LIST}")
+    return file
+
+
+@pytest.mark.parametrize("damage", [*ODD, halved, emptied])
+def test_pin_list_that_cannot_be_read_stops_collecting_and_stays_in_its_place(
+    folder: Path, damage: Callable[[Path], None]
+) -> None:
+    file = merged(folder)
+    damage(file)
+    pins = pins_in(folder)
+    with pytest.raises(ProviderRefused, match=file.name):
+        pins.roots()
+    for name in (NAME, "another vault", "a third"):
+        assert len(pins.named(name)) < 40 and pins.unread == {file.name}
+        pins.add(root(1_000), name)
+        pins.remove(pins.named(name)[-1:])
+    with pytest.raises(ProviderRefused, match=file.name):
+        pins_in(folder).roots()
+
+
+def test_pin_list_without_permission_stops_collecting_and_hides_no_other_pin(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = merged(folder)
+    single = next(folder.glob("*.json"))
+    real = FolderShelf.heads
+
+    def heads(self: FolderShelf, names: Sequence[str], length: int) -> dict[str, Head]:
+        if {file.name, single.name}.intersection(names):
+            raise PermissionError
+        return real(self, names, length)
+
+    monkeypatch.setattr(FolderShelf, "heads", heads)
+    pins = pins_in(folder)
+    assert len(pins.named(NAME)) + len(pins.named("another vault")) == len([*folder.glob("*.json")])
+    assert pins.unread == {file.name}
+    pins.add(root(1_000), NAME)
+    with pytest.raises(ProviderRefused, match=file.name):
+        pins.roots()
+
+
+STAND_INS = [
+    ".{}.icloud",
+    "{}.nextcloud",
+    ".syncthing.{}.tmp",
+    "{}.part",
+    ".{}.Xq3aZ1",
+    "{}.!sync",
+    "{}.aside-0123abcd",
+]
+
+
+@pytest.mark.parametrize("shape", STAND_INS)
+def test_pin_list_that_a_sync_program_has_not_brought_yet_stops_collecting(folder: Path, shape: str) -> None:
+    file = merged(folder)
+    whole, data = pins_in(folder).roots(), file.read_bytes()
+    other = folder / shape.format(file.name)
+    other.write_bytes(b"on its way")
+    assert pins_in(folder).roots() == whole, "the list itself is here"
+    file.unlink()
+    with pytest.raises(ProviderRefused):
+        pins_in(folder).roots()
+    other.write_bytes(data)
+    assert pins_in(folder).roots() == whole
+
+
+@pytest.mark.parametrize("shape", STAND_INS[:-1])
+def test_pin_that_a_sync_program_has_not_brought_yet_keeps_its_root(folder: Path, shape: str) -> None:
+    pin = pins_in(folder).add(root(0), NAME)
+    (folder / pin.handle).rename(folder / shape.format(pin.handle))
+    assert pins_in(folder).roots() == {root(0)}
+
+
+@pytest.mark.parametrize(
+    "leave", [Path.mkdir, lambda path: path.symlink_to("nowhere"), lambda path: path.write_bytes(b"x")]
+)
+def test_names_of_others_stop_no_collection(folder: Path, leave: Callable[[Path], None]) -> None:
+    """Attributes of a file that is gone, conflict copies, and what has nothing to do with pins."""
+    pins = pins_in(folder)
+    pins.add(root(0), NAME)
+    hash_of_one = "ab" * 32
+    for name in (
+        ".DS_Store",
+        "mine.pins",
+        "notes.json",
+        f"._{hash_of_one}.pins",
+        f"{hash_of_one}.pins:Zone.Identifier",
+        f"{hash_of_one} 2.pins",
+        f"{hash_of_one} (conflicted copy).pins",
+        f"{hash_of_one}.sync-conflict-20261128-232801-ABCDEFG.pins",
+        f"{hash_of_one}.pins (SFConflict somebody)",
+        f"{hash_of_one}{hash_of_one}.pins",
+        f"{hash_of_one[1:]}.pins",
+    ):
+        leave(folder / name)
+    assert pins_in(folder).roots() == {root(0)}
+    assert pins.named(NAME) and pins.unread == set()
+    before = {path.name for path in folder.iterdir()}
+    added = pins.add(root(1), NAME)
+    assert {path.name for path in folder.iterdir()} == before | {added.handle}
+
+
+@pytest.mark.parametrize(
+    "shape", ["{} (conflicted copy).pins", "{}.sync-conflict-20261128-232801-ABCDEFG.pins", "{} 2.pins"]
+)
+def test_conflict_copy_of_a_pin_list_keeps_what_can_be_read_of_it(folder: Path, shape: str) -> None:
+    file = merged(folder)
+    whole = pins_in(folder).roots()
+    file.rename(copy := folder / shape.format(file.stem))
+    assert pins_in(folder).roots() == whole
+    copy.write_bytes(copy.read_bytes()[:-10])
+    assert len(whole - pins_in(folder).roots()) == 1
+
+
+@pytest.mark.parametrize("damage", [*ODD, halved, emptied])
+def test_pin_that_is_not_a_file_is_known_by_its_name(folder: Path, damage: Callable[[Path], None]) -> None:
+    mine, other = pins_in(folder).add(root(0), NAME), pins_in(folder).add(root(1), "another vault")
+    for pin in (mine, other):
+        damage(folder / pin.handle)
+    pins = pins_in(folder, 500)
+    assert [(pin.cid, pin.handle) for pin in pins.named(NAME)] == [(root(0), mine.handle)]
+    assert pins.unread == set() and pins.roots() == {root(0), root(1)}
+    before = {path.name for path in folder.iterdir()}
+    pins.add(root(2), NAME)
+    assert {path.name for path in folder.iterdir()} > before, "nothing was renamed, whosever it is"
+    first = pins.add(root(0), NAME)
+    assert pins_in(folder, 900).add(root(0), NAME).created == first.created < 900
+    pins.remove(pins.named(NAME))
+    assert pins.named(NAME) == [] and pins_in(folder).roots() == {root(1)}
+    kept = [path.read_text() for path in folder.glob("*/kept")]
+    assert kept == (["a file of somebody's"] * 2 if damage is as_full_folder else [])
+
+
+def test_list_that_another_device_merges_meanwhile_loses_no_root(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = merged(folder)
+    whole, listed = pins_in(folder).roots(), file.read_text()
+    gone = next(pin.cid for pin in pins_in(folder).named(NAME) if str(pin.cid) in listed)
+    real = FolderShelf.files
+    once = iter([True])
+
+    def files(self: FolderShelf, prefix: str = "") -> object:
+        found = real(self, prefix)
+        if next(once, False):
+            pins = pins_in(folder)
+            pins.remove([pin for pin in pins.named(NAME) if pin.cid == gone])  # written as another list
+        return found
+
+    monkeypatch.setattr(FolderShelf, "files", files)
+    assert pins_in(folder).roots() >= whole - {gone} and not file.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -244,7 +245,8 @@ def test_vanished_record_of_a_device_leads_to_a_look_at_the_list(tmp_path: Path)
         assert body_on(tmp_path, "b", DirectoryProvider(stick)) == "one changed"
 
 
-def test_damaged_pin_file_still_shows_its_root(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", [emptied, as_folder, as_full_folder, as_dangling_link])
+def test_damaged_pin_file_still_shows_its_root(damage: Callable[[Path], None], tmp_path: Path) -> None:
     stick = tmp_path / "stick"
     with as_a_folder(stick) as place:
         sync(tmp_path, "a", place, "one")
@@ -257,7 +259,7 @@ def test_damaged_pin_file_still_shows_its_root(tmp_path: Path) -> None:
 
     whole = asyncio.run(roots())
     for file in files:
-        emptied(file)
+        damage(file)
     assert asyncio.run(roots()) == whole != set()
 
 
@@ -334,15 +336,22 @@ def test_unread_pin_list_is_not_up_to_date(names: str, tmp_path: Path) -> None:
     assert "other devices" not in said and "p to date" not in said
 
 
-@pytest.mark.parametrize("damage", [as_folder, as_dangling_link])
-def test_pin_file_that_is_not_a_file_is_not_up_to_date(
+@pytest.mark.parametrize("damage", [as_folder, as_full_folder, as_dangling_link, halved])
+def test_pin_list_that_is_not_a_file_is_not_up_to_date(
     damage: Callable[[Path], None], tmp_path: Path
 ) -> None:
     stick = tmp_path / "stick"
     with as_a_folder(stick) as place:
         sync(tmp_path, "a", place, "one")
+    data = b"".join(sorted(file.read_bytes() + b"\n" for file in (stick / "pins").iterdir()))
     for file in list((stick / "pins").iterdir()):
-        damage(file)
+        file.unlink()
+    one = stick / "pins" / f"{hashlib.sha256(data).hexdigest()}.pins"
+    one.write_bytes(data)
+    with as_a_folder(stick) as place:
+        assert sync(tmp_path, "b", place).exit_code == 0
+    damage(one)
     place = DirectoryProvider(stick)
-    assert asyncio.run(place.pins("ipfsmem-nobody")) == []
-    assert len(place.unread()) == len(list((stick / "pins").iterdir())) > 0
+    assert asyncio.run(place.pins("ipfsmem-nobody")) == [] and place.unread() == [one.name]
+    assert sync(tmp_path, "b", DirectoryProvider(stick), "two").exit_code == 45
+    assert one.is_dir() or one.is_symlink() or one.exists(), "it says that there are pins which nobody knows"
