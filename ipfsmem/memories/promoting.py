@@ -56,6 +56,12 @@ def promote_to(
             raise UsageError(
                 f"{place_of(source.scope, key)} has several texts, and only one would be taken along: settle that first"
             )
+        session = Sessions(source).session_of_part(key)
+        if session is not None:
+            raise UsageError(
+                f"{place_of(source.scope, key)} is a part of the session {session[:60]!a}, whose other parts say which of its messages "
+                "are approved: it does not go to another scope alone"
+            )
         before = source.before(change, key, seen)
         if before.data is None or set(before.dots) != set(shown.token):
             raise ChangedError(f"{place_of(source.scope, key)} is not what was read", hint="Read it again.")

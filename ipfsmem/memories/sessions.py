@@ -439,6 +439,12 @@ class Sessions:
         with self._replica.reading():
             return self._pending_in(None)
 
+    def session_of_part(self, key: str) -> str | None:
+        """The session of which a memory is a part; None for any other memory, and where the part cannot be read."""
+        with contextlib.suppress(NotHereError, StorageError):
+            return self.name_of(key)
+        return None
+
     def pending_by(self, key: str) -> str | None:
         """The session of which a part says that messages are pending; None for any other part."""
         with self._replica.reading():

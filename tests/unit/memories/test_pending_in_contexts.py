@@ -114,3 +114,15 @@ def test_added_item_that_approves_imported_messages_is_refused(tmp_path: Path) -
         with pytest.raises(UsageError, match="a person's act"):
             memory.sessions.add("talk", [{"role": "user", "content": "x"}, approval])
         assert given(memory) == set()
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_part_of_a_session_is_not_promoted_to_another_scope(keep: bool, tmp_path: Path) -> None:
+    """There it would stand without the mark, as this person's word."""
+    with Memory.create("default", "local", home=tmp_path) as memory:
+        taken_in(memory, tmp_path / "agent.db")
+        before = memory.files()
+        for key in before:
+            with pytest.raises(UsageError, match="part of the session 'talk'"):
+                memory.promote(key, to="work", keep=keep)
+        assert memory.files() == before and not memory.scope("work").files() and given(memory) == set()
