@@ -1313,7 +1313,7 @@ class ProgramState(Answer, frozen=True, kw_only=True):
 
 class SessionLine(Answer, frozen=True, kw_only=True):
     """One session in a list. `changed`: when it was last written to. `preview`: the beginning of what was said last. `here`: whether it is
-    kept on this device only, or some of it."""
+    kept on this device only, or some of it. `own`: whether no message is pending, that is, imported and not approved."""
 
     session: str
     scope: str
@@ -1322,6 +1322,7 @@ class SessionLine(Answer, frozen=True, kw_only=True):
     messages: int
     changed: int
     here: bool
+    own: bool
 
     @classmethod
     def of(cls, facts: SessionFacts, session: Told) -> SessionLine:
@@ -1334,12 +1335,14 @@ class SessionLine(Answer, frozen=True, kw_only=True):
             messages=len(session.messages),
             changed=facts.changed,
             here=facts.here,
+            own=not session.pending,
         )
 
 
 class SessionInfo(Answer, frozen=True, kw_only=True):
     """One session. `began` and `changed`: the moments of its first and last item, None without one. `tokens`: about how many all
-    messages come to. `covered` of them stand in the summary, `due` more would, if it were compacted by itself now."""
+    messages come to. `covered` of them stand in the summary, `due` more would, if it were compacted by itself now. `own`, `summary_own`:
+    whether no message, or nothing in the summary, is pending, that is, imported and not approved."""
 
     session: str
     title: str
@@ -1353,6 +1356,8 @@ class SessionInfo(Answer, frozen=True, kw_only=True):
     due: int
     summary: str
     summary_by: str
+    own: bool
+    summary_own: bool
 
     @classmethod
     def of(cls, session: str, found: Told, due: int) -> SessionInfo:
@@ -1371,23 +1376,33 @@ class SessionInfo(Answer, frozen=True, kw_only=True):
             due=due,
             summary=found.summary.text if found.summary is not None else "",
             summary_by=found.summary.by if found.summary is not None else "",
+            own=not found.pending,
+            summary_own=not found.summary_pending,
         )
 
 
 class SessionMessage(Answer, frozen=True, kw_only=True):
     """One message of a session as people read it, whatever program wrote it. `role`: `user`, `assistant`, `system`, `tool`, "" where
-    its shape is not known. `at`: milliseconds since 1970 UTC, by the clock of whose device added it. `tools`: those that it calls."""
+    its shape is not known. `at`: milliseconds since 1970 UTC, by the clock of whose device added it. `tools`: those that it calls.
+    `own`: false where it is pending, that is, imported and not approved."""
 
     role: str
     at: int
     text: str
     tools: tuple[str, ...]
+    own: bool
 
     @classmethod
-    def of(cls, entry: Entry) -> SessionMessage:
+    def of(cls, entry: Entry, session: Told) -> SessionMessage:
         """An entry of `memory.sessions.told`."""
         message = read_message(entry.item)
-        return cls(role=message.role, at=entry.place[0], text=message.text, tools=message.tools)
+        return cls(
+            role=message.role,
+            at=entry.place[0],
+            text=message.text,
+            tools=message.tools,
+            own=entry.place not in session.pending,
+        )
 
 
 class SessionBegun(Answer, frozen=True, kw_only=True):

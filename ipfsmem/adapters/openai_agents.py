@@ -14,6 +14,7 @@ from ipfsmem.adapters.extras import extra
 from ipfsmem.bundle.session_parts import session_token
 from ipfsmem.in_thread import in_thread
 from ipfsmem.memory import Memory
+from ipfsmem.sessions.compaction import noticed
 
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem
@@ -42,10 +43,10 @@ class MemorySession:
         self._sessions = memory.sessions
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """The items in order; `limit`: the last ones."""
+        """The items in order; `limit`: the last ones. A message before those that were imported and not approved says so."""
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
-        found: Any = await in_thread(lambda: self._sessions.items(self.session_id, limit))
+        found: Any = await in_thread(lambda: noticed(self._sessions.told(self.session_id), limit))
         items: list[TResponseInputItem] = found
         return items
 

@@ -235,7 +235,8 @@ class Sessions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Messages(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages of a session, as they were added."""
+    """Messages of a session, as they were added; imported ones that nobody approved have `"own": false`, and a message before them says
+    so where a program is to go on with them."""
 
     session: str
     items: list[dict[str, Any]]

@@ -38,7 +38,7 @@ from ipfsmem.results import (
     SessionLine,
     SessionMessage,
 )
-from ipfsmem.sessions.compaction import Told
+from ipfsmem.sessions.compaction import Told, marked
 from ipfsmem.sessions.transcript import as_markdown
 from ipfsmem.wording import local_day, moment
 
@@ -126,17 +126,15 @@ def _begin(call: Call) -> Reply:
 
 def _items(call: Call) -> Reply:
     seen = call.memory.sessions.seen(call.query["session"])
-    found = [entry.item for entry in _told(call).messages]
-    last = call.query.get("last")
-    shown = found if last is None else found[-last:]
+    shown = marked(_told(call), call.query.get("last"))
     return Reply(Messages(session=call.query["session"], items=shown), seen=seen)
 
 
 def _messages(call: Call) -> Reply:
     seen = call.memory.sessions.seen(call.query["session"])
-    found, last = _told(call).messages, call.query.get("last") or PAGE
-    shown = [SessionMessage.of(entry) for entry in found[-last:]]
-    before = len(found) - len(shown)
+    found, last = _told(call), call.query.get("last") or PAGE
+    shown = [SessionMessage.of(entry, found) for entry in found.messages[-last:]]
+    before = len(found.messages) - len(shown)
     return Reply(ShownMessages(session=call.query["session"], before=before, messages=shown), seen=seen)
 
 
@@ -160,7 +158,7 @@ def _export(call: Call) -> Download:
         raise UsageError(f"a session is written as {' or '.join(_FORMS)}, not as {form[:40]!r}")
     found, (kind, suffix) = _told(call), _FORMS[form]
     if form == "json":
-        data = msgspec.json.encode([entry.item for entry in found.messages])
+        data = msgspec.json.encode(marked(found))
     else:
         data = as_markdown(found, moment).encode("utf-8", "replace")
     return Download(data, kind, f"session.{suffix}")

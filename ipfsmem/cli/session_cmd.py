@@ -57,7 +57,10 @@ def list_command(context: CommandContext, every: bool) -> None:
     else:
         table(
             ("session", "messages", "changed", "title"),
-            [(one.session, str(one.messages), moment(one.changed), one.title) for one in lines],
+            [
+                (one.session, str(one.messages), moment(one.changed), _whose(one.title, own=one.own))
+                for one in lines
+            ],
             styles=("bold", "dim", "dim", ""),
             nothing="" if known else "No sessions.",
         )
@@ -89,6 +92,7 @@ def info_command(context: CommandContext, name: str) -> None:
             ("changed", moment(info.changed)),
             ("written on", count(info.devices, "device")),
             ("kept", "on this device only" if here else ""),
+            ("approved", "" if info.own and info.summary_own else "not all: it holds imported messages"),
             ("summary of", clean(covered)),
             ("to compact", count(info.due, "message") if info.due else ""),
             ("last said", clean(info.preview)),
@@ -172,7 +176,10 @@ def search_command(context: CommandContext, query: str, limit: int) -> None:
     else:
         table(
             ("session", "when", "who", "what"),
-            [(one.session, moment(one.at), one.role, shortened(one.text)) for one in hits],
+            [
+                (one.session, moment(one.at), one.role, _whose(shortened(one.text), own=one.own))
+                for one in hits
+            ],
             styles=("bold", "dim", "cyan", ""),
         )
         if not hits:
@@ -192,7 +199,9 @@ def export_command(context: CommandContext, name: str, form: str) -> None:
     with context.memory() as memory:
         found = _there(memory, name)
     if form == "json" or context.json:
-        context.emit_open([entry.item for entry in found.messages])
+        from ipfsmem.sessions.compaction import marked
+
+        context.emit_open(marked(found))
         return
     from ipfsmem.cli.printing import clean_lines
     from ipfsmem.sessions.transcript import as_markdown
@@ -293,6 +302,12 @@ def delete_command(context: CommandContext, name: str, reason: str, yes: bool) -
         context.emit(SessionDeleted(session=name, messages=number))
     else:
         click.echo(f"The session {clean(name)} is forgotten here with {holds}{told}.")
+
+
+def _whose(text: str, *, own: bool) -> str:
+    from ipfsmem.sessions.transcript import PENDING
+
+    return text if own else f"{text} ({PENDING})"
 
 
 def _name(problems: dict[str, StorageError]) -> None:

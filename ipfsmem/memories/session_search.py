@@ -24,6 +24,8 @@ class SessionHit(msgspec.Struct, frozen=True):
     text: str
     #: As recall has it: only hits of one question compare.
     score: float
+    #: False where it is pending: imported and not approved.
+    own: bool = True
 
 
 def search(
@@ -31,18 +33,20 @@ def search(
 ) -> list[SessionHit]:
     """The messages that share a word with the question, the best first. Days are those of `zone`, None: of this machine. Summaries are
     not searched: what they cover is."""
-    found: dict[str, tuple[str, Entry, Message]] = {}
+    found: dict[str, tuple[str, Entry, Message, bool]] = {}
     index = Index()
     for session, entries in sessions.items():
-        for entry in told(entries).messages:
+        session_told = told(entries)
+        for entry in session_told.messages:
             message = read_message(entry.item)
             if message.text and message.role != "system":
                 number = f"{len(found):09}"
-                found[number] = session, entry, message
+                found[number] = session, entry, message, entry.place not in session_told.pending
                 # Each alone in its group: who looks for what was said wants that message, not the answers around it.
                 index.add(Document(number, message.text, at=local_day(entry.place[0], zone)))
     chosen = []
     for hit in rank(index, query, today=today, limit=limit):
-        session, entry, message = found[hit.id]
-        chosen.append(SessionHit(session, entry.place[0], message.role, message.text, round(hit.score, 3)))
+        session, entry, message, own = found[hit.id]
+        score = round(hit.score, 3)
+        chosen.append(SessionHit(session, entry.place[0], message.role, message.text, score, own))
     return chosen

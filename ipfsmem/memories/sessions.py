@@ -39,6 +39,7 @@ from ipfsmem.sessions.compaction import (
     is_mark,
     pending_of,
     title_mark,
+    unapproved,
 )
 
 #: Bytes of a part, and from how many on the next item begins a new one: all of a part is sealed and sent with each addition.
@@ -458,14 +459,16 @@ class Sessions:
                 return found[0] if found is not None else None
 
     def approve_in(self, change: Writing, source: str) -> dict[str, int]:
-        """Approve the pending messages that came from a program, inside a transaction that holds more; the number of each conversation
-        that had some."""
+        """Approve the pending messages that came from a program, and the summaries that came with them, inside a transaction that holds
+        more; the number of messages of each conversation that had some."""
         found = {}
         for session, pending in self._pending_in(change).items():
-            places = [place for place, program in pending.items() if program == source]
-            if places:
+            number = sum(program == source for program in pending.values())
+            if number:
+                imported = unapproved(entries_of_parts(self._parts(session, change)))
+                places = [place for place, program in imported.items() if program == source]
                 self._added(change, session, [item_text(approved_mark(places))])
-                found[session] = len(places)
+                found[session] = number
         return found
 
     def _pending_in(self, change: Writing | None) -> dict[str, dict[Place, str]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ipfsmem.sessions.messages import Item, read_message
+from ipfsmem.sessions.notices import NOTICES
 
 #: Fields of a PydanticAI message that its framework changes when it merges or replays requests.
 _BOOKKEEPING: Final = frozenset(
@@ -84,7 +85,8 @@ def items_from(items: Sequence[Item], place: int) -> list[dict[str, Any]]:
 
 
 def without_summary(items: Sequence[Item], summaries: frozenset[str]) -> list[dict[str, Any]]:
-    """The items without a summary before them that the session itself gave."""
+    """The items without a summary before them, and without notices among them, that the session itself gave."""
+    items = _without_notices(items)
     if not items or not summaries:
         return [dict(item) for item in items]
     first, rest = items[0], [dict(item) for item in items[1:]]
@@ -94,6 +96,30 @@ def without_summary(items: Sequence[Item], summaries: frozenset[str]) -> list[di
     if isinstance(parts, list) and read_message({**first, "parts": parts[:1]}).text in summaries:
         return [{**first, "parts": parts[1:]}, *rest]
     return [dict(first), *rest]
+
+
+def _without_notices(items: Sequence[Item]) -> list[Item]:
+    """A program's framework may have put a notice into one request with what follows it."""
+    found: list[Item] = []
+    for item in items:
+        parts = item.get("parts")
+        if item.get("kind") == "request" and isinstance(parts, list):
+            left = [
+                part for part in parts if not (isinstance(part, Mapping) and _is_notice(part.get("content")))
+            ]
+            if len(left) < len(parts):
+                found += [{**item, "parts": left}] if left else []
+                continue
+        elif _is_notice(item.get("content")):
+            continue
+        found.append(item)
+    return found
+
+
+def _is_notice(content: object) -> bool:
+    if isinstance(content, list) and len(content) == 1 and isinstance(content[0], Mapping):
+        content = content[0].get("text")
+    return isinstance(content, str) and content in NOTICES
 
 
 def _overlap(stored: Sequence[Atom], given: Sequence[Atom]) -> int:

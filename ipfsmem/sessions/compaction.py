@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from ipfsmem.recall.terms import terms
 from ipfsmem.sessions.cutting import cut_at, trimmed
 from ipfsmem.sessions.messages import Item, Message, read_message, whole, without_system
+from ipfsmem.sessions.notices import OWN_NOTICE, PENDING_NOTICE
 from ipfsmem.wording import count
 
 MARK: Final = "ipfsmem"
@@ -62,7 +63,7 @@ class Told(NamedTuple):
     after: list[Entry]
     messages: list[Entry]
     pending: Mapping[Place, str]
-    #: Whether the summary covers a pending message, or came with an import.
+    #: Whether the summary covers a pending message, or came with an import and nobody approved it.
     summary_pending: bool
 
 
@@ -105,6 +106,12 @@ def pending_of(entries: Sequence[Entry]) -> dict[Place, str]:
     """The messages that an import brought and nobody approved, each with the program that it came from.
 
     A mark that an import brought among the messages approves nothing."""
+    found = unapproved(entries)
+    return {one.place: found[one.place] for one in entries if one.place in found and not is_mark(one.item)}
+
+
+def unapproved(entries: Sequence[Entry]) -> dict[Place, str]:
+    """As `pending_of`, with the titles and summaries that an import brought."""
     marks = _marks(entries)
     source_of = _source_of(marks)
     if source_of is None:
@@ -117,7 +124,7 @@ def pending_of(entries: Sequence[Entry]) -> dict[Place, str]:
     found = {}
     for entry in entries:
         at, device, n = entry.place
-        source = None if is_mark(entry.item) else source_of(entry.place)
+        source = source_of(entry.place)
         if source is not None and not any(
             (until := _position(one.get(device))) is not None and (at, n) <= until for one in approved
         ):
@@ -179,34 +186,82 @@ def told(entries: Sequence[Entry]) -> Told:
         if (found := _summary(said)) is not None:
             summary, made = found, entry.place
     after = [one for one in messages if summary is None or not summary.covers_place(one.place)]
-    pending = pending_of(entries)
-    theirs = summary is not None and any(map(summary.covers_place, pending))
-    if made is not None and not theirs:
-        source_of = _source_of(_marks(entries))
-        theirs = source_of is not None and source_of(made) is not None
+    imported = unapproved(entries)
+    pending = {one.place: imported[one.place] for one in messages if one.place in imported}
+    theirs = summary is not None and (made in imported or any(map(summary.covers_place, pending)))
     return Told(title, summary, after, messages, pending, theirs)
 
 
 def resumed(session: Told, last: int) -> list[dict[str, Any]]:
     """What a program goes on with: the summary, if there is one, and the last messages, `last` at most together, from the beginning
-    of a turn on and without instructions of the system. Where the summary ends within a turn, the turn's request follows it."""
-    items = _for_a_program(session.after)
+    of a turn on and without instructions of the system. Where the summary ends within a turn, the turn's request follows it.
+
+    A notice, which is not among the `last`, stands before messages that an import brought and nobody approved, and before the first
+    after them."""
+    pending = set[int]()
+    items, before = (
+        _for_a_program(entries, session, pending) for entries in (session.after, session.messages)
+    )
     if session.summary is None or last < 1:
-        return trimmed(items, last)
-    before = _for_a_program(session.messages)
+        return _with_notices(trimmed(items, last), pending, before)
     if items and not any(read_message(item).is_request for item in items):
         requests = (item for item in reversed(before) if read_message(item).is_request)
         items = [*islice(requests, 1), *items]
-    return [as_message(session.summary, before), *trimmed(items, last - 1)]
+    summary = as_message(session.summary, before)
+    if session.summary_pending:
+        pending.add(id(summary))
+    return _with_notices([summary, *trimmed(items, last - 1)], pending, before)
 
 
-def _for_a_program(entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    return [item for entry in entries if (item := without_system(entry.item)) is not None]
+def _for_a_program(entries: Sequence[Entry], session: Told, pending: set[int]) -> list[dict[str, Any]]:
+    """The items without instructions of the system; `pending` gets the identities of those that are pending."""
+    found = []
+    for entry in entries:
+        item = without_system(entry.item)
+        if item is not None:
+            found.append(item)
+            if entry.place in session.pending:
+                pending.add(id(item))
+    return found
+
+
+def noticed(session: Told, last: int | None) -> list[dict[str, Any]]:
+    """The items of a session in order, as they were added, or the `last` of them, with the notices of `resumed`."""
+    shown = session.messages if last is None else session.messages[-last:] if last > 0 else []
+    items = [entry.item for entry in shown]
+    pending = {id(entry.item) for entry in shown if entry.place in session.pending}
+    return _with_notices(items, pending, items) if pending else items
+
+
+def marked(session: Told, last: int | None = None) -> list[dict[str, Any]]:
+    """The items of a session in order, as they were added, or the `last` of them; those that an import brought and nobody approved with
+    `"own": false`."""
+    shown = session.messages if last is None else session.messages[-last:]
+    return [one.item | {"own": False} if one.place in session.pending else one.item for one in shown]
+
+
+def _with_notices(
+    items: Sequence[dict[str, Any]], pending: set[int], shape: Sequence[Item]
+) -> list[dict[str, Any]]:
+    """The items with a notice where pending ones begin and end. It divides no call from its answer."""
+    found: list[dict[str, Any]] = []
+    told = False
+    for item in items:
+        is_pending = id(item) in pending
+        if is_pending != told and (is_pending or read_message(item).is_request):
+            found.append(_shaped(PENDING_NOTICE if is_pending else OWN_NOTICE, shape))
+            told = is_pending
+        found.append(item)
+    return found
 
 
 def as_message(summary: Summary, items: Sequence[Item]) -> dict[str, Any]:
     """A summary as a user's message, in the shape of these items."""
-    text = _as_given(summary)
+    return _shaped(_as_given(summary), items)
+
+
+def _shaped(text: str, items: Sequence[Item]) -> dict[str, Any]:
+    """A text as a user's message, in the shape of these items."""
     if any(item.get("kind") in ("request", "response") for item in items):
         return {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": text}]}
     return {"role": "user", "content": text}

@@ -12,6 +12,8 @@ from ipfsmem.wording import count
 #: Characters of a preview, and of a title that nobody gave.
 PREVIEW: Final = 80
 UNTITLED: Final = "Untitled"
+#: What people read at an imported message, or a session with such messages.
+PENDING: Final = "imported, not approved"
 _WHO: Final = {"user": "User", "assistant": "Assistant", "tool": "Tool", "system": "System"}
 
 
@@ -51,12 +53,16 @@ def as_markdown(session: Told, moment: Callable[[int], str]) -> str:
         message = read_message(entry.item)
         called = f" (calls {', '.join(message.tools)})" if message.tools else ""
         named = f" {message.speaker}" if message.speaker else ""
-        pieces.append(f"## {_WHO.get(message.role, 'Other')}{named}, {moment(entry.place[0])}{called}")
+        pending = f" ({PENDING})" if entry.place in session.pending else ""
+        pieces.append(
+            f"## {_WHO.get(message.role, 'Other')}{named}, {moment(entry.place[0])}{called}{pending}"
+        )
         if message.text:
             pieces.append(_quoted(message.text))
     if session.summary is not None:
         covered = session.summary.messages
-        pieces.append(f"## Summary of {count(covered, 'message')}, by {session.summary.by}")
+        pending = f" ({PENDING})" if session.summary_pending else ""
+        pieces.append(f"## Summary of {count(covered, 'message')}, by {session.summary.by}{pending}")
         pieces.append(_quoted(session.summary.text))
     return "\n\n".join(pieces) + "\n"
 

@@ -189,10 +189,9 @@ def _list_sessions(desk: Desk, given: JSON) -> ToolResult:
     chosen = known[: given.get("limit", 20)]
     told = sessions.told_each([one.session for one in chosen], problems)
     shown = [SessionLine.of(one, told[one.session]) for one in chosen if one.session in told]
-    own = {one.session: not told[one.session].pending for one in shown}
     lines, room = list[str](), ANSWER - _AROUND
     for one in shown:
-        title = f"{one_line(one.title)[:200]}{whose(own[one.session])}"
+        title = f"{one_line(one.title)[:200]}{whose(one.own)}"
         line = f"{one_line(one.session)}: {title} ({count(one.messages, 'message')}, {moment(one.changed)})"
         room -= weight(line) + 4
         if room < 0 and lines:
@@ -207,7 +206,7 @@ def _list_sessions(desk: Desk, given: JSON) -> ToolResult:
             "preview": one_line(one.preview),
             "messages": one.messages,
             "changed": one.changed,
-            "own": own[one.session],
+            "own": one.own,
         }
         for one in shown
     ]
@@ -236,8 +235,8 @@ def _read_session(desk: Desk, given: JSON) -> ToolResult:
         summary = f"{shown_summary}\n(cut here: {len(summary):,} characters in all)"
     room = ANSWER - _AROUND - weight(quote(summary))
     for entry in reversed(found.messages[-given.get("last", 20) :]):
-        message = SessionMessage.of(entry)
-        own = entry.place not in found.pending
+        message = SessionMessage.of(entry, found)
+        own = message.own
         said = clean_text(message.text)
         shown = beginning(said[:_MESSAGE], max(room - 300, 0))
         if not shown and said:
