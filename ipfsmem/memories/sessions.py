@@ -471,6 +471,22 @@ class Sessions:
                 found[session] = number
         return found
 
+    def checked_part(self, change: Writing, key: str, data: bytes) -> bytes:
+        """The text, which raises UsageError when as a part of a session it makes pending messages, which stay, this person's word."""
+        match, file = _PART.fullmatch(key), parse_memory(data)
+        if match is None or not is_part(key, file) or file.session is None:
+            return data
+        parts = self._parts(file.session, change)
+        lines = [line for _, line in _lines_in(file) if line is not None]
+        new = Part(key, match[1], int(match[2]), lines, ())
+        entries = entries_of_parts([*(part for part in parts if part.key != key), new])
+        pending = pending_of(entries_of_parts(parts)).keys() & {entry.place for entry in entries}
+        if pending - pending_of(entries).keys():
+            raise UsageError(
+                f"{key} would approve imported messages of the session {file.session[:60]!a}: that is a person's act, with promote"
+            )
+        return data
+
     def _pending_in(self, change: Writing | None) -> dict[str, dict[Place, str]]:
         """`pending` (inside `reading` or a transaction)."""
         names = set[str]()

@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
+from ipfsmem.errors import UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.results import SessionInfo, SessionLine
+from ipfsmem.sessions.compaction import approved_mark
 from ipfsmem.sessions.transcript import as_markdown
 from ipfsmem.wording import moment
+from tests.cli.test_cli_promote import talk_of
 from tests.servers.threaded import serve
 from tests.support.web_lab import (
     PEER_TOKEN,
@@ -65,7 +68,7 @@ def test_sessions_are_those_of_python_with_titles_messages_hits_and_their_markdo
     web = device(client, "reader", url)
     found = web.sessions()
     known = [SessionLine.of(one, memory.sessions.told(one.session)) for one in memory.sessions.list()]
-    wanted = [{"session": one.session, "scope": "", "title": one.title, "preview": one.preview, "messages": one.messages, "changed": one.changed} for one in known]  # fmt: skip
+    wanted = [{"session": one.session, "scope": "", "title": one.title, "preview": one.preview, "messages": one.messages, "changed": one.changed, "own": one.own} for one in known]  # fmt: skip
     assert [one["session"] for one in wanted] == ["Tides & more", "harbour"]
     assert found == {"sessions": wanted, "older": 0}
     assert web.sessions({"limit": 1}) == {"sessions": wanted[:1], "older": 1}
@@ -139,3 +142,55 @@ def test_no_conversation_is_told_without_a_part_that_is_not_here(
         hidden.clear()
         web.sync()
         assert web.session("chat")["messages"] == 2
+
+
+def test_imported_messages_are_marked_and_stay_pending_in_the_browser(
+    client: Client, url: str, tmp_path: Path, memory: Memory
+) -> None:
+    """A session whose mark is in another part than its first messages: no part of it is replaced, forgotten or copied so that the mark
+    is lost, and no text approves them."""
+    pending = [f"Otters like rain, says number {number}. " + "More. " * 1_000 for number in range(8)]
+    memory.bundles.import_from("initrunner", talk_of(tmp_path / "agent.db", *pending))
+    memory.sessions.add("talk", said("Mine, about otters."))
+    parts = {key: text for key, text in memory.files().items() if key.startswith("session-")}
+    (mark,) = (key for key in parts if b'"imported"' in parts[key])
+    assert len(parts) > 1
+    root_of(memory)
+    web = device(client, "guarded", url)
+    whose = [False] * len(pending) + [True]
+
+    def seen() -> list[Any]:
+        found = web.session("talk", {"last": 100})
+        items = json.loads(web.exportSession("talk", {"format": "json"}))
+        hits = {one["own"] for one in web.searchSessions("otters rain")}
+        return [
+            [one["own"] for one in web.sessions()["sessions"]],
+            [one["own"] for one in found["said"]],
+            [one.get("own", True) for one in items],
+            hits,
+            web.exportSession("talk") == as_markdown(memory.sessions.told("talk"), moment),
+        ]
+
+    assert seen() == [[False], whose, whose, {False, True}, True]
+    file = parts[mark].decode()
+    header = file[: file.index("\n---\n", 4) + 5]
+    device_of = mark.rsplit("-", 2)[1]
+    approval = {"at": 2**53 - 2, "item": approved_mark([(2**53 - 1, device_of, 0)])}
+    other = f"{mark.rpartition('-')[0]}-{len(parts) + 5}"
+    for refused, why in (
+        (lambda: web.forget(mark), "pending"),
+        (lambda: web.writeText(mark, "another text"), "pending"),
+        (lambda: web.write(mark, "another text"), "pending"),
+        (lambda: web.writeText(other, f"{header}\n{json.dumps(approval)}\n"), "person's act"),
+        *((lambda key=key: web.promoteTo(key, "work"), "part of a session") for key in parts),
+    ):
+        with pytest.raises(ClientError, match=why):
+            refused()
+    with pytest.raises(UsageError, match="person's act"):
+        memory.write_text(other, f"{header}\n{json.dumps(approval)}\n".encode())
+    assert seen()[1] == whose
+    memory.promote_all("initrunner")
+    root_of(memory)
+    web.sync()
+    assert seen() == [[True], [True] * 9, [True] * 9, {True}, True]
+    assert web.forget(mark) is True

@@ -313,7 +313,9 @@ export class Memory {
         ['created', fieldOf(made, 'created') || today],
         ['updated', given.get('updated') ?? today]
       ])
-      await this.#put(change, name, editFile(shown ?? new Uint8Array(), given, body ?? null, stamps), dots)
+      const data = editFile(shown ?? new Uint8Array(), given, body ?? null, stamps)
+      await this.#checkPart(key, scope, data)
+      await this.#put(change, name, data, dots)
       await change.tellUses(scope)
     })
     return this.#shown(key, scope)
@@ -325,6 +327,7 @@ export class Memory {
     const scope = this.#target(key, how.scope)
     const name = entryName(key, scope)
     await this.#written(async change => {
+      await this.#checkPart(key, scope, utf8(text))
       await this.#put(change, name, utf8(text), this.#before(change, key, scope, how.seen).dots)
       await change.tellUses(scope)
     })
@@ -340,6 +343,7 @@ export class Memory {
       if (Object.keys(entry).length === 0 || this.#look.view(name).forgotten) return false
       const dots = seen === undefined ? Object.keys(entry) : this.#dots(key, scope, seen)
       if (!dots.every(dot => Object.hasOwn(entry, dot))) throw replaced(name)
+      await this.#checkPart(key, scope, null)
       await change.forget(name, dots)
       const about = { key, ...(reason === '' ? {} : { reason }) }
       if (this.#look.isForgotten(scope)) await change.note('forgot', { ...about, scope })
@@ -517,6 +521,15 @@ export class Memory {
   async #sessions(scope: string): Promise<Sessions> {
     const { Sessions } = await import('./device/sessions.ts')
     return new Sessions(this.#look, this.#led(scope))
+  }
+
+  /** Refuses to take the mark of imported messages away, or to approve them, by writing (`data`) or forgetting (null) a part of a session alone. */
+  async #checkPart(key: string, scope: string, data: Bytes | null): Promise<void> {
+    if (!key.startsWith('session-')) return
+    const { Sessions } = await import('./device/sessions.ts')
+    const there = new Sessions(this.#look, scope)
+    there.needReplaceable(key)
+    if (data !== null) there.needNoApproval(key, data)
   }
 
   /** The scope that is meant by one that may have turned out to be another. */

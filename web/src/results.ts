@@ -130,9 +130,9 @@ export type MomentHit = { readonly moment: Moment; readonly score: number; reado
 export type Recall = { readonly hits: readonly Hit[]; readonly moments: readonly MomentHit[]; readonly searched: number; readonly notFetched: number }
 
 /** A kept conversation in a list: `changed` by the clock of whose device wrote last, `preview` the beginning of what was said last. Moments are milliseconds since 1970. */
-export type SessionLine = { readonly session: string; readonly scope: string; readonly title: string; readonly preview: string; readonly messages: number; readonly changed: number }
-/** One message as people read it, whatever program wrote it; `tools`: those that it calls. */
-export type SessionMessage = { readonly role: 'user' | 'assistant' | 'system' | 'tool' | ''; readonly at: number; readonly text: string; readonly tools: readonly string[] }
+export type SessionLine = { readonly session: string; readonly scope: string; readonly title: string; readonly preview: string; readonly messages: number; readonly changed: number; readonly own: boolean }
+/** One message as people read it, whatever program wrote it; `tools`: those that it calls. `own`: false where it was imported and nobody approved it. */
+export type SessionMessage = { readonly role: 'user' | 'assistant' | 'system' | 'tool' | ''; readonly at: number; readonly text: string; readonly tools: readonly string[]; readonly own: boolean }
 /** One conversation with its last messages, `said`, and how many stand before these. `covered` of all stand in the summary; `seen` goes to who forgets it. */
 export type Session = {
   readonly session: string
@@ -146,11 +146,12 @@ export type Session = {
   readonly covered: number
   readonly summary: string
   readonly summaryBy: string
+  readonly summaryOwn: boolean
   readonly seen: string
   readonly before: number
   readonly said: readonly SessionMessage[]
 }
-export type SessionHit = { readonly session: string; readonly at: number; readonly role: SessionMessage['role']; readonly text: string; readonly score: number }
+export type SessionHit = { readonly session: string; readonly at: number; readonly role: SessionMessage['role']; readonly text: string; readonly score: number; readonly own: boolean }
 
 /** A memory in the graph: `kind` its category, `observations` what lists in its text say of it. */
 export type Node = { readonly key: string; readonly name: string; readonly kind: string; readonly observations: readonly string[] }

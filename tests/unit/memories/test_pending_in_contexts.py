@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,20 @@ def test_part_of_a_session_is_not_promoted_to_another_scope(keep: bool, tmp_path
             with pytest.raises(UsageError, match="part of the session 'talk'"):
                 memory.promote(key, to="work", keep=keep)
         assert memory.files() == before and not memory.scope("work").files() and given(memory) == set()
+
+
+@pytest.mark.parametrize("line", ["approval", "mark gone"])
+def test_part_that_would_approve_messages_is_not_written_by_its_key(line: str, tmp_path: Path) -> None:
+    with Memory.create("default", "local", home=tmp_path) as memory:
+        key = taken_in(memory, tmp_path / "agent.db")
+        file = memory.files()[key].decode()
+        header, device = file[: file.index("\n---\n", 4) + 5], key.rsplit("-", 2)[1]
+        (mark,) = (json.loads(text) for text in file.splitlines() if '"imported"' in text)
+        said = {
+            "approval": {"item": approved_mark([(2**53 - 1, device, 0)])},
+            "mark gone": {"gone": [mark["at"], device, mark["n"]]},
+        }[line]
+        body = json.dumps({"at": mark["at"] + 10, "n": 0} | said)
+        with pytest.raises(UsageError, match="a person's act"):
+            memory.write_text(f"{key.rpartition('-')[0]}-20", f"{header}\n{body}\n".encode())
+        assert given(memory) == set()

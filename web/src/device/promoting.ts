@@ -5,9 +5,11 @@
  */
 
 import { hex, same, sha256, utf8 } from '../core/bytes.ts'
+import { fieldOf } from '../core/memory_file.ts'
+import { isSessionPart } from '../core/sessions.ts'
 import type { Token } from '../results.ts'
 import { MemoryError } from './errors.ts'
-import { entryName, type Shown } from './shown.ts'
+import { entryName, headOf, type Shown } from './shown.ts'
 import type { Writing } from './writing.ts'
 
 /** `ifMatch`: the SHA-256 of the text there, which is replaced; without it there must be none, or the same. */
@@ -32,6 +34,8 @@ export async function promoteTo(shown: Shown, change: Writing, key: string, scop
   if (one === null) throw new MemoryError('not found', `there is no memory ${here}`)
   if (!one.own) throw new MemoryError('usage', `${here} is others' word`, 'Make it your own first.')
   if (one.conflicts.length > 0) throw new MemoryError('usage', `${here} has several texts, and only one would be taken along`, 'Settle that first.')
+  const file = headOf(utf8(one.text))
+  if (isSessionPart(key, fieldOf(file, 'type'), fieldOf(file, 'session'))) throw new MemoryError('usage', `${here} is a part of a session, whose other parts say which of its messages are approved: it does not go to another scope alone`)
   if (seen !== null && !(seen.length === one.token.length && seen.every(dot => one.token.includes(dot)))) throw new MemoryError('changed', `${here} is not what was read`, 'Read it again.')
   const text = utf8(one.text)
   const view = shown.view(target)

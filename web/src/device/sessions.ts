@@ -6,11 +6,11 @@
 import { byCodePoints, type Bytes, unlessRefused } from '../core/bytes.ts'
 import { clockMs } from '../core/clock.ts'
 import { fieldOf, parseFile } from '../core/memory_file.ts'
-import { type Line, lineOf, type Placed, placedItems, partsOf } from '../core/session_items.ts'
+import { type Line, lineOf, type Place, type Placed, placedItems, partsOf } from '../core/session_items.ts'
 import { isSessionPart, sessionToken } from '../core/sessions.ts'
 import type { Value } from '../core/state.ts'
 import { fetcherOf, isOwnWord } from '../core/views.ts'
-import { asMarkdown, coveredIn, previewOf, titleOf, tokensIn, told, type Told } from '../life/conversation.ts'
+import { asMarkdown, coveredIn, isImportMark, pendingOf, previewOf, type Said, titleOf, tokensIn, told, type Told } from '../life/conversation.ts'
 import { searched } from '../life/session_search.ts'
 import type { Session, SessionHit, SessionLine } from '../results.ts'
 import { localDay } from './days.ts'
@@ -43,7 +43,7 @@ export class Sessions {
     const all = this.#newest()
     const sessions = all.slice(0, limit).map(([session, h]): SessionLine => {
       const found = told(this.entries(session))
-      return { session, scope: this.scope, title: titleOf(found), preview: previewOf(found), messages: found.messages.length, changed: clockMs(h) }
+      return { session, scope: this.scope, title: titleOf(found), preview: previewOf(found), messages: found.messages.length, changed: clockMs(h), own: found.pending.size === 0 }
     })
     return { sessions, older: all.length - sessions.length }
   }
@@ -58,8 +58,8 @@ export class Sessions {
     const shown = last === 0 ? [] : messages.slice(-last)
     return {
       session, title: titleOf(found), preview: previewOf(found), messages: messages.length, tokens: tokensIn(found), devices: new Set(messages.map(one => one.place[1])).size,
-      began: messages[0]?.place[0] ?? null, changed: messages.at(-1)?.place[0] ?? null, covered: coveredIn(found), summary: summary?.text ?? '', summaryBy: summary?.by ?? '',
-      seen: seenOf(parts), before: messages.length - shown.length, said: shown.map(({ place: [at], message: { role, text, tools } }) => ({ role, at, text, tools }))
+      began: messages[0]?.place[0] ?? null, changed: messages.at(-1)?.place[0] ?? null, covered: coveredIn(found), summary: summary?.text ?? '', summaryBy: summary?.by ?? '', summaryOwn: !found.isSummaryPending,
+      seen: seenOf(parts), before: messages.length - shown.length, said: shown.map(({ place: [at], message: { role, text, tools } }, n) => ({ role, at, text, tools, own: !found.pending.has((shown[n] as Said).place) }))
     }
   }
 
@@ -67,7 +67,7 @@ export class Sessions {
   text(session: string, format: 'markdown' | 'json'): string | null {
     const found = this.#told(session, this.#parts(session))
     if (found === null) return null
-    return format === 'json' ? JSON.stringify(found.messages.map(one => one.item)) : asMarkdown(found).toWellFormed()
+    return format === 'json' ? JSON.stringify(found.messages.map(one => (found.pending.has(one.place) ? { ...one.item, own: false } : one.item))) : asMarkdown(found).toWellFormed()
   }
 
   /** The messages that share a word with the question, the best first. Summaries are not searched: what they cover is. */
@@ -114,6 +114,34 @@ export class Sessions {
     }
     if (isGone) await change.note('forgot', { session, ...(reason === '' ? {} : { reason }) }, this.scope)
     return isGone
+  }
+
+  /** Refuses to replace or take away a part that says which messages of its session are pending: without it they are this person's word. */
+  needReplaceable(key: string): void {
+    let session: string | null = null
+    try {
+      session = this.#nameOf(key)
+      const parts = session === null ? [] : this.#parts(session)
+      const marks = parts.filter(one => keyOf(one.name) === key).flatMap(one => one.lines)
+      if (session === null || !marks.some(line => 'item' in line && isImportMark(line.item)) || pendingOf(placedItems(parts)).size === 0) return
+    } catch (error) {
+      if (!(error instanceof MemoryError) || session === null) return // not fetched, or damaged: then it can go, unless another part is so
+    }
+    throw new MemoryError('usage', `${key} says which messages of the session ${(session as string).slice(0, 60)} are pending; without it agents are given them`, 'Forget the session as a whole.')
+  }
+
+  /** Refuses a text under the key of a part with which messages of its session would not be pending any more: approving them is a person's act. */
+  needNoApproval(key: string, data: Bytes): void {
+    const file = unlessRefused(() => headOf(data))
+    const session = file === null ? '' : fieldOf(file, 'session')
+    if (file === null || !isSessionPart(key, fieldOf(file, 'type'), session)) return
+    const parts = this.#parts(session)
+    const device = partsOf(session).exec(key)?.[1] as string
+    const left = placedItems([...parts.filter(one => keyOf(one.name) !== key), { device, lines: [...linesIn(data).values()] }])
+    const nameOf = (place: Place): string => place.join(' ')
+    const pending = new Set([...pendingOf(left)].map(nameOf))
+    const stay = new Set(left.map(one => nameOf(one.place)))
+    if ([...pendingOf(placedItems(parts))].map(nameOf).some(one => stay.has(one) && !pending.has(one))) throw new MemoryError('usage', `${key} would approve imported messages, which is a person's act`, 'Approve them with: ipfsmem promote.')
   }
 
   #told(session: string, parts: readonly Part[]): Told | null {

@@ -13,6 +13,7 @@ const MARK = 'ipfsmem'
 /** Characters of a preview, and of a title that nobody gave. */
 const PREVIEW = 80
 const WHO: Readonly<Record<string, string>> = { user: 'User', assistant: 'Assistant', tool: 'Tool', system: 'System' }
+const PENDING = ' (imported, not approved)'
 /** The first moment after the year 9999. */
 export const LAST = 253_402_300_800_000
 const TOKEN_BYTES = 3
@@ -20,12 +21,14 @@ const TOKEN_BYTES = 3
 export type Summary = { readonly text: string; readonly by: string; readonly messages: number; readonly covers: ReadonlyMap<string, readonly [at: number, n: number]> }
 /** A message with where its item stands. */
 export type Said = { readonly place: Place; readonly item: Item; readonly message: Message }
-export type Told = { readonly title: string; readonly summary: Summary | null; readonly messages: readonly Said[] }
+/** `pending`: the places of messages that an import brought and nobody approved; `isSummaryPending`: whether the summary covers one, or is so. */
+export type Told = { readonly title: string; readonly summary: Summary | null; readonly messages: readonly Said[]; readonly pending: ReadonlySet<Place>; readonly isSummaryPending: boolean }
 
 /** The entries of a session, in order. */
 export function told(entries: readonly Placed[]): Told {
   let title = ''
   let summary: Summary | null = null
+  let made: Place | null = null
   const messages: Said[] = []
   for (const { place, item } of entries) {
     const mark = markIn(item)
@@ -34,10 +37,22 @@ export function told(entries: readonly Placed[]): Told {
       continue
     }
     if (typeof mark['title'] === 'string') title = mark['title'].toWellFormed()
-    summary = summaryIn(mark) ?? summary
+    const found = summaryIn(mark)
+    if (found !== null) [summary, made] = [found, place]
   }
-  return { title, summary, messages }
+  const imported = unapprovedOf(entries)
+  const pending = new Set(messages.map(one => one.place).filter(place => imported.has(place)))
+  const { covers } = summary ?? { covers: new Map() }
+  return { title, summary, messages, pending, isSummaryPending: (made !== null && imported.has(made)) || [...pending].some(place => isCovered(covers, place)) }
 }
+
+const isCovered = (covers: Summary['covers'], [at, device, n]: Place): boolean => {
+  const until = covers.get(device)
+  return until !== undefined && !isAfter([at, n], until)
+}
+
+/** Whether an item says which messages an import brought. */
+export const isImportMark = (item: object): boolean => 'imported' in (markIn(item) ?? {})
 
 /** What an item says of its session; null for a message. */
 function markIn(item: object): Item | null {
@@ -45,8 +60,14 @@ function markIn(item: object): Item | null {
   return isObject(mark) ? mark : null
 }
 
-/** The places of messages that an import brought and nobody approved. A mark that an import brought among the messages approves nothing. */
+/** The places of messages that an import brought and nobody approved. */
 export function pendingOf(entries: readonly Placed[]): ReadonlySet<Place> {
+  const found = unapprovedOf(entries)
+  return new Set(entries.filter(({ place, item }) => found.has(place) && markIn(item) === null).map(one => one.place))
+}
+
+/** The same, with the titles and summaries that an import brought. A mark that an import brought among the messages approves nothing. */
+function unapprovedOf(entries: readonly Placed[]): ReadonlySet<Place> {
   const marks = entries.flatMap(({ place, item }) => {
     const mark = markIn(item)
     return mark === null ? [] : [{ place, mark }]
@@ -62,7 +83,7 @@ export function pendingOf(entries: readonly Placed[]): ReadonlySet<Place> {
       const until = Object.hasOwn(all, device) ? positionIn(all[device]) : null
       return until !== null && !isAfter([at, n], until)
     })
-  return new Set(entries.filter(({ place, item }) => markIn(item) === null && isImported(place) && !isApproved(place)).map(one => one.place))
+  return new Set(entries.map(one => one.place).filter(place => isImported(place) && !isApproved(place)))
 }
 
 type Position = readonly [at: number, n: number]
@@ -85,10 +106,7 @@ function summaryIn(mark: Item): Summary | null {
 
 /** How many of its messages stand in its summary. */
 export function coveredIn({ summary, messages }: Told): number {
-  return messages.filter(({ place: [at, device, n] }) => {
-    const until = summary?.covers.get(device)
-    return until !== undefined && (at < until[0] || (at === until[0] && n <= until[1]))
-  }).length
+  return summary === null ? 0 : messages.filter(({ place }) => isCovered(summary.covers, place)).length
 }
 
 /** The title that somebody gave, else the beginning of the first request, else `Untitled`. */
@@ -117,12 +135,12 @@ export const tokensIn = ({ messages }: Told): number => messages.reduce((sum, { 
 export function asMarkdown(session: Told): string {
   const pieces = [`# ${titleOf(session)}`]
   for (const { place, message } of session.messages) {
-    pieces.push(`## ${WHO[message.role] ?? 'Other'}, ${momentOf(place[0])}${message.tools.length > 0 ? ` (calls ${message.tools.join(', ')})` : ''}`)
+    pieces.push(`## ${WHO[message.role] ?? 'Other'}, ${momentOf(place[0])}${message.tools.length > 0 ? ` (calls ${message.tools.join(', ')})` : ''}${session.pending.has(place) ? PENDING : ''}`)
     if (message.text !== '') pieces.push(quoted(message.text))
   }
   if (session.summary !== null) {
     const { by, messages, text } = session.summary
-    pieces.push(`## Summary of ${String(messages).replace(/\B(?=(\d{3})+$)/g, ',')} ${messages === 1 ? 'message' : 'messages'}, by ${by}`, quoted(text))
+    pieces.push(`## Summary of ${String(messages).replace(/\B(?=(\d{3})+$)/g, ',')} ${messages === 1 ? 'message' : 'messages'}, by ${by}${session.isSummaryPending ? PENDING : ''}`, quoted(text))
   }
   return `${pieces.join('\n\n')}\n`
 }

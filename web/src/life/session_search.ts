@@ -7,13 +7,13 @@ import type { Message } from './messages.ts'
 
 /** The messages that share a word with the question, the best first. Summaries are not searched: what they cover is. `dayOf`: the day of a moment where the person is, and `today`, in days since 1970. */
 export function searched(sessions: ReadonlyMap<string, Told>, query: string, limit: number, today: number, dayOf: (at: number) => number): SessionHit[] {
-  const said: { session: string; at: number; message: Message }[] = []
-  for (const [session, { messages }] of sessions) {
-    for (const { place, message } of messages) if (message.text !== '' && message.role !== 'system') said.push({ session, at: place[0], message })
+  const said: { session: string; at: number; message: Message; own: boolean }[] = []
+  for (const [session, { messages, pending }] of sessions) {
+    for (const { place, message } of messages) if (message.text !== '' && message.role !== 'system') said.push({ session, at: place[0], message, own: !pending.has(place) })
   }
   const documents = said.map(({ at, message: { text } }, n) => ({ id: String(n).padStart(9, '0'), text, header: '', group: '', at: at < LAST ? dayOf(at) : null, salience: null }))
   return new Ranking(documents).rank(query, today).slice(0, limit).map(({ id, score }) => {
-    const { session, at, message } = said[Number(id)] as (typeof said)[number]
-    return { session, at, role: message.role, text: message.text, score: Math.round(score * 1000) / 1000 }
+    const { session, at, message, own } = said[Number(id)] as (typeof said)[number]
+    return { session, at, role: message.role, text: message.text, score: Math.round(score * 1000) / 1000, own }
   })
 }
