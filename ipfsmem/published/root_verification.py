@@ -38,7 +38,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 def maximal_heads(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
-    """The heads that no other one holds, each with heads that it holds: every head comes once.
+    """The heads that no other one holds, each with all heads that it holds; what several hold comes with each of them.
 
     A head holds another one when it was made with that one joined, so that joining the other after it would add nothing:
     its commit (or that of a head which it holds) names the other in `prev`, and knows every write that the other knows,
@@ -53,7 +53,7 @@ def maximal_heads(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
     for digest, head in by_digest.items():
         # What was left out of a head may have come from those that it names.
         for before in () if head.lacking else head.commit.commit.prev:
-            if before in by_digest and before not in held and _covers(head, by_digest[before]):
+            if before in by_digest and _covers(head, by_digest[before]):
                 held.add(before)
                 below[digest].append(before)
     found = []
@@ -62,9 +62,13 @@ def maximal_heads(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
         one: any(_covers(by_digest[other], by_digest[one]) and other != one for other in left) for one in left
     }
     for digest in sorted(left, key=lambda one: (covered[one], by_digest[one].commit.commit.h, one)):
-        reached = list(below[digest])
-        for one in reached:  # it grows
-            reached += below[one]
+        reached: dict[str, None] = {}
+        left_below = list(below[digest])
+        while left_below:
+            one = left_below.pop()
+            if one not in reached:
+                reached[one] = None
+                left_below += below[one]
         found.append((by_digest[digest], [by_digest[one] for one in reached]))
     return found
 

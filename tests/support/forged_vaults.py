@@ -1537,6 +1537,49 @@ def _lost_file_of_a_base(kept: Kept) -> dict[str, Any]:
     return {"listed": [root], "without": [raw_cid(bytes.fromhex(lost["loc"][1]))]}
 
 
+def _named(kept: Kept, *roots: str) -> None:
+    """The names of the anchor and of the makers of these roots lead to them."""
+    kept.forge._anchor()
+    for who, root in kept.forge.roots:
+        if root in roots:
+            kept.forge.names[ipns_name(who.signer.public)] = make_record(
+                who.seed, f"/ipfs/{root}", 1, _until()
+            )
+
+
+def _held_by_two(kept: Kept) -> dict[str, Any]:
+    """A root whose state is lost, and two that hold it: the state of one of them is lost too."""
+    at = kept.forge.replicas[ADMIN.id]
+    kept.forge.meet(at, kept.first)
+    at.ms = kept.second.ms + DAY_MS
+    kept.write(at, "m/role", b"by an admin\n")
+    first, damaged = kept.forge.roots[-1][1], kept.publish(kept.second)
+    whole = kept.publish(at)
+    _named(kept, first, damaged, whole)
+    lost = _under(kept.forge, damaged, "s") | _under(kept.forge, first, "s")
+    return {"listed": [], "without": [cid for cid in kept.forge.blocks if str(cid) in lost]}
+
+
+def _beside_one_in_part(kept: Kept) -> dict[str, Any]:
+    """A listed root of three weeks ago, beside a name that leads to one of which something is left out."""
+    old = kept.forge.roots[-1][1]
+    kept.second.prev = []
+    part = kept.publish(kept.second, LIES["values of a stranger that no counter covers"])
+    _named(kept, part)
+    return {"listed": [old]}
+
+
+def _held_through_the_list(kept: Kept) -> dict[str, Any]:
+    """A name leads to a root with a state that is refused; one of the list holds it, and is held by one of a name."""
+    refused = kept.publish(kept.second, LIES["an entry with a reserved key"])
+    kept.write(kept.second, "m/lake", b"three\n")
+    between = kept.publish(kept.second)
+    kept.forge.meet(kept.first, kept.second)
+    last = kept.publish(kept.first)
+    _named(kept, refused, last)
+    return {"listed": [between]}
+
+
 KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
     "a ring and no head": (
         _ring_alone,
@@ -1614,6 +1657,18 @@ KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
     "a ring that revokes its own maker": (
         _revokes_its_maker,
         "Section 7: a commit is judged by what is known joined with its own ring, so it is refused.",
+    ),
+    "a root that two hold, of which one is damaged": (
+        _held_by_two,
+        "Section 7: what a joined head holds is joined already, whatever else holds it.",
+    ),
+    "an old root beside one joined in part": (
+        _beside_one_in_part,
+        "Section 7: of the list what is covered and a week old is not read once something was joined whole.",
+    ),
+    "a root held through one of the list": (
+        _held_through_the_list,
+        "Section 7: heads of names are joined first, and hold each other through heads of names alone.",
     ),
     "plain: a ring that revokes its own maker": (_revokes_its_maker, "Section 7: the same."),
     "plain: a file of a base is lost": (

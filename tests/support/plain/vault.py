@@ -782,14 +782,14 @@ class _Joining:
         self.joined: list[Head] = []
         self.damaged: list[Head] = []
 
-    def holds(self, one: Head, other: Head) -> bool:
-        """Whether a head holds another: names it in `prev`, directly or through verified heads, and covers it."""
+    def holds(self, one: Head, other: Head, among: list[Head]) -> bool:
+        """Whether a head holds another: names it in `prev`, directly or through heads among these, and covers it."""
         if one is other or one.digest == other.digest or self.lacks(one):
             return False
         if not self.covers(one, other):
             return False
         reached, todo = set(), list(one.commit["prev"])
-        by_digest = {head.digest: head for head in self.heads.values()}
+        by_digest = {head.digest: head for head in among}
         while todo:
             digest = todo.pop()
             if digest in reached:
@@ -812,7 +812,8 @@ class _Joining:
     def join_group(self, group: list[Head]) -> None:
         left = [head for head in group if head.root not in self.verdicts]
         while left:
-            top = [head for head in left if not any(self.holds(other, head) for other in left)] or list(left)
+            now = list(left)
+            top = [head for head in now if not any(self.holds(other, head, now) for other in now)] or now
             covered = {head.root for head in top if any(self.covers(other, head) for other in top)}
             for head in sorted(top, key=lambda head: (head.root in covered, head.commit["h"], head.digest)):
                 if head not in left:
@@ -821,13 +822,13 @@ class _Joining:
                 self.join_one(head)
                 if self.verdicts[head.root] not in ("joined", "joined in part"):
                     continue
-                for other in [one for one in left if one.digest == head.digest or self.holds(head, one)]:
+                for other in [one for one in left if one.digest == head.digest or self.holds(head, one, now)]:
                     self.verdicts[other.root] = "joined in part" if self.lacks(other) else "joined"
                     self.joined.append(other)
                     left.remove(other)
 
     def leave_out_the_past(self, group: list[Head]) -> None:
-        if not self.joined:
+        if all(map(self.lacks, self.joined)):
             return
         named = {digest for head in self.joined if not self.lacks(head) for digest in head.commit["prev"]}
         for head in group:

@@ -84,6 +84,12 @@ def test_a_text_of_a_plain_vault_under_a_key_is_not_fetched() -> None:
     assert [key for key, one in memories.items() if one["not_fetched"]] == ["tone"]
 
 
+def test_a_root_that_two_hold_is_joined_with_the_one_that_is_whole() -> None:
+    seen = CASES["a root that two hold, of which one is damaged"]["expect"]
+    assert sorted(seen["heads"].values()) == ["damaged", "joined", "joined"]
+    assert seen["memories"].keys() == {"role", "tone"}
+
+
 def test_no_forged_vault_is_a_fault_of_the_reader() -> None:
     assert [name for name, case in CASES.items() if "fault" in case["expect"]] == []
 
@@ -123,7 +129,7 @@ def test_what_a_forged_vault_says_is_lost_was_there_before() -> None:
         options = shape(made)
         if lost := options.pop("without", []):
             losing[name] = set(lost) <= set(made.forge.blocks)
-    assert len(losing) == 5 and all(losing.values())
+    assert len(losing) == 6 and all(losing.values())
 
 
 def _but_for_cids(seen: dict[str, Any]) -> dict[str, Any]:

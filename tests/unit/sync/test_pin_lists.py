@@ -194,6 +194,10 @@ def test_what_holds_what() -> None:
     assert shape(one, two, aside) == {"two": {"one"}, "aside": set()}, (
         "it names one, but does not know its write"
     )
+    other = head("other", {"a": (1, "x"), "c": (2, "v")}, one, h=4)
+    assert shape(one, two, other) == {"two": {"one"}, "other": {"one"}}, (
+        "two hold it, and one of them may be damaged"
+    )
     forked = head("forked", {"a": (1, "other")}, one)
     assert shape(one, forked) == {"one": set(), "forked": set()}, "another write under the same number"
 

@@ -170,8 +170,9 @@ export class VaultReader {
     }
     await joinGroup(named)
     const isCovered = (one: Head): boolean => one.lacking.length === 0 && coversPairs(state.seen, one.seen)
-    const before = new Set(heads.filter(one => one.lacking.length === 0).flatMap(one => one.prev))
-    const isAny = heads.length > 0 || past !== NO_PAST
+    const whole = heads.filter(one => one.lacking.length === 0)
+    const before = new Set(whole.flatMap(one => one.prev))
+    const isAny = whole.length > 0 || past !== NO_PAST
     const isPast = (one: Head): boolean => {
       if (!isAny || copies.has(one) || !isCovered(one)) return false
       const isNamed = before.has(one.hash)
