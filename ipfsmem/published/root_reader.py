@@ -39,14 +39,15 @@ class RootFiles(msgspec.Struct, frozen=True):
     objects: CID | None = None
 
 
-def read_root(reader: Reader, root: CID) -> Fetch[RootFiles]:
-    """Read the ring and the head of a root, sealed or plain. Raises FormatError when it is neither."""
+def read_root(reader: Reader, root: CID, *, ring_alone: bool = False) -> Fetch[RootFiles]:
+    """Read the ring and the head of a root, sealed or plain. `ring_alone`: the head is left out. Raises FormatError when it is neither."""
     names = {link.name: link.cid for link in (yield from reader.list_directory(root))}
     plain = "memory" in names and "keyring.json" not in names
     if plain:
         folder = yield from reader.resolve(root, PLAIN_FOLDER)
         names = {link.name: link.cid for link in (yield from reader.list_directory(folder.cid))}
-    ring, head = names.get("keyring.json"), names.get("commit.json" if plain else "head.ipm")
+    ring = names.get("keyring.json")
+    head = None if ring_alone else names.get("commit.json" if plain else "head.ipm")
     if ring is None:
         raise FormatError(f"root {root} holds no keyring.json: it is not a memory of ipfsmem")
     files = yield from reader.read_files([cid for cid in (ring, head) if cid is not None], max_bytes=MAX_RING)

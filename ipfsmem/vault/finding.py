@@ -215,9 +215,8 @@ class _Search:
             start, end = 0, 1  # the newest is most often all that is needed
             while start < len(roots):
                 keyrings, failed = await self._rings(roots[start:end])
-                for keyring in keyrings.values():
-                    if keyring.roots[0] == self._root.admin_public and not self._is_other(keyring):
-                        return _pinned(keyring, self._root.head_public)
+                if (own := self._own(keyrings)) is not None:
+                    return own
                 down = next((error for error in failed.values() if isinstance(error, ProviderError)), None)
                 if down is not None:
                     failures.append(
@@ -228,6 +227,10 @@ class _Search:
                 readable = [pin for pin in pins if pin.cid in keyrings]
                 await learn_records(self._names, self._fetcher, readable, self._root.head_public)
                 start, end = end, end + PINS_AT_ONCE
+            # A ring says which vault it is also where the head beside it is lost.
+            keyrings, _ = await self._rings([*refused][:PINS_AT_ONCE], alone=True)
+            if (own := self._own(keyrings)) is not None:
+                return own
             if roots:
                 why = next(iter(refused.values()), "they are of others")
                 self._doubts.append(
@@ -238,6 +241,13 @@ class _Search:
             raise failures[0]  # the memory may be there: nobody is to make an empty one now
         return None
 
+    def _own(self, keyrings: dict[CID, Keyring]) -> VaultConfig | None:
+        """The vault of a ring whose first root is this key."""
+        for keyring in keyrings.values():
+            if keyring.roots[0] == self._root.admin_public and not self._is_other(keyring):
+                return _pinned(keyring, self._root.head_public)
+        return None
+
     async def _find_by_lists_of_main_anchor(self) -> VaultConfig | None:
         """Where the ring at the end of this key's anchor cannot be had: find the vault by the pin lists of the anchor to which this
         key's own leads. It counts by a ring in which this very key signed that it belongs to the vault, and that has that anchor."""
@@ -246,7 +256,7 @@ class _Search:
             if not provider.capabilities.list:
                 continue
             roots = list(dict.fromkeys(pin.cid for pin in await provider.pins(pin_name(main))))
-            keyrings, _ = await self._rings(roots[:PINS_AT_ONCE])
+            keyrings, _ = await self._rings(roots[:PINS_AT_ONCE], alone=True)
             for keyring in keyrings.values():
                 if not self._has_own_statement(keyring) or self._is_other(keyring):
                     continue
@@ -263,8 +273,10 @@ class _Search:
         members = (st.body for st in keyring.open if isinstance(st.body, Member))
         return any((body.sign, body.anchor) == mine for body in members)
 
-    async def _rings(self, roots: list[CID]) -> tuple[dict[CID, Keyring], dict[CID, IpfsmemError]]:
-        """The rings of those of `roots` that hold one, and why others could not be read."""
+    async def _rings(
+        self, roots: list[CID], *, alone: bool = False
+    ) -> tuple[dict[CID, Keyring], dict[CID, IpfsmemError]]:
+        """The rings of those of `roots` that hold one, and why others could not be read. `alone`: whatever became of the heads."""
         found: dict[CID, Keyring] = {}
 
         def use(root: CID, files: RootFiles) -> IpfsmemError | None:
@@ -274,7 +286,9 @@ class _Search:
                 return error
             return None
 
-        failed = await self._fetcher.side_by_side({root: read_root(Reader(), root) for root in roots}, use)
+        failed = await self._fetcher.side_by_side(
+            {root: read_root(Reader(), root, ring_alone=alone) for root in roots}, use
+        )
         return found, failed
 
 

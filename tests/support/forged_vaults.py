@@ -1547,6 +1547,32 @@ def _named(kept: Kept, *roots: str) -> None:
             )
 
 
+def _lost_commit(path: str) -> Callable[[Kept], dict[str, Any]]:
+    """One root in a list, of which the file at this path, its commit, is nowhere."""
+
+    def made(kept: Kept) -> dict[str, Any]:
+        root = kept.publish(kept.second)
+        lost = parse_cid(root)
+        for part in path.split("/"):
+            lost = _folder(kept.forge, str(lost), part)
+        return {"listed": [root], "without": [lost]}
+
+    return made
+
+
+def _lost_ring_and_commit(kept: Kept) -> dict[str, Any]:
+    """The words' name leads over the vault's to a ring that is lost; of the one root in the vault's list the commit is lost."""
+    root = kept.publish(kept.second)
+    before = set(kept.forge.blocks)
+    kept.forge._anchor()
+    lost = [cid for cid in kept.forge.blocks if cid not in before]
+    return {
+        "listed": [root],
+        "without": [*lost, _folder(kept.forge, root, "head.ipm")],
+        "opened_by": "the recovery words",
+    }
+
+
 def _held_by_two(kept: Kept) -> dict[str, Any]:
     """A root whose state is lost, and two that hold it: the state of one of them is lost too."""
     at = kept.forge.replicas[ADMIN.id]
@@ -1661,6 +1687,18 @@ KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
     "a root that two hold, of which one is damaged": (
         _held_by_two,
         "Section 7: what a joined head holds is joined already, whatever else holds it.",
+    ),
+    "a root whose commit is lost, alone": (
+        _lost_commit("head.ipm"),
+        "Section 9: damaged: its ring says which vault it is.",
+    ),
+    "plain: a root whose commit is lost, alone": (
+        _lost_commit("memory/.ipfsmem/commit.json"),
+        "Section 9: the same.",
+    ),
+    "a root whose commit is lost, beside a name of a lost ring": (
+        _lost_ring_and_commit,
+        "Section 9: the same for another key: the list of the last name is looked at.",
     ),
     "an old root beside one joined in part": (
         _beside_one_in_part,

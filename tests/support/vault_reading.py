@@ -23,6 +23,7 @@ from ipfsmem.content.reader import Reader
 from ipfsmem.device.replica import World
 from ipfsmem.device.scopes import known_scopes, read_card
 from ipfsmem.errors import (
+    BlockError,
     DamagedError,
     FormatError,
     IpfsmemError,
@@ -186,7 +187,7 @@ def _seen(
 def _has_same_files(provider: SimProvider, root: str, own: str) -> bool:
     try:
         return paths(provider, root) == paths(provider, own)
-    except NotFoundError:
+    except (NotFoundError, BlockError):
         return False
 
 

@@ -90,6 +90,15 @@ def test_a_root_that_two_hold_is_joined_with_the_one_that_is_whole() -> None:
     assert seen["memories"].keys() == {"role", "tone"}
 
 
+def test_a_lone_root_without_its_commit_is_a_damaged_vault_and_not_none() -> None:
+    for name in (
+        "a root whose commit is lost, alone",
+        "plain: a root whose commit is lost, alone",
+        "a root whose commit is lost, beside a name of a lost ring",
+    ):
+        assert CASES[name]["expect"] == {"refused": "damaged"}
+
+
 def test_no_forged_vault_is_a_fault_of_the_reader() -> None:
     assert [name for name, case in CASES.items() if "fault" in case["expect"]] == []
 
@@ -129,7 +138,7 @@ def test_what_a_forged_vault_says_is_lost_was_there_before() -> None:
         options = shape(made)
         if lost := options.pop("without", []):
             losing[name] = set(lost) <= set(made.forge.blocks)
-    assert len(losing) == 6 and all(losing.values())
+    assert len(losing) == 9 and all(losing.values())
 
 
 def _but_for_cids(seen: dict[str, Any]) -> dict[str, Any]:
