@@ -1467,6 +1467,11 @@ def _ring_without_keys(under: EpochKey) -> Callable[[Forge, Replica, _Draft], No
     return lie
 
 
+def _ring_with_key(key: EpochKey) -> Callable[[Forge, Replica, _Draft], None]:
+    """A ring whose body gives this key and no other."""
+    return _ring_body(lambda forge, body: body.__setitem__("eks", [[key.epoch, b64(key.key)]]))
+
+
 def _slots_of_an_admin(ring: EpochKey, commit: EpochKey, text: EpochKey) -> Callable[[Kept], dict[str, Any]]:
     """An admin's slots give two keys, which stand in no body."""
 
@@ -1606,6 +1611,27 @@ def _held_through_the_list(kept: Kept) -> dict[str, Any]:
     return {"listed": [between]}
 
 
+def _twice_and_lost(kept: Kept) -> dict[str, Any]:
+    """One text in two values of a device, its object lost."""
+    text = b"said twice\n"
+    kept.write(kept.second, "m/role", text)
+    entry = kept.second.entries["m/role"]
+    kept.write(kept.second, "m/role", text)
+    kept.second.entries["m/role"] |= entry
+    lost = [raw_cid(bytes.fromhex(one["loc"][1])) for one in entry.values()]
+    return {"listed": [kept.publish(kept.second)], "without": lost}
+
+
+def _named_by_another_ring(kept: Kept) -> dict[str, Any]:
+    """A text under a key that its root's ring has and does not name; another root's ring names it and does not have it."""
+    kept.write(kept.second, "m/role", b"under a key that another ring names\n", KEYS[1])
+    has = kept.publish(kept.second, _ring_with_key(KEYS[1]))
+    kept.forge.more = [kept.forge._epoch(ROOT, KEYS[0], kept.forge.people, [], old=[KEYS[1].id])]
+    kept.write(kept.first, "m/tone", b"two\n")
+    names = kept.publish(kept.first, _ring_without_keys(KEYS[0]))
+    return {"listed": [has, names]}
+
+
 KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
     "a ring and no head": (
         _ring_alone,
@@ -1663,6 +1689,14 @@ KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
     "a commit under a key that only an admin's slot gives": (
         _slots_of_an_admin(KEYS[0], KEYS[1], KEYS[2]),
         "Section 4: a commit is read with the keys of all slots in its own ring, and texts with the one that it is under.",
+    ),
+    "a text under a key that another root's ring names": (
+        _named_by_another_ring,
+        "Section 4: names are those of the joined ring, whichever ring brings the key.",
+    ),
+    "two values with one text, which is lost": (
+        _twice_and_lost,
+        "Section 5: both are not fetched, the later one first.",
     ),
     "a card of which one sibling's object is lost": (
         _two_locations,

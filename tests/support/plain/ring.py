@@ -280,8 +280,8 @@ def read_ring(data: bytes, kind: str, box: bytes, secret: bytes, known: Iterable
     if kind == "plain" and rest:
         raise Refused("keys in a plain ring")
     ring.statements |= {st.hash: st for st in closed}
-    keys |= {one.id: one for one in rest}
-    ring.keys = {name: one for name, one in keys.items() if name in ring.names}
+    # Whichever ring names them: a join leaves out those that none does.
+    ring.keys = keys | {one.id: one for one in rest}
     return ring
 
 

@@ -89,7 +89,7 @@ export function viewOf(key: string, entry: Entry, fetch: Fetch, fetchBase: Fetch
     return { ...EMPTY, forgotten: true, dots: dotsOf(forgotten), hidden: copies(key, all.filter(one => one.body !== '')) }
   }
   const texts = all.map(one => fetch(one.body))
-  const notFetched = all.filter((_, i) => texts[i] === null).map(one => (one.values[0] as Said).dot)
+  const notFetched = dotsOf(all.filter((_, i) => texts[i] === null))
   const merged = all.length > 1 && notFetched.length === 0 ? mergeAll(all, texts as Bytes[], fetchBase) : null
   if (merged !== null) return { ...EMPTY, shown: merged, merged: true, dots: dotsOf(all) }
   const shown = texts[0] ?? null
