@@ -1,6 +1,6 @@
 /** Memory files, read leniently and written in their one normal form (FORMAT.md 1.2). */
 
-import { EVENT_ID, getScalarValue, parseEvents } from 'js-yaml'
+import { COLLECTION_STYLE, EVENT_ID, getScalarValue, parseEvents, SCALAR_STYLE } from 'js-yaml'
 import { type Bytes, byteLength, canonical, fromUtf8, need } from './bytes.ts'
 import { MOST_FILE } from './limits.ts'
 import { instant } from './timeline.ts'
@@ -222,7 +222,7 @@ function yamlRoot(source: string): Map<string, Yaml> | null {
       if (event === undefined) throw new NotTaken()
       return event
     }
-    const value = (depth: number): Yaml => {
+    const value = (depth: number, isInFlow = false): Yaml => {
       const event = next()
       if (depth > MOST_DEPTH || event.type === EVENT_ID.ALIAS || event.type === EVENT_ID.DOCUMENT || event.type === EVENT_ID.POP) {
         throw new NotTaken()
@@ -230,18 +230,21 @@ function yamlRoot(source: string): Map<string, Yaml> | null {
       if (event.anchorStart >= 0 || event.tagStart >= 0) throw new NotTaken()
       // The library goes on after whatever stands behind a closing quotation mark.
       if (event.type === EVENT_ID.SCALAR && /["']/.test(source[event.valueStart - 1] ?? '') && source[event.valueStart - 1] === source[event.valueEnd] && !/[ \t\n,\]}:]/.test(source[event.valueEnd + 1] ?? ' ')) throw new NotTaken()
+      // A text in a flow collection that begins with a colon: other libraries take that for the end of a name.
+      if (isInFlow && event.type === EVENT_ID.SCALAR && event.style === SCALAR_STYLE.PLAIN && source[event.valueStart] === ':') throw new NotTaken()
       if (event.type === EVENT_ID.SCALAR) return withoutLastLines(getScalarValue(source, event))
+      const isFlow = event.style === COLLECTION_STYLE.FLOW
       if (event.type === EVENT_ID.SEQUENCE) {
         const out: Yaml[] = []
-        while (events[at]?.type !== EVENT_ID.POP) out.push(value(depth + 1))
+        while (events[at]?.type !== EVENT_ID.POP) out.push(value(depth + 1, isFlow))
         at++
         return out
       }
       const out = new Map<string, Yaml>()
       while (events[at]?.type !== EVENT_ID.POP) {
-        const name = value(depth + 1)
+        const name = value(depth + 1, isFlow)
         if (typeof name !== 'string' || name === '') throw new NotTaken()
-        const one = value(depth + 1)
+        const one = value(depth + 1, isFlow)
         const held = out.get(name)
         if (held !== undefined && !isEmpty(held)) continue
         out.delete(name)
