@@ -51,19 +51,19 @@ def decode(data: bytes, what: str) -> Any:
     return value
 
 
-def check_depth(data: bytes, what: str) -> None:
+def check_depth(data: bytes, what: str, most: int = MAX_DEPTH) -> None:
     """Refuse JSON that is nested so deep that a decoder could overflow the C stack.
 
     Decoders stop at Python's recursion limit, which other packages raise for the whole process (py_ecc sets 100,000).
     Exact, and nearly free for the usual text. Raises FormatError.
     """
-    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
+    if data.count(b"[") + data.count(b"{") <= most:
         return
     depth = 0
     for bracket in _STRINGS.sub(b"", data).translate(None, _NO_BRACKETS):
         depth += 1 if bracket in b"[{" else -1
-        if depth > MAX_DEPTH:
-            raise FormatError(f"{what} is nested deeper than {MAX_DEPTH} levels")
+        if depth > most:
+            raise FormatError(f"{what} is nested deeper than {most} levels")
 
 
 def json_structure(data: bytes) -> bytes:

@@ -13,13 +13,14 @@ import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from itertools import count
+from typing import Any, Final, NamedTuple, NoReturn
 
 import msgspec
 
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.bundle.session_parts import HISTORY, NUMBERED, SESSION, is_part, session_token
-from ipfsmem.canonical import MAX_INT
+from ipfsmem.canonical import MAX_INT, check_depth
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import FORGOTTEN, LIVE, Value
@@ -27,7 +28,7 @@ from ipfsmem.causal.view import siblings
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.writing import Writing, writing
-from ipfsmem.errors import ChangedError, IpfsmemError, LimitError, StorageError, UsageError
+from ipfsmem.errors import ChangedError, FormatError, IpfsmemError, LimitError, StorageError, UsageError
 from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.readings import token_hash
 from ipfsmem.sessions.compaction import (
@@ -50,6 +51,8 @@ _PIECE = 100_000
 #: Characters of an item as JSON.
 MAX_ITEM = 32 * 1024 * 1024
 
+#: How deep a line, and an item of pieces, may nest: so deep every reader can read it, wherever it is called.
+_MAX_NESTED = 512
 _NO_ITEM: Final = msgspec.Raw()
 #: Before each item of a device.
 _NOWHERE: Final = (-1, -1)
@@ -77,6 +80,17 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     piece: tuple[int, int] | None = None
     #: The `at`, device and `n` of an item that is gone.
     gone: tuple[int, str, int] | None = None
+
+
+class _WrittenLine(msgspec.Struct, frozen=True):
+    """The fields of a line as another program may write them: `1.0` and `1e3` are whole numbers, null is no field."""
+
+    at: msgspec.Raw = _NO_ITEM
+    n: msgspec.Raw = _NO_ITEM
+    item: msgspec.Raw = _NO_ITEM
+    text: msgspec.Raw = _NO_ITEM
+    piece: msgspec.Raw = _NO_ITEM
+    gone: msgspec.Raw = _NO_ITEM
 
 
 class SessionFacts(msgspec.Struct, frozen=True):
@@ -116,6 +130,7 @@ class Ends(NamedTuple):
 #: Characters of a title.
 _MAX_TITLE = 200
 _decode = msgspec.json.Decoder(Line).decode
+_decode_written = msgspec.json.Decoder(_WrittenLine).decode
 
 
 def _seen(parts: Iterable[Part]) -> str:
@@ -649,38 +664,61 @@ def _lines_in(file: MemoryFile) -> Iterator[tuple[bytes, Line | None]]:
 
 
 def _line(text: bytes) -> Line | None:
-    line: Line | None
+    """A line of a part; None for one that means nothing."""
+    try:
+        check_depth(text, "a line of a session", _MAX_NESTED)
+    except FormatError:
+        return None
     try:
         line = _decode(text)
     except (msgspec.DecodeError, RecursionError):
-        line = _with_halves(text)
-    if line is None:
-        return None
-    gone, piece = line.gone, line.piece
+        return _line_of_others(text)
+    return _line_of_others(text) if bytes(line.item) == b"null" else _sound(line)
+
+
+def _sound(line: Line) -> Line | None:
+    """The line, where it is one of the three kinds."""
+    item, gone, piece = bytes(line.item), line.gone, line.piece
+    numbers = (line.at, line.n, *(gone[::2] if gone is not None else ()), *(piece or ()))
     sound = (
-        bytes(line.item).startswith(b"{") if bytes(line.item) else gone is not None or line.text is not None,
-        gone is None or (min(gone[0], gone[2]) >= 0 and _DEVICE.fullmatch(gone[1]) is not None),
-        (piece is None) == (line.text is None) and (piece is None or 0 <= piece[0] < piece[1]),
-        sum((bool(bytes(line.item)), gone is not None, piece is not None)) == 1,
-        0 <= line.at <= MAX_INT and 0 <= line.n <= MAX_INT,
+        not item or item.startswith(b"{"),
+        gone is None or _DEVICE.fullmatch(gone[1]) is not None,
+        (piece is None) == (line.text is None) and (piece is None or piece[0] < piece[1]),
+        sum((bool(item), gone is not None, piece is not None)) == 1,
+        all(0 <= number <= MAX_INT for number in numbers),
     )
     return line if all(sound) else None
 
 
-def _with_halves(text: bytes) -> Line | None:
-    """A line in which half a surrogate pair stands as an escape, which is JSON, and the decoder refuses; None for any other."""
-    filled = _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], text)  # as long as before
-    if filled == text:
-        return None
+def _line_of_others(text: bytes) -> Line | None:
+    """A line in a form that this program does not write: other forms of whole numbers, null for a field, a name twice, or half a
+    surrogate pair as an escape, which is JSON and which msgspec refuses."""
+    others = count()
+    # Each half becomes another escape of the same length, so the item is found again by its bytes.
+    filled = _ESCAPE.sub(
+        lambda found: b"\\u%04x" % (0x100 + next(others) % 0xD700) if found[1] else found[0], text
+    )
     try:
-        line = _decode(filled)
-        if line.text is not None:
-            return msgspec.structs.replace(line, text=json.loads(text, parse_int=float)["text"])
-    except (msgspec.DecodeError, RecursionError):
+        written = _decode_written(filled)
+        raw = {name: bytes(getattr(written, name)) for name in written.__struct_fields__}
+        given = {name for name, value in raw.items() if value not in (b"", b"null")}
+        fields = {name: _whole(_item(raw[name])) for name in given - {"item", "text"}}
+        if "text" in given:
+            fields["text"] = _item(text)["text"]
+        line = msgspec.convert(fields, Line)
+    except (msgspec.DecodeError, RecursionError, ValueError):
         return None
-    item = bytes(line.item)
-    at = filled.rfind(item)
-    return msgspec.structs.replace(line, item=msgspec.Raw(text[at : at + len(item)]))
+    if "item" in given:
+        at = filled.rfind(raw["item"])
+        line = msgspec.structs.replace(line, item=msgspec.Raw(text[at : at + len(raw["item"])]))
+    return _sound(line)
+
+
+def _whole(value: Any) -> Any:
+    """A number without a fraction as an integer, however it was written; also in a list."""
+    if isinstance(value, list):
+        return [_whole(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _joined(texts: Iterable[str]) -> str:
@@ -708,18 +746,23 @@ def _items(parts: list[Part]) -> list[tuple[Place, str]]:
     return sorted((place, text) for place, text in found.items() if place not in gone)
 
 
-def _item(text: str | bytes) -> Any:
+def _item(text: str | bytes, **options: Any) -> Any:
     """An item; a whole number of more digits than Python converts is its nearest float, as in the browser."""
     try:
-        return json.loads(text)
+        return json.loads(text, **options)
     except ValueError:
-        return json.loads(text, parse_int=float)
+        return json.loads(text, parse_int=float, **options)
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _is_object(text: str) -> bool:
     try:
-        return isinstance(_item(text), dict)
-    except (ValueError, RecursionError):
+        check_depth(text.encode("utf-8", "surrogatepass"), "an item of a session", _MAX_NESTED)
+        return isinstance(_item(text, parse_constant=_no_number), dict)
+    except (FormatError, ValueError, RecursionError):
         return False
 
 
@@ -747,6 +790,10 @@ def item_text(item: Mapping[str, Any]) -> str:
         text = json.dumps(dict(item), separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"an item of a session is a JSON object, and this is none: {error}") from None
+    try:
+        check_depth(text.encode(), "an item of a session", _MAX_NESTED - 1)
+    except FormatError as error:
+        raise UsageError(str(error)) from None
     if len(text) > MAX_ITEM:
         raise LimitError(
             f"an item of a session has {len(text):,} characters, at most {MAX_ITEM:,} are allowed"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator, Mapping
+from math import isinf
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -27,11 +28,14 @@ from ipfsmem.causal.entries import MemoryName, SegmentName, parse_entry
 from ipfsmem.causal.merge3 import merge_memory
 from ipfsmem.content.cid import decode_cid, parse_cid, public_of_ipns_name
 from ipfsmem.errors import FormatError
+from ipfsmem.memories.sessions import entries_of_files
 from tests.interop.counterparts import run
 from tests.support.plain import judging as plain
 
 VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
 REFUSED = {"refused": True}
+#: Who writes the parts of the session that is drawn.
+SESSION_DEVICE = "00aabbccddeeff11"
 Rows = dict[str, Any]
 
 
@@ -119,6 +123,30 @@ def _blob(given: str) -> Any:
     return [files, more, others, events, read.index, len(read.problems)]
 
 
+def session_part(body: str) -> str:
+    """A part of the session `chat` with such a body."""
+    return f"---\ntype: session\nsession: chat\n---\n\n{body}\n"
+
+
+def _session(given: list[str]) -> Any:
+    parts = [
+        {"key": f"session-chat-{SESSION_DEVICE}-{i}", "file": session_part(body)}
+        for i, body in enumerate(given)
+    ]
+    return [[list(entry.place), _as_doubles(entry.item)] for entry in entries_of_files("chat", parts)]
+
+
+def _as_doubles(value: Any) -> Any:
+    """A JSON value with its numbers as a browser has and writes them."""
+
+    def number(text: str) -> float | None:
+        return None if isinf(float(text)) else float(text)
+
+    return json.loads(
+        json.dumps(value), parse_int=number, parse_float=number, parse_constant=lambda text: None
+    )
+
+
 def _render(given: Rows) -> Any:
     return render_memory(MemoryFile(dict(given["fields"]), given["body"])).decode()
 
@@ -165,6 +193,7 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "canonical": lambda given: decode_canonical(unb64(given), "it") is not ...,
     "event": _event,
     "blob": _blob,
+    "session": _session,
 }
 
 
@@ -272,6 +301,74 @@ def header_file(r: Random) -> bytes:
         + r.choice(("body", "", "a\r\nb", "---\nx: y\n---\n", "\n\nb\n\n"))
     )
     return (text + r.choice(("", end, "\n"))).encode()
+
+
+#: Numbers, and what stands in their place, as programs write them in lines of a session.
+_NUMBERS = (
+    "0", "1", "2", "7", "1.0", "1e0", "0.1e1", "10E-1", "1e3", "-0", "-0.0", "-1", "0.5", "01", "1.", "+1", "1e400", "-1e400", "1" * 30, "1" * 5_000, "9007199254740991",
+    "9007199254740992", "9007199254740991.4", "9007199254740991.5", "0.99999999999999999999", "null", "true", "false", '"1"', '""', "[]", "[1]", "{}", "NaN", "Infinity",
+)  # fmt: skip
+_ITEMS = (
+    '{"role":"user","content":"one"}', '{"content":"\\ud83d"}', '{"content":"\\ud83d\\ude00"}', '{"a":1,"a":2}', '{"a":NaN}', '{"a":1e400,"b":-0,"c":1.0}', "{}", "null", "[]", "7",
+    '"x"', "[{}]", '{"a":[[{}]]}', '{"__proto__":{"at":1}}', '{"a":"\\u12"}', '{"a":' + "[" * 509 + "]" * 509 + "}", '{"a":' + "[" * 510 + "]" * 510 + "}",
+    '{"a":' + "[" * 511 + "]" * 511 + "}", '{"a":"' + "[" * 600 + '"}', '{"a":"\\"' + "[" * 600 + '"}', '{"a":' + "1" * 5_000 + "}", '{ "a" : 1 }',
+)  # fmt: skip
+_PIECES = (
+    '{"con',
+    'tent":',
+    '"x"}',
+    "{}",
+    "[]",
+    "",
+    '{"a":NaN}',
+    '"\ud83d',
+    "\ude00",
+    '\ud83d"}',
+    "{",
+    "}",
+    '{"a":' + "[" * 511,
+    "]" * 511 + "}",
+    "]" * 511,
+    "]}",
+)
+
+
+def session_line(r: Random) -> str:
+    """A line of a part of a session, or what is nearly one."""
+
+    def number() -> str:
+        return r.choice(_NUMBERS[:4] if r.random() < 0.6 else _NUMBERS)
+
+    def device() -> str:
+        return json.dumps(
+            r.choice(
+                (SESSION_DEVICE,) * 5 + (SESSION_DEVICE[:-1], SESSION_DEVICE.upper(), [SESSION_DEVICE], 7)
+            )
+        )
+
+    kinds: dict[str, Callable[[], str]] = {
+        "item": lambda: r.choice(_ITEMS),
+        "gone": lambda: f"[{number()},{device()},{number()}]" if r.random() < 0.8 else number(),
+        "piece": lambda: f"[{number()},{number()}]" if r.random() < 0.9 else f"[{number()},2,{number()}]",
+        "text": lambda: json.dumps(r.choice(_PIECES)) if r.random() < 0.9 else number(),
+        "at": number,
+        "n": number,
+        "more": lambda: r.choice((*_ITEMS, *_NUMBERS)),
+    }
+    names = [
+        "at",
+        *r.choice((("item",),) * 3 + (("gone",), ("piece", "text"), ("piece", "text"), ("item", "n"))),
+    ]
+    for _ in range(r.choice((0, 0, 0, 1, 1, 2))):
+        names.insert(r.randrange(len(names) + 1), r.choice(list(kinds)))
+    if r.random() < 0.1:
+        names.remove(r.choice(names))
+    fields = [
+        f"{json.dumps(name)}:{'null' if name != 'at' and r.random() < 0.1 else kinds[name]()}"
+        for name in names
+    ]
+    line = "{" + ",".join(fields) + "}"
+    return mutated(r, line) if r.random() < 0.1 else line
 
 
 def mutated(r: Random, text: str) -> str:
@@ -422,6 +519,8 @@ def _input(r: Random, parser: str, seeds: Mapping[str, list[Any]]) -> Any:
         except UnicodeDecodeError:
             line = _mutated_bytes(r, line)
         return [b64(line), r.choice((None, "2026-04-15"))]
+    if parser == "session":
+        return [_utf8("\n".join(session_line(r) for _ in range(r.randrange(1, 6)))) for _ in range(2)]
     if parser in ("card", "canonical"):
         text = r.choice(seeds["card"])
         made = mutated(r, text) if r.random() < 0.5 else _as_card(r, text)

@@ -27,6 +27,7 @@ from ipfsmem import canonical
 from ipfsmem.bundle import blob, timeline
 from ipfsmem.causal import tree
 from ipfsmem.errors import FormatError
+from ipfsmem.memories.sessions import items_of_files
 for deep in (b"[" * 500_000, b'{"a":' * 500_000, b'{"e":{"m/a":' + b"[" * 500_000):
     for read in (
         lambda d: canonical.decode(d, "it"), blob.read_blob,
@@ -43,6 +44,10 @@ for deep in (b"[" * 500_000, b'{"a":' * 500_000, b'{"e":{"m/a":' + b"[" * 500_00
         sys.exit("accepted")
     except msgspec.DecodeError:
         pass
+deep = "[" * 200_000
+for line in ('{"at":1,"item":{"a":' + deep, '{"at":1,"item":{},"a":' + deep, '{"at":1,"piece":[0,1],"text":"' + deep + '"}'):
+    part = "---\\ntype: session\\nsession: chat\\n---\\n\\n" + line + "\\n"
+    assert items_of_files("chat", [{"key": "session-chat-" + "0" * 16 + "-0", "file": part}]) == []
 print("alive")
 """
 

@@ -15,6 +15,7 @@ import { isKey, isScope, keyOfForeignName, splitConflictName } from '../src/core
 import { parseFile, readTags, renderFile, renderLines, writeTags } from '../src/core/memory_file.ts'
 import { merge3 } from '../src/core/merge3.ts'
 import { readMove, readVault } from '../src/core/program_events.ts'
+import { partItems } from '../src/core/session_items.ts'
 import { readName } from '../src/core/state.ts'
 import { lineOf, normalTs, parseLine, parseLines, splitOwnId } from '../src/core/timeline.ts'
 
@@ -81,6 +82,9 @@ const parsers: Readonly<Record<string, Parser>> = {
     const [move, vault] = [readMove(event), readVault(event)]
     return [move && [move.id, move.by, move.at, move.left, move.to], vault && [vault.address, vault.key_number, vault.name]]
   },
+  session: ([one, other]) =>
+    partItems('chat', [['0', one], ['1', other]].map(([i, body]) => ({ key: `session-chat-00aabbccddeeff11-${i}`, file: utf8(`---\ntype: session\nsession: chat\n---\n\n${body}\n`) })))
+      .map(({ place, item }) => [place, item]),
   blob: input => {
     const read = readBlob(input)
     return [[...read.files].sort(), read.more, read.others, read.events.map(lineOf), read.index, read.problems.length]

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from ipfsmem.bundle.timeline import normal_ts
-from ipfsmem.errors import FormatError
+from ipfsmem.errors import FormatError, LimitError, UsageError
 from ipfsmem.exchange.lenient import Fields, date_of
 from ipfsmem.exchange.places import Files, each_file
 from ipfsmem.exchange.records import (
@@ -108,12 +108,13 @@ def _sessions(tables: Tables, file: str) -> Iterator[Item]:
                 for one in _messages(messages)
                 if (kept := without_system(one)) is not None
             ]
-        except (FormatError, msgspec.MsgspecError, RecursionError) as error:
+            texts = [item_text(one) for _, one in saved]
+        except (FormatError, UsageError, LimitError, msgspec.MsgspecError, RecursionError) as error:
             yield Problem(f"session in {file}, number {number}", str(error))
             continue
         known = held.setdefault((session, agent), [])
         told = [item_text(one) for _, one in known]
-        known += saved[overlap(told, [item_text(one) for _, one in saved]) :]
+        known += saved[overlap(told, texts) :]
     names = Counter(session for session, _ in held)
     for (session, agent), items in held.items():
         name = session if names[session] == 1 else f"{session} {agent}"

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.support.plain import texts, views
+from tests.support.plain import sessions, texts, views
 
 #: What this reader does not judge.
 UNKNOWN = object()
@@ -40,6 +40,14 @@ def _own_id(given: str) -> Any:
     return split and list(split)
 
 
+def _session(given: list[str]) -> Any:
+    parts = [
+        ("00aabbccddeeff11", texts.read_file(f"---\ntype: session\n---\n\n{body}\n".encode()).body)
+        for body in given
+    ]
+    return [[list(place), item] for place, item in sessions.items(parts)]
+
+
 PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "memory": _memory,
     "render": lambda given: texts.render_file(texts.File(dict(given["fields"]), given["body"])),
@@ -53,6 +61,7 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "key": _key,
     "entry": lambda given: list(texts.entry_name(given)[:3]),
     "card": lambda given: texts.read_card(_bytes(given)),
+    "session": _session,
     "canonical": lambda given: texts.canonical(_bytes(given)) is not UNKNOWN,
 }
 

@@ -151,6 +151,20 @@ def test_session_continued_elsewhere_continues_here(memory: Memory, tmp_path: Pa
     ]
 
 
+def test_session_that_nests_too_deep_keeps_no_other_from_coming_in(memory: Memory, tmp_path: Path) -> None:
+    path = initrunner_db(tmp_path / "helper.db", seed=True)
+    saved = "INSERT INTO sessions (session_id, agent_name, timestamp, messages_json) VALUES (?, 'a', '2026-08-01', ?)"
+    deep = json.dumps(_said("user", "deep", "2026-08-01T10:00:00Z"))[:-1] + f',"x":{"[" * 600}{"]" * 600}}}'
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("DELETE FROM sessions")
+        db.execute(saved, ("deep", f"[{deep}]"))
+        db.execute(saved, ("flat", json.dumps([_said("user", "flat", "2026-08-01T10:00:00Z")])))
+        db.commit()
+    taken = memory.bundles.import_from("initrunner", path)
+    assert len(taken.problems) == 1 and "nested deeper than 511 levels" in taken.problems[0]
+    assert [one.session for one in memory.sessions.list()] == ["flat"]
+
+
 def test_sessions_of_others_come_in_as_events(memory: Memory, tmp_path: Path) -> None:
     path = initrunner_db(tmp_path / "helper.db")
     taken = memory.bundles.import_from("initrunner", path, foreign=True)

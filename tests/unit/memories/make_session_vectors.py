@@ -87,6 +87,23 @@ CASES = [
              {"at": 1, "gone": [1, "x", 0]}, {"at": 1, "gone": [1, A]}, {"at": 1, "text": "{}"}, {"at": 1, "piece": [0, 1]},
              {"at": 1, "piece": [1, 1], "text": "{}"}, said(2, "left"), {"at": 3, "item": {"more": True}, "unknown": 1}),
     ]),
+    ("whole numbers in other forms, and such as are none", "chat", [
+        part("chat", A, 0, '{"at":1.0,"item":{"is":"1"}}', '{"at":2e0,"n":-0,"item":{"is":"2"}}', '{"at":0.3e1,"n":-0.0,"item":{"is":"3"}}', '{"at":40E-1,"n":1.0,"item":{"is":"4"}}',
+             '{"at":9007199254740991.4,"item":{"is":"the greatest"}}', '{"at":9007199254740992,"item":{}}', '{"at":1e400,"item":{}}', '{"at":5.5,"item":{}}',
+             '{"at":' + "5" * 5_000 + ',"item":{}}', '{"at":01,"item":{}}', '{"at":true,"item":{}}', '{"at":5.0,"piece":[1.0,2e0],"text":"pieces\\"}"}',
+             '{"at":5,"piece":[0,2],"text":"{\\"is\\":\\"5, in "}', '{"at":6,"piece":[0,9007199254740992],"text":"{}"}', '{"at":7,"item":{"is":"taken away"}}'),
+        part("chat", B, 0, '{"at":8,"gone":[7.0,"' + A + '",-0]}', '{"at":8,"gone":[1,["' + A + '"],0]}', '{"at":8,"gone":[9007199254740992,"' + A + '",0]}'),
+    ]),
+    ("null is no field, of a repeated name the last is read, and other names are ignored", "chat", [
+        part("chat", A, 0, '{"at":1,"n":null,"item":{"is":"1"}}', '{"at":2,"gone":null,"text":null,"piece":null,"item":{"is":"2"}}', '{"at":null,"item":{}}', '{"at":3,"item":null}',
+             '{"at":4,"item":null,"piece":[0,1],"text":"{\\"is\\":\\"4\\"}"}', '{"at":"5","at":5,"item":7,"item":{"is":"5"}}', '{"at":6,"item":{},"item":7}',
+             '{"at":7,"item":{"is":"no longer"},"item":null}', '{"at":8,"more":[{"at":9}],"item":{"is":"8"}}', '{"at":9,"item":{"is":"9"},"gone":[9,"' + A + '",0],"gone":null}',
+             r'{"at":10,"item":{"is":"\ud83d"},"more":{"is":"\ude00"}}', '{"at":11,"piece":[0,1],"text":"{\\"is\\":NaN}"}', '{"at":12,"item":{"is":NaN}}'),
+    ]),
+    ("a line that nests as deep as it may, and lines and an item of pieces that nest deeper", "chat", [
+        part("chat", A, 0, '{"at":1,"item":{"is":"1"},"more":' + "[" * 511 + "]" * 511 + "}", '{"at":2,"item":{},"more":' + "[" * 512 + "]" * 512 + "}",
+             '{"at":3,"item":{"is":"3"},"more":"\\"' + "[" * 600 + '"}', {"at": 4, "piece": [0, 1], "text": '{"is":' + "[" * 512 + "]" * 512 + "}"}),
+    ]),
     ("half of a surrogate pair as an escape beside an item, and a character that was cut into its halves", "chat", [
         part("chat", A, 0, r'{"at":1,"item":{"content":"\ud83d\uDE00 and \\ud83d"},"more":"\ud83d\\","less":"\ude00\u0041"}',
              r'{"at":2,"piece":[0,2],"text":"{\"content\":\"one \ud83d"}', r'{"at":2,"piece":[1,2],"text":"\uDE00\"}","\uDBFF":0}',

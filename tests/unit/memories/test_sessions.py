@@ -430,6 +430,25 @@ def test_item_with_a_number_of_too_many_digits_keeps_no_other_from_being_read(me
     assert heard(memory)[:2] == ["tea", "bread"]
 
 
+def test_item_that_nests_too_deep_is_refused_and_keeps_no_other_from_being_read(memory: Memory) -> None:
+    def deep(levels: int) -> dict[str, Any]:
+        nested: dict[str, Any] = {}
+        for _ in range(levels - 2):
+            nested = {"in": nested}
+        return {"role": "user", "content": f"{levels} levels", "more": nested}
+
+    memory.sessions.add("chat", [deep(511)])
+    with pytest.raises(UsageError, match="nested deeper than 511 levels"):
+        memory.sessions.add("chat", [deep(512), *said("after")])
+    assert heard(memory) == ["511 levels"]
+    key = f"session-other-{memory.replica.device.id}-0"
+    first = '---\ntype: session\nsession: other\n---\n\n{"at":1,"item":{"role":"user","content":"tea"}}\n'
+    for levels in (900, 992, 993, 5_000, 200_000):  # about the recursion limit, and beyond
+        line = f'{{"at":2,"item":{{"more":{"[" * levels}{"]" * levels}}}}}\n'
+        memory.write_text(key, (first + line).encode())
+        assert heard(memory, "other") == ["tea"]
+
+
 def test_a_memory_that_only_calls_itself_a_session_is_a_memory(memory: Memory) -> None:
     """Its type alone made it vanish from the list, the index, what is recalled and what agents are given."""
     memory.write("standup", "Bridges at nine.", type="session")

@@ -13,9 +13,27 @@ const DEVICE = /^[0-9a-f]{16}$/
 export type Place = readonly [at: number, device: string, n: number]
 export type Placed = { readonly place: Place; readonly item: object }
 
+/** How deep a line, and an item of pieces, may nest: so deep every reader can read it. */
+const MOST_NESTED = 512
+
+/** Whether JSON nests deeper than it may. */
+function isTooDeep(text: string): boolean {
+  if (text.length <= MOST_NESTED) return false
+  let [depth, isInText] = [0, false]
+  for (let at = 0; at < text.length; at++) {
+    const letter = text[at]
+    if (isInText && letter === '\\') at++
+    else if (letter === '"') isInText = !isInText
+    else if (!isInText && (letter === '{' || letter === '[')) depth++
+    else if (!isInText && (letter === '}' || letter === ']')) depth--
+    if (depth > MOST_NESTED) return true
+  }
+  return false
+}
+
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return isTooDeep(text) ? undefined : JSON.parse(text)
   } catch {
     return undefined
   }
@@ -23,16 +41,17 @@ function parsed(text: string): unknown {
 
 export type Line = { at: number; n: number } & ({ item: object } | { gone: Place } | { piece: [number, number]; text: string })
 
-/** A line of a part, null for what means nothing. */
+/** A line of a part, null for what means nothing. A field that is null is none. */
 export function lineOf(text: string): Line | null {
   const it = parsed(text)
   if (!isObject(it) || !isWhole(it.at) || !isWhole(it.n ?? 0)) return null
-  const { at, item, gone, piece, text: share } = it
+  const at = it.at
+  const [item, gone, piece, share] = [it.item, it.gone, it.piece, it.text].map(one => one ?? undefined)
   if ([item, gone, piece].filter(one => one !== undefined).length !== 1 || (piece === undefined) !== (share === undefined)) return null
   const n = (it.n ?? 0) as number
   if (item !== undefined) return isObject(item) ? { at, n, item } : null
   if (gone !== undefined) {
-    const isPlace = Array.isArray(gone) && gone.length === 3 && isWhole(gone[0]) && DEVICE.test(String(gone[1])) && isWhole(gone[2])
+    const isPlace = Array.isArray(gone) && gone.length === 3 && isWhole(gone[0]) && typeof gone[1] === 'string' && DEVICE.test(gone[1]) && isWhole(gone[2])
     return isPlace ? { at, n, gone: gone as unknown as Place } : null
   }
   const [number, many] = Array.isArray(piece) && piece.length === 2 && piece.every(isWhole) ? (piece as [number, number]) : [0, 0]
