@@ -126,8 +126,8 @@ class Database:
             for name in DATABASE_FILES[1:]:
                 path = self.path.with_name(name)
                 file, held = find(path), held_open(path)
-                # Removed since SQLite opened it, and made again by another process: noted is what is open here.
-                file = held[-1] if held and file not in held else file
+                # Another one is open here too: it was removed since SQLite opened it, and made again, perhaps by this very process.
+                file = next((one for one in held if one != file), file)
                 if file is not None:
                     self._files[path] = file
         for file in self._files.values():

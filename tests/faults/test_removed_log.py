@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import http.client
 import json
@@ -382,6 +383,39 @@ def test_a_log_made_again_before_it_is_looked_at_is_not_taken_for_the_open_one(
         Memory.load("default", home=home)
     monkeypatch.undo()
     assert texts(home).keys() == {"first", "second", "third", "foreign"}
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/fd").exists(), reason="only Linux tells which files a process has open"
+)
+@pytest.mark.parametrize("names", [("state.db-wal",), ("state.db-wal", "state.db-shm")])
+def test_a_log_that_this_process_made_again_is_not_taken_for_the_open_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
+) -> None:
+    prepare, prepared, wrote = Database._prepare, [], ["first", "second"]
+    memories: list[Memory] = []
+
+    def load() -> None:
+        with contextlib.suppress(StorageError):
+            memories.append(Memory.load("default", home=home))
+
+    def prepared_late(self: Database) -> None:
+        prepare(self)
+        if not prepared:
+            prepared.append(self)
+            remove_log(home, *names)
+            load()
+
+    monkeypatch.setattr(Database, "_prepare", prepared_late)
+    load()
+    monkeypatch.undo()
+    for number, memory in enumerate(reversed(memories)):
+        with contextlib.suppress(StorageError):
+            memory.write(f"text{number}", f"text of text{number}")
+            wrote.append(f"text{number}")
+    for memory in reversed(memories):
+        memory.close()
+    assert texts(home).keys() == set(wrote)
 
 
 def test_a_log_removed_while_the_database_is_opened_overwrites_nothing(
