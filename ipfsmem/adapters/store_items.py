@@ -19,6 +19,7 @@ import msgspec
 
 from ipfsmem.bundle.keys import key_of_foreign_name
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.canonical import check_depth
 from ipfsmem.errors import FormatError, UsageError
 
 Namespace = tuple[str, ...]
@@ -109,9 +110,11 @@ def _instant(text: str) -> datetime:
 
 def value_of(data: bytes) -> dict[str, Any] | None:
     """The value of an item's memory file, None where it holds no JSON object (any more)."""
+    body = parse_memory(data).body
     try:
-        value = json.loads(parse_memory(data).body)
-    except (ValueError, RecursionError):
+        check_depth(body.encode(), "an item")
+        value = json.loads(body)
+    except (FormatError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 

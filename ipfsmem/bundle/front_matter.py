@@ -25,6 +25,8 @@ _FIRST = {
 }
 _LINE = lazy_pattern(rf"[ \t]*([^\r\n]*){_END}")
 _BLANK = lazy_pattern(rf"(?:[ \t]*{_END})*")
+#: How deep a header in JSON may nest: so deep every reader can read it.
+_MAX_NESTED = 512
 # A string that nothing closes is one token, else each mark in it would be looked at to the end of the text.
 _JSON_TOKEN = lazy_pattern(r'"(?:[^"\\]|\\.?)*+"?|[{}\[\]]', re.DOTALL)
 
@@ -71,6 +73,8 @@ def _json_end(body: str) -> int | None:
         depth += 1 if token[0] in "{[" else -1 if token[0] in "}]" else 0
         if depth == 0:
             break
+        if depth > _MAX_NESTED:
+            return None
     else:
         return None
     line = re.compile(rf"[ \t]*{_END}").match(body, token.end())

@@ -7,6 +7,7 @@ nothing about the text, so it never costs the text.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,7 @@ from typing import Any, Final
 import rfc8785
 
 from ipfsmem.bundle.timeline import normal_ts
+from ipfsmem.canonical import check_depth
 from ipfsmem.errors import FormatError
 
 #: Numbers above this count a smaller unit than seconds since 1970: as seconds it is the year 5138.
@@ -103,10 +105,9 @@ class Fields:
         for name in names:
             value = self.value.get(name)
             if isinstance(value, str) and value.lstrip()[:1] == "{":
-                try:
+                with contextlib.suppress(FormatError, ValueError, RecursionError):
+                    check_depth(value.encode("utf-8", "surrogatepass"), name)
                     value = json.loads(value)
-                except (ValueError, RecursionError):
-                    pass
             if isinstance(value, dict):
                 if value:
                     return value

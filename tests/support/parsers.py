@@ -250,6 +250,7 @@ FRONTS = (
     "+++\ntitle = 'A'\n[extra]\nx = 1\n+++\n\nbody\n", "---\na: &x 1\nb: *x\n---\n\nbody\n", "---\n# c\ntitle: A: B\ntags:\n  - x\n...\nbody\n",
     '{\n  "title": "A",\n  "tags": ["x"]\n}\n\nbody\n', ";;;\n{\"a\": 1}\n;;;\nbody", "---toml\na = 1\n---\nbody", "---\nprose\n---\nmore",
     "---\n- a: b\n---\nmore", '{"a": 1}\n{"b": 2}\n', "---\r\na: !x 1\r\n---\r\n\r\nbody\r\n", "---\rname: x\r---\rbody", "+++\n+++\nb", '{"a":1}\n',
+    '{"a":' + "[" * 511 + "]" * 511 + "}\n\nbody\n", '{"a":' + "[" * 512 + "]" * 512 + "}\n\nbody\n",
     "---\n%YAML 1.2\na: b\n---\nbody\n", "---\n{a: &x 1}\n---\n", "---\norigin_name: X.md\n---\n\n+++\na = 1\n+++\nbody\n",
 )  # fmt: skip
 

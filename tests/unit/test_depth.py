@@ -24,9 +24,12 @@ sys.setrecursionlimit(100_000)
 class Loose(msgspec.Struct):
     known: int = 0
 from ipfsmem import canonical
+from ipfsmem.adapters.store_items import value_of
 from ipfsmem.bundle import blob, timeline
+from ipfsmem.bundle.front_matter import front_matter
 from ipfsmem.causal import tree
 from ipfsmem.errors import FormatError
+from ipfsmem.exchange.lenient import Fields
 from ipfsmem.memories.sessions import items_of_files
 for deep in (b"[" * 500_000, b'{"a":' * 500_000, b'{"e":{"m/a":' + b"[" * 500_000):
     for read in (
@@ -48,6 +51,8 @@ deep = "[" * 200_000
 for line in ('{"at":1,"item":{"a":' + deep, '{"at":1,"item":{},"a":' + deep, '{"at":1,"piece":[0,1],"text":"' + deep + '"}'):
     part = "---\\ntype: session\\nsession: chat\\n---\\n\\n" + line + "\\n"
     assert items_of_files("chat", [{"key": "session-chat-" + "0" * 16 + "-0", "file": part}]) == []
+deep = '{"a":' * 100_000 + "1" + "}" * 100_000
+assert front_matter(deep + "\\n\\nbody\\n") == "" and value_of(deep.encode()) is None and Fields({"it": deep}).mapping("it") == {}
 print("alive")
 """
 

@@ -13,6 +13,8 @@ const FIRST: Readonly<Record<string, RegExp>> = {
 const BLANK = new RegExp(`(?:[ \\t]*${END})*`, 'y')
 const JSON_TOKEN = /"(?:[^"\\]|\\[^]?)*(?:"|$)|[{}[\]]/g
 const LINE = new RegExp(`[ \\t]*${END}`, 'y')
+/** How deep a header in JSON may nest: so deep every reader can read it. */
+const MOST_NESTED = 512
 
 /** What stands at the beginning of a body as another program's header, with the blank lines after it; else empty text. */
 export function frontMatter(body: string): string {
@@ -49,6 +51,7 @@ function jsonEnd(body: string): number | null {
   let end = -1
   for (const token of body.matchAll(JSON_TOKEN)) {
     depth += '{['.includes(token[0]) ? 1 : '}]'.includes(token[0]) ? -1 : 0
+    if (depth > MOST_NESTED) return null
     if (depth > 0) continue
     end = token.index + token[0].length
     break
