@@ -12,8 +12,8 @@ import msgspec
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-class Moment(msgspec.Struct, frozen=True):
-    """A moment by both clocks."""
+class Moment(msgspec.Struct, frozen=True, array_like=True):
+    """A moment by both clocks. A list where it is kept: keys that an earlier version holds unlocked stay unlocked."""
 
     #: Milliseconds since 1970 UTC, by the clock that can be set.
     wall: int

@@ -31,7 +31,7 @@ MAX_LEAP: Final = 1 << 16
 _ROLES: Final[dict[Role, int]] = {"reader": 0, "writer": 1, "admin": 2}
 
 
-class LetIn(msgspec.Struct, frozen=True):
+class LetIn(msgspec.Struct, frozen=True, order=True):
     """Who let a family in: `rank` as `Authority.rank_of` gives it; `admins` the ids of the admins who did, sorted, with a
     space between them, where no root did, else "".
     """

@@ -597,3 +597,12 @@ def test_what_does_not_go_is_said(folder: Path) -> None:
     assert held_keys(folder) == []
     file.rmdir()
     assert not lock_device(folder)
+
+
+def test_a_moment_that_an_earlier_version_kept_is_read() -> None:
+    """Else a memory that was unlocked is locked after an upgrade."""
+    kept = b'[1795600000000,5000,"which start"]'
+    assert msgspec.json.decode(kept, type=since_boot.Moment) == since_boot.Moment(
+        1795600000000, 5000, "which start"
+    )
+    assert msgspec.json.encode(since_boot.Moment(1795600000000, 5000, "which start")) == kept
