@@ -168,16 +168,20 @@ class MemoryDreams(MemoryPart):
 
         Raises NotFoundError when there is nothing, or another one; LockedError while another process dreams.
         """
+        self._asked_for(id)  # a wrong id is no dream that failed
         with self._dreaming(lambda phase: None):
-            found = self._dreams().proposed()
-            if found is None or id not in (None, found.id):
-                raise NotFoundError(
-                    "no dream proposed anything that is not done yet"
-                    if id is None
-                    else f"the proposal {id} is not there any more",
-                    hint="Make one: ipfsmem dream run --dry-run",
-                )
-            return self._done(found)
+            return self._done(self._asked_for(id))
+
+    def _asked_for(self, id: str | None) -> Proposed:
+        found = self._dreams().proposed()
+        if found is None or id not in (None, found.id):
+            raise NotFoundError(
+                "no dream proposed anything that is not done yet"
+                if id is None
+                else f"the proposal {id[:80]} is not there any more",
+                hint="Make one: ipfsmem dream run --dry-run",
+            )
+        return found
 
     def run(self, *, among: Iterable[str] | None = None, progress: Progress = lambda phase: None) -> DreamRun:
         """Propose and apply it, but for what a person has to be shown first (`Outcome.waiting`). `among` and what it raises: as `propose`."""

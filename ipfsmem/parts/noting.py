@@ -8,13 +8,13 @@ one is noted, and of a call only where and by whom: no argument but a scope and 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from ipfsmem.errors import IpfsmemError
+from ipfsmem.errors import IpfsmemError, NotFoundError
 
 if TYPE_CHECKING:
     from ipfsmem.parts.open_memory import OpenMemory
@@ -130,6 +130,8 @@ NOTED: Final[Mapping[str, Mapping[str, str]]] = {
 _WRITES: Final = frozenset(
     ["write", "note", "session add", "fact add", "fact edit", "graph add", "graph relate", "value set"]
 )
+#: Methods that answer False where there was nothing to take away or to end.
+_TAKES_AWAY: Final = frozenset(["forget", "delete", "unrelate", "abort"])
 _COLLECTED: Final[ContextVar[list[str] | None]] = ContextVar("advice", default=None)
 #: What a call is about, by the name of the parameter.
 _ABOUT: Final = ("key", "session", "token")
@@ -164,15 +166,23 @@ def acting_as(face: str, by: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def noting(
-    part: Any, word: str, given: tuple[Any, ...], names: list[str], named: Mapping[str, Any]
-) -> Iterator[None]:
-    """Note a call of a part when it ends, well or not. A trial that changes nothing is not noted."""
+    part: Any, word: str, method: str, given: tuple[Any, ...], names: list[str], named: Mapping[str, Any]
+) -> Iterator[Callable[[object], None]]:
+    """Note a call of a part when it ends, well or not. A trial that changes nothing is not noted. The function that it gives is told the
+    result: one that took nothing away, as there was nothing, did not go well."""
+    outcome = ""
+
+    def ended(result: object) -> None:
+        nonlocal outcome
+        if result is False and method in _TAKES_AWAY:
+            outcome = NotFoundError.__name__
+
     if _INSIDE.get() or named.get("dry_run"):
-        yield
+        yield ended
         return
-    token, outcome = _INSIDE.set(True), ""
+    token = _INSIDE.set(True)
     try:
-        yield
+        yield ended
     except BaseException as error:
         outcome = error.kind if isinstance(error, IpfsmemError) else type(error).__name__
         raise

@@ -144,13 +144,14 @@ def _refusing(
             refuse_closed(self)  # meanwhile, by another thread
             if not word:
                 return method(self, *given, **named)
-            with noting(self, word, given, [one.name for one in in_order], named):
+            with noting(self, word, method.__name__, given, [one.name for one in in_order], named) as ended:
                 result = method(self, *given, **named)
+                ended(result)
             advise_on(self, word, method.__name__, result, (*given, *named.values()))
             return result
 
     async def noted_later(self: Any, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-        with noting(self, word, given, [one.name for one in takes().in_order], named):
+        with noting(self, word, method.__name__, given, [one.name for one in takes().in_order], named):
             return await method(self, *given, **named)
 
     return call

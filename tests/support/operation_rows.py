@@ -1,0 +1,237 @@
+"""Every operation of the program with its name on each face, and a valid call of it: what the properties over all operations go by.
+
+A new command, route, tool or method has to be in a row or, with a reason, among those that have none: tests/unit/memories/test_operations.py
+compares this table with what is declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+Given = Mapping[str, Any]
+#: An argument that is None; a plain None leaves one out.
+NULL: Final = "NULL"
+
+
+class Op(NamedTuple):
+    """An operation. `given`: arguments of a valid call by their names; those of one face in `on`, None for one that it does not take.
+    `cli`, `http`, `tool`, `python`: its names there, "" where it has none. `noted`: its word in the list of operations."""
+
+    name: str
+    given: Given = {}  # noqa: RUF012
+    cli: str = ""
+    http: str = ""
+    tool: str = ""
+    python: str = ""
+    noted: str = ""
+    on: Mapping[str, Given] = {}
+
+    def named(self, face: str) -> str:
+        """Its name on a face."""
+        return str(getattr(self, face))
+
+    def call(self, face: str) -> dict[str, Any]:
+        """The arguments of a valid call there."""
+        both = {**self.given, **self.on.get(face, {})}
+        return {name: value for name, value in both.items() if value is not None}
+
+    @property
+    def faces(self) -> list[str]:
+        """Where it can be called."""
+        return [face for face in FACES if self.named(face)]
+
+
+FACES: Final = ("python", "cli", "http", "tool")
+#: What is in the world of `tests.support.operation_world`, in each of its scopes.
+KEY, OTHERS, AWAY, FACT, CHAT = "tone", "hint", "away", "fact_e2f077a705af4e99", "chat"
+
+ROWS: Final = (
+    # texts
+    Op("list", {}, "list", "list", "list_memories", "list", on={"tool": {}}),
+    Op("read", {"key": KEY}, "read", "read", "read_memory", "read"),
+    Op(
+        "write",
+        {"key": "fresh", "body": "A fresh text.", "description": "Useful when a test writes.", "name": "Fresh", "type": "user"},
+        "write", "write", "remember", "write", "write",
+        {"cli": {"tag": ("one",)}, "http": {"tags": ["one"]}, "tool": {"tags": ["one"]}, "python": {"tags": ["one"]}},
+    ),
+    Op("forget", {"key": KEY, "reason": "A test."}, "forget", "forget", "forget", "forget", "forget", {"tool": {"confirm": "SEEN"}}),
+    Op("history", {"key": KEY}, "history", "history", "", "versions.of"),
+    Op("text of a revision", {"key": KEY, "sha256": "SHA"}, "", "past", "", "versions.text"),
+    Op("restore", {"key": KEY}, "restore", "restore", "", "versions.restore", "restore", {"cli": {"text": "SHA"}, "http": {"sha256": "SHA", "seen": "SEEN"}, "python": {"root": NULL, "text": "SHA"}}),
+    Op("recall", {"query": "direct"}, "recall", "recall", "recall", "recall", "recall", {"cli": {"words": ("direct",), "query": None}}),
+    Op("why", {"key": KEY, "query": "direct"}, "why", "", "", "why", on={"cli": {"words": ("direct",), "query": None}}),
+    Op("context", {"query": "direct"}, "context", "context", "context", "context", "context"),
+    Op("duplicates", {"similarity": 0.8}, "duplicates", "duplicates", "", "duplicates"),
+    Op("conflicts", {}, "conflicts", "conflicts", "resolve_conflict", "conflicts"),
+    Op("resolve", {"key": KEY}, "resolve", "resolve", "", "resolve", "resolve", {"cli": {"seen": "SEEN", "take": KEY}, "http": {"keep": True}, "python": {"seen": "SEEN"}}),
+    Op("promote", {"key": KEY, "to": "made"}, "promote", "promote", "", "promote", "promote", {"python": {"seen": "SEEN"}}),
+    Op("undo", {}, "undo", "", "", "undo", "undo"),
+    # events and sessions
+    Op("timeline", {}, "timeline", "timeline", "", "timeline.read"),
+    Op("days", {}, "", "days", "", ""),
+    Op("note", {"type": "decision"}, "note", "note", "note", "note", "note", {"python": {"type": None, "kind": "decision"}, "tool": {"text": "It is so."}}),
+    Op("session list", {}, "session list", "sessions", "list_sessions", "sessions.list"),
+    Op("session create", {"title": "A talk"}, "session create", "begin_session", "", "sessions.create", "session create"),
+    Op("session search", {"query": "boat"}, "session search", "search_sessions", "", "sessions.search", "session search"),
+    Op("session info", {"session": CHAT}, "session info", "session", "", ""),
+    Op("session delete", {"session": CHAT, "reason": "A test."}, "session delete", "delete_session", "", "sessions.forget", "session delete"),
+    Op("session items", {"session": CHAT}, "", "session_items", "", "sessions.items"),
+    Op("session messages", {"session": CHAT}, "", "session_messages", "read_session", "sessions.told"),
+    Op("session add", {"session": CHAT, "items": [{"role": "user", "content": "Aft."}]}, "session add", "add_to_session", "", "sessions.add", "session add", {"cli": {"items": None, "stdin": '{"role": "user", "content": "Aft."}'}}),
+    Op("session resume", {"session": CHAT}, "session resume", "resume_session", "", "sessions.resume"),
+    Op("session export", {"session": CHAT, "format": "json"}, "session export", "export_session", "", ""),
+    Op("session compact", {"session": CHAT}, "session compact", "compact_session", "", "sessions.compact", "session compact"),
+    Op("session pop", {"session": CHAT}, "", "", "", "sessions.pop", "session pop"),
+    Op("session status", {}, "session status", "", "", ""),
+    # facts and values
+    Op("fact list", {}, "fact list", "facts", "list_facts", "facts.page"),
+    Op("fact add", {"text": "User likes cake", "category": "food"}, "fact add", "add_fact", "add_fact", "facts.add", "fact add"),
+    Op("fact get", {"key": FACT}, "", "fact", "", "facts.get"),
+    Op("fact edit", {"key": FACT, "text": "User likes green tea"}, "fact edit", "edit_fact", "", "facts.edit", "fact edit"),
+    Op("fact delete", {"key": FACT, "reason": "A test."}, "fact delete", "delete_fact", "delete_fact", "facts.delete", "fact delete", {"tool": {"seen": "SEEN"}}),
+    Op("fact history", {"key": FACT}, "fact history", "fact_history", "fact_history", "facts.history"),
+    Op("facts deleted", {}, "", "deleted", "", "facts.deleted"),
+    Op("fact restore", {"key": FACT, "number": 1}, "fact restore", "restore_fact", "restore_fact", "facts.restore", "fact restore", {"tool": {"seen": "SEEN"}, "http": {"seen": "SEEN"}}),
+    Op("procedure", {"content": "Run the tests", "category": "release"}, "", "", "learn_procedure", "", "fact add"),
+    Op("episode", {"content": "It went out late", "category": "release"}, "", "", "record_episode", "", "fact add"),
+    Op("preference", {"fact": "Prefers tabs", "category": "preference"}, "", "", "save_memory", "", "fact add"),
+    Op("session fact", {"fact": "The host is arm64", "category": "host_info"}, "", "", "save_session_context", ""),
+    Op("value list", {"prefix": "user"}, "value list", "values", "memory_list", "values.list"),
+    Op("value get", {"key": "user:theme"}, "value get", "value", "memory_recall", "values.get", on={"http": {"key": None, "name": "user:theme"}}),
+    Op("value set", {"key": "user:theme", "value": "light"}, "value set", "set_value", "memory_store", "values.set", "value set", {"http": {"key": None, "name": "user:theme"}, "tool": {"key": "user:tea"}}),
+    Op("value delete", {"key": "user:theme"}, "value delete", "delete_value", "memory_delete", "values.delete", "value delete", {"http": {"key": None, "name": "user:theme"}}),
+    Op("value history", {"key": "user:theme"}, "value history", "value_history", "", "values.history", on={"http": {"key": None, "name": "user:theme"}}),
+    Op("value restore", {"key": "user:theme", "number": 1}, "value restore", "restore_value", "", "values.restore", "value restore", {"http": {"key": None, "name": "user:theme", "seen": "SEEN"}}),
+    Op("value clear", {"prefix": "user"}, "value clear", "clear_values", "", "values.clear", "value clear"),
+    Op("value sweep", {}, "value sweep", "sweep_values", "", "values.sweep", "value sweep"),
+    Op("hidden", {}, "", "hidden", "", "hidden.list"),
+    Op("hide", {"keys": [KEY]}, "hide", "hide", "", "hidden.add", "hide", {"cli": {"keys": (KEY,)}}),
+    Op("bring back", {"keys": [AWAY]}, "", "bring_back", "", "hidden.bring_back", "hide"),
+    # graph
+    Op("graph around", {"entity": "Ana", "depth": 1}, "graph around", "graph", "", "graph.around"),
+    Op("graph draw", {"entity": "Ana", "format": "mermaid"}, "graph export", "draw_graph", "", "graph.drawn"),
+    Op("graph path", {"begin": "Ana", "end": "Oslo"}, "graph path", "path", "find_path", "graph.path"),
+    Op("graph list", {"kind": "person"}, "graph list", "entities", "read_graph", "graph.list", on={"tool": {"kind": None}}),
+    Op("graph search", {"query": "Ana"}, "graph search", "", "search_nodes", "graph.search", on={"cli": {"query": None, "words": ("Ana",)}}),
+    Op("graph add", {"name": "Eve", "kind": "person", "observations": ["Sails."]}, "graph add", "add_entity", "create_entities", "graph.add", "graph add",
+       {"cli": {"observations": None, "said": ("Sails.",)}, "tool": {"name": None, "kind": None, "observations": None, "entities": [{"name": "Eve", "entityType": "person", "observations": ["Sails."]}]}}),
+    Op("graph get", {"entity": "Ana"}, "", "entity", "open_nodes", "graph.get", on={"tool": {"entity": None, "names": ["Ana"]}, "python": {"entity": None, "name": "Ana"}}),
+    Op("graph observe", {"name": "Ana", "observations": ["Sails."]}, "", "", "add_observations", "graph.observe", "graph add",
+       {"tool": {"name": None, "observations": [{"entityName": "Ana", "contents": ["Sails."]}]}}),
+    Op("graph unobserve", {"name": "Ana", "observations": ["Sings."]}, "", "", "delete_observations", "graph.unobserve", "graph add",
+       {"tool": {"name": None, "observations": None, "deletions": [{"entityName": "Ana", "observations": ["Sings."]}]}}),
+    Op("graph delete", {"entity": "Ana"}, "graph delete", "delete_entity", "delete_entities", "graph.delete", "graph delete",
+       {"tool": {"entity": None, "entityNames": ["Ana"]}, "python": {"entity": None, "name": "Ana", "relations": True}}),
+    Op("graph relations", {"entity": "Ana"}, "graph relations", "relations", "", "graph.relations"),
+    Op("graph query", {"begin": "Ana", "type": "lives in"}, "graph query", "", "knowledge_query", "graph.query",
+       on={"tool": {"begin": None, "type": None, "source": "Ana", "relation": "lives in"}, "cli": {"begin": None, "entity": "Ana"}}),
+    Op("graph relate", {"begin": "Ana", "type": "knows", "end": "Oslo"}, "graph relate", "relate", "create_relations", "graph.relate", "graph relate",
+       {"tool": {"begin": None, "type": None, "end": None, "relations": [{"from": "Ana", "to": "Oslo", "relationType": "knows"}]}}),
+    Op("graph unrelate", {"begin": "Ana", "type": "lives in", "end": "Oslo"}, "", "unrelate", "delete_relations", "graph.unrelate", "graph relate",
+       {"tool": {"begin": None, "type": None, "end": None, "relations": [{"from": "Ana", "to": "Oslo", "relationType": "lives in"}]}}),
+    Op("knowledge entity", {"name": "Eve", "entity_type": "person"}, "", "", "knowledge_add_entity", "", "graph add"),
+    Op("knowledge relation", {"source": "Ana", "relation": "knows", "target": "Oslo"}, "", "", "knowledge_add_relation", "", "graph relate"),
+    # dreams and usage
+    Op("dream status", {}, "dream status", "dream_status", "dream_status", "dreams.status"),
+    Op("dream switch", {"chosen": True}, "dream on", "switch_dreams", "", "dreams.switch", "dream on", {"cli": {"chosen": None}, "python": {"chosen": None, "on": True}}),
+    Op("dream off", {}, "dream off", "", "", "", "dream on"),
+    Op("dream", {}, "dream run", "dream", "dream", "dreams.propose", "dream"),
+    Op("dream show", {}, "dream show", "dream_proposal", "show_dream", "dreams.proposed"),
+    Op("dream apply", {}, "dream apply", "apply_dream", "apply_dream", "dreams.apply", "dream apply",
+       {"http": {"proposal": "0" * 12}, "tool": {"proposal": "0" * 12}, "cli": {"proposal": "0" * 12}, "python": {"id": "0" * 12}}),
+    Op("dream undo", {"dream": "0" * 12}, "dream undo", "undo_dream", "undo_dream", "dreams.undo", "dream undo", {"python": {"dream": None, "id": "0" * 12}}),
+    Op("dream abort", {}, "dream abort", "abort_dream", "", "dreams.abort", "dream abort"),
+    Op("dream list", {}, "dream list", "dreams", "", "dreams.list"),
+    Op("usage", {"by": "model"}, "usage show", "usage", "usage", "usage.totals"),
+    Op("usage add", {"provider": "openai", "model": "m", "agent": "a"}, "usage add", "note_usage", "note_usage", "usage.add", "usage add",
+       {"cli": {"input_tokens": 5, "output_tokens": 2, "cost": 0.5}, "http": {"input_tokens": 5, "output_tokens": 2, "cost_usd": 0.5},
+        "tool": {"input_tokens": 5, "output_tokens": 2, "cost_usd": 0.5}, "python": {"input_tokens": 5, "output_tokens": 2, "cost_usd": 0.5}}),
+    Op("usage list", {}, "", "usage_list", "", "usage.list"),
+    Op("usage export", {}, "usage export", "usage_csv", "", "usage.csv"),
+    Op("usage budget", {}, "usage budget", "budgets", "", "usage.budgets"),
+    # scopes
+    Op("scope list", {}, "scope list", "scopes", "", "scopes.list"),
+    Op("scope show", {"name": "mine"}, "scope show", "scope", "", "scopes.get", on={"python": {"name": None, "token": "mine"}}),
+    Op("scope make", {"name": "made", "title": "Made"}, "scope make", "put_scope", "", "scopes.make", "scope make",
+       {"python": {"name": None, "token": "made"}}),
+    Op("scope title", {"token": "mine", "title": "Mine"}, "scope title", "", "", "scopes.title", "scope title", {"cli": {"token": None, "name": "mine"}}),
+    Op("scope into", {"token": "theirs", "into": "mine"}, "scope into", "", "", "scopes.lead", "scope into", {"cli": {"token": None, "into": None, "name": "theirs", "other": "mine"}}),
+    Op("scope forget", {"name": "mine", "reason": "A test."}, "scope forget", "forget_scope", "", "scopes.forget", "scope forget",
+       {"python": {"name": None, "token": "mine"}}),
+    Op("scope restore", {"name": "gone"}, "scope restore", "restore_scope", "", "scopes.restore", "scope restore",
+       {"python": {"name": None, "token": "gone"}}),
+    # the whole
+    Op("status", {}, "status", "status", "", "status"),
+    Op("check", {}, "check", "check", "", "check"),
+    Op("operations", {}, "log", "operations", "", "operations.list"),
+    Op("members", {}, "keys list", "members", "", "members.list"),
+    Op("providers", {}, "providers list", "providers", "", "providers.list"),
+    Op("index status", {}, "index status", "index", "", "maintenance.index_status"),
+    Op("reindex", {}, "reindex", "reindex", "", "maintenance.reindex", "reindex"),
+    Op("vacuum", {}, "vacuum", "vacuum", "", "maintenance.vacuum", "vacuum"),
+    Op("cleanup", {"older_than": 86_400.0}, "cleanup", "cleanup", "", "maintenance.cleanup", "cleanup", {"cli": {"older_than": "1d"}}),
+    Op("settings", {}, "config show", "settings", "", ""),
+    Op("export", {}, "export", "export", "", "bundles.export", "export", {"http": {"format": "blob", "partial": True}, "python": {"partial": True}, "cli": {"flags": ("--partial",)}}),
+    Op("sync", {}, "sync", "sync", "", "sync", "sync"),
+)  # fmt: skip
+
+#: Commands that no row has, by the reason. Their own tests are elsewhere.
+COMMANDS_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
+    "starts a program that serves, watches or shows something": (
+        "api", "mcp", "serve", "ui", "hook", "demo", "service install", "service status", "service uninstall",
+    ),
+    "makes, brings back, opens or closes a memory": ("init", "recover", "fork", "open", "lock", "unlock"),
+    "is about settings of this device or of other programs": (
+        "config path", "config set", "connect", "disconnect", "tokens list", "tokens new", "tokens revoke", "plugins list", "plugins test",
+    ),
+    "is about folders and files of this device": (
+        "attach", "detach", "folders accept", "folders list", "folders pause", "folders put-back", "cid", "inspect", "import",
+    ),
+    "is about members or providers of a vault": (
+        "keys derive", "keys label", "keys passphrase", "keys revoke", "keys rotate", "keys sheet", "keys unlock", "keys vaults",
+        "keys words", "providers add", "providers check", "providers follow", "providers move", "providers remove", "providers test",
+        "salvage", "gc", "diff",
+    ),
+    "forgets all memories of a scope, each by `forget`": ("clear",),
+}  # fmt: skip
+ROUTES_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {"has a file as its body": ("import",)}
+#: Words of the list of operations that no row has: of members, providers, folders and files.
+WORDS_WITHOUT: Final = frozenset(
+    [
+        "attach",
+        "check",
+        "detach",
+        "folders accept",
+        "folders pause",
+        "folders put-back",
+        "gc",
+        "import",
+        "keys label",
+        "keys passphrase",
+        "keys revoke",
+        "keys rotate",
+        "keys vaults",
+        "keys words",
+        "providers add",
+        "providers follow",
+        "providers move",
+        "providers remove",
+        "salvage",
+    ]
+)
+#: Arguments that name nothing, by parameter: an operation that is given one fails.
+NOT_THERE: Final[Given] = {
+    "entityNames": ["Nobody"], "key": "nothing-here", "session": "nobody", "entity": "Nobody", "begin": "Nobody", "source": "Nobody", "token": "nobody",
+    "relations": [{"from": "Nobody", "to": "Oslo", "relationType": "knows"}],
+}  # fmt: skip
+#: Faces that refuse before the operation begins, so that nothing is recorded: to become fewer as operations get one door.
+REFUSED_BEFORE: Final = frozenset(
+    [
+        ("resolve", "cli"), ("resolve", "http"), ("forget", "http"), ("forget", "tool"), ("promote", "http"),
+        ("session delete", "cli"), ("session delete", "http"), ("session compact", "cli"), ("session compact", "http"),
+        ("fact edit", "http"), ("fact delete", "http"), ("graph delete", "http"), ("graph unrelate", "http"),
+        ("graph relate", "tool"), ("scope forget", "cli"), ("scope forget", "http"), ("scope restore", "http"),
+    ]
+)  # fmt: skip

@@ -1,0 +1,315 @@
+"""A memory with something of everything in three scopes, and one call of an operation through each face."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+import click
+import pytest
+
+from ipfsmem.api.routes import Route
+from ipfsmem.api.serving import ROUTES
+from ipfsmem.cli.app import group
+from ipfsmem.device.operations import Operation, operations
+from ipfsmem.errors import IpfsmemError
+from ipfsmem.memory import Memory
+from ipfsmem.parts.noting import acting_as
+from ipfsmem.tools import toolset
+from tests.support import prepared
+from tests.support.api_lab import Client, Lab
+from tests.support.cli_lab import Cli
+from tests.support.operation_rows import AWAY, CHAT, FACT, KEY, NULL, OTHERS, Op
+
+NAME = "default"
+MINE, THEIRS, LED = "mine", "theirs", "led"
+#: Stands in every text of the scope `theirs`, and nowhere else.
+SECRET = "quetzalcoatl"
+#: Stands in every text of the nameless scope.
+MARK = "huitzilopochtli"
+ROUTE_OF: Mapping[str, Route] = {route.name: route for route in ROUTES}
+_made: list[Path] = []
+
+
+def world(home: Path) -> None:
+    """Lay the memory out in `home`."""
+    if not _made:
+        folder = Path(tempfile.mkdtemp(prefix="operations-")) / "home"
+        _make(folder)
+        _made.append(folder)
+    shutil.copytree(_made[0], home)
+    prepared.settle(home / NAME, {str(_made[0]): str(home)})
+
+
+def _make(home: Path) -> None:
+    with Memory.create(NAME, "local", home=home) as memory:
+        for scope in ("", MINE, THEIRS):
+            fill(
+                memory.scope(scope) if scope else memory,
+                SECRET if scope == THEIRS else scope if scope else MARK,
+            )
+        memory.scopes.make("gone", title="Gone")
+        memory.scopes.forget("gone")
+        memory.scopes.make(LED, title="Led")
+        memory.scope(LED).write("before", "A text from before.")
+        memory.scopes.lead(LED, THEIRS)
+
+
+def fill(memory: Memory, mark: str) -> None:
+    """Something of everything, each with this word in it."""
+    memory.write(KEY, f"Direct. {mark} one.", name=f"Tone {mark}", description=f"Useful to answer {mark}.")
+    memory.write(KEY, f"Direct and short. {mark} two.", tags=["style"])
+    blob = {"version": "memory/0.1", "files": {f"{OTHERS}.md": f"A hint, {mark}.\n"}, "timeline": []}
+    memory.bundles.import_(json.dumps(blob).encode(), foreign=True)
+    memory.write(AWAY, f"Put away. {mark}", description=f"Useful to none, {mark}.")
+    memory.hidden.add([AWAY])
+    memory.facts.add("User likes tea", f"drinks-{mark}")
+    memory.facts.edit(FACT, f"User likes tea, says {mark}")
+    memory.values.set("user:theme", f"dark {mark}")
+    memory.values.set("user:theme", f"darker {mark}")
+    memory.graph.add("Ana", "person", [f"Sings {mark}.", "Sings."])
+    memory.graph.add("Oslo", "town", [f"Is cold, {mark}."])
+    memory.graph.relate("Ana", "lives in", "Oslo")
+    items = [
+        {"role": "user", "content": f"Where is the boat? {mark}"},
+        {"role": "assistant", "content": "Aft."},
+    ]
+    memory.sessions.add(CHAT, items)
+    memory.note("said", text=f"It was said: {mark}.")
+    memory.usage.add(provider="openai", model=f"m-{mark}", agent="a", input_tokens=3)
+
+
+class Answer(NamedTuple):
+    """What a face answered: whether it did what was asked, its words, and the values that it gives."""
+
+    ok: bool
+    said: str
+    values: Any = None
+    #: Whether an error that nobody meant came out.
+    broken: bool = False
+
+
+def commands() -> dict[str, click.Command]:
+    """Every command by its words."""
+    return dict(_leaves(group, ()))
+
+
+def _leaves(command: click.Command, path: tuple[str, ...]) -> list[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        return [(" ".join(path), command)]
+    context = click.Context(command)
+    below = [(name, command.get_command(context, name)) for name in command.list_commands(context)]
+    return [leaf for name, one in below if one is not None for leaf in _leaves(one, (*path, name))]
+
+
+def state(home: Path) -> str:
+    """Everything that an operation may change, but for the list of operations."""
+    with Memory.load(NAME, home=home) as memory:
+        return state_of(memory)
+
+
+def state_of(memory: Memory) -> str:
+    """The same of an open memory."""
+    whole = json.loads(memory.bundles.export(partial=True))
+    hidden = [[one.scope, one.key] for one in memory.hidden.list(everywhere=True)]
+    return json.dumps([whole, hidden, memory.dreams.status()], sort_keys=True, default=str)
+
+
+def recorded(home: Path, after: int = 0) -> list[Operation]:
+    """The list of operations, the newest first, but for the `after` oldest."""
+    with Memory.load(NAME, home=home) as memory:
+        found = list(operations(memory.replica, memory._open.operations_kept))
+    return found[: len(found) - after]
+
+
+# -- faces ---------------------------------------------------------------------------------------------------------------
+
+
+def by_python(memory: Memory, op: Op, given: Mapping[str, Any]) -> Answer:
+    """Call the method."""
+    place, args = memory.scope(given["scope"]) if given.get("scope") else memory, dict(given)
+    args.pop("scope", None)
+    method: Any = place
+    for name in op.python.split("."):
+        method = getattr(method, name)
+    positional = [args.pop("kind")] if op.python == "note" else []
+    args = {name: None if value == NULL else _sha(place, value) for name, value in args.items()}
+    try:
+        made = method(*positional, **args)
+        if inspect.isawaitable(made):
+            made = asyncio.run(_awaited(made))
+        return Answer(True, "", made)
+    except IpfsmemError as error:
+        return Answer(False, f"{error}. {error.hint}")
+    except Exception as error:
+        return Answer(False, f"{type(error).__name__}: {error}", broken=True)
+
+
+async def _awaited(made: Any) -> Any:
+    return await made
+
+
+def _sha(place: Memory, value: Any) -> Any:
+    """`SHA` is the digest of an earlier text of the memory `tone`, `SEEN` what is shown of it."""
+    if value == "SHA":
+        return place.versions.of(KEY).versions[-1].sha256
+    if value == "SEEN":
+        reading = place.read(KEY, counts=False)
+        assert reading is not None
+        return reading.seen
+    return value
+
+
+def by_cli(cli: Cli, op: Op, given: Mapping[str, Any]) -> Answer:
+    """Run the command with `--json`."""
+    command, args = commands()[op.cli], dict(given)
+    stdin = str(args.pop("stdin", "")).encode("utf-8", "surrogatepass")
+    words, behind = [*op.cli.split(), *args.pop("flags", ())], []
+    with Memory.load(NAME, home=cli.home) as memory:
+        place = (
+            memory.scope(args["scope"])
+            if args.get("scope") in (MINE, THEIRS) and "scope " not in op.cli
+            else memory
+        )
+        args = {name: _sha(place, value) for name, value in args.items()}
+    for parameter in command.params:
+        called = [
+            str(parameter.name),
+            parameter.human_readable_name.lower().strip("[]"),
+            parameter.opts[0].strip("-").replace("-", "_"),
+        ]
+        name = next((one for one in called if one in args), None)
+        if name is None:
+            continue
+        value = args.pop(name)
+        each = [str(one) for one in value] if isinstance(value, tuple | list) else [str(value)]
+        if isinstance(parameter, click.Option):
+            words += [f"{parameter.opts[0]}={one}" for one in each]
+        else:
+            behind += each
+    assert not args, (op.name, args, [one.name for one in command.params])
+    if any("--json" in one.opts for one in command.params):
+        words.append("--json")
+    if any("--yes" in one.opts for one in command.params):
+        words.append("--yes")
+    done = cli(*words, *(["--", *behind] if behind else []), stdin=stdin)
+    values = None
+    if done.out:
+        try:
+            values = json.loads(done.out)
+        except ValueError:
+            values = done.out
+    return Answer(done.code == 0, done.err, values, broken="Traceback" in done.err or done.code in (1, 70))
+
+
+async def by_http(client: Client, op: Op, given: Mapping[str, Any], *, home: Path) -> Answer:
+    """Send the request."""
+    route, args = ROUTE_OF[op.http], dict(given)
+    query = {name: args.pop(name) for name in route.parameters if name in args}
+    path = route.path
+    for name in [one for one in args if f"{{{one}}}" in path]:
+        path = path.replace(f"{{{name}}}", quote(str(args.pop(name)), safe="", errors="surrogatepass"))
+    headers = {}
+    if "{sha256}" in path or "SEEN" in args.values() or "SHA" in args.values() or "SHA" in path:
+        with Memory.load(NAME, home=home) as memory:
+            place = memory.scope(query["scope"]) if query.get("scope") in (MINE, THEIRS) else memory
+            path = path.replace("/SHA", "/" + _sha(place, "SHA"))
+            args = {name: _seen_of(place, op, value) for name, value in args.items()}
+    words = "&".join(
+        urlencode({name: one}, errors="surrogatepass")
+        for name, value in query.items()
+        for one in (value if isinstance(value, list | tuple) else [value])
+    )
+    url = path + ("?" + words if words else "")
+    if route.seen:
+        headers = {"If-None-Match": "*"} if route.new else {}
+        if not route.new or op.http == "edit_fact":
+            async with client.get(
+                url.replace("/promote", "").replace("/resolve", "").split("?")[0] + _scope(query)
+            ) as got:
+                if "ETag" in got.headers:
+                    headers = {"If-Match": got.headers["ETag"]}
+                else:
+                    headers = {"If-Match": '"' + "0" * 32 + '"'}
+    body = None
+    if route.body is not None:
+        headers["Content-Type"] = "application/json"
+        body = json.dumps(args).encode()
+        args = {}
+    assert not args, (op.name, args)
+    async with client.request(
+        route.method.upper(), yarl_url(client, url), headers=headers, data=body
+    ) as answer:
+        raw = await answer.read()
+        try:
+            values = json.loads(raw)
+        except ValueError:
+            values = raw.decode("utf-8", "replace")
+        said = raw.decode("utf-8", "replace") if answer.status >= 400 else ""
+        return Answer(answer.status < 400, said, values, broken=answer.status >= 500)
+
+
+def yarl_url(client: Client, url: str) -> Any:
+    """An address whose escapes stay as they are."""
+    from yarl import URL
+
+    return URL(str(client._base_url).rstrip("/") + url, encoded=True)
+
+
+def _scope(query: Mapping[str, Any]) -> str:
+    return f"?scope={query['scope']}" if query.get("scope") else ""
+
+
+def _seen_of(place: Memory, op: Op, value: Any) -> Any:
+    if value != "SEEN":
+        return _sha(place, value)
+    if op.name.startswith("value"):
+        found = place.values.get("user:theme")
+        return found.seen if found else ""
+    if op.name.startswith("fact"):
+        found_fact = place.facts.get(FACT)
+        return found_fact.seen if found_fact else ""
+    return _sha(place, value)
+
+
+def by_tool(memory: Memory, op: Op, given: Mapping[str, Any]) -> Answer:
+    """Call the tool as the server does; a first call for what is to be confirmed."""
+    tool = next(one for one in toolset(memory, ["all"]) if one.name == op.tool)
+    args = dict(given)
+    with acting_as("mcp", "test"):
+        if "SEEN" in args.values():
+            first = tool.call(**{name: value for name, value in args.items() if value != "SEEN"})
+            place = memory.scope(args["scope"]) if args.get("scope") else memory
+            args = {
+                name: (first.structured.get(name) or _seen_of(place, op, value)) if value == "SEEN" else value
+                for name, value in args.items()
+            }
+        try:
+            made = tool.call(**args)
+        except Exception as error:
+            return Answer(False, f"{type(error).__name__}: {error}", broken=True)
+    return Answer(not made.is_error, made.text if made.is_error else "", made.structured)
+
+
+def run(op: Op, face: str, home: Path, given: Mapping[str, Any]) -> Answer:
+    """One call through a face of the memory in `home`."""
+    if face == "cli":
+        with pytest.MonkeyPatch.context() as patch:
+            return by_cli(Cli(home, patch), op, given)
+    if face == "http":
+        found: list[Answer] = []
+
+        async def ask(client: Client) -> None:
+            found.append(await by_http(client, op, given, home=home))
+
+        Lab(home, NAME, open_memory=lambda: Memory.load(NAME, home=home)).run(ask)
+        return found[0]
+    with Memory.load(NAME, home=home) as memory:
+        return (by_python if face == "python" else by_tool)(memory, op, given)
