@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from ipfsmem import canonical
 from ipfsmem.bundle.keys import key_of_foreign_name
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.secrets import find_secrets
@@ -32,6 +33,7 @@ from ipfsmem.errors import FormatError, IpfsmemError, LimitError
 from ipfsmem.exchange.lenient import date_of
 from ipfsmem.exchange.places import NO_FILE
 from ipfsmem.exchange.records import (
+    MADE_CONVERSATION,
     Conversed,
     Happened,
     Item,
@@ -164,6 +166,11 @@ def gather(items: Iterable[Item], program: str) -> Gathered:
     if not (found.records or events or found.sessions or found.skipped or found.problems):
         raise FormatError(f"there is nothing of {program} in it")
     return found
+
+
+def _undated(event: Event) -> bytes:
+    """What an event of a conversation says, but for when it was and for its ids."""
+    return canonical.encode({k: v for k, v in event.items() if k not in ("ts", "id", "conversation")})
 
 
 def _add_event(found: Gathered, item: Happened) -> None:
@@ -420,12 +427,27 @@ class Importer:
         """Those that may be taken in: one of each conversation, however long it grew, and in the clear none with a secret.
         `problems` grows."""
         told = {conversation_of(event) for event in events} - {None}
-        told &= {conversation_of(event) for event in timeline.events()} if told else set()
+        here = timeline.events() if told else []
+        told &= {conversation_of(event) for event in here}
+        # Earlier versions gave one without a date and an id no id either, and it has the date that its file had then.
+        again = {foreign_id(event) for event in events}
+        nameless = Counter(
+            _undated(event)
+            for event in here
+            if event["type"] == "conversation"
+            and event.get("conversation") == ""
+            and foreign_id(event) not in again
+        )
         news = []
         for event in events:
             conversation = conversation_of(event)
             if conversation in told:
                 continue
+            if conversation is not None and conversation[1].startswith(MADE_CONVERSATION):
+                known = _undated(event)
+                if nameless[known]:
+                    nameless[known] -= 1
+                    continue
             if conversation is not None:
                 told.add(conversation)
             try:

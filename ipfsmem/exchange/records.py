@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import rfc8785
@@ -236,13 +236,22 @@ def _holds_records(value: Any, lists: Sequence[str], depth: int = _WRAPPED) -> b
     return isinstance(value, list)
 
 
-def conversation(where: str, begin: str, written: str, said: Mapping[str, Any]) -> Happened:
-    """The event of a conversation that began then; one without a date has that of its file (`written`), and says so."""
+#: How the made id of a conversation begins that has neither an id nor a date.
+MADE_CONVERSATION: Final = "content-"
+
+
+def conversation(
+    where: str, begin: str, written: str, said: Mapping[str, Any], raw: bytes | FormatError
+) -> Happened:
+    """The event of a conversation that began then; one without a date has that of its file (`written`), and says so. Such one without
+    an id is known by its content (`raw`), as its file's date changes."""
     ts, note = begin, ""
     if not ts:
         ts = written or NO_TIME
         how = f"that of its file ({ts[:10]})" if written else f"{NO_TIME[:10]}, as its file has none"
         note = f"{where} has no date; its date in the timeline is {how}"
+        if not said["conversation"] and isinstance(raw, bytes):
+            said = {**said, "conversation": f"{MADE_CONVERSATION}{sha256(raw).hexdigest()[:16]}"}
     return Happened({"ts": ts, "type": "conversation", **said}, note=note)
 
 

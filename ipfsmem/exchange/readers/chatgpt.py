@@ -119,7 +119,7 @@ def _read_one(where: str, raw: bytes | FormatError, written: str) -> Iterator[It
         return
     title = one_line(found.text("title"), 200)
     said = {"conversation": one_line(ident, 100), "title": title, "messages": spoken}
-    yield conversation(where, begin, written, {"source": "chatgpt", **said})
+    yield conversation(where, begin, written, {"source": "chatgpt", **said}, raw)
     for message in messages.values():
         yield from _remembered(where, message, ident)
 

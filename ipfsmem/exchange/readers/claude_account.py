@@ -96,7 +96,7 @@ def _read_one(where: str, raw: bytes | FormatError, written: str) -> Item:
         "title": one_line(found.text("name"), 200),
         "messages": _count(messages, found.text("current_leaf_message_uuid")),
     }
-    return conversation(where, begin, written, {"source": "claude", **said})
+    return conversation(where, begin, written, {"source": "claude", **said}, raw)
 
 
 def _messages_of(raw: bytes) -> list[_Message | None]:

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from ipfsmem.bundle.memory_file import parse_memory
+from ipfsmem.bundle.timeline import as_foreign
+from ipfsmem.device.events import Timeline
+from ipfsmem.device.writing import writing
 from ipfsmem.errors import FormatError
 from ipfsmem.exchange.json_input import read_values
 from ipfsmem.exchange.lenient import date_of, utf8_text
@@ -393,3 +396,32 @@ def test_conversation_without_a_date_comes_in_with_that_of_its_file(
     assert len(taken.notes) == 1 and "has no date" in taken.notes[0] and wanted in taken.notes[0]
     assert taken.candidates == (program == "chatgpt")
     assert memory.bundles.import_from(program, source).events == 0
+
+
+def nameless(title: str, text: str) -> dict[str, dict[str, Any]]:
+    message = {"message": {"author": {"role": "user"}, "content": {"parts": [text]}}, "parent": None}
+    return {
+        "chatgpt": {"title": title, "mapping": {"a": message}},
+        "claude": {"name": title, "chat_messages": [{"text": text, "sender": "human"}]},
+    }
+
+
+@pytest.mark.parametrize("program", UNDATED)
+def test_conversation_without_date_and_id_comes_in_once_however_its_file_is_dated(
+    program: str, memory: Memory, tmp_path: Path
+) -> None:
+    """Two of one title and length are two; one that an earlier version took in, without an id, is known again."""
+    chats = [nameless("Tea", text)[program] for text in ("hi", "ho")]
+    file = tree(tmp_path / "export", {"conversations.json": json.dumps(chats[:1])}) / "conversations.json"
+    os.utime(file, (1_750_000_000, 1_750_000_000))
+    earlier = {"ts": "2025-01-02T00:00:00Z", "type": "conversation", "source": program, "conversation": ""}
+    event = as_foreign(earlier | {"title": "Tea", "messages": 1})
+    with writing(memory.replica) as change:
+        Timeline(memory.replica, "").add_foreign(change, [event])
+    assert memory.bundles.import_from(program, file).events == 0
+    file.write_text(json.dumps(chats))
+    for day in range(3):
+        os.utime(file, (1_750_000_000 + day * 86_400,) * 2)
+        taken = memory.bundles.import_from(program, file)
+        assert (taken.events, taken.problems) == (int(day == 0), ())
+    assert [one["title"] for one in memory.timeline.read()] == ["Tea", "Tea"]
