@@ -304,6 +304,7 @@ class Memory:
     resolve = _of_texts(MemoryTexts.resolve)
     promote = _of_texts(MemoryTexts.promote)
     promote_all = _of_texts(MemoryTexts.promote_all)
+    promote_session = _of_texts(MemoryTexts.promote_session)
     candidates = _of_texts(MemoryTexts.candidates)
     undo = _of_texts(MemoryTexts.undo)
     files = _of_texts(MemoryTexts.files)

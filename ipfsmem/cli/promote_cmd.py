@@ -26,6 +26,12 @@ from ipfsmem.wording import count
     help="All that `import --from NAME` brought on this device, sessions too. With --list: only those.",
 )
 @click.option(
+    "--session",
+    metavar="NAME",
+    callback=not_empty,
+    help="The imported messages of this session, which were not approved.",
+)
+@click.option(
     "--to",
     metavar="SCOPE",
     help="Instead: your own memory KEY goes from --scope into this scope ('' is everybody's).",
@@ -40,6 +46,7 @@ def command(
     copy: str | None,
     listing: bool,
     source: str | None,
+    session: str | None,
     to: str | None,
     keep: bool,
     if_match: str | None,
@@ -47,10 +54,10 @@ def command(
     """Make a text of others your own word: the memory KEY, or one copy of it. It takes the place of what is shown.
 
     Read it first: what you promote is what your agents are given. --list prints what there is, --from NAME takes all that an
-    import brought. With --to a text of yours goes from one scope into another, from a project into what is everybody's, say.
+    import brought, --session NAME approves one session. With --to a text of yours goes from one scope into another, from a project into what is everybody's, say.
     """
-    if listing + (key is not None) + (source is not None and not listing) != 1:
-        raise UsageError("one of KEY, --from NAME and --list")
+    if listing + (key is not None) + (source is not None and not listing) + (session is not None) != 1:
+        raise UsageError("one of KEY, --from NAME, --session NAME and --list")
     if (copy is not None or to is not None) and key is None:
         raise UsageError("--copy and --to go with KEY")
     if to is None and (keep or if_match is not None):
@@ -60,6 +67,8 @@ def command(
             found = memory.candidates(source)
         elif source is not None:
             found = memory.promote_all(source)
+        elif session is not None:
+            found = memory.promote_session(session)
         else:
             written = memory.promote(str(key), copy=copy, to=to, keep=keep, if_match=if_match)
             found = None
@@ -78,7 +87,7 @@ def command(
             if texts or not messages:
                 click.echo(f"{count(texts, 'text is', 'texts are')} your own word now.")
             if messages:
-                where = count(sum(bool(one.session) for one in found), "session")
+                where = count(len({one.session for one in found} - {""}), "session")
                 are = "is" if messages == 1 else "are"
                 click.echo(f"{count(messages, 'message')} of {where} {are} your own word now.")
     elif context.json:

@@ -111,6 +111,15 @@ def _is_held_as_foreign(memories: Memories, reading: Reading) -> bool:
     )
 
 
+def promote_session(memories: Memories, session: str, seen: str | None) -> tuple[Candidate, ...]:
+    """Make the pending messages of a session the person's own word; those of each program that there were."""
+    with writing(memories.replica) as change, no_collection():
+        found = Sessions(memories).approve_session_in(change, session, seen)
+        if found:
+            note_irrevocable(memories.replica, "a promotion of many")
+    return tuple(_of_session(memories, session, program, number) for program, number in found.items())
+
+
 def promote_all(memories: Memories, taken_in: TakenIn, program: str) -> tuple[Candidate, ...]:
     """Make every candidate that an import of a program brought the person's own word, messages of sessions too, in one transaction: all of
     them, or none. Answers what was promoted.

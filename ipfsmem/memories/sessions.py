@@ -11,6 +11,7 @@ import contextlib
 import json
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
@@ -480,11 +481,25 @@ class Sessions:
         for session, pending in self._pending_in(change).items():
             number = sum(program == source for program in pending.values())
             if number:
-                imported = unapproved(entries_of_parts(self._parts(session, change)))
-                places = [place for place, program in imported.items() if program == source]
-                self._added(change, session, [item_text(approved_mark(places))])
+                self._approve(change, session, source)
                 found[session] = number
         return found
+
+    def approve_session_in(self, change: Writing, session: str, seen: str | None) -> dict[str, int]:
+        """The same of all pending messages of one conversation; how many came from each program. Raises ChangedError when it is not as it
+        was when `seen` was asked for, NotFoundError when a part of it is not fetched."""
+        parts = self._parts(session, change)
+        if seen is not None and _seen(parts) != seen:
+            raise ChangedError(f"the session {session} is not what was read", hint="Read it again.")
+        found = Counter(pending_of(entries_of_parts(parts)).values())
+        if found:
+            self._approve(change, session, None)
+        return dict(sorted(found.items()))
+
+    def _approve(self, change: Writing, session: str, source: str | None) -> None:
+        imported = unapproved(entries_of_parts(self._parts(session, change)))
+        places = [place for place, program in imported.items() if source in (None, program)]
+        self._added(change, session, [item_text(approved_mark(places))])
 
     def checked_part(self, change: Writing, key: str, data: bytes) -> bytes:
         """The text, which raises UsageError when as a part of a session it makes pending messages, which stay, this person's word."""

@@ -32,6 +32,7 @@ NOTED: Final[Mapping[str, Mapping[str, str]]] = {
         "resolve": "resolve",
         "promote": "promote",
         "promote_all": "promote",
+        "promote_session": "promote",
         "undo": "undo",
     },
     "MemoryStack": {"recall": "recall", "context": "context"},

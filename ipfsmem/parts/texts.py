@@ -552,6 +552,24 @@ class MemoryTexts(MemoryPart):
         self._open.changed()
         return promoted
 
+    def promote_session(self, session: str, *, seen: str | None = None) -> tuple[Candidate, ...]:
+        """Approve the pending messages of one session, whichever program they came from; those of each. A person's act, as `promote` is.
+
+        `seen`: what `sessions.seen` said of the session that the person read. Raises NotFoundError when nothing of it is pending or a part is
+        not fetched, ChangedError when the session is not as it was.
+        """
+        self._open.scan()
+        from ipfsmem.memories.candidates import promote_session
+
+        promoted = promote_session(self.memories, session, seen)
+        if not promoted:
+            raise NotFoundError(
+                f"no session {session[:60]!a} has pending messages",
+                hint="See what there is: ipfsmem promote --list",
+            )
+        self._open.changed()
+        return promoted
+
     def undo(self) -> Undone:
         """Undo the last write, forget, resolve, restore or undo that was made on this device through this program, in any scope.
 

@@ -138,6 +138,26 @@ def test_imported_messages_are_not_given_until_approved(sealed: Cli, tmp_path: P
     sealed.fails(4, "promote", "--from", "initrunner")
 
 
+def test_one_session_is_approved_and_others_stay_pending(sealed: Cli, tmp_path: Path) -> None:
+    path = talk_of(tmp_path / "agent.db", "Otters like rain.", "Otters like snow.")
+    sealed.ok("import", "--from", "initrunner", str(path))
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(
+            "UPDATE sessions SET session_id = 'other', messages_json = replace(messages_json, 'Otters', 'Foxes')"
+        )
+    sealed.ok("import", "--from", "initrunner", str(path))
+    sealed.fails(4, "promote", "--session", "nobody")
+    sealed.fails(2, "promote", "--session", "talk", "--list")
+    assert "2 messages of 1 session are your own word now" in sealed.ok("promote", "--session", "talk").out
+    (left,) = sealed.ok("promote", "--list", "--json").json
+    assert (left["session"], left["messages"]) == ("other", 2)
+    given = sealed.ok("context", "--query", "otters and foxes like rain", "--layout", "ranked").out
+    assert "Otters like rain" in given and "Foxes" not in given
+    sealed.fails(4, "promote", "--session", "talk")
+    (done,) = sealed.ok("promote", "--session", "other", "--json").json
+    assert (done["session"], done["source"], done["messages"]) == ("other", "initrunner", 2)
+
+
 def test_messages_imported_after_an_approval_are_pending_again(sealed: Cli, tmp_path: Path) -> None:
     path = talk_of(tmp_path / "agent.db", "Otters like rain.")
     sealed.ok("import", "--from", "initrunner", str(path))

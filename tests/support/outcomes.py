@@ -827,7 +827,7 @@ ROWS: tuple[Row, ...] = (
     Row("promote", "it is your word now", 0, "promote note", before=("import --foreign BASE/note.md",)),
     Row("promote", "all that came from there are your word now, or listed", 0, "promote --from claude-code", before=("import --foreign --from claude-code BASE/from.md",)),
     Row("promote", "there is no such memory or copy, or nothing from there", 4, "promote note"),
-    Row("promote", "not one of KEY, --from and --list", 2, "promote note --list"),
+    Row("promote", "not one of KEY, --from, --session and --list", 2, "promote note --list"),
     Row("promote", "it stands in the other scope now", 0, "promote tone --scope work --to ''", before=("write tone --body x --scope work",)),
     Row("promote", "a text stands there that was not named", 6, "promote tone --scope work --to ''", before=("write tone --body x --scope work", "write tone --body y")),
     Row("undo", "undone", 0, "undo", before=HAS),

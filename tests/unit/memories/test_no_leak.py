@@ -186,6 +186,7 @@ NOT_READING = {
     "resolve",
     "promote",
     "promote_all",
+    "promote_session",
     "undo",
     "begin_anew",
     "make_ready",

@@ -10,6 +10,7 @@ import pytest
 
 from ipfsmem.adapters.openai_agents import session as openai_session
 from ipfsmem.device.writing import writing
+from ipfsmem.errors import ChangedError
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.sessions import Sessions
 from ipfsmem.memory import Memory
@@ -103,6 +104,16 @@ def test_answers_about_a_session_say_whose_its_messages_are(memory: Memory) -> N
     assert found[2] == pending and found[4] == theirs
     memory.promote_all("initrunner")
     assert seen() == [True, True, [True] * 4, [True] * 4, dict.fromkeys(theirs, True), 0]
+
+
+def test_session_that_changed_since_it_was_read_is_not_approved(memory: Memory) -> None:
+    seen = memory.sessions.seen("talk")
+    memory.sessions.add("talk", [user("More.")])
+    with pytest.raises(ChangedError):
+        memory.promote_session("talk", seen=seen)
+    assert memory.sessions.told("talk").pending
+    memory.promote_session("talk", seen=memory.sessions.seen("talk"))
+    assert not memory.sessions.told("talk").pending
 
 
 def test_imported_summary_is_pending_until_approved(tmp_path: Path) -> None:
