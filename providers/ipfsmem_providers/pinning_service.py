@@ -49,7 +49,6 @@ from ipfsmem_providers.settings import seconds, setting
 
 _LISTED: Final = (QUEUED, PINNING, PINNED)
 _MULTIADDR: Final = re.compile(r"/(ip4|ip6|dns|dns4|dns6|dnsaddr)/([^/\s]+)(?:/[^\s]*)?/p2p/[A-Za-z0-9]+")
-_ADDRESS_MAX: Final = 300
 _HINT: Final = "For instance pinning_service:https://api.example.com/psa, with PINNING_SERVICE_TOKEN."
 
 
@@ -194,7 +193,7 @@ def _age(request: PinRequest) -> tuple[int, int, str]:
 
 def _can_be_called(address: str, *, own_network: bool) -> bool:
     match = _MULTIADDR.fullmatch(address)
-    if match is None or len(address) > _ADDRESS_MAX:
+    if match is None:
         return False
     return own_network or match[1] not in ("ip4", "ip6") or is_public(match[2])
 

@@ -8,7 +8,7 @@ and overlap by a millisecond, as entries of one instant would otherwise be lost 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote
@@ -20,6 +20,7 @@ from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem_providers.http.client import Answer, Http
 from ipfsmem_providers.http.errors import short
+from ipfsmem_providers.http.pages import Pages
 
 QUEUED: Final = "queued"
 PINNING: Final = "pinning"
@@ -32,8 +33,11 @@ ORIGINS_MAX: Final = 20
 #: Delegates that are used at most; the specification allows no more.
 DELEGATES_MAX: Final = 20
 _PAGE: Final = 1_000
-_PAGES_MAX: Final = 1_000
+#: A service that cuts its list into pages puts at least so many entries on one: the specification's default.
+_PAGE_LEAST: Final = 10
 _LIST_MAX: Final = 16 * 1024 * 1024
+#: Characters of a delegate at most.
+DELEGATE_MAX: Final = 300
 
 
 class PinRequest(msgspec.Struct, frozen=True):
@@ -112,39 +116,46 @@ class PinningClient:
     async def list(
         self, *, name: str = "", cid: CID | None = None, statuses: Iterable[str] = STATUSES
     ) -> list[PinRequest]:
-        """All requests that match, the newest page first. All filters are applied here too, as some services ignore them."""
+        """All requests that match, the newest page first. All filters are applied here too, as some services ignore them.
+        ProviderRefused when a part of the list cannot be read."""
         wanted = list(statuses)
         params = {"status": ",".join(wanted), "limit": str(_PAGE)}
         if name:
             params |= {"name": name, "match": "exact"}
         if cid is not None:
             params["cid"] = str(cid)
-        seen: dict[str, PinRequest | None] = {}
-        step = 1
-        for _ in range(_PAGES_MAX):
+        seen: set[str] = set()
+        found: list[PinRequest] = []
+        pages, total, step, skipped = Pages(self._http.service), -1, 1, False
+        while True:
             answer = await self._http.request(
                 "GET", self._url, params=params, what="list pins", max_bytes=_LIST_MAX
             )
             page = answer.decode(_Results)
             rows = [row for row in map(_row, page.results or ()) if row is not None]
             new = [row for row in rows if row.requestid not in seen]
-            seen.update((row.requestid, _request(row, self._http.redact)) for row in new)
+            for row in new:
+                # A page may hold an entry twice.
+                request = None if row.requestid in seen else _request(row, self._http.redact)
+                seen.add(row.requestid)
+                if request is not None and _matches(request, name, cid, wanted):
+                    found.append(request)
             count = page.count if isinstance(page.count, int) else 0
-            times = [time for row in rows if (time := milliseconds(row.created))]
-            if count <= len(page.results or ()) or not times or (not new and step == 0):
+            total = count if total < 0 else total
+            if count <= len(page.results or ()) or not page.results:
                 break
+            times = [time for row in rows if (time := milliseconds(row.created))]
+            if not times or (not new and step == 0):
+                raise pages.unread("repeats the pages of its list" if times else "lists pins without times")
             # One millisecond more than the oldest, so that others of that instant come too. When that brought nothing new,
             # the instant itself: a page full of one instant would otherwise be asked for without end.
             step = 1 if new else 0
+            skipped = skipped or (not new and len(page.results) >= _PAGE_LEAST)
             params["before"] = _instant(min(times) + step)
-        return [
-            found
-            for found in seen.values()
-            if found is not None
-            and found.status in wanted
-            and (not name or found.name == name)
-            and (cid is None or found.cid.multihash == cid.multihash)
-        ]
+            pages.goes_on((row.requestid for row in new), size=len(answer.body))
+        if skipped and len(seen) < total:
+            raise pages.unread("has more pins of one instant than it puts on a page")
+        return found
 
     def _one(self, answer: Answer) -> PinRequest:
         found = _request(answer.decode(_Status), self._http.redact)
@@ -180,8 +191,16 @@ def _request(row: _Status, redact: Callable[[str], str] = str) -> PinRequest | N
     given = row.delegates if isinstance(row.delegates, list) else []
     return PinRequest(
         row.requestid, row.status.lower(), cid, row.pin.name or "", milliseconds(row.created), _why(row.info, redact),
-        tuple(one for one in given[:DELEGATES_MAX] if isinstance(one, str)),
+        tuple(one for one in given[:DELEGATES_MAX] if isinstance(one, str) and len(one) <= DELEGATE_MAX),
     )  # fmt: skip
+
+
+def _matches(request: PinRequest, name: str, cid: CID | None, statuses: Collection[str]) -> bool:
+    return (
+        request.status in statuses
+        and (not name or request.name == name)
+        and (cid is None or request.cid.multihash == cid.multihash)
+    )
 
 
 def _why(info: Any, redact: Callable[[str], str]) -> str:

@@ -27,7 +27,6 @@ PREFIX: Final = "ipfsmem/"
 _CID: Final = "x-amz-meta-cid"
 #: One PUT, in bytes.
 _PUT_MAX: Final = 5 * 1000**3
-_PAGES_MAX: Final = 1_000
 _LIST_MAX: Final = 8 * 1024 * 1024
 _KEY: Final = re.compile(r"/([A-Za-z0-9]{10,120})\.car\Z")
 
@@ -97,8 +96,8 @@ class Bucket:
     async def _pages(self, prefix: str) -> AsyncIterator[Element]:
         """The pages of the list of keys below a prefix."""
         params = {"list-type": "2", "prefix": prefix}
-        pages = Pages()
-        for _ in range(_PAGES_MAX):
+        pages = Pages(self._http.service)
+        while True:
             url = f"{self._base}?{urlencode(sorted(params.items()), quote_via=quote, safe='-_.~')}"
             answer = await self._call(
                 "GET", url, self._signer.headers("GET", url), what="list pins", max_bytes=_LIST_MAX
@@ -107,7 +106,7 @@ class Bucket:
             yield page
             token = page.findtext("{*}NextContinuationToken") or ""
             keys = [entry.findtext("{*}Key") for entry in page.iterfind("{*}Contents")]
-            if not token or not pages.goes_on(keys, token):
+            if not token or not pages.goes_on(keys, token, size=len(answer.body)):
                 break
             params["continuation-token"] = token
 

@@ -24,7 +24,6 @@ ONE_REQUEST: Final = 94_371_840
 NETWORK: Final = "public"
 PENDING: Final = "pending"
 _PAGE: Final = 100
-_PAGES_MAX: Final = 1_000
 _ANSWER_MAX: Final = 8 * 1024 * 1024
 #: Statuses of a refused upload whose reason is read.
 REFUSALS: Final = (400, 402, 403, 413, 422)
@@ -99,8 +98,8 @@ class Api:
         """Entries of the public file list, newest first. A filter that the service ignores lets more through."""
         params = {"order": "DESC", "limit": str(_PAGE), **filters}
         seen: set[str] = set()
-        pages = Pages()
-        for _ in range(_PAGES_MAX):
+        pages = Pages(self.http.service)
+        while True:
             answer = await self.call(
                 "GET", self._files, params=params, what="list files", scope=READ, max_bytes=_ANSWER_MAX
             )
@@ -110,7 +109,8 @@ class Api:
                     seen.add(file.id)
                     yield file
             token = page.next_page_token
-            if not token or not pages.goes_on((file.id for file in page.files or ()), token):
+            ids = (file.id for file in page.files or ())
+            if not token or not pages.goes_on(ids, token, size=len(answer.body)):
                 return
             params["pageToken"] = token
 

@@ -17,7 +17,6 @@ from ipfsmem_providers.http.policy import RateLimiter
 from ipfsmem_providers.pinata.api import Api, NoScopes
 
 _PAGE: Final = 1_000
-_PAGES_MAX: Final = 1_000
 #: Requests a minute below `/data/`, in every plan (docs.pinata.cloud, "Limits").
 _LISTS_PER_MINUTE: Final = 30
 _ANSWER_MAX: Final = 16 * 1024 * 1024
@@ -103,8 +102,8 @@ class Legacy:
     async def rows(self, **filters: str) -> AsyncIterator[Row]:
         """Pins; filters as in the query (`metadata[name]`, `hashContains`)."""
         seen = 0
-        pages, known = Pages(), set[tuple[str, str | None]]()
-        for _ in range(_PAGES_MAX):
+        pages, known = Pages(self._api.http.service), set[tuple[str, str | None]]()
+        while True:
             await self._lists.wait()
             answer = await self._api.call(
                 "GET", f"{self._base}/data/pinList", max_bytes=_ANSWER_MAX,
@@ -117,7 +116,7 @@ class Legacy:
                     known.add(row.key)
                     yield row
             seen += len(rows)
-            if len(rows) < _PAGE or not pages.goes_on(row.key for row in rows):
+            if len(rows) < _PAGE or not pages.goes_on((row.key for row in rows), size=len(answer.body)):
                 return
 
     async def pin(self, cid: str, name: str) -> None:

@@ -84,6 +84,11 @@ class Service:
         self.proof = proof
         self._nonce: Callable[[], str] = lambda: secrets.token_urlsafe(12)
 
+    @property
+    def name(self) -> str:
+        """Short name for errors."""
+        return self._http.service
+
     def now(self) -> float:
         """Seconds of a monotonic clock."""
         return self._http.timing.now()

@@ -261,6 +261,7 @@ class Message:
 
     def __init__(self, data: bytes) -> None:
         """Raises FormatError (or BlockError, LimitError) when `data` is no message."""
+        self.size = len(data)
         car = read_car(data, _MESSAGE_LIMITS)
         self.blocks: dict[CID, bytes] = dict(car)
         self.receipts: dict[CID, Receipt] = {}

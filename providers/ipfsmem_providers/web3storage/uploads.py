@@ -20,7 +20,6 @@ import msgspec
 
 from ipfsmem.content.car import header
 from ipfsmem.content.cid import CAR, CID, DAG_CBOR, IDENTITY, RAW
-from ipfsmem.errors import ProviderRefused
 from ipfsmem_providers.http.pages import Pages
 from ipfsmem_providers.http.per_loop import PerLoop
 from ipfsmem_providers.web3storage.rpc import Service
@@ -29,8 +28,8 @@ _TAG: Final = b"ipfsmem:"
 #: A tag is no longer than this.
 _TAG_MAX: Final = 64
 _PAGE: Final = 1000
-#: Uploads of one space at most.
-_MOST: Final = 100_000
+#: Of a row, what is kept.
+_FIELDS: Final = ("root", "shards", "insertedAt", "updatedAt")
 _SHA256: Final = b"\x12\x20"
 #: In front of a mark; then one byte of kind, then a digest or nothing.
 _MARK: Final = b"ipfsmem index "
@@ -159,20 +158,18 @@ class Uploads:
     async def refresh(self) -> dict[CID, Upload]:
         """Read the whole list: a request for each thousand uploads, and more where the service lists shards apart."""
         rows: list[Mapping[str, Any]] = []
-        pages, cursor = Pages(), None
+        pages, cursor = Pages(self._service.name), None
         began, writes = self._service.now(), self._writes
         while True:
             details = {"size": _PAGE, **({"cursor": cursor} if cursor else {})}
             (answer,) = await self._service.invoke([("upload/list", details)], what="list uploads")
             page = answer.receipt.ok if isinstance(answer.receipt.ok, dict) else {}
             results = [row for row in page.get("results") or () if isinstance(row, dict)]
-            rows += results
+            rows += ({name: row[name] for name in _FIELDS if name in row} for row in results)
             cursor = page.get("cursor")
-            new = results and pages.goes_on(str(row.get("root")) for row in results)
-            if not new or not isinstance(cursor, str):
+            if not results or not isinstance(cursor, str):
                 break
-            if len(rows) > _MOST:
-                raise ProviderRefused(f"the space {self._service.space} lists more than {_MOST} uploads")
+            pages.goes_on((str(row.get("root")) for row in results), cursor, size=answer.message.size)
         rows = [row for row in rows if isinstance(row.get("root"), CID)]
         apart = [row for row in rows if "shards" not in row and not self._same(row)]
         shards = await self._shards_apart([row["root"] for row in apart])
@@ -242,7 +239,7 @@ class Uploads:
         """The shards of uploads at services that list them apart."""
         found: dict[CID, list[CID]] = {root: [] for root in roots}
         left: dict[CID, str | None] = dict.fromkeys(roots)
-        pages = {root: Pages() for root in roots}
+        pages = {root: Pages(self._service.name) for root in roots}
         while left:
             calls = [
                 ("upload/shard/list", {"root": root, "size": _PAGE, **({"cursor": cursor} if cursor else {})})
@@ -255,8 +252,8 @@ class Uploads:
                 links = [link for link in page.get("results") or () if isinstance(link, CID)]
                 found[root] += links
                 after = page.get("cursor")
-                new = links and pages[root].goes_on(links)
-                if new and isinstance(after, str) and len(found[root]) < _MOST:
+                if links and isinstance(after, str):
+                    pages[root].goes_on(links, after)
                     following[root] = after
             left = following
         return {root: list(dict.fromkeys(links)) for root, links in found.items()}

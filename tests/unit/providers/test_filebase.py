@@ -188,6 +188,19 @@ def test_lists_in_pages(at: Account) -> None:
     asyncio.run(body())
 
 
+@pytest.mark.parametrize("token", ["same", "%d"])
+def test_list_that_repeats_a_page_is_unread(at: Account, token: str) -> None:
+    row = f"<Contents><Key>ipfsmem/{NAME}/{tree().cid}.car</Key></Contents>"
+    for number in range(3):
+        mark = f"<NextContinuationToken>{token.replace('%d', str(number))}</NextContinuationToken>"
+        text = f"<ListBucketResult>{row}{mark}</ListBucketResult>"
+        at.server.faults.answer("GET", "/memories", 200, text, kind="application/xml")
+    with pytest.raises(
+        ProviderRefused, match="filebase repeats the pages of its list, so the rest is unread"
+    ):
+        asyncio.run(at.open().pins(NAME))
+
+
 @pytest.mark.parametrize("text", [
     '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><ListBucketResult>&b;</ListBucketResult>',
     "not xml", "<ListBucketResult><Contents>", "",

@@ -329,11 +329,22 @@ def test_lists_are_read_to_their_end_and_filtered_here(at: Account) -> None:
     asyncio.run(body())
 
 
-def test_a_list_that_never_ends_is_left(at: Account) -> None:
-    page = '{"data":{"files":[],"next_page_token":"again"}}'
+@pytest.mark.parametrize("files", ["", '{"id":"1","cid":"bafkqaaa","name":"x"}'])
+def test_list_that_repeats_a_page_is_unread(at: Account, files: str) -> None:
+    page = f'{{"data":{{"files":[{files}],"next_page_token":"again"}}}}'
     at.server.faults.answer("GET", "/v3/files/public$", 200, page, times=-1)
-    assert asyncio.run(at.open().pins(NAME)) == []
+    with pytest.raises(ProviderRefused, match="pinata repeats the pages of its list, so the rest is unread"):
+        asyncio.run(at.open().pins(NAME))
     assert at.server.faults.hits == 2
+
+
+def test_legacy_list_that_ignores_offsets_is_unread() -> None:
+    rows = json.dumps({"rows": [{"ipfs_pin_hash": "bafkqaaa", "id": str(number)} for number in range(1_000)]})
+    with account("pinata-legacy") as at:
+        at.server.faults.answer("GET", "/data/pinList", 200, rows, times=-1)
+        with pytest.raises(ProviderRefused, match="repeats the pages"):
+            asyncio.run(at.open().pins(NAME))
+        assert at.server.faults.hits == 2
 
 
 def test_p7_lists_of_the_legacy_api_keep_to_thirty_a_minute() -> None:

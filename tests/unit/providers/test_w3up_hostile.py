@@ -163,16 +163,22 @@ def test_lists_that_are_odd(liar: Liar, ok: Any) -> None:
     asyncio.run(body())
 
 
-def test_a_list_that_goes_in_circles_ends(liar: Liar) -> None:
+def test_list_that_repeats_a_page_is_unread(liar: Liar) -> None:
     row = {"root": ROOT, "shards": [tag_of("n")], "insertedAt": "2026-01-01T00:00:00.000Z"}
     liar.handlers["upload/list"] = listing(row, cursor="again")
-
-    async def body() -> None:
-        (pin,) = await provider(liar).pins("n")
-        assert (pin.cid, pin.created) == (ROOT, 1767225600000)
-
-    asyncio.run(body())
+    fails(
+        lambda: provider(liar).pins("n"),
+        ProviderRefused,
+        "repeats the pages of its list, so the rest is unread",
+    )
     assert len(liar.asked) == 2
+
+
+def test_shard_list_that_repeats_a_page_is_unread(liar: Liar) -> None:
+    liar.handlers["upload/list"] = listing({"root": ROOT, "insertedAt": "2026-01-01T00:00:00.000Z"})
+    liar.handlers["upload/shard/list"] = listing(tag_of("n"), cursor="again")
+    fails(lambda: provider(liar).pins("n"), ProviderRefused, "repeats the pages of its list")
+    assert liar.asked.count("upload/shard/list") == 2
 
 
 def allocation(url: Any, *, keys: Any = None, tasks: tuple[str, ...] = ("blob/allocate", "http/put", "blob/accept"),
