@@ -54,7 +54,7 @@ from ipfsmem_providers.http import addresses
 from ipfsmem_providers.http import errors as http_errors
 from ipfsmem_providers.http.answer import ANSWER_MAX, ERROR_MAX, Answer, Stream
 from ipfsmem_providers.http.body import Body
-from ipfsmem_providers.http.bounds import Bounds
+from ipfsmem_providers.http.bounds import Attempts, Bounds
 from ipfsmem_providers.http.errors import Redactor
 from ipfsmem_providers.http.policy import Retry, Timing, retry_after
 from ipfsmem_providers.http.stall_timeout import CountBytes, RequestBody, StallTimeout
@@ -255,10 +255,14 @@ class Http:
             self.service, answer.status, answer.reason, what=what, after=after, redact=self.redact
         )
 
-    async def may_again(self, failures: int) -> bool:
-        """Wait as after the `failures`-th failure of a request; False when that was the last attempt. For services that answer
-        200 when they fail."""
-        pause = self._bounds.retry.wait(failures, None, self.timing.random())
+    def attempts_inside(self) -> Attempts:
+        """The attempts of one request to a service that answers 200 when it fails. Once all of one request's failed, each later one
+        has one attempt until one works."""
+        return self._bounds.attempts((self.service, "inside answers"))
+
+    async def may_again(self, attempts: Attempts) -> bool:
+        """Wait as after a failure; False when that was the last attempt."""
+        pause = attempts.failed()
         if pause is not None:
             await self.timing.sleep(pause)
         return pause is not None

@@ -21,6 +21,7 @@ from ipfsmem.canonical import read_json
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem_providers.http.body import Body
 from ipfsmem_providers.http.client import ANSWER_MAX, Answer, Http, Stream, urls_of
+from ipfsmem_providers.http.errors import short
 
 T = TypeVar("T")
 
@@ -152,10 +153,10 @@ class KuboRpc:
     async def _identify(self) -> tuple[bool, tuple[int, ...], str]:
         if self._version is None:
             answer = await self.call("version", what="tell its version")
-            text = answer.decode(_Version).version
+            text = short(answer.decode(_Version).version, self.http.redact)
             named = answer.json()
             js = any(sign in named for sign in _JS_SIGNS)
-            numbers = tuple(int(part) for part in re.findall(r"\d+", text.partition("-")[0])[:3])
+            numbers = tuple(int(part) for part in re.findall(r"\d{1,9}", text.partition("-")[0])[:3])
             self._version = js, numbers, f"{'js-ipfs' if js else 'Kubo'} {text}"
         return self._version
 

@@ -103,13 +103,14 @@ class Service:
         """
         self._check_proof(what)
         answers = await self._run(calls, what)
-        failures = 1
+        attempts = self._http.attempts_inside()
         while later := [i for i, answer in enumerate(answers) if _passing(answer.receipt, allow)]:
-            if not await self._http.may_again(failures):
+            if not await self._http.may_again(attempts):
                 break
-            failures += 1
             for i, answer in zip(later, await self._run([calls[i] for i in later], what), strict=True):
                 answers[i] = answer
+        else:
+            attempts.answered()
         for (can, _), answer in zip(calls, answers, strict=True):
             if answer.receipt.error is not None and not allowed(answer.receipt, allow):
                 raise self.failure(can, answer.receipt.error, what)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -95,6 +96,22 @@ def test_pins_without_names_are_an_error_that_says_what_to_do() -> None:
             with pytest.raises(ProviderRefused, match=r"Kubo 0\.28\.0 does not keep the names") as caught:
                 await provider.pin(TREE.cid, "n")
             assert "0.29" in (caught.value.hint or "")
+
+        run(body())
+
+
+@pytest.mark.parametrize("version", ["9" * 20_000, "0." + "1" * 5_000, "\u0664", "\x1b[2J", ""])
+def test_node_whose_version_is_no_version_is_used_or_refused(version: str) -> None:
+    kubo = FakeKubo("0.43.1")
+    kubo.faults.answer("POST", "version$", 200, json.dumps({"Version": version}), times=-1)
+    with serve(kubo.app) as url:
+
+        async def body() -> None:
+            provider = opened(url)
+            assert len(await provider._rpc.version()) < 1_000
+            assert "\x1b" not in await provider._rpc.version()
+            await provider.put_car(TREE.cid, TREE.blocks, name="n")
+            assert (await provider.pin(TREE.cid, "n")).cid == TREE.cid
 
         run(body())
 

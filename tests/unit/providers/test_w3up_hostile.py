@@ -270,6 +270,25 @@ def test_what_goes_wrong_inside_the_service_is_tried_again(liar: Liar) -> None:
     assert liar.asked == ["upload/list"] * 2
 
 
+def test_service_whose_calls_all_fail_inside_is_tried_once_each(liar: Liar) -> None:
+    error = {"name": "HandlerExecutionError", "cause": {"name": "TypeError", "message": "fetch failed"}}
+    liar.handlers["upload/list"] = lambda _: ({"error": error}, [], [])
+    sick = provider(liar, retry=Retry(attempts=3, first=0.001, most=0.002))
+
+    async def body() -> None:
+        for _ in range(3):
+            with pytest.raises(ProviderUnavailable, match="fetch failed"):
+                await sick.pins("n")
+        liar.handlers["upload/list"] = listing()
+        assert await sick.pins("n") == []
+        liar.handlers["upload/list"] = lambda _: ({"error": error}, [], [])
+        with pytest.raises(ProviderUnavailable, match="fetch failed"):
+            await sick.pins("n")
+
+    asyncio.run(body())
+    assert len(liar.asked) == 3 + 1 + 1 + 1 + 3
+
+
 def test_u12_a_service_that_is_none(liar: Liar) -> None:
     """What to do is said, and done: another one is named."""
 
