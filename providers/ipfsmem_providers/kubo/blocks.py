@@ -7,7 +7,8 @@ only for blocks that did not come in time. Nothing here knows trees, pins or nam
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import contextlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -57,7 +58,7 @@ class Blocks:
             return found
         if not await self._rpc.is_js():
             return found | await self._has_each(wanted[_FIRST:])
-        there = await self._multihashes()  # what did not come in time may be there
+        there = await self._stored(wanted)  # what did not come in time may be there
         return found | {cid for cid in wanted if cid.multihash in there}
 
     async def get(self, cids: Sequence[CID]) -> dict[CID, bytes]:
@@ -71,7 +72,7 @@ class Blocks:
             return found
         late = await self._fetch(wanted, found, {"timeout": _GET_TIMEOUT}, all_or_stop=True)
         if late:
-            there = await self._multihashes()
+            there = await self._stored(late)
             await self._fetch([cid for cid in late if cid.multihash in there], found, self._network_timeout())
         return found
 
@@ -150,12 +151,11 @@ class Blocks:
             raise with_blocks((unreachable or problems)[0], found)
         return late
 
-    async def _multihashes(self) -> set[bytes]:
-        """Multihashes of all blocks of a js-ipfs node."""
-        found = set()
+    async def _stored(self, cids: Iterable[CID]) -> set[bytes]:
+        """The multihashes of those that stand in a js-ipfs node's list of all its blocks."""
+        wanted, found = {cid.multihash for cid in cids}, set[bytes]()
         async for line in self._rpc.lines("refs/local", _Ref, what="list its blocks", max_bytes=_REFS_MAX):
-            try:
-                found.add(parse_cid(line.ref).multihash)
-            except FormatError:
-                continue
+            with contextlib.suppress(FormatError):
+                if (multihash := parse_cid(line.ref).multihash) in wanted:
+                    found.add(multihash)
         return found

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -27,12 +27,15 @@ from ipfsmem.content.unixfs import Directory, directory
 from ipfsmem.errors import FormatError, ProviderError, ProviderRefused
 from ipfsmem.provider.contract import Pin
 from ipfsmem_providers.http.body import Multipart, SpooledCar
+from ipfsmem_providers.http.pages import ENTRIES_MAX
 from ipfsmem_providers.http.policy import REST_AFTER_STALL
 from ipfsmem_providers.kubo.rpc import CommandFailed, KuboRpc
 
 #: Kubo takes names of so many bytes.
 _NAME_MAX: Final = 255
 _LIST_MAX: Final = 256 * 1024 * 1024
+#: A node that does not know `stream` lists all pins in one line.
+_LINE_MAX: Final = 8 * 1024 * 1024
 #: Attempts to give a pin its name while others do the same.
 _TRIES: Final = 3
 #: Since this version of Kubo a second `pin/add` gives a pin another name.
@@ -77,7 +80,7 @@ class Pins:
         if text or await self._rpc.is_js():
             return text
         # Before 0.37 a question about one pin is answered without its name.
-        return (await self._all()).get(root)
+        return (await self._all("", root)).get(root)
 
     async def name_at_once(self, root: CID, name: str, now: int) -> None:
         """Pin a root under one more name, without looking whether the node took it: `add` does, afterwards."""
@@ -184,11 +187,11 @@ class Pins:
 
     async def _find(self, root: CID, name: str) -> tuple[Pin | None, dict[CID, str]]:
         """The pin of a root under a name, and all that the node lists under that name."""
-        listed = await self._all(name)
         holder = _holder(root).cid
+        listed = await self._all(name, root, holder)
         if holder in listed:  # an earlier `_replace` was cut off
             await self._put_back(root, unquote(listed[holder].removeprefix(_HOLDS)))
-            listed = await self._all(name)
+            listed = await self._all(name, root, holder)
         created = _time(listed.get(root, ""), name)
         return (None if created is None else Pin(root, name, str(root), created)), listed
 
@@ -206,13 +209,13 @@ class Pins:
             if not error.absent and await self.text_of(root) is not None:
                 raise
 
-    async def _all(self, name: str = "") -> dict[CID, str]:
+    async def _all(self, name: str, *roots: CID) -> dict[CID, str]:
         """`_listed`. Where other providers are in use, all listings that fail take a bounded time together: a list that never ends
         moves, and each name is looked for in one."""
         http = self._rpc.http
         most, now = http.listing_seconds, http.timing.now
         if most is None:
-            return await self._listed(name)
+            return await self._listed(name, roots)
         if now() >= self._wasted_until:
             self._wasted = 0.0
         problem: ProviderError = http.unavailable(f"kubo: the list of pins did not end within {most:.0f} s")
@@ -221,7 +224,7 @@ class Pins:
         began = now()
         try:
             async with asyncio.timeout(most - self._wasted):
-                found = await self._listed(name)
+                found = await self._listed(name, roots)
         except TimeoutError:
             pass
         except ProviderError as error:
@@ -233,18 +236,31 @@ class Pins:
         self._wasted_until = now() + REST_AFTER_STALL
         raise problem
 
-    async def _listed(self, name: str) -> dict[CID, str]:
-        """Recursive pins and their names; nodes that can filter give those whose name contains `name`."""
+    async def _listed(self, name: str, roots: Collection[CID]) -> dict[CID, str]:
+        """The names of recursive pins that contain `name`, and of `roots`, in no more memory than our own pins need: a node may have
+        very many others. Nodes that can filter leave the others out."""
         params = {"type": "recursive", "names": "true", "stream": "true"}
+        wanted = _quoted(name)
         if name:
-            params["name"] = _quoted(name)
+            params["name"] = wanted
         found: dict[CID, str] = {}
-        async for line in self._rpc.lines("pin/ls", _Line, params, what="list pins", max_bytes=_LIST_MAX):
+        lines = self._rpc.lines(
+            "pin/ls", _Line, params, what="list pins", max_bytes=_LIST_MAX, max_line=_LINE_MAX
+        )
+        async for line in lines:
             for text, entry in (line.keys or {line.cid: line}).items():
+                named = _text(entry)
+                ours = bool(name) and wanted in named
+                if not ours and not roots:
+                    continue
                 try:
-                    found[parse_cid(text)] = _text(entry)
+                    cid = parse_cid(text)
                 except FormatError:
                     continue  # a kind of CID that is none of ours
+                if ours or cid in roots:
+                    found[cid] = named
+            if len(found) > ENTRIES_MAX:
+                raise ProviderRefused(f"kubo lists more than {ENTRIES_MAX:,} pins named {name!r}")
         return found
 
 

@@ -121,10 +121,11 @@ class KuboRpc:
         body: Body | None = None,
         what: str = "",
         max_bytes: int,
+        max_line: int = ANSWER_MAX,
     ) -> AsyncIterator[T]:
         """The lines of an NDJSON answer. Raises what `stream` raises, ProviderUnavailable for a line that is none."""
         async with self.stream(command, params, body=body, what=what, max_bytes=max_bytes) as answer:
-            async for line in answer.lines(max_line=max_bytes):
+            async for line in answer.lines(max_line=max_line):
                 try:
                     yield read_json(line, type=kind)
                 except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -15,6 +15,7 @@ import msgspec
 
 from ipfsmem.content.car import car_bytes, header, section
 from ipfsmem.content.cid import CAR, CID, read_cid, read_varint
+from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderRefused
 from ipfsmem.provider.contract import Block
@@ -152,7 +153,7 @@ def make_index(content: CID, slices: Mapping[bytes, Mapping[bytes, tuple[int, in
 def read_index(data: bytes) -> dict[bytes, list[tuple[bytes, int, int]]]:
     """Shards (by digest) of an index and their blocks: digest, offset, length. FormatError when it is none.
 
-    Only shards and blocks named by SHA-256 are given; that is all that we store.
+    Only shards and blocks named by SHA-256 are given, and none longer than a block can be; that is all that we store.
     """
     try:
         return _read_index(data)
@@ -174,7 +175,7 @@ def _read_index(data: bytes) -> dict[bytes, list[tuple[bytes, int, int]]]:
         found[shard[2:]] = [
             (multihash[2:], offset, length)
             for multihash, (offset, length) in slices
-            if multihash[:2] == _SHA256 and offset >= 0 and length >= 0
+            if multihash[:2] == _SHA256 and offset >= 0 and 0 <= length <= BLOCK_MAX
         ]
     return found
 

@@ -221,6 +221,35 @@ def test_p2_what_the_network_answers_late_is_used_the_next_time(kubo: FakeKubo) 
     virtual_time.run(body())
 
 
+def test_list_of_very_many_pins_holds_only_those_of_the_name() -> None:
+    kubo = FakeKubo()
+    mine, others = raw_cid(b"\x01" * 32), [raw_cid(number.to_bytes(32)) for number in range(2_000)]
+    lines = [{"Cid": str(cid), "Name": f"x@{number}"} for number, cid in enumerate(others)]
+    lines.insert(1_000, {"Cid": str(mine), "Name": "n@7"})
+    kubo.faults.answer("POST", "pin/ls", 200, "".join(json.dumps(line) + "\n" for line in lines), times=-1)
+    with serve(kubo.app) as url:
+
+        async def body() -> None:
+            provider = opened(url)
+            assert await provider._pins._listed("n", ()) == {mine: "n@7"}
+            assert [(pin.cid, pin.created) for pin in await provider.pins("n")] == [(mine, 7)]
+
+        run(body())
+
+
+def test_list_of_pins_in_one_endless_line_is_refused() -> None:
+    kubo = FakeKubo()
+    row = f'"{raw_cid(bytes(32))}":{{"Type":"recursive","Name":"n"}},'
+    kubo.faults.answer("POST", "pin/ls", 200, '{"Keys":{' + row * 100_000, times=-1)
+    with serve(kubo.app) as url:
+
+        async def body() -> None:
+            with pytest.raises(ProviderRefused, match="more than the 8,388,608 bytes"):
+                await opened(url).pins("n")
+
+        run(body())
+
+
 # -- pins of others ---------------------------------------------------------------------------------------------------
 
 

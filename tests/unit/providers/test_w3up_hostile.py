@@ -413,6 +413,24 @@ def test_an_index_that_points_elsewhere(liar: Liar, place: tuple[int, int]) -> N
     asyncio.run(body())
 
 
+def test_index_with_a_block_longer_than_any_is_not_read_for_it(liar: Liar) -> None:
+    """No block is longer than 2 MiB, so nothing is held in memory for one that is said to be."""
+    shard = SHARD + bytes(16 << 20)
+    stored(liar, shard, {ROOT.multihash: (3, 15 << 20)}, shard, f"{liar.url}/blob/shard")
+    received: list[int] = []
+
+    def progress(direction: str, size: int) -> None:
+        received.append(size if direction == "received" else 0)
+
+    async def body() -> None:
+        reader = provider(liar, progress=progress)
+        assert await reader.get_blocks([ROOT]) == {}
+        assert [item async for item in reader.get_dag(ROOT)] == []
+
+    asyncio.run(body())
+    assert sum(received) < 1 << 20
+
+
 def test_locations_inside_the_network_are_not_asked(liar: Liar) -> None:
     stored(liar, SHARD, PLACE, SHARD, "http://192.168.1.1/admin")
     fails(lambda: provider(liar).get_blocks([ROOT]), ProviderRefused, "not a public address")
