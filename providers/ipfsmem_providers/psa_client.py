@@ -7,7 +7,6 @@ and overlap by a millisecond, as entries of one instant would otherwise be lost 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -35,6 +34,8 @@ DELEGATES_MAX: Final = 20
 _PAGE: Final = 1_000
 #: A service that cuts its list into pages puts at least so many entries on one: the specification's default.
 _PAGE_LEAST: Final = 10
+#: The last instant that a date can have, in milliseconds since 1970 UTC. One before it can be asked for what is older.
+_LATEST: Final = 253_402_300_799_999
 _LIST_MAX: Final = 16 * 1024 * 1024
 #: Characters of a delegate at most.
 DELEGATE_MAX: Final = 300
@@ -219,7 +220,7 @@ def milliseconds(text: str | None) -> int:
         stamp = (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1000
     except (ValueError, OverflowError):
         return 0
-    return int(stamp) if math.isfinite(stamp) and stamp > 0 else 0
+    return int(stamp) if 0 < stamp < _LATEST else 0
 
 
 def _instant(ms: int) -> str:

@@ -167,8 +167,10 @@ class Uploads:
             results = [row for row in page.get("results") or () if isinstance(row, dict)]
             rows += ({name: row[name] for name in _FIELDS if name in row} for row in results)
             cursor = page.get("cursor")
-            if not results or not isinstance(cursor, str):
+            if not results or cursor is None:
                 break
+            if not isinstance(cursor, str):
+                raise pages.unread("names the next page of its list by something that is no text")
             pages.goes_on((str(row.get("root")) for row in results), cursor, size=answer.message.size)
         rows = [row for row in rows if isinstance(row.get("root"), CID)]
         apart = [row for row in rows if "shards" not in row and not self._same(row)]

@@ -318,6 +318,16 @@ def test_list_that_repeats_a_page_is_unread() -> None:
     assert service.asked < 5
 
 
+@pytest.mark.parametrize(
+    "created",
+    ["9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999999999-23:59", "0001-01-01T00:00:00+23:59"],
+)
+def test_pages_with_times_at_the_ends_of_the_calendar_are_unread(created: str) -> None:
+    odd = [{**row, "created": created} for row in rows(30)]
+    with pytest.raises(ProviderRefused, match="so the rest is unread"):
+        listed(Service(odd, most=10))
+
+
 def test_list_of_a_service_that_counts_wrongly_is_read() -> None:
     for count in (10**9, "many", None, 0, -1):
         service = Service(rows(30), count=count)

@@ -174,11 +174,28 @@ def test_list_that_repeats_a_page_is_unread(liar: Liar) -> None:
     assert len(liar.asked) == 2
 
 
+def test_list_whose_cursor_is_no_text_is_unread(liar: Liar) -> None:
+    row = {"root": ROOT, "shards": [tag_of("n")], "insertedAt": "2026-01-01T00:00:00.000Z"}
+    liar.handlers["upload/list"] = listing(row, cursor=12)
+    fails(lambda: provider(liar).pins("n"), ProviderRefused, "so the rest is unread")
+
+
 def test_shard_list_that_repeats_a_page_is_unread(liar: Liar) -> None:
     liar.handlers["upload/list"] = listing({"root": ROOT, "insertedAt": "2026-01-01T00:00:00.000Z"})
     liar.handlers["upload/shard/list"] = listing(tag_of("n"), cursor="again")
     fails(lambda: provider(liar).pins("n"), ProviderRefused, "repeats the pages of its list")
     assert liar.asked.count("upload/shard/list") == 2
+
+
+@pytest.mark.parametrize("listed", [[], [tag_of("another name")]])
+def test_root_that_is_accepted_and_not_listed_is_not_pinned(liar: Liar, listed: list[CID]) -> None:
+    row = {"root": ROOT, "shards": listed, "insertedAt": "2026-01-01T00:00:00.000Z"}
+    liar.handlers["upload/add"] = lambda details: ({"ok": {"root": details["root"], "shards": []}}, [], [])
+    liar.handlers["upload/list"] = listing(*([row] if listed else []))
+    liar.handlers["upload/get"] = lambda _: (
+        ({"ok": row} if listed else {"error": {"name": "UploadNotFound", "message": "m"}}), [], [],
+    )  # fmt: skip
+    fails(lambda: provider(liar).pin(ROOT, "n"), ProviderUnavailable, "accepted .* and does not list it")
 
 
 def allocation(url: Any, *, keys: Any = None, tasks: tuple[str, ...] = ("blob/allocate", "http/put", "blob/accept"),
