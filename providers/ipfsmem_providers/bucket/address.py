@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from ipfsmem.errors import ConfigError
-from ipfsmem_providers.bucket.errors import NOWHERE
 from ipfsmem_providers.settings import choice, setting
 
 if TYPE_CHECKING:
@@ -175,11 +174,10 @@ def secrets(address: Address, settings: Mapping[str, Any]) -> list[str]:
 
 
 def store(
-    address: Address, settings: Mapping[str, Any], patience: Patience
+    address: Address, settings: Mapping[str, Any], patience: Patience, proxy: str = ""
 ) -> S3Store | GCSStore | AzureStore:
-    """A store of obstore's that does not retry by itself. ConfigError for settings that obstore does not accept."""
-    from urllib.request import getproxies  # takes long to load
-
+    """A store of obstore's that does not retry by itself; `proxy`: the URL that its requests go through. ConfigError for settings that
+    obstore does not accept."""
     from obstore.exceptions import BaseError
     from obstore.store import AzureStore, GCSStore, S3Store
 
@@ -193,6 +191,9 @@ def store(
         "timeout": timedelta(seconds=patience.total),
         "user_agent": "ipfsmem",
     }
+    if proxy:
+        # With HTTP/2 the gate could not tell where an answer begins.
+        client |= {"proxy_url": proxy, "http1_only": True}
     options: dict[str, Any] = {
         "prefix": address.prefix or None,
         "client_options": client,
@@ -208,8 +209,6 @@ def store(
                 config["region"] = region
             # Not every S3 server can delete many objects in one request.
             config["disable_bulk_delete"] = True
-            if not getproxies():
-                client |= {"proxy_url": f"http://{NOWHERE}", "proxy_excludes": ",".join(_hosts(endpoint))}
             return S3Store(address.bucket, config=config, **options)  # type: ignore[arg-type]
         if address.scheme == "gs":
             return GCSStore(address.bucket, config=config, **options)  # type: ignore[arg-type]
@@ -227,11 +226,14 @@ def store(
     )
 
 
-def _hosts(endpoint: str) -> list[str]:
-    """The hosts that requests of an S3 store may go to: the server, those of AWS, and what the environment names.
+def hosts(address: Address, settings: Mapping[str, Any]) -> list[str]:
+    """The hosts that requests of an S3 store may go to: the server, those of AWS, and what the environment names; of others any.
 
     obstore follows redirects, and the session token, which it sends in a header of AWS's own, would go along.
     """
+    if address.scheme != "s3":
+        return []
+    endpoint = address.endpoint or setting(settings, "BUCKET_ENDPOINT")
     named = (text for name, text in os.environ.items() if name.startswith("AWS_"))
     hosts = (urlsplit(text).hostname for text in (endpoint, *named) if text.startswith("http"))
     return [*_AWS_HOSTS, *filter(None, hosts)]

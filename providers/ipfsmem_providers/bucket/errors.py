@@ -10,14 +10,13 @@ import re
 from typing import Final
 
 from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
+from ipfsmem_providers.bucket.gate import ELSEWHERE, ENDLESS
 from ipfsmem_providers.http.errors import PAUSE, Reason, Redactor, is_unavailable, reason_of
 
 _STATUS: Final = re.compile(r"non-2xx status code: (\d{3})[^:\n]{0,60}(?:: )?")
 _DEBUG: Final = "\n\nDebug source:"
 #: Characters of an error's text that are read.
 _READ_MAX: Final = 64 * 1024
-#: The address of a proxy that nobody runs: requests that a redirect leads to another host are sent there.
-NOWHERE: Final = "127.0.0.1:0"
 _NO_BUCKET: Final = frozenset(
     ("NoSuchBucket", "ContainerNotFound", "ContainerBeingDeleted", "NoSuchContainer")
 )
@@ -58,16 +57,8 @@ def provider_error(
     reason = reason_of(message[found.end() :].encode(), redact) if found else Reason()
     if not found and ("TimedOut" in debug or "kind: Timeout" in debug):
         return NoAnswer(f"{where} does not answer: nothing came when it was asked to {what}")
-    if not found and f" {NOWHERE}," in debug:
-        return ProviderRefused(
-            f"{where} leads to another host when it is asked to {what}, which is not followed",
-            hint="Name the host that has the bucket, and its region (BUCKET_REGION).",
-        )
     if not found and "Connect" in debug:
-        return ProviderUnavailable(
-            f"no connection to {where}",
-            hint="See that this device is online, and that the name of the server is spelled right.",
-        )
+        return _no_connection(where)
     if status == 416 and ranged:
         return BehindTheEnd(f"{where} has less of that object")
     if isinstance(error, FileNotFoundError) and (status, reason.code) in ((0, ""), (404, "")):
@@ -75,6 +66,25 @@ def provider_error(
     if isinstance(error, FileNotFoundError) and not _no_bucket(reason):
         return NoSuchObject(f"{where} has no such object")
     return _failed(status, reason, message, where, what)
+
+
+def gate_error(problem: str, where: str, what: str) -> ProviderError:
+    """What the gate did to a request (gate.py), as ours."""
+    if problem == ENDLESS:
+        return ProviderRefused(f"{where} answered without end when it was asked to {what}")
+    if problem == ELSEWHERE:
+        return ProviderRefused(
+            f"{where} leads to another host when it is asked to {what}, which is not followed",
+            hint="Name the host that has the bucket, and its region (BUCKET_REGION).",
+        )
+    return _no_connection(where)
+
+
+def _no_connection(where: str) -> ProviderError:
+    return ProviderUnavailable(
+        f"no connection to {where}",
+        hint="See that this device is online, and that the name of the server is spelled right.",
+    )
 
 
 def _failed(status: int, reason: Reason, message: str, where: str, what: str) -> ProviderError:

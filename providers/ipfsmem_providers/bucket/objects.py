@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
 from ipfsmem.errors import ProviderError, ProviderRefused
-from ipfsmem_providers.bucket.address import Address, Patience, credentials, secrets, store
-from ipfsmem_providers.bucket.errors import BehindTheEnd, NoAnswer, NoSuchObject, provider_error
+from ipfsmem_providers.bucket.address import Address, Patience, credentials, hosts, secrets, store
+from ipfsmem_providers.bucket.errors import BehindTheEnd, NoAnswer, NoSuchObject, gate_error, provider_error
+from ipfsmem_providers.bucket.gate import Gate, usable_proxies
 from ipfsmem_providers.http.bounds import Bounds
 from ipfsmem_providers.http.errors import Redactor
 from ipfsmem_providers.packs.blocking_work import heartbeat
@@ -25,6 +27,8 @@ T = TypeVar("T")
 K = TypeVar("K")
 #: The largest object that is put, in bytes.
 PUT_MAX: Final = 24 * 1024 * 1024
+#: Bytes of an answer at most, with its headers and what TLS adds.
+_ANSWER_MAX: Final = PUT_MAX + 2 * 1024 * 1024
 #: Bytes a second that even a slow connection moves.
 _SLOWEST: Final = 64 * 1024
 #: Requests at once.
@@ -52,6 +56,8 @@ class Objects:
         self._progress: Callable[[str, int], None] | None = settings.get("progress")
         credentials(address, settings)
         self._redact = Redactor(secrets(address, settings))
+        #: None where the environment's proxy is of a kind that it cannot go through.
+        self._gate = _gate(address, settings)
         self._stores: dict[Patience, Any] = {}
         self._lock = threading.Lock()
         self._store(self._patience(0))
@@ -206,11 +212,12 @@ class Objects:
                 )
             patience = self._patience(size)
             began = self._now()
+            before = Counter() if self._gate is None else self._gate.problems.copy()
             self.requests[kind] = self.requests.get(kind, 0) + 1
             try:
                 found = work(self._store(patience))
             except Exception as error:
-                failed = self._failed(error, what, ranged)
+                failed = self._stopped(before, what) or self._failed(error, what, ranged)
             except BaseException as error:
                 if type(error).__name__ != "PanicException":  # obstore's; no subclass of Exception
                     raise
@@ -231,6 +238,11 @@ class Objects:
             if pause is None:
                 raise failed
             time.sleep(pause)
+
+    def _stopped(self, before: Counter[str], what: str) -> ProviderError | None:
+        """What the gate did since then, if that may be why a request failed."""
+        problems = Counter[str]() if self._gate is None else self._gate.problems - before
+        return next((gate_error(problem, self.where, what) for problem in problems), None)
 
     def _failed(
         self, error: Exception, what: str, ranged: bool
@@ -261,8 +273,14 @@ class Objects:
         with self._lock:
             found = self._stores.get(patience)
             if found is None:
-                found = self._stores[patience] = store(self._address, self._settings, patience)
+                proxy = self._gate.url if self._gate is not None else ""
+                found = self._stores[patience] = store(self._address, self._settings, patience, proxy)
             return found
+
+
+def _gate(address: Address, settings: Mapping[str, Any]) -> Gate | None:
+    proxies = usable_proxies()
+    return None if proxies is None else Gate(hosts(address, settings), _ANSWER_MAX, proxies)
 
 
 def _first(found: Any, most: int) -> bytes:

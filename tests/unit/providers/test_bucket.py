@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
@@ -18,6 +20,7 @@ from ipfsmem_providers.bucket import address as bucket_address
 from ipfsmem_providers.bucket import layout as bucket_layout
 from ipfsmem_providers.bucket import objects as bucket_objects
 from ipfsmem_providers.bucket.address import Address, Patience, credentials, parse, store
+from ipfsmem_providers.bucket.gate import Gate
 from ipfsmem_providers.http.policy import ONCE, Retry
 
 from ipfsmem.content.cid import raw_cid
@@ -409,10 +412,20 @@ def test_a_list_of_what_python_has_no_value_for_is_refused_in_words(at: Bucket, 
             assert not asks(at, what, given)
 
 
-def test_what_is_asked_by_https_is_not_led_to_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server of a bucket had this machine ask any service of its own network."""
+def _trust_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have obstore accept the certificate of a server of these tests."""
     from obstore.store import S3Store
 
+    def trusting(bucket: str, *, client_options: dict[str, Any], **options: Any) -> S3Store:
+        return S3Store(
+            bucket, client_options={**client_options, "allow_invalid_certificates": True}, **options
+        )
+
+    monkeypatch.setattr("obstore.store.S3Store", trusting)
+
+
+def test_what_is_asked_by_https_is_not_led_to_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server of a bucket had this machine ask any service of its own network."""
     asked: list[str] = []
 
     def of_this_network() -> web.Application:
@@ -424,12 +437,7 @@ def test_what_is_asked_by_https_is_not_led_to_http(tmp_path: Path, monkeypatch: 
         app.router.add_get("/{path:.*}", answer)
         return app
 
-    def trusting(bucket: str, *, client_options: dict[str, Any], **options: Any) -> S3Store:
-        return S3Store(
-            bucket, client_options={**client_options, "allow_invalid_certificates": True}, **options
-        )
-
-    monkeypatch.setattr("obstore.store.S3Store", trusting)
+    _trust_all(monkeypatch)
     with serve(of_this_network) as inside, serve(lambda: leads_to(inside), own_certificate(tmp_path)) as url:
         objects = BucketProvider(f"{url}/memories/mem", {**KEYS, "retry": ONCE}).objects
         with pytest.raises(ProviderError, match="failed when it was asked to read an object"):
@@ -481,6 +489,93 @@ def test_redirect_of_a_bucket_to_another_host_takes_no_session_token_along(
                 objects.put("a", b"x")
     assert asked == []
     assert asks(at) == []
+
+
+@pytest.mark.parametrize("status", [200, 400, 503])
+@pytest.mark.parametrize("what", ["list", "put"])
+def test_answer_without_end_of_a_bucket_is_cut(status: int, what: str) -> None:
+    """obstore reads a list, or the reason of a failure, to its end: it took all memory there was."""
+    sent: list[int] = []
+
+    def endless() -> web.Application:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse(status=status, headers={"ETag": '"x"'})
+            await response.prepare(request)
+            with contextlib.suppress(ConnectionError):
+                while sum(sent) < 1 << 30:
+                    await response.write(b"<a>" * 20_000)
+                    sent.append(60_000)
+            return response
+
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", answer)
+        return app
+
+    with serve(endless) as url:
+        objects = BucketProvider(f"{url}/memories/mem", {**KEYS, "retry": ONCE}).objects
+        if what == "put" and status == 200:
+            objects.put("a", b"x")  # of which nobody reads the body
+        else:
+            with pytest.raises(ProviderRefused, match="answered without end when it was asked to"):
+                objects.list("packs") if what == "list" else objects.put("a", b"x")
+    assert sum(sent) < 64 << 20
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_bucket_behind_a_proxy_of_the_environment_is_used(
+    scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy = Gate((), 1 << 30, {})
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, proxy.url)
+    for name in ("no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    _trust_all(monkeypatch)
+    server = s3.SmallS3(signed=False)
+    with serve(server.bucket_app, own_certificate(tmp_path) if scheme == "https" else None) as url:
+        objects = BucketProvider(f"{url}/memories/mem", KEYS).objects
+        for number in range(3):
+            objects.put(f"packs/{number}", bytes([number]) * (3 << 20))
+        assert set(objects.list("packs")) == {"0", "1", "2"}
+        assert objects.read("packs/2") == b"\x02" * (3 << 20)
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        objects = BucketProvider(f"{url}/memories/mem", KEYS).objects
+        through = proxy.requests
+        assert objects.read("packs/1") == b"\x01" * (3 << 20)
+    assert through > 0 and proxy.requests == through
+
+
+def test_redirect_behind_a_proxy_takes_no_session_token_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "a-session-token-of-the-tests")
+    for name in ("no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    asked: list[str] = []
+
+    def proxy() -> web.Application:
+        async def answer(request: web.Request) -> web.Response:
+            asked.append(request.raw_path)
+            return web.Response(status=302, headers={"Location": "http://elsewhere.example/secrets"})
+
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", answer)
+        return app
+
+    with serve(proxy) as url:
+        for name in ("http_proxy", "HTTP_PROXY"):
+            monkeypatch.setenv(name, url)
+        objects = BucketProvider("http://bucket.example/memories/mem", {**KEYS, "retry": ONCE}).objects
+        with pytest.raises(ProviderRefused, match="leads to another host"):
+            objects.read("a")
+    assert [urlsplit(one).hostname for one in asked] == ["bucket.example"]
+
+
+def test_gate_of_a_bucket_lets_nobody_else_through(at: Bucket) -> None:
+    gate = at.open().objects._gate
+    assert gate is not None
+    where = urlsplit(gate.url)
+    with socket.create_connection((where.hostname, where.port)) as stranger:
+        stranger.sendall(f"GET {at.url}/memories/x HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert stranger.recv(100) == b""
 
 
 def leads_to(place: str) -> web.Application:

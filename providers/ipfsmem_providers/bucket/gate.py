@@ -1,0 +1,315 @@
+"""What obstore's requests go through: a forward proxy on loopback that bounds answers and keeps to the hosts of a bucket.
+
+obstore reads lists and errors whole, however long they are, and follows redirects with the session token in a header. The gate cuts an
+answer that is longer than any of ours, and connects to no other host. Of https it sees only the length. The proxy that the
+environment names is used behind it. Only who knows its secret, which obstore is given, gets through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import secrets
+import socket
+import threading
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+#: Bytes of a request's line and headers at most.
+_HEAD_MAX: Final = 64 * 1024
+_PIECE: Final = 64 * 1024
+#: What a client sends in one piece of no more than so many bytes is no request: TLS answers some of what a server asks by itself.
+_NO_REQUEST: Final = 128
+_CONNECT: Final = 60.0
+#: Seconds until the next address of a host is tried too.
+_NEXT: Final = 0.25
+
+#: What may come of a request here, besides an answer.
+ENDLESS: Final = "endless"
+ELSEWHERE: Final = "elsewhere"
+UNREACHABLE: Final = "unreachable"
+
+
+class Gate:
+    """One gate; `url` opens it."""
+
+    def __init__(self, hosts: Collection[str], longest: int, proxies: Mapping[str, str]) -> None:
+        """`hosts`: those that may be asked, with all below them; empty: any. `longest`: bytes of an answer at most. `proxies`: of the
+        environment, by scheme, as `usable_proxies` has them."""
+        self._hosts = tuple(host.lower().rstrip(".") for host in hosts)
+        self._longest = longest
+        self._proxies = proxies
+        self._secret = secrets.token_urlsafe(24)
+        self._expected = b"Basic " + base64.b64encode(f"ipfsmem:{self._secret}".encode())
+        self._url = ""
+        self._lock = threading.Lock()
+        #: How often each of ENDLESS, ELSEWHERE and UNREACHABLE came about.
+        self.problems: Counter[str] = Counter()
+        self.requests = 0  #: connections that were let through, for reports and tests
+
+    @property
+    def url(self) -> str:
+        """The proxy's URL for obstore. OSError when this machine allows no server on loopback."""
+        with self._lock:
+            if not self._url:
+                self._url = self._opened()
+            return self._url
+
+    def _opened(self) -> str:
+        opened: list[int | OSError] = []
+        ready = threading.Event()
+
+        async def serve() -> None:
+            try:
+                server = await asyncio.start_server(self._take, "127.0.0.1", 0, limit=_HEAD_MAX)
+            except OSError as error:
+                opened.append(error)
+                return
+            finally:
+                if not opened:
+                    opened.append(0)
+            opened[0] = server.sockets[0].getsockname()[1]
+            ready.set()
+            await asyncio.Event().wait()
+
+        def run() -> None:
+            try:
+                with asyncio.Runner(loop_factory=_Loop) as runner:
+                    runner.run(serve())
+            finally:
+                ready.set()
+
+        threading.Thread(target=run, name="ipfsmem-gate", daemon=True).start()
+        ready.wait()
+        if isinstance(opened[0], OSError):
+            raise opened[0]
+        return f"http://ipfsmem:{self._secret}@127.0.0.1:{opened[0]}"
+
+    # -- one connection, in the thread of the gate -----------------------------------------------------------------
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        up: asyncio.StreamWriter | None = None
+        try:
+            request = _Request.read(await reader.readuntil(b"\r\n\r\n"))
+            # A client that follows a redirect to another host leaves the secret out.
+            if not self._may(request):
+                self.problems[ELSEWHERE] += 1
+                return
+            try:
+                down, up, behind = await self._connected(request)
+            except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+                self.problems[UNREACHABLE] += 1
+                return
+            self.requests += 1
+            if request.tunnel:
+                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            await self._relay(request, behind, reader, writer, down, up)
+        except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # the client is gone, or sends what is no request
+        finally:
+            for each in (writer, up):
+                if each is not None:
+                    each.close()
+
+    async def _relay(
+        self,
+        request: _Request,
+        behind: bytes | None,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        down: asyncio.StreamReader,
+        up: asyncio.StreamWriter,
+    ) -> None:
+        passed = 0
+
+        async def tunnelled() -> None:
+            nonlocal passed
+            while piece := await reader.read(_PIECE):
+                if len(piece) > _NO_REQUEST:
+                    passed = 0
+                up.write(piece)
+                await up.drain()
+
+        async def plain() -> None:
+            nonlocal passed
+            following = request
+            while following.place == request.place and self._may(following):
+                passed, left = 0, following.length
+                up.write(following.head(behind))
+                while left and (piece := await reader.read(min(left, _PIECE))):
+                    left -= len(piece)
+                    up.write(piece)
+                    await up.drain()
+                following = _Request.read(await reader.readuntil(b"\r\n\r\n"))
+            self.problems[ELSEWHERE] += 1
+            writer.transport.abort()
+
+        async def answers() -> None:
+            nonlocal passed
+            while piece := await down.read(_PIECE):
+                passed += len(piece)
+                if passed > self._longest:
+                    self.problems[ENDLESS] += 1
+                    writer.transport.abort()
+                    up.transport.abort()
+                    return
+                writer.write(piece)
+                await writer.drain()
+
+        sending = asyncio.ensure_future(tunnelled() if request.tunnel else plain())
+        sending.add_done_callback(lambda done: done.cancelled() or done.exception())
+        receiving = asyncio.ensure_future(answers())
+        receiving.add_done_callback(lambda done: done.cancelled() or done.exception())
+        try:
+            await asyncio.wait((sending, receiving), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sending.cancel()
+            receiving.cancel()
+
+    def _may(self, request: _Request) -> bool:
+        return request.secret == self._expected and self._is_allowed(request.host)
+
+    def _is_allowed(self, host: str) -> bool:
+        host = host.lower().rstrip(".")
+        return not self._hosts or any(host == one or host.endswith(f".{one}") for one in self._hosts)
+
+    async def _connected(
+        self, request: _Request
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes | None]:
+        """A connection to a host, through the environment's proxy where that is for it. With a proxy for http the third is the header
+        field that it needs, b"" for none; else None."""
+        host, port, tunnel = request.host, request.port, request.tunnel
+        proxy = _proxy_for(self._proxies, host, port, "https" if tunnel else "http")
+        async with asyncio.timeout(_CONNECT):
+            if not proxy:
+                return (*await asyncio.open_connection(host, port, happy_eyeballs_delay=_NEXT), None)
+            at = urlsplit(proxy)
+            down, up = await asyncio.open_connection(at.hostname, at.port or 80, limit=_HEAD_MAX)
+            behind = b""
+            if at.username is not None:
+                pair = f"{unquote(at.username)}:{unquote(at.password or '')}"
+                behind = b"Proxy-Authorization: Basic " + base64.b64encode(pair.encode())
+            if not tunnel:
+                return down, up, behind
+            try:
+                place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+                fields = [
+                    f"CONNECT {place} HTTP/1.1".encode(),
+                    f"Host: {place}".encode(),
+                    *([behind] if behind else []),
+                ]
+                up.write(b"\r\n".join(fields) + b"\r\n\r\n")
+                answer = await down.readuntil(b"\r\n\r\n")
+                if answer.split(b" ", 2)[1:2] != [b"200"]:
+                    raise ConnectionRefusedError("the proxy refused")
+            except BaseException:
+                up.close()
+                raise
+            return down, up, None
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop whose look-ups of names keep no program from ending: a thread of the usual executor is waited for."""
+
+    async def getaddrinfo(self, host: Any, port: Any, **how: Any) -> Any:
+        """As `socket.getaddrinfo`."""
+        found: asyncio.Future[Any] = self.create_future()
+
+        def tell(rows: Any, error: OSError | None) -> None:
+            if not found.done():
+                found.set_exception(error) if error is not None else found.set_result(rows)
+
+        def look() -> None:
+            rows, failed = None, None
+            try:
+                rows = socket.getaddrinfo(host, port, **how)
+            except OSError as error:
+                failed = error
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self.call_soon_threadsafe(tell, rows, failed)
+
+        threading.Thread(target=look, name="ipfsmem-name", daemon=True).start()
+        return await found
+
+
+class _Request(NamedTuple):
+    """The line and headers of a request to a proxy."""
+
+    method: bytes
+    target: bytes
+    version: bytes
+    fields: list[bytes]
+    host: str
+    port: int
+    secret: bytes  #: what it says to be let through
+    length: int  #: bytes of its body
+
+    @classmethod
+    def read(cls, head: bytes) -> _Request:
+        """ValueError for what is none."""
+        line, *fields = head[:-4].split(b"\r\n")
+        method, target, version = line.split(b" ")
+        tunnel = method == b"CONNECT"
+        url = urlsplit(f"//{target.decode()}" if tunnel else target.decode())
+        named = dict(map(_field, fields))
+        if b"transfer-encoding" in named or not url.hostname:
+            raise ValueError("not a request that obstore makes")
+        return cls(
+            method, target, version, fields, url.hostname, url.port or (443 if tunnel else 80),
+            named.get(b"proxy-authorization", b""), 0 if tunnel else int(named.get(b"content-length", b"0")),
+        )  # fmt: skip
+
+    @property
+    def tunnel(self) -> bool:
+        """Whether it asks for a connection alone."""
+        return self.method == b"CONNECT"
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Which server it is for."""
+        return self.host, self.port
+
+    def head(self, behind: bytes | None) -> bytes:
+        """As a server takes it; for a proxy, with the field `behind`."""
+        path = self.target if behind is not None else _path(self.target)
+        kept = [field for field in self.fields if _field(field)[0] != b"proxy-authorization"]
+        more = [behind] if behind else []
+        return b"\r\n".join((b" ".join((self.method, path, self.version)), *kept, *more)) + b"\r\n\r\n"
+
+
+def usable_proxies() -> dict[str, str] | None:
+    """The proxies of the environment by scheme; None when one is of a kind that the gate does not speak to."""
+    from urllib.request import getproxies  # takes long to load
+
+    found = {scheme: url if "://" in url else f"http://{url}" for scheme, url in getproxies().items()}
+    used = {scheme: url for scheme, url in found.items() if scheme in ("http", "https", "all")}
+    return used if all(url.lower().startswith("http://") for url in used.values()) else None
+
+
+def _proxy_for(proxies: Mapping[str, str], host: str, port: int, scheme: str) -> str:
+    """The proxy for a host; "" for none."""
+    proxy = proxies.get(scheme) or proxies.get("all") or ""
+    if proxy:
+        from urllib.request import proxy_bypass
+
+        if proxy_bypass(f"{host}:{port}") or proxy_bypass(host):
+            return ""
+    return proxy
+
+
+def _field(line: bytes) -> tuple[bytes, bytes]:
+    name, _, value = line.partition(b":")
+    return name.strip().lower(), value.strip()
+
+
+def _path(target: bytes) -> bytes:
+    """What a server is asked for, of the whole URL that a proxy is asked for."""
+    _, _, rest = target.partition(b"://")
+    slash = rest.find(b"/")
+    mark = rest.find(b"?")
+    if slash < 0 or 0 <= mark < slash:
+        return b"/" + rest[mark:] if mark >= 0 else b"/"
+    return rest[slash:]
