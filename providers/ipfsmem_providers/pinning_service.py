@@ -163,7 +163,7 @@ class PinningServiceProvider(ProviderBase):
 
     async def status(self, pin: Pin) -> PinRequest | None:
         """The state of a pin at the service now; None when the service does not know it."""
-        return await self._client.status(pin.handle)
+        return await self._client.status(pin.handle, pin.cid)
 
     async def close(self) -> None:
         """Close connections."""
@@ -182,13 +182,14 @@ class PinningServiceProvider(ProviderBase):
         """Look until the request is pinned or failed, or patience ends."""
         polling = Polling(self._http.timing, self._patience)
         while request.status not in (PINNED, FAILED) and await polling.pause():
-            request = await self._client.status(request.id) or request
+            request = await self._client.status(request.id, request.cid) or request
         return request
 
 
 def _age(request: PinRequest) -> tuple[int, int, str]:
     """Sorts the request that is furthest first, then the oldest: devices that ask at the same time choose the same one."""
-    return -STATUSES.index(request.status), request.created, request.id
+    furthest = STATUSES.index(request.status) if request.status in STATUSES else -1
+    return -furthest, request.created, request.id
 
 
 def _can_be_called(address: str, *, own_network: bool) -> bool:

@@ -26,6 +26,8 @@ PINNING: Final = "pinning"
 PINNED: Final = "pinned"
 FAILED: Final = "failed"
 STATUSES: Final = (QUEUED, PINNING, PINNED, FAILED)
+#: What stands for a status that the specification does not know: a service may say anything, at any length.
+UNKNOWN: Final = "unknown"
 #: Longest name and most origins that the specification allows.
 NAME_MAX: Final = 255
 ORIGINS_MAX: Final = 20
@@ -85,12 +87,12 @@ class PinningClient:
         answer = await self._http.request(
             "POST", self._url, json=_pin_object(cid, name, origins), what="ask for a pin"
         )
-        return self._one(answer)
+        return self._one(answer, cid)
 
-    async def status(self, request_id: str) -> PinRequest | None:
-        """The state of a request; None when the service does not know it."""
+    async def status(self, request_id: str, cid: CID) -> PinRequest | None:
+        """The state of a request for a CID; None when the service does not know it."""
         answer = await self._http.request("GET", self._at(request_id), allow={404}, what="look at a pin")
-        return None if answer.status == 404 else self._one(answer)
+        return None if answer.status == 404 else self._one(answer, cid)
 
     async def replace(
         self,
@@ -108,7 +110,7 @@ class PinningClient:
             allow={404},
             what="replace a pin",
         )
-        return None if answer.status == 404 else self._one(answer)
+        return None if answer.status == 404 else self._one(answer, cid)
 
     async def delete(self, request_id: str) -> None:
         """Remove a request. That it is missing is no error."""
@@ -158,10 +160,14 @@ class PinningClient:
             raise pages.unread("has more pins of one instant than it puts on a page")
         return found
 
-    def _one(self, answer: Answer) -> PinRequest:
+    def _one(self, answer: Answer, cid: CID) -> PinRequest:
         found = _request(answer.decode(_Status), self._http.redact)
         if found is None:
             raise ProviderRefused(f"{self._http.service} answered a pin without a CID")
+        if found.cid.multihash != cid.multihash:
+            raise ProviderRefused(
+                f"{self._http.service} was asked about {cid} and answered about {found.cid}"
+            )
         return found
 
     def _at(self, request_id: str) -> str:
@@ -191,7 +197,7 @@ def _request(row: _Status, redact: Callable[[str], str] = str) -> PinRequest | N
         return None
     given = row.delegates if isinstance(row.delegates, list) else []
     return PinRequest(
-        row.requestid, row.status.lower(), cid, row.pin.name or "", milliseconds(row.created), _why(row.info, redact),
+        row.requestid, status if (status := row.status.lower()) in STATUSES else UNKNOWN, cid, row.pin.name or "", milliseconds(row.created), _why(row.info, redact),
         tuple(one for one in given[:DELEGATES_MAX] if isinstance(one, str) and len(one) <= DELEGATE_MAX),
     )  # fmt: skip
 

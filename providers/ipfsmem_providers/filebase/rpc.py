@@ -94,7 +94,7 @@ class Rpc:
                 raise self._http.unavailable(
                     f"filebase is still pinning {root} after {polling.waited:.0f} s ({request.status})"
                 )
-            request = await self._client.status(request.id) or request
+            request = await self._client.status(request.id, request.cid) or request
         if request.status != PINNED:
             why = f" ({self._http.redact(request.why)})" if request.why else ""
             raise ProviderRefused(f"filebase could not pin {root}: {request.status}{why}")

@@ -349,6 +349,38 @@ def test_entries_that_cannot_be_read_are_passed_over() -> None:
     assert {pin.handle for pin in found} == {"r0", "r1"}
 
 
+@pytest.mark.parametrize("when", ["asked", "looked at"])
+def test_answer_about_another_cid_is_no_pin(url: str, faults: Faults, when: str) -> None:
+    row = {**rows(1)[0], "pin": {"cid": str(OTHER.cid), "name": "n"}}
+    ours = {**row, "status": "queued", "pin": {"cid": str(TREE.cid), "name": "n"}}
+    faults.answer("POST", "/pins", 202, json.dumps(row if when == "asked" else ours))
+    faults.answer("GET", "/pins/r0", 200, json.dumps(row))
+
+    async def body() -> None:
+        with pytest.raises(
+            ProviderRefused, match=f"was asked about {TREE.cid} and answered about {OTHER.cid}"
+        ):
+            await opened(url, pinning_service_patience="5").pin(TREE.cid, "n")
+
+    asyncio.run(body())
+
+
+def test_status_that_nobody_knows_is_not_repeated(url: str, faults: Faults) -> None:
+    row = {**rows(1)[0], "status": "\x1b[2J" + "z" * 70_000, "pin": {"cid": str(TREE.cid), "name": "n"}}
+    faults.answer("POST", "/pins", 202, json.dumps(row))
+    faults.answer("GET", "/pins/r0", 200, json.dumps(row), times=-1)
+
+    async def body() -> None:
+        with pytest.raises(ProviderUnavailable, match=r"is still fetching \S+ \(unknown\)$"):
+            await opened(url).pin(TREE.cid, "n")
+        faults.clear()
+        listed = {"count": 1, "results": [row]}
+        faults.answer("GET", "/pins$", 200, json.dumps(listed), times=-1)
+        assert await opened(url).pins("n") == []
+
+    asyncio.run(body())
+
+
 def test_times() -> None:
     assert milliseconds("2026-11-22T01:02:03.456Z") == 1795309323456
     assert milliseconds("2026-11-22T01:02:03.456789+00:00") == 1795309323456
