@@ -191,7 +191,7 @@ def test_lists_in_pages(at: Account) -> None:
 @pytest.mark.parametrize("token", ["same", "%d"])
 def test_list_that_repeats_a_page_is_unread(at: Account, token: str) -> None:
     row = f"<Contents><Key>ipfsmem/{NAME}/{tree().cid}.car</Key></Contents>"
-    for number in range(3):
+    for number in range(4):
         mark = f"<NextContinuationToken>{token.replace('%d', str(number))}</NextContinuationToken>"
         text = f"<ListBucketResult>{row}{mark}</ListBucketResult>"
         at.server.faults.answer("GET", "/memories", 200, text, kind="application/xml")

@@ -344,7 +344,7 @@ def test_legacy_list_that_ignores_offsets_is_unread() -> None:
         at.server.faults.answer("GET", "/data/pinList", 200, rows, times=-1)
         with pytest.raises(ProviderRefused, match="repeats the pages"):
             asyncio.run(at.open().pins(NAME))
-        assert at.server.faults.hits == 2
+        assert at.server.faults.hits == 4
 
 
 def test_p7_lists_of_the_legacy_api_keep_to_thirty_a_minute() -> None:

@@ -174,6 +174,20 @@ def test_list_that_repeats_a_page_is_unread(liar: Liar) -> None:
     assert len(liar.asked) == 2
 
 
+def test_last_page_that_comes_again_where_others_were_added_is_the_end(liar: Liar) -> None:
+    """A service that counts its pages tells the last entry twice when another device lists something meanwhile."""
+    row = {"root": ROOT, "shards": [tag_of("n")], "insertedAt": "2026-01-01T00:00:00.000Z"}
+    pages = [listing(row, cursor="1"), listing(row, cursor="2"), listing()]
+    liar.handlers["upload/list"] = lambda details: pages.pop(0)(details)
+
+    async def body() -> None:
+        (pin,) = await provider(liar).pins("n")
+        assert (pin.cid, pin.created) == (ROOT, 1767225600000)
+
+    asyncio.run(body())
+    assert pages == []
+
+
 def test_list_whose_cursor_is_no_text_is_unread(liar: Liar) -> None:
     row = {"root": ROOT, "shards": [tag_of("n")], "insertedAt": "2026-01-01T00:00:00.000Z"}
     liar.handlers["upload/list"] = listing(row, cursor=12)
