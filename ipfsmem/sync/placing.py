@@ -231,7 +231,8 @@ async def _fetch_tree(run: Run, root: CID, known: Sequence[CID]) -> list[CID]:
 async def _pin_at(run: Run, provider: Provider, root: CID, answered: CID) -> None:
     """Have a root pinned where nothing can be uploaded: such a service fetches it from where it was placed."""
     db = run.replica.db.connection
-    if placed.get(db, provider.name, str(root)) is not None:
+    row = placed.get(db, provider.name, str(root))
+    if row is not None and await _serves_root(run, provider, parse_cid(row.answered)):
         return
     try:
         pin = await provider.pin(answered, pin_name(run.anchor))

@@ -223,6 +223,37 @@ def test_p7_the_node_beside_it_calls_those_who_fetch(tmp_path: Path, reachable: 
     assert (bool(listed), bool(down)) == (reachable, not reachable)
 
 
+def test_pin_that_a_service_forgot_is_asked_for_again(tmp_path: Path) -> None:
+    """Its list no longer showed what this device had published, and the sync said that all was up to date."""
+    kubo, cloud = FakeKubo(), SimCloud()
+
+    class Fetches(SimProvider):
+        async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+            cloud.blocks.update(kubo.cloud.blocks)
+            return await super().get_blocks(cids)
+
+    unlock = Unlock(RawKeySigner(bytes(31) + b"\x22"))
+    with (
+        serve(kubo.app) as node,
+        serve(lambda: psa.app(Fetches(cloud), token=TOKEN)) as url,
+        Memory.load("m", "encrypted-ipfs", provider=[KuboProvider(node, {"kubo_patience": "2"}), opened(url)], unlock=unlock, passphrase=False, home=tmp_path, create=True) as memory,
+    ):  # fmt: skip
+        memory.write("note", "text")
+        assert asyncio.run(memory.sync()).exit_code == 0
+        before, name = {pin.cid for pin in cloud.pins}, next(iter(cloud.pins)).name
+
+        async def forget() -> list[Pin]:
+            service = opened(url)
+            for pin in await service.pins(name):
+                await service.unpin(pin)
+            return await service.pins(name)
+
+        assert asyncio.run(forget()) == []
+        assert asyncio.run(memory.sync()).exit_code == 0
+        again = {pin.cid for pin in asyncio.run(opened(url).pins(name))}
+        assert again and again <= before
+
+
 def test_p7_delegates_are_another_s_word() -> None:
     """A service on the internet has our node call no address of our network, and nothing that is no peer."""
     bad = ["", "x", "/ip4/10.0.0.1/tcp/22", f"/ip4/10.0.0.1/tcp/22/p2p/{PEER}", f"/ip6/::1/tcp/1/p2p/{PEER}", 7, None,
