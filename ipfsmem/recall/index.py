@@ -79,6 +79,8 @@ _NUMBERS = frozenset(
         "hundred",
     ]
 )
+_TELLING = _TIMES | _NUMBERS
+_ASKING = ("?", "？", "؟")
 #: Terms of which it is kept which passages have them.
 _PASSAGE_ROWS = 256
 #: Entries that were taken out, beside as many as are there, before the others are numbered anew.
@@ -280,14 +282,17 @@ class Index:
 
     def add(self, document: Document) -> None:
         """Puts an entry in, as the last of its group; one of the same id is replaced."""
-        self.remove(document.id)
-        if len(self.ids) > 2 * len(self) + _GONE:
-            self._take_state(self._state())
+        id, text, name, at, memory = document.id, document.text, document.group, document.at, document.memory
+        if id in self._numbers:
+            self.remove(id)
         number = len(self.ids)
+        if number > 2 * self.words.entries + _GONE:
+            self._take_state(self._state())
+            number = len(self.ids)
         header = split(document.header) if document.header else []
-        grouped = bool(document.group) and not document.memory
-        beside = header + _day_words(document.at) if grouped and document.at is not None else header
-        pieces = passages(document.text)
+        grouped = bool(name) and not memory
+        beside = header + _day_words(at) if grouped and at is not None else header
+        pieces = passages(text)
         texts = [split(piece) for piece in pieces]
         said = texts[0] if len(texts) == 1 else [word for words in texts for word in words]
         self.words.add(beside + said if beside else said)
@@ -303,19 +308,22 @@ class Index:
                 self.owners.append(number)
                 self.passage_sizes.append(min(len(piece), LONGEST))
             self.passage_end[number] = len(self.owners)
-        self._numbers[document.id] = number
-        self.ids.append(document.id)
+        self._numbers[id] = number
+        self.ids.append(id)
         group = 0
         if grouped:
-            group = self._group_numbers.setdefault(document.group, len(self.group_names))
-            if group == len(self.group_names):
-                self.group_names.append(document.group)
+            known = self._group_numbers.get(name)
+            if known is None:
+                known = self._group_numbers[name] = len(self.group_names)
+                self.group_names.append(name)
                 self.last.append(0)
                 self.group_lengths.append(0)
+            group = known
         days, sizes, marks, salience, groups = self.columns
-        days.append(document.at.toordinal() if document.at else 0)
-        sizes.append(min(len(document.text), LONGEST))
-        marks.append(MEMORY if document.memory else _marks(document.text, said) if group else 0)
+        days.append(at.toordinal() if at else 0)
+        size = len(text)
+        sizes.append(size if size < LONGEST else LONGEST)
+        marks.append(MEMORY if memory else _marks(text, said) if group else 0)
         salience.append(document.salience)
         groups.append(group)
         self.before.append(0)
@@ -465,8 +473,12 @@ def has_number(text: str) -> bool:
 
 def _marks(text: str, words: list[str]) -> int:
     """What is noted of an entry of a group."""
+    found = GROUPED | QUESTION if text.rstrip().endswith(_ASKING) else GROUPED
     digit = _digit.search(text)
-    time = (digit or not _TIMES.isdisjoint(words)) and _time.search(text)
-    number = digit or (not _NUMBERS.isdisjoint(words) and _number.search(text))
-    question = text.rstrip().endswith(("?", "？", "؟"))
-    return GROUPED | (question and QUESTION) | (TIME if time else 0) | (NUMBER if number else 0)
+    if not digit and _TELLING.isdisjoint(words):
+        return found
+    if (digit or not _TIMES.isdisjoint(words)) and _time.search(text):
+        found |= TIME
+    if digit or (not _NUMBERS.isdisjoint(words) and _number.search(text)):
+        found |= NUMBER
+    return found

@@ -240,16 +240,19 @@ class Postings:
 
     def add(self, words: Sequence[str]) -> None:
         """Puts an entry in by its words, as `terms.split` gives them. Its number is one more than that of the one before."""
-        number, places = len(self.lengths), self._places
-        for place in map(places.__getitem__, words):
-            place.append(number)
-        length = len(words) - len(places.nothing) + len(places.further)
-        places.nothing.clear()
-        places.further.clear()
+        number, length = len(self.lengths), 0
+        if words:
+            places = self._places
+            for place in map(places.__getitem__, words):
+                place.append(number)
+            length = len(words) - len(places.nothing) + len(places.further)
+            places.nothing.clear()
+            places.further.clear()
         self.lengths.append(length)
         self.total += length
         self.entries += 1
-        self._change()
+        if self._kept or self._most or self._against is not None:
+            self._change()
 
     def remove(self, number: int) -> None:
         """Takes out an entry."""
