@@ -694,6 +694,8 @@ def _line(text: bytes) -> Line | None:
 def _sound(line: Line) -> Line | None:
     """The line, where it is one of the three kinds."""
     item, gone, piece = bytes(line.item), line.gone, line.piece
+    if gone is None and piece is None and line.text is None:  # nearly all
+        return line if item.startswith(b"{") and 0 <= line.at <= MAX_INT and 0 <= line.n <= MAX_INT else None
     numbers = (line.at, line.n, *(gone[::2] if gone is not None else ()), *(piece or ()))
     sound = (
         not item or item.startswith(b"{"),

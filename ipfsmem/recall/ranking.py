@@ -512,7 +512,6 @@ def rank(
         similar = {n: v for id, v in (meaning or {}).items() if (n := index.number(id)) is not None}
     if only is not None:
         similar = {number: value for number, value in similar.items() if number in only}
-    similar = _between(similar)
     named = days_named(question, today)
     dated: set[int] = set()
     if named:
@@ -528,7 +527,7 @@ def rank(
         limits = Limits(_ALL, _BEST, _BEST_GROUPS)
         return hits_by_arrays(index, wanted_terms, similar, asked, weighed, limits, limit, only)
     words = _Words(index, wanted_terms, only)
-    return _Ranking(index, words, similar, asked, weighed).hits(limit) if limit else []
+    return _Ranking(index, words, _between(similar), asked, weighed).hits(limit) if limit else []
 
 
 def _by_arrays(index: Index) -> bool:

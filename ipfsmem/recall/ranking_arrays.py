@@ -151,7 +151,7 @@ def hits_by_arrays(
     only: frozenset[int] | None = None,
 ) -> list[Hit]:
     """The best entries that have one of the terms, or that something else speaks for, the best first; of equal ones the first by
-    id. `similar`: between 0 and 1, by number; `only`: the numbers of those that may be hits, also in `similar` and `asked`."""
+    id. `similar`: by number; `only`: the numbers of those that may be hits, also in `similar` and `asked`."""
     if index.arrays is None:
         index.arrays = _Arrays(index)
     return _Ranking(index.arrays, wanted, similar, asked, weighed, limits, only).hits(limit) if limit else []
@@ -193,10 +193,10 @@ class _Ranking:
         self.top = float(self.scores[best].max(initial=0.0)) or 1.0
         self.words, self.passage, self.passage_has = self._of_passages(wanted, best)
         self.similar = None
-        close = np.array(list(similar), dtype=np.intp)
+        close = np.fromiter(similar.keys(), np.intp, len(similar))
         if similar:
             self.similar = np.zeros(entries)
-            self.similar[close] = list(similar.values())
+            self.similar[close] = _between(np.fromiter(similar.values(), np.float64, len(similar)))
             close = self._first(close, self.similar)
         self.own = weighed.weights["words"] * self.words
         weight = weighed.weights["words"]
@@ -383,6 +383,12 @@ class _Ranking:
             for number, *values in zip(numbers.tolist(), *rows, strict=True)
         ]
         return best_first(made, limit)
+
+
+def _between(values: Any) -> Any:
+    """Values between the least, 0, and the greatest, 1, as in `ranking`."""
+    low, top = values.min(), values.max()
+    return (values - low) / (top - low) if top > low else np.ones(len(values))
 
 
 def _greatest(numbers: Any, values: Any, most: int, in_order: Any) -> Any:
