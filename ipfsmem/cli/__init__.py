@@ -36,4 +36,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return code
     from ipfsmem.cli.app import run
 
-    return run(given)
+    return run(given, ends=arguments is None)

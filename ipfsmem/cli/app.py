@@ -259,10 +259,12 @@ def group(ctx: click.Context, version: bool, namespace: str | None, home: str | 
     ctx.obj |= {"namespace": namespace, "home": home, "as_json": as_json}
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and answer its exit code; every error is printed here and nowhere else."""
+def run(arguments: Sequence[str] | None = None, *, ends: bool = False) -> int:
+    """Run one command and answer its exit code; every error is printed here and nowhere else. `ends`: this is the whole program. One
+    that only read ends at once: Python would take what was read apart first, object by object."""
+    about: dict[str, Any] = {}  # which memory this call named, for what it says to do next
     with ended_as_by_ctrl_c():
-        code = _run(arguments)
+        code = _run(arguments, about)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -270,16 +272,22 @@ def run(arguments: Sequence[str] | None = None) -> int:
             # It was told, where it could be. Python would say it again in its own way, and end with a code of its own.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     given = sys.argv[1:] if arguments is None else arguments
-    return 0 if given[:1] == ["hook"] else code  # to a program another code means: stop the agent
+    if given[:1] == ["hook"]:
+        return 0  # to a program another code means: stop the agent
+    if ends and about.get("reads") and "threading" in sys.modules:
+        import threading
+
+        if threading.active_count() == 1:
+            os._exit(code)
+    return code
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def _run(arguments: Sequence[str] | None, about: dict[str, Any]) -> int:
     _have_streams()
     for stream in (sys.stdout, sys.stderr):
         _have_every_letter(stream)
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given[: given.index("--")] if "--" in given else "--json" in given
-    about: dict[str, Any] = {}  # which memory this call named, for what it says to do next
     try:
         if output_is_closed() and (given[:1] == ["--version"] or not {"-h", "--help"}.isdisjoint(given)):
             raise output_closed_error("this")

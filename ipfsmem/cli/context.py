@@ -287,6 +287,7 @@ def _context(
     shared: dict[str, Any] = group if isinstance(group, dict) else {}
     for name in ("namespace", "home", "as_json"):
         shared[name] = values.pop(name) or shared.get(name)
+    shared["reads"] = reads
     passphrase_fd = values.pop("passphrase_fd", None)
     stacked = values.pop("stacked", ())
     scope = None

@@ -34,6 +34,8 @@ class Shares:
     numbers: Sequence[int]
     _dense: array[int] | None = None
     _lanes: int | None = None
+    #: The shares, between the moment when the greatest is asked for and that when they are rounded: they are counted once for both.
+    _counted: Collection[float] | None = None
 
     @property
     def shares(self) -> Collection[float]:
@@ -47,7 +49,8 @@ class Shares:
     @cached_property
     def most(self) -> float:
         """The greatest share."""
-        return max(self.shares, default=0.0)
+        self._counted = self.shares
+        return max(self._counted, default=0.0)
 
     @cached_property
     def exponent(self) -> int:
@@ -58,7 +61,9 @@ class Shares:
     def rounded(self) -> array[int]:
         """The shares in such units: each is less than this number, and not less than one less. Powers of two divide exactly."""
         scale = 2.0**-self.exponent
-        return array("H", [int(share * scale) + 1 for share in self.shares])
+        counted, self._counted = self._counted, None
+        shares = self.shares if counted is None else counted
+        return array("H", [int(share * scale) + 1 for share in shares])
 
     @cached_property
     def greatest(self) -> int:

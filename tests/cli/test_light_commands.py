@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.errors import NotFoundError
 from ipfsmem.memory import Memory
 
 #: Prints what was loaded when a command has ended.
@@ -148,3 +149,31 @@ def test_a_sync_loads_no_ranking_and_counts_nothing(tmp_path: Path) -> None:
     assert not code, done.stderr
     assert "ipfsmem.sync.engine" in loaded
     assert {"ipfsmem.recall.ranking", "ipfsmem.parts.status"}.isdisjoint(loaded)
+
+
+#: A program as `ipfsmem` is one, which says when Python takes it apart.
+WHOLE = """
+import atexit, sys
+atexit.register(lambda: print("taken apart", file=sys.stderr))
+from ipfsmem.cli import main
+sys.exit(main())
+"""
+
+
+def test_a_command_that_only_reads_ends_at_once_with_all_that_it_printed_and_its_code(tmp_path: Path) -> None:
+    long = "\n".join(f"line {number} of a long text" for number in range(20_000))
+    with Memory.create("default", "local", home=tmp_path / "home") as memory:
+        memory.write("long", long)
+
+    def done(*call: str) -> tuple[int, str, bool]:
+        command = [sys.executable, "-c", WHOLE, "--home", str(tmp_path / "home"), *call]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        return ran.returncode, ran.stdout, "taken apart" in ran.stderr
+
+    code, said, apart = done("read", "long")
+    assert (code, apart) == (0, False) and long in said
+    code, said, apart = done("recall", "line", "--json")
+    assert (code, apart) == (0, False) and json.loads(said)["hits"][0]["key"] == "long"
+    assert done("read", "none")[::2] == (NotFoundError.exit_code, False)
+    assert done("write", "short", "--body", "a text")[::2] == (0, True)
+    assert done("read", "short")[::2] == (0, False)
