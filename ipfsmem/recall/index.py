@@ -27,7 +27,7 @@ from ipfsmem.recall.terms import split
 #: What is noted of an entry, as bits. The last four are noted only of entries of a group.
 MEMORY, GROUPED, QUESTION, TIME, NUMBER = 1, 2, 4, 8, 16
 #: So many characters are not too long.
-_USUAL = 400
+USUAL_SIZE = 400
 #: A passage of fewer characters says so little that the one beyond it is looked at too.
 SHORT = 300
 
@@ -90,7 +90,7 @@ _GONE = 1_000
 @cache
 def too_long(size: int) -> float:
     """By how much so many characters are too long."""
-    return log10(max(size, _USUAL) / _USUAL)
+    return log10(max(size, USUAL_SIZE) / USUAL_SIZE)
 
 
 class Document(msgspec.Struct, frozen=True):

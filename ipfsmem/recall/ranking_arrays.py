@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from ipfsmem.recall.image import LONGEST
-from ipfsmem.recall.index import GROUPED, MEMORY, NUMBER, QUESTION, SHORT, TIME, Index, too_long
+from ipfsmem.recall.index import GROUPED, MEMORY, NUMBER, QUESTION, SHORT, TIME, USUAL_SIZE, Index
 from ipfsmem.recall.postings import FURTHER, Row, idf, lowered
 from ipfsmem.recall.recipe import ROUNDING, Asked, Found, Hit, Limits, Weighed, best_first, hit_of, own_weight
 
-_LONG = np.array([too_long(size) for size in range(LONGEST + 1)])
+#: `too_long` of each size.
+_LONG = np.log10(np.maximum(np.arange(LONGEST + 1), USUAL_SIZE) / USUAL_SIZE)
 
 
 class _Row:

