@@ -6,7 +6,6 @@ Linux tells it by `statx` (man 2 statx), which Python calls from 3.15 on; macOS 
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import os
 import sys
@@ -33,6 +32,8 @@ def birth_time(path: Path) -> int:
     statx = _statx()
     if statx is None:
         return 0
+    import ctypes
+
     buffer = ctypes.create_string_buffer(_SIZE)
     if statx(_AT_FDCWD, os.fsencode(path), _NOFOLLOW, _BTIME, buffer) != 0:
         return 0
@@ -45,6 +46,8 @@ def birth_time(path: Path) -> int:
 @functools.cache
 def _statx() -> Callable[..., int] | None:
     """The C library's function; None where it has none."""
+    import ctypes  # where no project is connected nobody asks, and it takes longer to load than most of a hook's modules
+
     try:
         found: Callable[..., int] = ctypes.CDLL(None).statx
     except (OSError, AttributeError):
