@@ -99,7 +99,7 @@ def find_secrets(text: str) -> list[SecretFinding]:
         _add(spans, _prefixed(seen, runs))
         runs = [run for run in runs if run[1] - run[0] >= _LONG_RUN]
     if present or runs:
-        _add(spans, _shaped(seen, lower, present, runs, digits))
+        _add(spans, _shaped(seen, raw, lower, present, runs, digits))
         if stems := present & _STEMS:
             named = _places(lower, stems)
             _add(spans, _assigned(seen, named))
@@ -318,7 +318,7 @@ _MANY_LINES = frozenset(
 )
 #: Shapes that begin in a line and reach so many characters over its end.
 _REACHING = {"recovery code": 160, "password in netrc": 300}
-#: So many digits stand in each text with one of these shapes.
+#: So many digits stand in each of these shapes.
 _DIGITS = {
     "private key (numbers)": 64,
     "password of a network": 8,
@@ -327,6 +327,13 @@ _DIGITS = {
     "recovery code": 1,
 }
 _SHAPES = tuple((kind, _Lazy(pattern)) for kind, _, pattern in SHAPES)
+_LEAST_DIGITS = tuple(_DIGITS.get(kind, 0) for kind, _, _ in SHAPES)
+#: One of these stands in each of these shapes, whose hints stand in much else.
+_NEEDED: dict[str, tuple[str, ...]] = {
+    "code of a door or a card": (
+        "code", "comb", "cvv", "cvc", "puk", "tan", "код", "digo", "码", "锁", "コード", "番号"
+    )
+}  # fmt: skip
 _HINTS: dict[str, tuple[int, ...]] = {
     hint: tuple(n for n, (_, hints, _) in enumerate(SHAPES) if hint in map(str.lower, hints))
     for hint in sorted({hint.lower() for _, hints, _ in SHAPES for hint in hints})
@@ -385,20 +392,24 @@ def _lines_with(lower: str, hint: str) -> set[tuple[int, int]]:
 
 
 def _shaped(
-    text: str, lower: str, present: set[str], runs: list[tuple[int, int]], digits: int
+    text: str, raw: bytes, lower: str, present: set[str], runs: list[tuple[int, int]], digits: int
 ) -> Iterator[_Span]:
     """What has one of the shapes, in the order of these."""
     lines: dict[str, set[tuple[int, int]]] = {}
-    at_runs = _at_runs(text, runs)
+    at_runs = _at_runs(text, runs) if runs else {}
     hinted: dict[int, list[str]] = {}
     for hint in _HINTS.keys() & present:
         for number in _HINTS[hint]:
-            hinted.setdefault(number, []).append(hint)
+            if digits >= _LEAST_DIGITS[number]:
+                hinted.setdefault(number, []).append(hint)
     for number in sorted((*at_runs, *hinted)):
         kind, pattern = _SHAPES[number]
-        if digits < _DIGITS.get(kind, 0):
-            continue
+        least, needed = _LEAST_DIGITS[number], _NEEDED.get(kind)
         for start, end in at_runs.get(number) or _windows(kind, hinted[number], lower, lines):
+            if least and len(raw[start:end].translate(None, _NO_DIGITS)) < least:
+                continue
+            if needed is not None and not any(part in lower[start:end] for part in needed):
+                continue
             for m in pattern.finditer(text, start, end):
                 if _is_finding(m):
                     yield m.start(), m.end(), kind
@@ -749,7 +760,8 @@ _ASSIGNED = _Lazy(
     r"|(?<=[ ])-(?=[ ])|(?<=[ \t])(?:(?P<level>[0-9])[ ])?(?!value)(?=[^\s]{0,60}[0-9!#$%^&*+?=]))\*{0,3}[ \t]{0,8}"
     r"(?:[brun]{0,2}[\"'`“「](?P<inner>[^\"'`”」\n]{4,400})[\"'`”」]|(?<=>)(?P<xml>[^<\n]{4,200})(?=</)|(?P<quote>[brun]{0,2}[\"'`“「])?(?P<value>[^\s\"'`,;<>”」]{4,400}))"
 )
-_BEFORE = _Lazy(r"(?:[A-Za-z0-9_.-]{1,40}[ ]){0,2}[A-Za-z0-9_.-]{0,60}$")
+#: What stands before a name, from its end to its beginning.
+_BEFORE = _Lazy(r"[A-Za-z0-9_.-]{0,60}(?:[ ][A-Za-z0-9_.-]{1,40}){0,2}")
 _CASED_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PASSWORDS = ("pass", "pw", *PASSWORD_NAMES)
 _STRONG_SIGNS = frozenset((":", "=", ":=", "=>", "", "："))
@@ -769,8 +781,7 @@ def _assigned(text: str, places: list[int]) -> Iterator[_Span]:
 
 def _is_secret_name(text: str, match: re.Match[str]) -> bool:
     """Whether the name that ends in `match` is one of a secret, in any case style."""
-    before = _BEFORE.search(text, max(0, match.start() - 130), match.start())
-    given = before[0] if before else ""
+    given = _before(text, match.start())
     owned, _, own = given.rpartition(" ")
     words = [word.lower() for word in _CASED_WORD.findall(own + match["end"] + match["tail"])]
     end = match["end"].lower()
@@ -794,6 +805,13 @@ def _is_secret_name(text: str, match: re.Match[str]) -> bool:
         return True
     others = words[:-1] or spoken
     return end == "key" and bool(others) and not KEY_OTHERS.intersection(others) and _is_token(_given(match))
+
+
+def _before(text: str, at: int) -> str:
+    """What stands before a name, and belongs to it: the end of a word, or one or two words; also those before the end of a line."""
+    start = max(0, at - 130)
+    found = _BEFORE.match(text[start : at - (text[at - 1 : at] == "\n")][::-1])
+    return found[0][::-1] if found is not None else ""
 
 
 def _given(match: re.Match[str]) -> str:
