@@ -17,6 +17,7 @@ from ipfsmem import config as configuration
 from ipfsmem.bundle.keys import check_scope, is_key
 from ipfsmem.device.replica import Replica, World
 from ipfsmem.memories.memories import NotHereError
+from ipfsmem.methods import MemoryMethods
 from ipfsmem.mode import Mode, ModeName
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.opening import Connection, LoadRequest, Made, Origin, open_here
@@ -28,6 +29,7 @@ from ipfsmem.vault.home import Home, HomeChoice
 if TYPE_CHECKING:
     import asyncio
 
+    from ipfsmem.operation import View
     from ipfsmem.parts.bundles import MemoryBundles
     from ipfsmem.parts.dreams import MemoryDreams
     from ipfsmem.parts.facts import MemoryFacts
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from ipfsmem.parts.providers import MemoryProviders
     from ipfsmem.parts.scopes import MemoryScopes
     from ipfsmem.parts.sessions import MemorySessions
-    from ipfsmem.parts.stacks import MemoryStack
     from ipfsmem.parts.syncing import Syncing
     from ipfsmem.parts.usage import MemoryUsage
     from ipfsmem.parts.values import MemoryValues
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from ipfsmem.parts.versions import MemoryVersions
     from ipfsmem.provider.choice import ProviderChoice
     from ipfsmem.results import Opened, Status
+    from ipfsmem.stack import MemoryStack
     from ipfsmem.sync.background import OnAttempt
     from ipfsmem.sync.progress import Progress
     from ipfsmem.sync.report import SyncReport
@@ -83,7 +85,7 @@ def _handed_on(method: Callable[P, T]) -> Callable[P, T]:
     return method
 
 
-class Memory:
+class Memory(MemoryMethods):
     """One agent's memory on this device. Make one with `create`, open one with `load`; close it when done.
 
     `memory.scope(token)` is one scope of it, with the same methods. What is about one part of a memory has that part's
@@ -220,6 +222,11 @@ class Memory:
 
         return MemoryMaintenance(self._open, self._syncing)
 
+    def _view(self) -> View:
+        from ipfsmem.operation import View
+
+        return View(self._open, self._texts.scope)
+
     @property
     def _syncing(self) -> Syncing:
         return self._made.connection.syncing
@@ -292,7 +299,6 @@ class Memory:
     read_conflict = _of_texts(MemoryTexts.read_conflict)
     list = _of_texts(MemoryTexts.list)
     index = _of_texts(MemoryTexts.index)
-    recall = _of_texts(MemoryTexts.recall)
     why = _of_texts(MemoryTexts.why)
     duplicates = _of_texts(MemoryTexts.duplicates)
     make_ready = _of_texts(MemoryTexts.make_ready)
@@ -436,7 +442,7 @@ class Memory:
         is everybody's (the nameless scope). Each answer says in which it stands; nothing is written through it. Raises
         KeyNameError.
         """
-        from ipfsmem.parts.stacks import MemoryStack
+        from ipfsmem.stack import MemoryStack
 
         self._open.look()
         scopes, memories = self._open.scopes, self._open.memories

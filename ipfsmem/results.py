@@ -25,9 +25,6 @@ from ipfsmem.device.collection import Collected
 from ipfsmem.errors import DamagedError, IncompleteError, IpfsmemError
 from ipfsmem.files.exporting import LeftOut
 from ipfsmem.files.working_copies import FolderFacts
-from ipfsmem.found import Found as Found
-from ipfsmem.found import FoundMoment as FoundMoment
-from ipfsmem.found import Recalled as Recalled
 from ipfsmem.memories.context import ContextBlock, tokens_of
 from ipfsmem.memories.memories import Listed
 from ipfsmem.memories.readings import Copy, Reading, Token, Unsettled

@@ -46,6 +46,7 @@ PATHS: Final = (
     "unit/testing/",
     "unit/test_docs.py",
     "unit/test_floors.py",
+    "unit/test_operations.py",
     "unit/vault/test_others_bundles.py",
     "unit/test_public_face.py",
     "unit/test_security_claims.py",

@@ -11,7 +11,6 @@ import msgspec
 
 from ipfsmem.memories.importing import Imported
 from ipfsmem.memories.layouts import Layout
-from ipfsmem.memories.moment_kinds import Kind
 from ipfsmem.memories.session_search import SessionHit
 from ipfsmem.results import (
     Conflict,
@@ -88,28 +87,6 @@ class EventBody(Body, frozen=True, kw_only=True):
 
     type: str
     data: dict[str, Any] = {}
-
-
-class RecallBody(Body, frozen=True, kw_only=True):
-    """A question, as `query`, `queries` with several phrasings, or both. `when`: a range of time in words, as `last week` or `may 2023`; `since` and `until`: its ends, both included. `by`: who wrote or said it: a device, a member or a named speaker. `about`: who is named in it. `threshold`: only what is so similar by the model.
-    `kind`: what is looked through, memories where nothing is said. `joined`: each own memory comes with its relations in
-    the graph."""
-
-    query: str | None = None
-    queries: Annotated[tuple[str, ...], msgspec.Meta(max_length=8)] = ()
-    kind: Kind = "memory"
-    limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 10
-    type: str | None = None
-    tag: str | None = None
-    category: str | None = None
-    when: str | None = None
-    since: str | None = None
-    until: str | None = None
-    by: str | None = None
-    about: str | None = None
-    threshold: Annotated[float, msgspec.Meta(ge=-1, le=1)] | None = None
-    why: bool = False
-    joined: bool = False
 
 
 class ContextBody(Body, frozen=True, kw_only=True):

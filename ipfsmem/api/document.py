@@ -48,6 +48,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     for route in routes:
         operation: dict[str, Any] = {
             "summary": route.summary,
+            **({"description": route.description} if route.description else {}),
             "operationId": route.name,
             "tags": [route.path.split("/")[2]],
             "parameters": _parameters(route),

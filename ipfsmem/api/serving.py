@@ -19,6 +19,7 @@ from aiohttp import web
 from ipfsmem import __version__
 from ipfsmem.api import (
     compat_serving,
+    derived,
     dream_routes,
     fact_routes,
     graph_routes,
@@ -57,6 +58,7 @@ LOOK_EVERY: Final = 0.5
 MAX_LISTENERS: Final = 64
 MAX_OF_A_TOKEN: Final = 8
 ROUTES: Final = (
+    *derived.routes(),
     *texts.ROUTES,
     *happenings.ROUTES,
     *fact_routes.ROUTES,

@@ -10,7 +10,6 @@ from ipfsmem.api.bodies import (
     MemoryPage,
     PastText,
     PromoteBody,
-    RecallBody,
     ResolveBody,
     RestoreBody,
     WriteBody,
@@ -21,13 +20,12 @@ from ipfsmem.api.routes import Route
 from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.readings import Reading
-from ipfsmem.memories.writers import Writers, member_names
+from ipfsmem.memories.writers import member_names
 from ipfsmem.results import (
     Conflict,
     ContextText,
     Forgotten,
     MemoryText,
-    Recalled,
     Resolved,
     TextHistory,
     Written,
@@ -100,29 +98,6 @@ def _restore(call: Call) -> Written:
         raise Refused(NO_SEEN)
     key = check_key(given.key)
     return Written.of(call.memory.versions.restore(given.root, key, text=given.sha256, seen=given.seen))
-
-
-def _recall(call: Call) -> Recalled:
-    asked: RecallBody = call.body
-    read = call.whole.stack(*call.stack) if call.stack else call.memory
-    found = read.recall(
-        asked.query,
-        queries=asked.queries,
-        kind=asked.kind,
-        limit=asked.limit,
-        type=asked.type,
-        tag=asked.tag,
-        category=asked.category,
-        when=asked.when,
-        since=asked.since,
-        until=asked.until,
-        by=asked.by,
-        about=asked.about,
-        threshold=asked.threshold,
-        why=asked.why,
-        joined=asked.joined,
-    )
-    return Recalled.of(found, Writers(call.whole.replica), why=asked.why, joined=asked.joined)
 
 
 def _context(call: Call) -> ContextText:
@@ -267,16 +242,6 @@ ROUTES: Final = (
         right="write",
         writes=True,
         body=RestoreBody,
-    ),
-    Route(
-        "post",
-        "/v1/recall",
-        "recall",
-        "Find the memories that fit a question",
-        _recall,
-        Recalled,
-        body=RecallBody,
-        query=("stack",),
     ),
     Route(
         "post",

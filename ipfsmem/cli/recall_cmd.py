@@ -3,126 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from ipfsmem.bundle.session_parts import RECALLED_TYPES
-from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.options import Number, WholeNumber
+from ipfsmem.cli.derived import operation_command
 from ipfsmem.cli.printing import clean, clean_lines, data_of, is_terminal, local_text, style
-from ipfsmem.errors import UsageError
-from ipfsmem.memories.moment_kinds import Kind
+from ipfsmem.operations.recall import Found, FoundMoment, Recalled, recall
 from ipfsmem.wording import count
 
-if TYPE_CHECKING:
-    from ipfsmem.found import Found, FoundMoment, Recalled
 
-
-@cli_command("recall", scoped=True, shows=True, stacks=True, reads=True)
-@click.argument("words", nargs=-1, required=True)
-@click.option(
-    "--limit",
-    type=WholeNumber(1, 200),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Maximum number of results.",
-)
-@click.option(
-    "--kind",
-    type=click.Choice(["memory", "event", "message", "all"]),
-    default="memory",
-    show_default=True,
-    help="What is looked through: event, what was noted in the timeline; message, what was said in sessions; all of these.",
-)
-@click.option(
-    "--type",
-    "of_type",
-    metavar="TYPE",
-    help="Only memories of this type (user, feedback, project, reference, session), or events of it, or what a user, an assistant or a tool said.",
-)
-@click.option("--tag", help="Only memories with this tag.")
-@click.option("--category", help="Only memories of this category.")
-@click.option(
-    "--also", "queries", metavar="TEXT", multiple=True, help="Another phrasing of the question; repeatable."
-)
-@click.option("--by", metavar="NAME", help="Only texts that this device, member or speaker wrote or said.")
-@click.option("--about", metavar="NAME", help="Only texts that name this person or thing.")
-@click.option(
-    "--when", metavar="RANGE", help="Only texts of a time range: last week, may 2023, since friday."
-)
-@click.option("--since", metavar="TIME", help="Only texts since: 7d, yesterday, friday, a day, a moment.")
-@click.option("--until", metavar="TIME", help="Only texts until: yesterday, may 2023, a day, a moment.")
-@click.option(
-    "--threshold",
-    type=Number(-1, 1),
-    metavar="COSINE",
-    help="Only what is so similar to the question, -1 to 1, by the model that the settings name.",
-)
-@click.option(
-    "--why", is_flag=True, help="Show what each score is the sum of, and which of the words it has."
-)
-@click.option("--joined", is_flag=True, help="Show what the graph joins each memory with.")
-def command(
-    context: CommandContext,
-    words: tuple[str, ...],
-    limit: int,
-    kind: Kind,
-    of_type: str | None,
-    tag: str | None,
-    category: str | None,
-    queries: tuple[str, ...],
-    by: str | None,
-    about: str | None,
-    when: str | None,
-    since: str | None,
-    until: str | None,
-    threshold: float | None,
-    why: bool,
-    joined: bool,
-) -> None:
-    """Find the memories that fit WORDS, or a question, the best first.
-
-    They are ranked by words: over name, description, tags, key and text, whatever the case, accents and English
-    endings; then by their type, tags, importance and age; and by meaning where the settings name a model. Own texts come before those of others, which are marked as candidates.
-    With --kind also events of the timeline and what was said in sessions. With --also each phrasing is ranked by itself, and what fits one of them best comes first.
-    """
-    from ipfsmem.found import Recalled
-    from ipfsmem.memories.writers import Writers
-
-    if kind == "memory" and of_type not in (None, *RECALLED_TYPES):
-        raise UsageError(f"unknown memory type {of_type!a}; supported: {', '.join(RECALLED_TYPES)}")
-    with context.memory() as memory:
-        read = memory.stack(*context.stacked) if context.stacked else memory
-        found = read.recall(
-            " ".join(words),
-            queries=queries,
-            kind=kind,
-            limit=limit,
-            type=of_type,
-            tag=tag,
-            category=category,
-            when=when,
-            since=since,
-            until=until,
-            by=by,
-            about=about,
-            threshold=threshold,
-            why=why,
-            joined=joined,
-        )
-        answer = Recalled.of(found, Writers(memory.replica), why=why, joined=joined)
-    if context.json:
-        context.emit(answer)
-    else:
-        _print(answer, kind)
-    context.print_where_scope_went()
-
-
-def _print(answer: Recalled, kind: Kind) -> None:
-    from ipfsmem.found import FoundMoment
-
+def _show(answer: Recalled, asked: Mapping[str, Any]) -> None:
     found = answer.in_order()
     for number, hit in enumerate(found):
         place, about, text = _of_moment(hit) if isinstance(hit, FoundMoment) else _of_memory(hit)
@@ -139,13 +30,13 @@ def _print(answer: Recalled, kind: Kind) -> None:
         click.echo(clean(answer.notice), err=True)
     if is_terminal() or answer.not_fetched or not found:
         nothing = "" if found else "nothing found: "
-        what = {"memory": "memory", "event": "event", "message": "message", "all": "entry"}[kind]
+        what = {"memory": "memory", "event": "event", "message": "message", "all": "entry"}[asked["kind"]]
         said = f"{nothing}{count(answer.searched, what)} searched, ranked by {answer.ranking}"
         if answer.not_fetched:
             said += (
                 f"; {count(answer.not_fetched, 'text')} could not be looked through, not being on this device"
             )
-        if not found and kind == "memory":
+        if not found and asked["kind"] == "memory":
             said += "; --kind all looks through the timeline and sessions too"
         click.echo(style(said, dim=True), err=True)
 
@@ -183,3 +74,6 @@ def sum_of(parts: Mapping[str, float], beside: Mapping[str, float] | None = None
 
 def _named(scope: str) -> str:
     return f"the scope {scope}" if scope else "everybody"
+
+
+command = operation_command("recall", recall, _show)

@@ -160,18 +160,16 @@ class Files:
         if not scopes:
             return []
         found = self.memory.stack(*scopes).recall(query, limit=MOST_HITS)
-        hits = [
-            (
-                File(_name_of(hit.reading), WORKSPACE if hit.reading.scope else GLOBAL, hit.reading),
-                hit.score,
-                query,
-            )
-            for hit in found.hits
-            if hit.reading.own and (GLOBAL in wanted or hit.reading.scope)
-        ]
+        hits = [hit for hit in found.hits if hit.own and (GLOBAL in wanted or hit.scope)][:limit]
+        readings = ((hit, self.memory.scope(hit.scope).read(hit.key, counts=False)) for hit in hits)
         return [
-            (file, round(score, 3), _snippet(file.reading.readable.body, query))
-            for file, score, _ in hits[:limit]
+            (
+                File(_name_of(one), WORKSPACE if hit.scope else GLOBAL, one),
+                round(hit.score, 3),
+                _snippet(hit.body, query),
+            )
+            for hit, one in readings
+            if one is not None
         ]
 
     def health(self) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def _entry(reading: Reading, number: int, typed: bool) -> dict[str, Any]:
         "created_at": initrunner_texts.time(created_at(reading)),
     }
     if typed:
-        entry |= {"memory_type": initrunner.type_of(reading), "metadata": None}
+        entry |= {"memory_type": initrunner.type_of(reading.readable), "metadata": None}
     return entry
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
+from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.compat import initrunner_texts as texts
 from ipfsmem.compat.entries import created_at, own_readings, write_entry
 from ipfsmem.compat.initrunner_texts import Entry, Form
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.readings import Reading
-from ipfsmem.memories.recall import MAX_HITS
+from ipfsmem.memories.words import MAX_HITS
 from ipfsmem.recall.recipe import WEIGHTS
 from ipfsmem.tools.definition import Definition
 from ipfsmem.tools.desk import Desk
@@ -33,9 +34,8 @@ _MAX_TEXT: Final = 900_000
 _RESULT: Final = answer(result={"type": "string"})
 
 
-def type_of(reading: Reading) -> str:
+def type_of(file: MemoryFile) -> str:
     """The memory type of an entry: as imported, else by the type of the memory."""
-    file = reading.readable
     program, _, came_as = file.source.partition(":")
     if program == PROGRAM and came_as in TYPES:
         return came_as
@@ -182,12 +182,12 @@ def _recalled(desk: Desk, given: JSON, form: Form) -> str:
         return texts.NOTHING_FOUND if memory.stack(scope).list() else texts.NOTHING_STORED
     if not found.searched:
         return texts.NOTHING_STORED
-    hits = [
-        _entry(hit.reading)._replace(score=min(1.0, hit.score / _MOST))
-        for hit in found.hits
-        if hit.reading.own and (not kinds or type_of(hit.reading) in kinds)
+    hits = [hit for hit in found.hits if hit.own and (not kinds or type_of(hit.file) in kinds)][:limit]
+    readings = ((hit, memory.scope(hit.scope).read(hit.key, counts=False)) for hit in hits)
+    entries = [
+        _entry(one)._replace(score=min(1.0, hit.score / _MOST)) for hit, one in readings if one is not None
     ]
-    return texts.recalled(form, hits[:limit])
+    return texts.recalled(form, entries)
 
 
 def _listed(desk: Desk, given: JSON, form: Form) -> str:
@@ -199,10 +199,10 @@ def _listed(desk: Desk, given: JSON, form: Form) -> str:
     found = [
         one
         for one in readings
-        if wanted in (None, category_of(one)) and (kind is None or type_of(one) == kind)
+        if wanted in (None, category_of(one)) and (kind is None or type_of(one.readable) == kind)
     ]
     return texts.listed(form, map(_entry, found[: max(0, given.get("limit", 20))]))
 
 
 def _entry(reading: Reading) -> Entry:
-    return Entry(reading.readable.body, category_of(reading), type_of(reading), created_at(reading))
+    return Entry(reading.readable.body, category_of(reading), type_of(reading.readable), created_at(reading))

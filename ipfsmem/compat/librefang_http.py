@@ -280,9 +280,9 @@ def _found(call: Call, items: list[Item]) -> Answer:
         except UsageError:  # there is no word in it
             return Answer({"memories": []})
         ranked += [
-            (hit.score, known[scope, hit.reading.key])
+            (hit.score, known[scope, hit.key])
             for hit in hits
-            if hit.reading.scope == scope and (scope, hit.reading.key) in known
+            if hit.scope == scope and (scope, hit.key) in known
         ]
     ranked.sort(key=lambda one: -one[0])
     return Answer({"memories": [item.values() for _, item in ranked[:limit]]})

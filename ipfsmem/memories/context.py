@@ -200,12 +200,12 @@ def _matches(
     """The own memories, messages and events that match, the best first, and how many were left out because they were shown before."""
     if query is None or not query.strip():
         return (), 0
-    from ipfsmem.memories.words import prompt_query  # what no query needs is not loaded
+    from ipfsmem.memories.words import MAX_HITS, prompt_query  # what no query needs is not loaded
 
     query = prompt_query(query)
     if not query:
         return (), 0
-    from ipfsmem.memories.recall import MAX_HITS, Question, search
+    from ipfsmem.memories.recall import Question, search
     from ipfsmem.memories.search_index import has_moments, is_ready
 
     turn = layout == "turn"

@@ -47,7 +47,7 @@ from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.merits import expired_on, merits_of
 from ipfsmem.memories.overview import head_of
 from ipfsmem.memories.readings import Reading
-from ipfsmem.memories.recall import recall
+from ipfsmem.memories.recall import Question, search
 from ipfsmem.memories.search_index import Held, index_of
 from ipfsmem.memories.words import MAX_QUERY
 from ipfsmem.recall.worth import reinforced
@@ -177,10 +177,11 @@ class Facts:
         query = text[:MAX_QUERY]
         asked = None if self._memories.meaning is None else self._memories.meaning().ask(query)
         try:
-            hits = recall((self._memories,), query, limit=_HITS, said=asked).hits
+            matches = search((self._memories,), Question(query, limit=_HITS, said=asked), read=True)
         except UsageError:
             return [], False  # there is no word in it
-        found = [fact for hit in hits if hit.reading.own and (fact := fact_of(hit.reading)) is not None]
+        readings = [hit.reading for one in matches.memories if (hit := one.hit) is not None]
+        found = [fact for one in readings if one.own and (fact := fact_of(one)) is not None]
         nearest = found[:_NEAREST]
         similar = {} if asked is None else self._meanings(asked, [one.key for one in nearest])
         return [

@@ -21,7 +21,7 @@ from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.moment_kinds import KINDS, Kind, Moment
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.search_index import Filter, Held, SearchIndex, index_of, searched_header
-from ipfsmem.memories.words import MAX_PHRASINGS, MAX_WORDS, PREFIX, query_words
+from ipfsmem.memories.words import MAX_HITS, MAX_PHRASINGS, MAX_WORDS, PREFIX, query_words
 from ipfsmem.memories.writers import Writers
 from ipfsmem.recall.ranking import MAX_TERMS, USUAL, Index, Weighed, rank
 from ipfsmem.recall.ranking import Hit as Ranked
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ipfsmem.memories.moments import Reader, Told
     from ipfsmem.recall.postings import Postings
 
-MAX_HITS = 200
 #: Fields of an event that say who said or did it.
 _WHO = ("speaker", "by", "author", "from", "name", "user", "who", "sender", "agent")
 #: Of more memories than these only so many count as similar: the ranking looks at fewer.
@@ -84,7 +83,8 @@ class MomentHit(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What is asked, as `recall` says it."""
+    """A question, with the arguments of `Memory.recall`. `by_meaning`: False asks no model. `said`: what the model said of this query,
+    where the caller asked it."""
 
     query: str | None
     queries: Iterable[str] = ()
@@ -135,7 +135,8 @@ class Match:
 
 
 class Matches(msgspec.Struct, frozen=True):
-    """What `Recall` says, without the texts."""
+    """What was found, without the texts: the best of `searched` entries; in `not_fetched` more nothing could be looked for, as their
+    texts are not on this device. Own ones come first."""
 
     #: All hits, the best first.
     ranked: list[Match]
@@ -143,7 +144,9 @@ class Matches(msgspec.Struct, frozen=True):
     source: SearchIndex
     searched: int
     not_fetched: int
+    #: Whether vectors of a model counted too.
     by_meaning: bool
+    #: What a person should know of the model, said once; "" for nothing.
     notice: str
 
     @property
@@ -157,68 +160,13 @@ class Matches(msgspec.Struct, frozen=True):
         return [one for one in self.ranked if one.moment is not None]
 
 
-class Recall(msgspec.Struct, frozen=True):
-    """What was found: the best hits of so many memories and moments, and in how many more nothing could be looked for as their
-    texts are not on this device. Of several kinds the places say the order among all; own ones come first."""
-
-    hits: tuple[Hit, ...]
-    searched: int
-    not_fetched: int
-    #: Whether vectors of a model counted too.
-    by_meaning: bool = False
-    #: What a person should know of the model, said once; "" for nothing.
-    notice: str = ""
-    #: Events and messages, where these were asked for.
-    moments: tuple[MomentHit, ...] = ()
-
-
-def recall(
-    parts: Sequence[Memories],
-    query: str | None,
-    *,
-    queries: Iterable[str] = (),
-    kind: Kind = "memory",
-    limit: int = 10,
-    type: str | None = None,
-    tag: str | None = None,
-    category: str | None = None,
-    when: str | None = None,
-    since: str | None = None,
-    until: str | None = None,
-    by: str | None = None,
-    about: str | None = None,
-    threshold: float | None = None,
-    why: bool = False,
-    by_meaning: bool = True,
-    said: Asked | None = None,
-    joined: bool = False,
-) -> Recall:
-    """The memories of some scopes, the first before the next, that fit a query; or their events, messages, or all (`kind`). `queries`:
-    other phrasings of the question, each ranked by itself; what fits one of them best comes first.
-
-    `type` (of an event its type, of a message who says it), `tag`, `category`, `when`, `since` and `until` (when it was written or said, as
-    `time_range` reads it), `by` (who wrote or said it: a device, its member, or a named speaker), `about` (who or what is named in it)
-    leave out the others, and what held until an earlier day is left out; parts of sessions are found only with type `session`. `threshold`, -1 to 1, leaves out what is less
-    similar to the query by the model that the user named. `why`: each hit says what its score is the sum
-    of and which words it has. `by_meaning`: False asks no model. `said`: what the
-    model said of this query, where the caller asked it. `joined`: each own memory comes with its relations. Raises UsageError, also for a threshold without a model, and with a threshold what came of asking it.
-    """
-    filter = (type, tag, category, when, since, until, by, about)
-    asked = Question(query, queries, kind, limit, *filter, threshold, why, by_meaning, said, joined)
-    found = search(parts, asked, read=True)
-    return Recall(
-        tuple(hit for one in found.memories if (hit := one.hit) is not None),
-        found.searched,
-        found.not_fetched,
-        found.by_meaning,
-        found.notice,
-        tuple(noted for one in found.moments if (noted := one.moment_hit) is not None),
-    )
-
-
 def search(parts: Sequence[Memories], question: Question, *, read: bool = False) -> Matches:
-    """What `recall` finds, of which each text is read when somebody asks for it. `read`: all are read now, as they stand together. Raises
-    what `recall` does."""
+    """The memories of some scopes, the first before the next, that fit a question; or their events, messages, or all. Each text is read
+    when somebody asks for it. `read`: all are read now, as they stand together.
+
+    What held until an earlier day is left out; parts of sessions are found only with type `session`. Raises UsageError, also for a
+    threshold without a model, and with a threshold what came of asking it.
+    """
     kind, limit, threshold, why, by = (
         question.kind,
         question.limit,
@@ -511,7 +459,7 @@ def _weighed(part: Memories, asked: Asked) -> Weighed:
 
 
 def _asked(part: Memories, query: str, threshold: float | None, kind: Kind = "memory") -> Asked:
-    """What the model says of a query, where one is named. Raises what `recall` says."""
+    """What the model says of a query, where one is named. Raises what `search` says."""
     asked = _NOT_ASKED
     if part.meaning is not None:
         asked = part.meaning().ask(query, newest=threshold is not None, kind=kind)

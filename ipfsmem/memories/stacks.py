@@ -17,14 +17,13 @@ from ipfsmem.device.scopes import scope_forgotten
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.layouts import Layout
 from ipfsmem.memories.memories import Listed, Memories
-from ipfsmem.memories.moment_kinds import Kind
 from ipfsmem.memories.readings import Reading
 from ipfsmem.wording import local_days
 
 if TYPE_CHECKING:
     from ipfsmem.memories.context import ContextBlock
     from ipfsmem.memories.duplicates import Duplicate
-    from ipfsmem.memories.recall import Recall, Why
+    from ipfsmem.memories.recall import Why
 
 
 class SaysWhose(Protocol):
@@ -85,48 +84,6 @@ class Stack:
                     if before is None or (item.own and not before.own):
                         found[item.key] = item
         return sorted(found.values(), key=lambda item: item.key)
-
-    def recall(
-        self,
-        query: str | None = None,
-        *,
-        queries: Iterable[str] = (),
-        kind: Kind = "memory",
-        limit: int = 10,
-        type: str | None = None,
-        tag: str | None = None,
-        category: str | None = None,
-        when: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-        by: str | None = None,
-        about: str | None = None,
-        threshold: float | None = None,
-        why: bool = False,
-        joined: bool = False,
-    ) -> Recall:
-        """The memories that `read` would show that fit the query, best first, or events and messages; see `memories.recall`.
-        Raises UsageError."""
-        from ipfsmem.memories.recall import recall
-
-        return recall(
-            self._parts,
-            query,
-            queries=queries,
-            kind=kind,
-            limit=limit,
-            type=type,
-            tag=tag,
-            category=category,
-            when=when,
-            since=since,
-            until=until,
-            by=by,
-            about=about,
-            threshold=threshold,
-            why=why,
-            joined=joined,
-        )
 
     def why(self, key: str, query: str) -> Why:
         """How one memory fares with a query; see `memories.recall.why`. Raises UsageError, KeyNameError, NotFoundError."""

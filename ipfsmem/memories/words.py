@@ -8,6 +8,8 @@ from ipfsmem.recall.terms import split, unspaced
 #: Characters of a query, and how many of its words count.
 MAX_QUERY = 4_000
 MAX_WORDS = 64
+#: Hits of one question.
+MAX_HITS = 200
 #: Characters of the end of a long prompt that are read before its beginning.
 _END = 400
 #: Phrasings of one question, and characters of a time range.

@@ -26,7 +26,6 @@ NOTED: Final[Mapping[str, Mapping[str, str]]] = {
     "MemoryTexts": {
         "write": "write",
         "write_text": "write",
-        "recall": "recall",
         "context": "context",
         "forget": "forget",
         "resolve": "resolve",
@@ -35,7 +34,7 @@ NOTED: Final[Mapping[str, Mapping[str, str]]] = {
         "promote_session": "promote",
         "undo": "undo",
     },
-    "MemoryStack": {"recall": "recall", "context": "context"},
+    "MemoryStack": {"context": "context"},
     "MemoryTimeline": {"add": "note", "record": "note"},
     "MemorySessions": {
         "create": "session create",
@@ -167,10 +166,10 @@ def acting_as(face: str, by: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def noting(
-    part: Any, word: str, method: str, given: tuple[Any, ...], names: list[str], named: Mapping[str, Any]
+    opened: OpenMemory, word: str, scope: str, said: Mapping[str, Any], method: str = ""
 ) -> Iterator[Callable[[object], None]]:
-    """Note a call of a part when it ends, well or not. A trial that changes nothing is not noted. The function that it gives is told the
-    result: one that took nothing away, as there was nothing, did not go well."""
+    """Note a call with the arguments `said` when it ends, well or not. A trial that changes nothing is not noted. The function that it
+    gives is told the result: one that took nothing away, as there was nothing, did not go well."""
     outcome = ""
 
     def ended(result: object) -> None:
@@ -178,7 +177,7 @@ def noting(
         if result is False and method in _TAKES_AWAY:
             outcome = NotFoundError.__name__
 
-    if _INSIDE.get() or named.get("dry_run"):
+    if _INSIDE.get() or said.get("dry_run"):
         yield ended
         return
     token = _INSIDE.set(True)
@@ -189,9 +188,8 @@ def noting(
         raise
     finally:
         _INSIDE.reset(token)
-        said = {**dict(zip(names, given, strict=False)), **named}
         about = next((said[name] for name in _ABOUT if isinstance(said.get(name), str)), "")
-        note(part._open, word, _scope_of(part, said), about, outcome)
+        note(opened, word, scope, about, outcome)
 
 
 @contextlib.contextmanager
@@ -226,7 +224,8 @@ async def unnoted(work: Awaitable[T]) -> T:
         _INSIDE.reset(token)
 
 
-def _scope_of(part: Any, said: Mapping[str, Any]) -> str:
+def scope_of(part: Any, said: Mapping[str, Any]) -> str:
+    """The scope of a call of a part."""
     held = (getattr(part, name, None) for name in ("_scope", "_chosen", "scope"))
     for found in (said.get("scope"), said.get("token"), *held):
         if isinstance(found, str):

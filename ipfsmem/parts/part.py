@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final, NamedTuple, ParamSpec, TypeVar
 import msgspec
 
 from ipfsmem.errors import UsageError
-from ipfsmem.parts.noting import NOTED, advise_on, noting
+from ipfsmem.parts.noting import NOTED, advise_on, noting, scope_of
 from ipfsmem.parts.open_memory import OpenMemory
 
 P = ParamSpec("P")
@@ -108,13 +108,13 @@ def _refusing(
         return _takes(_inner(method))
 
     @functools.cache
-    def check_of(name: str) -> _Check | None:
-        return _check(_type_of(method, name))
+    def check_for(name: str) -> _Check | None:
+        return check_of(_type_of(method, name))
 
     def refuse_wrong(parameter: _Parameter, value: object, called: str) -> None:
         if value is parameter.default:
             return  # right by its definition; most calls give little else, and no type is looked up for it
-        check = check_of(parameter.name)
+        check = check_for(parameter.name)
         if check is not None and not check[0](value):
             raise _wrong(method, called, check, value)
 
@@ -144,14 +144,16 @@ def _refusing(
             refuse_closed(self)  # meanwhile, by another thread
             if not word:
                 return method(self, *given, **named)
-            with noting(self, word, method.__name__, given, [one.name for one in in_order], named) as ended:
+            said = {**dict(zip((one.name for one in in_order), given, strict=False)), **named}
+            with noting(self._open, word, scope_of(self, said), said, method.__name__) as ended:
                 result = method(self, *given, **named)
                 ended(result)
             advise_on(self, word, method.__name__, result, (*given, *named.values()))
             return result
 
     async def noted_later(self: Any, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-        with noting(self, word, method.__name__, given, [one.name for one in takes().in_order], named):
+        said = {**dict(zip((one.name for one in takes().in_order), given, strict=False)), **named}
+        with noting(self._open, word, scope_of(self, said), said, method.__name__):
             return await method(self, *given, **named)
 
     return call
@@ -195,13 +197,13 @@ def _wrong(method: Callable[..., Any], name: str, check: _Check, value: object) 
     return UsageError(f"{method.__name__}: {name} is {check[1]}, not {type(value).__name__}")
 
 
-def _check(hint: Any) -> _Check | None:
+def check_of(hint: Any) -> _Check | None:
     """How to tell a value of an annotated type; None where anything goes, or only the method can tell."""
     if hint is Any:
         return None
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        each = [_check(one) for one in inside]
+        each = [check_of(one) for one in inside]
         known = [one for one in each if one is not None]
         if len(known) < len(each):
             return None
@@ -244,11 +246,11 @@ def _literal(values: tuple[Any, ...]) -> _Check:
 
 def _tuple(inside: tuple[Any, ...]) -> _Check:
     if len(inside) == 2 and inside[1] is Ellipsis:
-        one = _check(inside[0])
+        one = check_of(inside[0])
         return (
             lambda value: isinstance(value, tuple) and all(one is None or one[0](item) for item in value)
         ), f"a tuple of {_plural(one)}"
-    each = [_check(one) for one in inside]
+    each = [check_of(one) for one in inside]
     return (
         lambda value: (
             isinstance(value, tuple)
@@ -259,7 +261,7 @@ def _tuple(inside: tuple[Any, ...]) -> _Check:
 
 
 def _mapping(inside: tuple[Any, ...]) -> _Check:
-    names, values = _check(inside[0]), _check(inside[1])
+    names, values = check_of(inside[0]), check_of(inside[1])
     return (
         lambda value: (
             isinstance(value, Mapping)
@@ -271,7 +273,7 @@ def _mapping(inside: tuple[Any, ...]) -> _Check:
 
 def _iterable(kind: type[Iterable[Any]], inside: Any) -> _Check:
     """A text is no list of texts. What can be read only once is looked at by the method."""
-    one = _check(inside)
+    one = check_of(inside)
 
     def accepts(value: Any) -> bool:
         if isinstance(value, str | bytes) or not isinstance(value, kind):

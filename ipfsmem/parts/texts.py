@@ -16,9 +16,7 @@ from ipfsmem.config import context_tokens, tokens_beside_for_facts
 from ipfsmem.errors import ChangedError, NotFoundError, StorageError, UsageError
 from ipfsmem.memories.layouts import Layout
 from ipfsmem.memories.memories import LONG, Listed, Memories, NotHereError
-from ipfsmem.memories.moment_kinds import Kind
 from ipfsmem.memories.readings import Reading, Seen, Unsettled, place_of
-from ipfsmem.memories.stacks import Stack
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart, waits_outside
 from ipfsmem.parts.timeline import MemoryTimeline
@@ -27,7 +25,8 @@ if TYPE_CHECKING:
     from ipfsmem.memories.candidates import Candidate
     from ipfsmem.memories.context import ContextBlock
     from ipfsmem.memories.duplicates import Duplicate
-    from ipfsmem.memories.recall import Recall, Why
+    from ipfsmem.memories.recall import Why
+    from ipfsmem.memories.stacks import Stack
     from ipfsmem.memories.undo import Undone
 
 #: Types that a method takes, by where they are: imported when something is no such type.
@@ -81,6 +80,8 @@ class MemoryTexts(MemoryPart):
 
     def _stack(self) -> Stack:
         """What is read for this scope."""
+        from ipfsmem.memories.stacks import Stack
+
         return Stack([self.memories, *self._below()])
 
     def _below(self) -> list_[Memories]:
@@ -195,6 +196,8 @@ class MemoryTexts(MemoryPart):
         with self._replica.reading():
             if not below or isinstance(seen, Unsettled) or self.memories.entry(check_key(key)):
                 return None
+        from ipfsmem.memories.stacks import Stack  # few scopes turned out to be another
+
         return Stack(below).read(key)
 
     def read(self, key: str, *, root: str | None = None, counts: bool = True) -> Reading | None:
@@ -236,54 +239,6 @@ class MemoryTexts(MemoryPart):
         """All memories, ordered by key, headers only; `hidden`: also those that are hidden on this device."""
         self._open.look()
         return self._stack().list(hidden=hidden)
-
-    def recall(
-        self,
-        query: str | None = None,
-        *,
-        queries: Iterable[str] = (),
-        kind: Kind = "memory",
-        limit: int = 10,
-        type: str | None = None,
-        tag: str | None = None,
-        category: str | None = None,
-        scope: str | None = None,
-        when: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-        by: str | None = None,
-        about: str | None = None,
-        threshold: float | None = None,
-        why: bool = False,
-        joined: bool = False,
-    ) -> Recall:
-        """The memories that fit the query, best first; they are ranked by words, and by meaning where the settings name a model.
-        `kind` `event`: what was noted in the timeline; `message`: what was said in sessions; `all`: these and memories.
-
-        `queries`: other phrasings of the question, or the questions that it consists of; what fits one of them best comes first.
-        `scope`: another one than this. `when`: a range of time in words, in which it was written or said: `last week`, `may 2023`, `since friday`, in days of this machine's time zone; `since` and `until`: its ends, both
-        included. `by`: who wrote or said it: what a device or its member is called, or its id, or a named speaker. `about`: who is named in it. `why`: each hit says what its score is the sum of, and which words of the
-        query it has. `joined`: each own memory comes with its relations in the graph. `threshold`, -1 to 1: only what is so similar by that model. Texts of others are candidates (`own` False) and come after own ones. Raises UsageError, KeyNameError.
-        """
-        self._open.look()
-        there = self if scope is None else self.in_scope(scope)
-        return there._stack().recall(
-            query,
-            queries=queries,
-            kind=kind,
-            limit=limit,
-            type=type,
-            tag=tag,
-            category=category,
-            when=when,
-            since=since,
-            until=until,
-            by=by,
-            about=about,
-            threshold=threshold,
-            why=why,
-            joined=joined,
-        )
 
     def why(self, key: str, query: str) -> Why:
         """The place of one memory among all that fit a query, and what its score is the sum of, or why it is not found. Raises

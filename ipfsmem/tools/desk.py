@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ipfsmem.bundle.fence import CANDIDATE, NOTICE, Quoted, clean_text, fence
 from ipfsmem.bundle.keys import check_scope
@@ -49,6 +49,19 @@ TEXT_SCHEMA = answer(
 )
 
 
+class Shown(Protocol):
+    """A text that an answer showed."""
+
+    @property
+    def scope(self) -> str: ...
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def seen(self) -> str: ...
+
+
 class Session:
     """What is known of one connection, in this process only; gone when it ends."""
 
@@ -64,7 +77,7 @@ class Session:
         #: Of the text that was begun last in each place: its `seen`, and how far it was shown from its beginning.
         self._read: dict[_Place, tuple[str, int]] = {}
 
-    def show(self, reading: Reading, copy: str = "") -> None:
+    def show(self, reading: Shown, copy: str = "") -> None:
         """Remember that this text was shown whole, or written."""
         place = reading.scope, reading.key, copy
         self._shown.pop(place, None)

@@ -8,7 +8,9 @@ answer is short enough for programs to pass it on whole (`paging`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from ipfsmem.bundle.fence import (
     CANDIDATE,
@@ -23,28 +25,23 @@ from ipfsmem.bundle.fence import (
 )
 from ipfsmem.bundle.habits import shortcomings
 from ipfsmem.bundle.memory_file import ENTRY_TYPES, TYPES, MemoryFile
-from ipfsmem.bundle.session_parts import RECALLED_TYPES
 from ipfsmem.config import context_tokens
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.layouts import LAYOUTS, LEAST_TOKENS, TOKEN_BYTES, usual_tokens
 from ipfsmem.memories.memories import Listed
 from ipfsmem.memories.merits import expired_on
-from ipfsmem.memories.moment_kinds import KINDS
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.reasons import MAX_REASON
-from ipfsmem.memories.words import MAX_PHRASINGS, MAX_QUERY, MAX_RANGE
 from ipfsmem.memories.write_request import WriteRequest
+from ipfsmem.operations.recall import Found, FoundMoment, Recalled, recall
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
-from ipfsmem.tools.desk import TEXT_SCHEMA, Desk, as_values, fenced, notice, one_line, place, whose
+from ipfsmem.tools.derived import Told, tool
+from ipfsmem.tools.desk import TEXT_SCHEMA, Desk, as_values, fenced, one_line, place, whose
 from ipfsmem.tools.paging import ANSWER, beginning, page_end, weight
 from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text, texts, yes
 from ipfsmem.tools.settling import resolve_conflict
 from ipfsmem.tools.tool import ToolResult, refusal
 from ipfsmem.wording import count
-
-if TYPE_CHECKING:
-    from ipfsmem.memories.recall import Hit, MomentHit
-    from ipfsmem.memories.writers import Writers
 
 #: Characters of one recalled text that one answer shows, bytes that an answer keeps for each further one, and for its last lines.
 HIT: Final = 4_000
@@ -493,78 +490,47 @@ def _note(desk: Desk, given: JSON) -> ToolResult:
 # -- recall, context -----------------------------------------------------------------------------------------
 
 
-def _recall(desk: Desk, given: JSON) -> ToolResult:
-    scope, why = desk.scope_of(given, must_exist=True), given.get("why", False)
-    found = desk.memory.stack(scope).recall(
-        given.get("query"),
-        queries=given.get("queries", ()),
-        kind=given.get("kind", "memory"),
-        limit=given.get("limit", 5),
-        type=given.get("type"),
-        tag=given.get("tag"),
-        category=given.get("category"),
-        when=given.get("when"),
-        since=given.get("since"),
-        by=given.get("by"),
-        about=given.get("about"),
-        why=why,
-        joined=given.get("joined", False),
-    )
-    writers = desk.writers()
-    among = {"event": "event", "message": "message", "all": "entry"}.get(given.get("kind", ""), "memory")
+def _recall(desk: Desk, found: Recalled, asked: JSON) -> Told:
+    among = {"event": "event", "message": "message", "all": "entry"}.get(asked["kind"], "memory")
     how = "by words and meaning" if found.by_meaning else "by words, without a model,"
     said = f"Ranked {how} among {count(found.searched, among)}"
     if found.not_fetched:
         said += f"; {count(found.not_fetched, 'memory')} could not be looked through, as their texts are not on this device"
     room = ANSWER - _TAIL - weight(said) - weight(f"{NOTICE} {CANDIDATE}")
     many = len(found.hits) + len(found.moments)
-    items, hits, unshown, moments = list[Quoted](), list[JSON](), list[str](), list[JSON]()
+    items, hits, unshown, moments = list[Quoted](), list[Found](), list[str](), list[FoundMoment]()
     tail, reasons, joined = list[str](), list[str](), list[str]()
     for at, hit in enumerate(found.hits):
-        file = hit.reading.readable
-        empty = writers.quoted(hit.reading, file=MemoryFile(file.fields, ""))
-        reason = [_reasons(hit.reading.key, hit)] if why else []
-        relations = [" ".join(one) for one in hit.joined[:5]]
-        more = sum(weight(line) + 4 for line in (*reason, *relations)) + len(hit.reading.key) + 40
-        frame = weight(fence_memory(empty)) + more
+        reason = [_reasons(hit)] if asked["why"] else []
+        relations = [" ".join(one) for one in (hit.joined or ())[:5]]
+        more = sum(weight(line) + 4 for line in (*reason, *relations)) + len(hit.key) + 40
+        frame = weight(fence_memory(_quoted(hit, ""))) + more
         share = max(room - _FURTHER * (many - at - 1), room // 3) - frame
         if share < _FURTHER // 4:
-            unshown.append(hit.reading.key)
+            unshown.append(hit.key)
             continue
-        shown_body = beginning(file.body[:HIT], share)
-        cut = len(shown_body) < len(file.body)
+        body = beginning(hit.body[:HIT], share)
+        cut = len(body) < len(hit.body)
         if cut:
-            left = f"(cut here: read_memory {hit.reading.key} shows all {len(file.body):,} characters)"
-            file = MemoryFile(file.fields, f"{shown_body}\n{left}")
-        item = writers.quoted(hit.reading, file=file)
-        seen = "" if cut or not shows_fields_whole(item) else hit.reading.seen
+            body += f"\n(cut here: read_memory {hit.key} shows all {len(hit.body):,} characters)"
+        item = _quoted(hit, body)
+        seen = "" if cut or not shows_fields_whole(item) else hit.seen
         if seen:
-            desk.session.show(hit.reading)
-            tail.append(f"seen of {hit.reading.key}: {seen}")
+            desk.session.show(hit)
+            tail.append(f"seen of {hit.key}: {seen}")
         items.append(item)
         reasons += reason
         joined += relations
         room -= weight(fence_memory(item)) + more
-        hits.append(
-            {
-                **as_values(item),
-                "seen": seen,
-                "cut": cut,
-                "score": round(hit.score, 3),
-                "hides": list(hit.hides),
-                "parts": {part: round(value, 3) for part, value in hit.parts.items()},
-                "words": list(hit.words),
-                "joined": [list(one) for one in hit.joined],
-            }
-        )
-    for at, moment_hit in enumerate(found.moments):
+        hits.append(replace(hit, body=body, seen=seen))
+    for at, moment in enumerate(found.moments):
         later = len(found.moments) - at - 1
-        values = _moment_values(moment_hit, writers, max(room - _FURTHER * later, room // 3) - 300)
-        room -= weight(_moment_fenced(values))
+        shown = _shown_moment(moment, max(room - _FURTHER * later, room // 3) - 300)
+        room -= weight(_moment_fenced(shown))
         if room < 0 and (items or moments):
             unshown += [""] * (later + 1)
             break
-        moments.append(values)
+        moments.append(shown)
     if not items and not moments:
         text = f"No relevant memories found. {said}."
     else:
@@ -577,16 +543,25 @@ def _recall(desk: Desk, given: JSON) -> ToolResult:
             for part in (f"{said}.", known, related, noted, "\n".join(tail), "\n".join(reasons), left_out)
             if part
         )
-    return ToolResult(
-        text,
-        {
-            "notice": notice(*items),
-            "ranking": "words and meaning" if found.by_meaning else "words",
-            "searched": found.searched,
-            "not_fetched": found.not_fetched,
-            "hits": hits,
-            "moments": moments,
-        },
+    return Told(text, replace(found, hits=tuple(hits), moments=tuple(moments)))
+
+
+def _quoted(hit: Found, body: str) -> Quoted:
+    """A hit for a fence, with so much of its body."""
+    file = hit.file
+    return Quoted(
+        key=hit.key,
+        body=body,
+        scope=hit.scope,
+        name=file.name,
+        description=file.description,
+        type=file.type,
+        tags=file.tags,
+        own=hit.own,
+        by=hit.by,
+        member=hit.member,
+        source=file.source,
+        written=hit.written,
     )
 
 
@@ -598,39 +573,32 @@ def _not_shown(keys: list[str]) -> str:
     return f"({count(len(keys), 'further match', 'further matches')} not shown here{f': {named}' if named else ''}; read_memory shows one, more words narrow it)"
 
 
-def _moment_values(hit: MomentHit, writers: Writers, room: int) -> JSON:
-    """An event or a message, cleaned and cut to so many bytes."""
-    moment = hit.moment
+def _shown_moment(hit: FoundMoment, room: int) -> FoundMoment:
+    """An event or a message, cut to so many bytes."""
     text = clean_text(hit.text)
     shown = beginning(text[:HIT], max(room, _FURTHER // 2))
-    return {
-        "notice": NOTICE if moment.own else f"{NOTICE} {CANDIDATE}",
-        "kind": moment.kind,
-        "scope": moment.scope,
-        "own": moment.own,
-        "at": moment.when,
-        "type": one_line(moment.type),
-        "session": one_line(moment.session),
-        "text": text if text == shown else f"{shown}\n(cut here: {len(text):,} characters in all)",
-        "by": one_line(writers.device(moment.device)) if moment.device else "",
-        "score": round(hit.score, 3),
-        "parts": {part: round(value, 3) for part, value in hit.parts.items()},
-        "words": list(hit.words),
-    }
-
-
-def _moment_fenced(values: JSON) -> str:
-    shown = {name: values[name] for name in ("scope", "type", "session", "at", "by")}
-    return tagged(
-        f"memory-{values['kind']}", {**shown, "whose": "own" if values["own"] else "others"}, values["text"]
+    cut = "" if text == shown else f"\n(cut here: {len(text):,} characters in all)"
+    return replace(
+        hit,
+        type=one_line(hit.type),
+        session=one_line(hit.session),
+        by=one_line(hit.by),
+        text=shown + cut,
+        event=None if cut else hit.event,
     )
 
 
-def _reasons(key: str, hit: Hit) -> str:
+def _moment_fenced(hit: FoundMoment) -> str:
+    shown = {"scope": hit.scope, "type": hit.type, "session": hit.session, "at": hit.at, "by": hit.by}
+    return tagged(f"memory-{hit.kind}", {**shown, "whose": "own" if hit.own else "others"}, hit.text)
+
+
+def _reasons(hit: Found) -> str:
     """What a hit was found for: sums and words of the query, and nothing that somebody wrote but its key."""
-    parts = " + ".join(f"{part} {round(value, 3):.3f}" for part, value in hit.parts.items())
-    total = sum(round(value, 3) for value in hit.parts.values())
-    return f"{key}: {total:.3f} = {parts}; has: {', '.join(hit.words) or 'none of the words'}"
+    scores = hit.parts or {}
+    parts = " + ".join(f"{part} {round(value, 3):.3f}" for part, value in scores.items())
+    total = sum(round(value, 3) for value in scores.values())
+    return f"{hit.key}: {total:.3f} = {parts}; has: {', '.join(hit.words or ()) or 'none of the words'}"
 
 
 def _context(desk: Desk, given: JSON) -> ToolResult:
@@ -673,47 +641,7 @@ _TYPE = choice("Only this kind.", (*TYPES, *ENTRY_TYPES))
 _TEXTS = {"type": "array", "items": {**TEXT_SCHEMA, "additionalProperties": True}}
 
 EVERYDAY: Final = (
-    Definition(
-        name="recall",
-        title="Recall memories",
-        description=(
-            "Search the memory, best match first. Use it before answering about the person, their projects, preferences or past "
-            "decisions. Ask whole questions, with names, not pronouns. Pass two phrasings as queries, one in words and languages the text "
-            "likely has. Several hops: ask each, then again with what you found."
-        ),
-        parameters=arguments(
-            query=text("Question or words.", least=1, most=MAX_QUERY),
-            queries={
-                "type": "array",
-                "items": {"type": "string", "minLength": 1, "maxLength": MAX_QUERY},
-                "maxItems": MAX_PHRASINGS,
-                "description": "Phrasings.",
-            },
-            limit=number("Most results.", 1, 50, 5),
-            type=choice("Only this kind.", RECALLED_TYPES),
-            tag=text("Only with this tag.", least=1, most=64),
-            category=text("Only this category.", least=1, most=64),
-            by=text("Only by: device, member, speaker.", least=1, most=128),
-            about=text("Only naming this.", least=1, most=128),
-            when=text("Only then: last week, may 2023, until friday.", least=1, most=MAX_RANGE),
-            since=text("Only since: 7d or a date.", least=1, most=MAX_RANGE),
-            why=yes("Explain scores."),
-            joined=yes("Add graph relations."),
-            kind=choice("Search events or session messages instead, or all.", KINDS),
-            scope=SCOPE,
-        ),
-        returns=answer(
-            notice=_string,
-            ranking=_string,
-            searched=_count,
-            not_fetched=_count,
-            hits=_TEXTS,
-            moments={"type": "array", "items": {"type": "object"}},
-        ),
-        run=_recall,
-        read_only=True,
-        idempotent=True,
-    ),
+    tool(recall, _recall),
     Definition(
         name="remember",
         title="Remember: save a memory",

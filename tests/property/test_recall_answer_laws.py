@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ipfsmem.memories.recall import Recall
 from ipfsmem.memory import Memory
+from ipfsmem.operations.recall import Found, Recalled
 from ipfsmem.recall import ranking
 
 WORDS = ("boiler", "flat", "roof", "tea", "garden", "harbour", "may", "leaks")
@@ -28,16 +28,15 @@ asked_of = st.tuples(
 )
 
 
-def in_order(found: Recall) -> list[tuple[Any, ...]]:
+def in_order(found: Recalled) -> list[tuple[Any, ...]]:
     """All hits in order, each with what is said of it."""
-    hits: list[Any] = sorted((*found.hits, *found.moments), key=lambda hit: hit.place)
     return [
         (
-            (hit.reading.scope, hit.reading.key) if hasattr(hit, "reading") else (hit.moment.kind, hit.text),
+            (hit.scope, hit.key) if isinstance(hit, Found) else (hit.kind, hit.text),
             hit.score,
-            tuple(sorted(hit.parts.items())),
+            tuple(sorted((hit.parts or {}).items())),
         )
-        for hit in hits
+        for hit in found.in_order()
     ]
 
 

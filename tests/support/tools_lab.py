@@ -30,15 +30,25 @@ class Model:
 
 def check(value: Any, schema: dict[str, Any]) -> None:
     """A value against the part of JSON Schema that our answers use."""
-    kinds = {"string": str, "boolean": bool, "integer": int, "array": list, "object": dict}
+    if "anyOf" in schema:
+        (fitting,) = [one for one in schema["anyOf"] if (one["type"] == "null") == (value is None)]
+        return None if value is None else check(value, fitting)
+    if "enum" in schema:
+        assert value in schema["enum"], (value, schema)
+        return None
+    kinds: dict[str, Any] = {"string": str, "boolean": bool, "integer": int, "array": list, "object": dict}
+    kinds["number"] = int | float
     assert isinstance(value, kinds[schema["type"]]), (value, schema)
     if "properties" in schema:
         assert set(schema["required"]) <= value.keys(), value
         assert schema["additionalProperties"] or value.keys() <= schema["properties"].keys(), value
         for name, one in schema["properties"].items():
             check(value[name], one)
-    for item in value if "items" in schema else ():
+    for item, one in zip(value, schema["prefixItems"], strict=True) if "prefixItems" in schema else ():
+        check(item, one)
+    for item in value if schema.get("items") else ():
         check(item, schema["items"])
+    return None
 
 
 def others(memory: Memory, key: str, text: str) -> None:

@@ -116,11 +116,11 @@ def test_evening_in_los_angeles_is_of_that_day(tmp_path: Path, machine_in: Calla
         memory.write("coupon", "coupon for boats", fields={"expires": "2026-11-10"})
         memory.note("walk", where="la")
         assert (memory.read("la") or pytest.fail()).file.created == "2026-11-10"
-        assert "coupon" in [line.reading.key for line in memory.recall("coupon boats").hits]
+        assert "coupon" in [line.key for line in memory.recall("coupon boats").hits]
         (event,) = memory.timeline.read()
         assert event["ts"].startswith("2026-11-11T04:30")  # storage is UTC
         clock.ms = NEXT_MORNING
-        assert [hit.reading.key for hit in memory.recall("walk", since="yesterday").hits] == ["la"]
+        assert [hit.key for hit in memory.recall("walk", since="yesterday").hits] == ["la"]
         assert not memory.recall("walk", since="today").hits
         assert memory.recall("what did I do yesterday", kind="event").moments
         assert not memory.timeline.read(("2026-11-10", "2026-11-10"))
@@ -140,4 +140,4 @@ def test_morning_in_tokyo_is_of_that_day(tmp_path: Path, machine_in: Callable[[s
         memory.write("old", "morning swim", fields={"created": "2026-11-11", "updated": "2026-11-11"})
         assert (memory.read("tk") or pytest.fail()).file.created == "2026-11-12"
         assert memory.recall("morning run", since="today").hits
-        assert memory.recall("which morning was it today").hits[0].reading.key == "tk"
+        assert memory.recall("which morning was it today").hits[0].key == "tk"

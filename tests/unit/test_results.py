@@ -10,17 +10,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipfsmem import Memory, found, results
+from ipfsmem import Memory, results
+from ipfsmem.operations import INDEX, load
 from ipfsmem.sync.report import Notice, SyncReport
 
 ROOT = Path(__file__).parents[2]
 ANSWERS = sorted(
     (
-        one
-        for one in vars(results).values()
-        if isinstance(one, type)
-        and issubclass(one, results.Answer)
-        and one.__module__ in (results.__name__, found.__name__)
+        *(
+            one
+            for one in vars(results).values()
+            if isinstance(one, type)
+            and issubclass(one, results.Answer)
+            and one.__module__ == results.__name__
+        ),
+        *(load(name).result for name in INDEX),
     ),
     key=lambda one: one.__name__,
 )

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from ipfsmem.memories.memories import Memories
-from ipfsmem.memories.recall import recall
 from ipfsmem.memory import Memory
+from tests.support.found import found_in
 from tests.support.web_lab import PEER_TOKEN, by_wallet, root_of, web_client, words_of
 
 TEXTS = {
@@ -52,9 +52,9 @@ def test_hits_and_scores_are_those_of_python(url: str, memory: Memory) -> None:
     with web_client() as client:
         web = client.open("asking", url, words=words_of(memory), token=PEER_TOKEN)
         for question in QUESTIONS:
-            ours = recall([Memories(memory.replica)], question, limit=20, why=True)
+            ours = found_in([Memories(memory.replica)], question, limit=20, why=True)
             theirs = web.recall(question, {"limit": 20})
-            assert theirs["searched"] == ours.searched
+            assert theirs["searched"] == ours.matches.searched
             assert [hit["reading"]["key"] for hit in theirs["hits"]] == [
                 hit.reading.key for hit in ours.hits
             ], question

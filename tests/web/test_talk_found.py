@@ -23,6 +23,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.testing.clock import MockClock, SeededRandom
 from ipfsmem.vault.home import Home
 from tests.support.effort import THOROUGH, cases
+from tests.support.found import found_in
 from tests.support.web_lab import PEER_TOKEN, WALLET, ClientError, WebDevice, by_wallet, root_of, web_client
 
 #: Monday, 23 November 2026, at noon UTC.
@@ -189,7 +190,7 @@ class Drawing:
 
 def found_by(memory: Any, query: str, **how: Any) -> dict[str, Any]:
     """What Python finds, in the form of `said_by`."""
-    answer = memory.recall(query, why=True, **how)
+    answer = found_in(memory._view().sources(), query, why=True, **how)
     rows = [
         *((hit.place, "memory", hit.reading.scope, hit.reading.key, hit.score, hit.parts) for hit in answer.hits),
         *(
@@ -197,7 +198,7 @@ def found_by(memory: Any, query: str, **how: Any) -> dict[str, Any]:
             for hit in answer.moments
         ),
     ]  # fmt: skip
-    return {"searched": answer.searched, "missing": answer.not_fetched, "rows": sorted(rows)}
+    return {"searched": answer.matches.searched, "missing": answer.matches.not_fetched, "rows": sorted(rows)}
 
 
 def said_by(web: WebDevice, query: str, **how: Any) -> dict[str, Any]:

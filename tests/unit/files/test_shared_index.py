@@ -83,7 +83,7 @@ def test_recall_finds_what_was_typed_into_shared_index_and_not_its_list(
     lab = adopted(tmp_path, mode, index)
 
     def keys(query: str) -> list[str]:
-        return [hit.reading.key for hit in lab.memory.recall(query).hits]
+        return [hit.key for hit in lab.memory.recall(query).hits]
 
     assert keys("how is it built, about build") == ["build"]
     assert INDEX_KEY not in lab.memory.context().text

@@ -15,10 +15,10 @@ from ipfsmem.device.replica import World
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.moment_kinds import Kind
-from ipfsmem.memories.recall import recall
 from ipfsmem.memory import Memory
 from ipfsmem.testing.clock import MockClock, SeededRandom
 from ipfsmem.vault.home import Home
+from tests.support.found import found_in
 
 TARGET = Path(__file__).parents[3] / "fixtures" / "vectors" / "context.json"
 ABOUT = (
@@ -151,17 +151,17 @@ def build() -> dict[str, Any]:
             clock.ns = NOW * 10**6
             found, said = [], []
             for query, scope in product(QUERIES, ["", "shop", "lists", "bare"]):
-                hits = recall([Memories(memory.replica, scope)], query, limit=20).hits
+                hits = found_in([Memories(memory.replica, scope)], query, limit=20).hits
                 found.append({"query": query, "scope": scope, "hits": [[hit.reading.scope, hit.reading.key, round(hit.score, 9)] for hit in hits]})  # fmt: skip
             for query, kind, scope in product(ASKED_OF, MOMENTS, ["", "shop"]):
-                answer = recall([Memories(memory.replica, scope)], query, kind=kind, limit=40)
+                answer = found_in([Memories(memory.replica, scope)], query, kind=kind, limit=40)
                 moments = [[hit.place, hit.moment.kind, hit.moment.type, hit.moment.at, round(hit.score, 9), hit.moment.own] for hit in answer.moments]  # fmt: skip
-                said.append({"query": query, "kind": kind, "scope": scope, "searched": answer.searched, "moments": moments})  # fmt: skip
+                said.append({"query": query, "kind": kind, "scope": scope, "searched": answer.matches.searched, "moments": moments})  # fmt: skip
             narrowed: list[dict[str, Any]] = []
             for wanted, how in ASKED_HOW:
                 named: dict[str, Any] = {"kind": "all", "limit": 40, **how}
                 try:
-                    answer = recall([Memories(memory.replica)], wanted, **named)
+                    answer = found_in([Memories(memory.replica)], wanted, **named)
                 except UsageError:
                     narrowed.append({"query": wanted, "how": named, "searched": None, "rows": []})
                     continue
@@ -169,7 +169,7 @@ def build() -> dict[str, Any]:
                     [hit.place, "memory", hit.reading.key, round(hit.score, 9)] for hit in answer.hits
                 ]
                 places += [[hit.place, hit.moment.kind, hit.moment.type, round(hit.score, 9)] for hit in answer.moments]  # fmt: skip
-                narrowed.append({"query": wanted, "how": named, "searched": answer.searched, "rows": sorted(places)})  # fmt: skip
+                narrowed.append({"query": wanted, "how": named, "searched": answer.matches.searched, "rows": sorted(places)})  # fmt: skip
             blocks = []
             for one in asked():
                 part = memory.scope(one["scope"]) if one["scope"] else memory

@@ -99,7 +99,7 @@ def test_procedures_and_episodes_have_types_of_their_own_and_are_not_held_agains
         how: "procedure",
         then: "episode",
     }
-    assert [hit.reading.key for hit in memory.recall("deploy", type="procedure").hits] == [how]
+    assert [hit.key for hit in memory.recall("deploy", type="procedure").hits] == [how]
     assert [one.key for one in memory.facts.list(kind="episode")] == [then]
     assert [one.key for one in memory.facts.list(category="Preference!", limit=2)] == [then, how]
 
@@ -183,7 +183,7 @@ def test_what_is_more_than_the_limit_goes_out_of_sight_and_comes_back(
     in_sight = {keys[name] for name in left}
     assert {one.key for one in memory.facts.list()} == in_sight == {one.key for one in memory.list()}
     assert {one.key for one in memory.hidden.list()} == set(keys.values()) - in_sight
-    assert {hit.reading.key for hit in memory.recall("likes").hits} == in_sight
+    assert {hit.key for hit in memory.recall("likes").hits} == in_sight
     assert all(memory.read(key) is not None for key in keys.values()), "nothing is deleted"
     gone = made.hidden[0]
     why = memory.why(gone, "likes")
@@ -304,9 +304,7 @@ def test_a_contradiction_does_not_lift_the_worth_of_a_fact(memory: Memory) -> No
     plain = memory.facts.add("User drinks black coffee", "preference")
     opposed = memory.facts.add("User does not drink black coffee", "preference")
     assert plain is not None and opposed is not None and opposed.fact.conflict
-    worth = {
-        hit.reading.key: hit.parts["salience"] for hit in memory.recall("user drink coffee", why=True).hits
-    }
+    worth = {hit.key: hit.parts["salience"] for hit in memory.recall("user drink coffee", why=True).hits}
     assert worth[opposed.fact.key] == worth[plain.fact.key]
 
 

@@ -36,7 +36,7 @@ def test_entities_are_memories_and_texts_are_the_graph(memory: Memory) -> None:
     assert path is not None and [one.type for one in path] == ["links_to", "works_at"]
     assert [one.key for one in memory.graph.query("ada_lovelace", "works at")] == ["acme"]
     assert [one.key for one in memory.graph.search("born lovelace")] == ["ada_lovelace"]
-    assert {hit.reading.key for hit in memory.recall("lovelace").hits} == {"ada_lovelace"}
+    assert {hit.key for hit in memory.recall("lovelace").hits} == {"ada_lovelace"}
     memory.write("note", "Nothing.")
     memory.forget("acme")
     assert joined(memory) == set() and memory.facts.list() == []
@@ -188,10 +188,8 @@ def test_recall_shows_what_hits_are_joined_with_where_it_is_asked_for(memory: Me
     memory.scope("work").write("tea", "Green tea of the office, see [[ada]].")
     (hit,) = memory.recall("green tea", joined=True).hits
     assert hit.joined == (("ada", "works_at", "acme"), ("note", "links_to", "ada"))
-    assert memory.recall("green tea").hits[0].joined == ()
-    stacked = {
-        one.reading.key: one.joined for one in memory.stack("work").recall("green tea", joined=True).hits
-    }
+    assert memory.recall("green tea").hits[0].joined is None
+    stacked = {one.key: one.joined for one in memory.stack("work").recall("green tea", joined=True).hits}
     assert stacked == {"ada": hit.joined, "tea": ()}, "each in the graph of its scope"
     (tool,) = toolset(memory, ["recall"])
     assert (
@@ -202,7 +200,7 @@ def test_recall_shows_what_hits_are_joined_with_where_it_is_asked_for(memory: Me
     memory.write("many", "\n".join(f"- knows [[m{n}]]" for n in range(50)))
     for number in range(50):
         memory.write(f"m{number}", f"Other {number}.")
-    (many,) = [one for one in memory.recall("knows", joined=True).hits if one.reading.key == "many"]
+    (many,) = [one for one in memory.recall("knows", joined=True).hits if one.key == "many"]
     assert len(many.joined) == 20
 
 

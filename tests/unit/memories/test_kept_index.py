@@ -51,9 +51,11 @@ def answers(memory: Memory) -> list[Any]:
                 result = stack.recall(word, limit=50, why=True, **only)  # type: ignore[arg-type]
                 hits = [
                     (
-                        hit.reading.scope,
-                        hit.reading.key,
-                        hit.reading.data,
+                        hit.scope,
+                        hit.key,
+                        hit.fields,
+                        hit.body,
+                        hit.seen,
                         hit.score,
                         hit.parts,
                         hit.words,
@@ -65,8 +67,13 @@ def answers(memory: Memory) -> list[Any]:
         for kind in ("event", "message", "all"):
             for word in ("tea", "milk rain"):
                 result = stack.recall(word, limit=50, why=True, kind=kind)
-                found.append((kind, [(hit.reading.key, hit.score) for hit in result.hits], result.searched))
-                found.append([(hit.moment, hit.text, hit.score, hit.parts) for hit in result.moments])
+                found.append((kind, [(hit.key, hit.score) for hit in result.hits], result.searched))
+                found.append(
+                    [
+                        (hit.scope, hit.at, hit.type, hit.session, hit.text, hit.score, hit.parts)
+                        for hit in result.moments
+                    ]
+                )
     return found
 
 
@@ -150,10 +157,10 @@ def test_a_recall_in_the_next_process_reads_no_text_but_those_it_shows(
     production = search_index.shown_of
     monkeypatch.setattr(search_index, "shown_of", lambda *of: read.append(of[1]) or production(*of))
     with Memory.load("alex", "local", home=tmp_path) as memory:
-        assert [hit.reading.key for hit in memory.recall("rain").hits] == ["k7"] and read == []
+        assert [hit.key for hit in memory.recall("rain").hits] == ["k7"] and read == []
         assert memory.context().listed == 40 and read == []
         memory.write("k8", "rain")
-        assert {hit.reading.key for hit in memory.recall("rain").hits} == {"k7", "k8"} and read == ["k8"]
+        assert {hit.key for hit in memory.recall("rain").hits} == {"k7", "k8"} and read == ["k8"]
     assert images(tmp_path) == [image]
 
 
@@ -199,7 +206,7 @@ def test_a_kept_index_that_does_not_fit_is_made_anew(tmp_path: Path, damage: str
                 memory.replica, recall_image.RecallImage(kept.state, b"\x93\x01", kept.index)
             )
     with Memory.load("alex", "local", home=tmp_path) as memory:
-        assert [hit.reading.file.body for hit in memory.recall("tea").hits] == ["tea of alex"]
+        assert [hit.body for hit in memory.recall("tea").hits] == ["tea of alex"]
         assert "k.md" in memory.context().text
 
 
@@ -213,7 +220,7 @@ def test_an_index_of_words_that_does_not_open_is_made_of_the_texts(tmp_path: Pat
         kept = recall_image.load_image(memory.replica)
         assert kept is not None
         recall_image.save_image(memory.replica, recall_image.RecallImage(kept.state, kept.rest, b"no index"))
-        assert [hit.reading.key for hit in memory.recall("tea").hits] == ["k"]
+        assert [hit.key for hit in memory.recall("tea").hits] == ["k"]
 
 
 def test_what_was_forgotten_is_in_no_kept_index(tmp_path: Path) -> None:
@@ -227,7 +234,7 @@ def test_what_was_forgotten_is_in_no_kept_index(tmp_path: Path) -> None:
     with Memory.load("alex", "local", home=tmp_path) as memory:
         memory.forget("k")
         assert images(tmp_path) == []
-        assert [hit.reading.key for hit in memory.recall("tea").hits] == ["other"]
+        assert [hit.key for hit in memory.recall("tea").hits] == ["other"]
     with Memory.load("alex", "local", home=tmp_path) as memory:
         kept = recall_image.load_image(memory.replica)
         assert kept is not None and b"zebrax" not in bytes(kept.index) + kept.rest
@@ -308,7 +315,7 @@ def test_what_is_kept_is_told_and_made_anew_when_somebody_asks(tmp_path: Path) -
         images(tmp_path)[0].write_bytes(b"x")
         assert "is of no use" in memory.maintenance.index_status().problem
         assert memory.maintenance.reindex().memories == 2
-        assert {hit.reading.key for hit in memory.recall("tea").hits} == {"k", "other"}
+        assert {hit.key for hit in memory.recall("tea").hits} == {"k", "other"}
 
 
 def test_no_index_is_kept_of_a_memory_that_writes_nothing() -> None:
@@ -331,7 +338,7 @@ def test_an_index_in_memory_is_not_kept_with_what_was_forgotten_since(tmp_path: 
     with Memory.load("alex", "local", home=tmp_path) as memory:
         kept = recall_image.load_image(memory.replica)
         assert kept is None or b"zebrax" not in bytes(kept.index) + kept.rest
-        assert [hit.reading.key for hit in memory.recall("tea").hits] == ["other"]
+        assert [hit.key for hit in memory.recall("tea").hits] == ["other"]
 
 
 def test_an_index_from_which_something_went_is_kept_without_it_however_little_changed(
@@ -347,7 +354,7 @@ def test_an_index_from_which_something_went_is_kept_without_it_however_little_ch
         memory.forget("k")
     image.write_bytes(saved)  # as a process leaves it that wrote it a moment later
     with Memory.load("alex", "local", home=tmp_path) as memory:
-        assert [hit.reading.key for hit in memory.recall("tea").hits] == ["other"]
+        assert [hit.key for hit in memory.recall("tea").hits] == ["other"]
     with Memory.load("alex", "local", home=tmp_path) as memory:
         kept = recall_image.load_image(memory.replica)
         assert kept is not None and b"zebrax" not in bytes(kept.index) + kept.rest
@@ -364,7 +371,7 @@ def test_an_index_of_words_that_does_not_open_is_written_anew(
         assert kept is not None
         recall_image.save_image(memory.replica, recall_image.RecallImage(kept.state, kept.rest, b"no index"))
     with Memory.load("alex", "local", home=tmp_path) as memory:
-        assert [hit.reading.key for hit in memory.recall("tea").hits] == ["k"]
+        assert [hit.key for hit in memory.recall("tea").hits] == ["k"]
     with Memory.load("alex", "local", home=tmp_path) as memory:
         anew = recall_image.load_image(memory.replica)
         assert anew is not None and anew.index == kept.index

@@ -21,13 +21,14 @@ from ipfsmem.memories.asked import Asked
 from ipfsmem.memories.kept_vectors import EARLIER, _opened, prepared, vector_files
 from ipfsmem.memories.living import Living
 from ipfsmem.memories.memories import Memories
-from ipfsmem.memories.recall import Recall, recall
 from ipfsmem.memories.search_index import index_of
 from ipfsmem.memory import Memory
+from ipfsmem.operations.recall import Recalled
 from ipfsmem.recall.embedder import EmbedderIdentity
 from ipfsmem.recall.vectors import Vectors
 from tests.servers.embeddings import EmbeddingsServer
 from tests.servers.threaded import serve
+from tests.support.found import FoundTexts, found_in
 from tests.support.hints import Refused
 from tests.support.kept_vectors import load_kept, load_vectors, vectors_file
 from tests.support.patience import PATIENCE
@@ -82,7 +83,7 @@ def made_all(memory: Memory, count: int, dimension: int = 256) -> None:
 
 
 def keys(found: Any) -> list[str]:
-    return [hit.reading.key for hit in found.hits]
+    return [hit.key for hit in found.hits]
 
 
 def test_a_paraphrase_is_found_that_shares_no_word(memory: Memory, name: Name, url: str) -> None:
@@ -108,15 +109,15 @@ def test_vectors_count_only_when_nine_of_ten_of_what_is_looked_through_have_one(
         held = dict(index_of(parts).held)
     near = {held[key].vector: [1.0, n / 10] for n, key in enumerate(sorted(held)) if key != "drinks"}
 
-    def asked(some: int) -> Recall:
+    def asked(some: int) -> FoundTexts:
         vectors.add(dict(list(near.items())[:some]))
         said = Asked(vectors.comparable(), "", question=[1.0, 0.0])
-        return recall(parts, "espresso", said=said, why=True)
+        return found_in(parts, "espresso", said=said, why=True)
 
     few = asked(8)
-    assert not few.by_meaning and [hit.reading.key for hit in few.hits] == ["drinks"]
+    assert not few.matches.by_meaning and [hit.reading.key for hit in few.hits] == ["drinks"]
     enough = asked(9)
-    assert enough.by_meaning and len(enough.hits) == 10 and "meaning" in enough.hits[1].parts
+    assert enough.matches.by_meaning and len(enough.hits) == 10 and "meaning" in enough.hits[1].parts
 
 
 def test_a_fact_is_asked_about_once(memory: Memory, name: Name, url: str, server: EmbeddingsServer) -> None:
@@ -546,8 +547,8 @@ PET = "We adopted a puppy from the shelter"
 
 
 def asked_until(
-    memory: Memory, true: Callable[[Recall], bool], question: str = "puppies", **how: Any
-) -> Recall:
+    memory: Memory, true: Callable[[Recalled], bool], question: str = "puppies", **how: Any
+) -> Recalled:
     """Ask until an answer is as it is to be."""
     until = time.monotonic() + 60
     while time.monotonic() < until:

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.graph.drawing import FORMATS
 from ipfsmem.memories.moment_kinds import KINDS
-from ipfsmem.memories.recall import MomentHit
-from ipfsmem.memories.stacks import Stack
 from ipfsmem.memory import Memory
+from ipfsmem.methods import MemoryMethods
+from ipfsmem.operations.recall import FoundMoment
 from ipfsmem.parts.dreams import MemoryDreams
 from ipfsmem.parts.facts import MemoryFacts
 from ipfsmem.parts.graph import MemoryGraph
@@ -29,6 +29,7 @@ from ipfsmem.parts.texts import MemoryTexts
 from ipfsmem.parts.timeline import MemoryTimeline
 from ipfsmem.parts.usage import MemoryUsage
 from ipfsmem.parts.values import MemoryValues
+from ipfsmem.stack import MemoryStack
 from ipfsmem.tools import toolset
 from tests.support.effort import cases
 from tests.support.tools_lab import Model
@@ -40,7 +41,7 @@ TALKS = tuple(f"talk {key}" for key in KEYS)
 DOINGS = ("note", "say", "forget", "scope goes", "fact", "value", "entity", "relate", "use", "hide", "dream")
 
 
-def fares(read: Stack | MemoryTexts, key: str, word: str) -> Any:
+def fares(read: Any, key: str, word: str) -> Any:
     """What `why` says of a key that may be there."""
     try:
         return read.why(key, word)
@@ -57,7 +58,7 @@ def asked(read: Callable[..., Any], *given: Any) -> Any:
 
 
 #: How each operation of a stack is called; it gives what it shows for all keys and words.
-OF_STACK: dict[str, Callable[[Stack], Any]] = {
+OF_STACK: dict[str, Callable[[MemoryStack], Any]] = {
     "read": lambda stack: [stack.read(key) for key in KEYS],
     "list": lambda stack: stack.list(),
     "recall": lambda stack: [
@@ -237,8 +238,8 @@ def public(owner: type) -> set[str]:
 
 
 def test_every_operation_that_reads_has_a_row() -> None:
-    assert public(Stack) == OF_STACK.keys()
-    assert public(MemoryTexts) - NOT_READING - NEEDS_A_COPY == OF_SCOPE.keys()
+    assert public(MemoryStack) == OF_STACK.keys()
+    assert (public(MemoryTexts) | public(MemoryMethods)) - NOT_READING - NEEDS_A_COPY == OF_SCOPE.keys()
     assert public(MemoryTimeline) == {"add", "record", "read", "missing"}
     for part, rows in OF_PARTS.items():
         assert public(part) - WRITING[part] == rows.keys(), part
@@ -348,10 +349,10 @@ def test_a_tool_shows_nothing_of_another_scope(done: list[tuple[str, str, str]],
 def test_what_is_found_and_its_score_are_those_of_a_memory_without_the_other_scopes(
     done: list[tuple[str, str, str]], tokens: list[str]
 ) -> None:
-    def noted(hit: MomentHit) -> Any:
+    def noted(hit: FoundMoment) -> Any:
         # Events of one millisecond stand in the order of their ids, which another scope's events move on.
         mark = hit.text.rpartition("zq")[0][-6:]
-        return hit.moment.kind, hit.moment.scope, mark, hit.score if hit.moment.kind == "message" else 0.0
+        return hit.kind, hit.scope, mark, hit.score if hit.kind == "message" else 0.0
 
     # That a scope was forgotten is an event of everybody's.
     goes = any(what == "scope goes" for _, _, what in done)
@@ -363,10 +364,7 @@ def test_what_is_found_and_its_score_are_those_of_a_memory_without_the_other_sco
         hits += [stack.recall("tea said", limit=50, why=True, kind=kind) for kind in kinds]
         block = stack.context("tea milk", layout="full", max_tokens=50_000)
         return [
-            [
-                [(hit.reading.scope, hit.reading.key, hit.score, hit.parts) for hit in one.hits]
-                for one in hits
-            ],
+            [[(hit.scope, hit.key, hit.score, hit.parts) for hit in one.hits] for one in hits],
             [sorted(map(noted, one.moments)) for one in hits],
             [(one.searched, one.not_fetched) for one in hits],
             (block.shown, block.skipped, block.listed, block.left_out),

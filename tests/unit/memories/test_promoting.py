@@ -24,8 +24,8 @@ def test_it_stands_there_and_no_more_here_and_the_timeline_says_so(memory: Memor
     assert shop.list() == [] and memory.stack("shop").read("tabs") == made
     (event,) = memory.timeline.read()
     assert (event["type"], event["key"], event["from"], event["to"]) == ("promoted", "tabs", "shop", "")
-    assert [hit.reading.key for hit in memory.recall("tabs").hits] == ["tabs"]
-    assert not shop.recall("tabs").hits or shop.recall("tabs").hits[0].reading.scope == ""
+    assert [hit.key for hit in memory.recall("tabs").hits] == ["tabs"]
+    assert not shop.recall("tabs").hits or shop.recall("tabs").hits[0].scope == ""
     memory.promote("tabs", to="shop", keep=True)
     assert shop.read("tabs").file.body == memory.read("tabs").file.body == "indent with tabs"  # type: ignore[union-attr]
     shop.promote("tabs", to="")  # the same stands there: nothing is replaced

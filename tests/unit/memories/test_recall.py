@@ -32,7 +32,7 @@ def memory() -> Memory:
 
 
 def keys(memory: Memory, query: str, **more: object) -> list[str]:
-    return [hit.reading.key for hit in memory.recall(query, **more).hits]  # type: ignore[arg-type]
+    return [hit.key for hit in memory.recall(query, **more).hits]  # type: ignore[arg-type]
 
 
 def others(memory: Memory, **texts: str) -> None:
@@ -79,16 +79,16 @@ def test_the_order_says_what_counts_and_is_always_the_same(memory: Memory) -> No
     for n in range(9):
         memory.write(f"other{n}", "coffee")
     found = memory.recall("tea milk", why=True)
-    assert [hit.reading.key for hit in found.hits] == ["two", "header", "one", "theirs", "also"]
+    assert [hit.key for hit in found.hits] == ["two", "header", "one", "theirs", "also"]
     assert [hit.words for hit in found.hits][:2] == [("tea", "milk"), ("tea",)]
-    assert [hit.reading.own for hit in found.hits] == [True] * 3 + [False] * 2
+    assert [hit.own for hit in found.hits] == [True] * 3 + [False] * 2
     for hit in found.hits:
         assert hit.score == pytest.approx(sum(hit.parts.values())) and "words" in hit.parts
     assert "header" in found.hits[1].parts and "header" not in found.hits[2].parts
     assert found.searched == 14
     assert memory.recall("tea milk", why=True) == found
     plain = memory.recall("tea milk").hits
-    assert (plain[0].words, plain[0].parts) == ((), {}) and plain[0].score == found.hits[0].score
+    assert (plain[0].words, plain[0].parts) == (None, None) and plain[0].score == found.hits[0].score
     assert keys(memory, "tea milk", limit=2) == ["two", "header"]
 
 
@@ -184,7 +184,7 @@ def test_who_wrote_in_another_scope_alone_is_not_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         a.recall("tea", by="Mallory")
     assert refused.value.hint == "Those who did: a."
-    assert [hit.reading.key for hit in a.stack("work").recall("tea", by="b").hits] == ["plan"]
+    assert [hit.key for hit in a.stack("work").recall("tea", by="b").hits] == ["plan"]
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_the_index_follows_what_another_process_changes(tmp_path: Path) -> None:
         other.write("b", "tea")
         other.forget("a")
         other.scope("work").write("c", "tea")
-    assert keys(memory, "tea") == ["b"] and keys(memory, "tea", scope="work") == ["c"]
+    assert keys(memory, "tea") == ["b"] and keys(memory.scope("work"), "tea") == ["c"]
     assert keys(memory, "tea", type="user") == []
     memory.write("b", "tea", type="user")
     assert keys(memory, "tea", type="user") == ["b"]
@@ -297,11 +297,11 @@ def _compare(memory: Memory, tokens: list[str], texts: dict[str, dict[str, str]]
     for word in _WORDS:
         hits = stack.recall(word, limit=200).hits
         expected = {key: at for key, (at, text) in shown.items() if text.startswith(f"{word} ")}
-        assert {hit.reading.key: hit.reading.scope for hit in hits} == expected
+        assert {hit.key: hit.scope for hit in hits} == expected
         for hit in hits:
-            at = hit.reading.scope
-            others = {scope for scope in order if scope != at and hit.reading.key in texts[scope]}
-            assert set(hit.hides) == others and hit.reading.file.body == texts[at][hit.reading.key]
+            at = hit.scope
+            others = {scope for scope in order if scope != at and hit.key in texts[scope]}
+            assert set(hit.hides) == others and hit.body == texts[at][hit.key]
         block = unquote(stack.context(word, max_tokens=20_000).text)
         for scope in _SCOPES:
             for key, text in texts[scope].items():
@@ -318,10 +318,10 @@ def test_what_was_changed_forgotten_or_is_in_another_scope(memory: Memory) -> No
     assert keys(memory, "teacher") == []
     memory.scope("work").write("role", "pilot")
     memory.write("home", "pilot")
-    assert keys(memory, "pilot") == ["home"] and keys(memory, "pilot", scope="work") == ["role"]
-    assert {hit.reading.scope for hit in memory.stack("work").recall("pilot").hits} == {"work", ""}
+    assert keys(memory, "pilot") == ["home"] and keys(memory.scope("work"), "pilot") == ["role"]
+    assert {hit.scope for hit in memory.stack("work").recall("pilot").hits} == {"work", ""}
     memory.scopes.forget("work")
-    assert keys(memory, "pilot", scope="work") == []
+    assert keys(memory.scope("work"), "pilot") == []
 
 
 def test_a_scope_s_text_stands_for_everybody_s_of_the_same_key(memory: Memory) -> None:
@@ -340,7 +340,7 @@ def test_filters(lab: Lab) -> None:
     assert keys(a, "tea") == ["new", "old"]
     assert keys(a, "tea", type="user") == ["old"] and keys(a, "tea", tag="x") == ["old"]
     assert keys(a, "tea", type="session") == [part]
-    written = a.recall("tea").hits[1].reading
+    written = a.recall("tea").hits[1]
     day = lab.clock.ms // 1000 - 86_400
     from datetime import UTC, datetime
 
@@ -610,7 +610,7 @@ def test_an_expired_memory_is_not_given_to_a_model(memory: Memory) -> None:
         aged(memory, key, fields)
     aged(memory, "today", f"expires: {memory.replica.world.today().isoformat()}\n")
     found = memory.recall("crane orange", limit=1)
-    assert [hit.reading.key for hit in found.hits] == ["today"]
+    assert [hit.key for hit in found.hits] == ["today"]
     for query in (None, "crane orange"):
         text = memory.context(query, layout="full").text
         assert "today" in text and "gone" not in text and "fact" not in text.replace("memory-facts", "")
@@ -642,5 +642,5 @@ def test_a_single_letter_of_a_script_without_spaces_is_found_in_any_pair(memory:
     memory.write("cat", "うちの猫は元気です。")
     memory.write("black", "黒猫")
     memory.write("dog", "犬が好きです。")
-    assert {hit.reading.key for hit in memory.recall("猫").hits} == {"cat", "black"}
+    assert {hit.key for hit in memory.recall("猫").hits} == {"cat", "black"}
     assert not memory.recall("鳥").hits

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.recall import Recall
 from ipfsmem.memories.time_ranges import TimeRange, since_until, time_range
 from ipfsmem.memory import Memory
+from ipfsmem.operations.recall import Found, Recalled
 from ipfsmem.recall.fusion import fused
 from ipfsmem.recall.recipe import Hit
 from ipfsmem.wording import ALWAYS, FOREVER, zone_of
@@ -30,10 +30,9 @@ def ms(text: str) -> int:
     return int(datetime.fromisoformat(text).replace(tzinfo=CALIFORNIA).timestamp() * 1000)
 
 
-def texts(found: Recall) -> list[str]:
+def texts(found: Recalled) -> list[str]:
     """What was found, the best first."""
-    hits: list[Any] = sorted((*found.hits, *found.moments), key=lambda hit: hit.place)
-    return [hit.reading.key if hasattr(hit, "reading") else hit.text for hit in hits]
+    return [hit.key if isinstance(hit, Found) else hit.text for hit in found.in_order()]
 
 
 @pytest.fixture
@@ -158,7 +157,7 @@ def test_two_phrasings_find_both_hops(memory: Memory) -> None:
     )
     assert sorted(both) == ["brother", "tomas"]
     hits = memory.recall("Ana", queries=["Tomas bees"], why=True).hits
-    assert {hit.reading.key: set(hit.words) for hit in hits} == {
+    assert {hit.key: set(hit.words) for hit in hits} == {
         "tomas": {"tomas", "bees"},
         "brother": {"ana", "tomas"},
     }
@@ -245,11 +244,11 @@ def test_by_about_and_ranges_leak_no_other_scope_nothing_expired_and_nothing_hid
     memory.scope("secret").sessions.add("talk", [{"role": "user", "content": "Carla: tea with Ana"}])
     files = {"version": "memory/0.1", "files": {"theirs.md": "Ana drank tea"}, "timeline": []}
     memory.bundles.import_(json.dumps(files), foreign=True)
-    label = memory.recall("tea").hits[0].reading.device
+    label = memory.recall("tea").hits[0].by
     for how in ({"by": label}, {"about": "Ana"}, {"when": "today"}, {"since": "7d", "until": "today"}):
         for more in ((), ("Ana", "who drank tea")):
             found = memory.recall("tea", queries=more, kind="all", **how)  # type: ignore[arg-type]
-            assert [hit.reading.key for hit in found.hits if hit.reading.own] == ["here"], how
+            assert [hit.key for hit in found.hits if hit.own] == ["here"], how
             assert found.moments == ()
     with pytest.raises(UsageError, match="is called 'Carla'"):
         memory.recall("tea", kind="all", by="Carla")
@@ -262,7 +261,7 @@ def test_by_about_and_ranges_leak_no_other_scope_nothing_expired_and_nothing_hid
         ({}, "needs a query"),
         ({"queries": []}, "needs a query"),
         ({"queries": "tea"}, "list of texts"),
-        ({"queries": [f"tea {n}" for n in range(9)]}, "at most 8 phrasings"),
+        ({"queries": [f"tea {n}" for n in range(9)]}, "queries has 9 items, at most 8"),
         ({"query": "tea", "queries": ["..."]}, "no word in the query"),
         ({"query": "tea", "about": "..."}, "no word in about"),
         ({"query": "tea", "when": "soonish"}, "is not a time range"),

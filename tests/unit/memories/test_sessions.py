@@ -456,7 +456,7 @@ def test_a_memory_that_only_calls_itself_a_session_is_a_memory(memory: Memory) -
     memory.sessions.add("chat", said("Bridges, said in a session"))
     assert [one.key for one in memory.list()] == ["session-a-0123456789abcdef-0", "standup"]
     assert "standup.md" in memory.index() and "session-chat" not in memory.index()
-    assert {one.reading.key for one in memory.recall("bridges").hits} == {
+    assert {one.key for one in memory.recall("bridges").hits} == {
         "session-a-0123456789abcdef-0",
         "standup",
     }

@@ -97,7 +97,7 @@ def test_values_survive_reopening(tmp_path: Path) -> None:
         assert memory.values.get("user:preference:theme").value == "dark"  # type: ignore[union-attr]
         (item,) = memory.list()
         assert item.file.name == "user:preference:theme"
-        assert memory.recall("preference theme").hits[0].reading.readable.body == "dark"
+        assert memory.recall("preference theme").hits[0].body == "dark"
 
 
 @pytest.mark.parametrize("key", ["", "k" * 257, "é" * 129, "\ud800"])

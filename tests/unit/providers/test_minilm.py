@@ -137,7 +137,7 @@ def by_meaning(memory: Memory, question: str) -> list[str]:
     while not (found := memory.recall(question)).by_meaning:
         assert time.monotonic() < until, "no vectors were made"
         time.sleep(0.02)
-    return [hit.reading.key for hit in found.hits]
+    return [hit.key for hit in found.hits]
 
 
 def test_recall_and_context_go_by_it_where_it_is_installed(
@@ -186,7 +186,7 @@ def test_reindex_makes_what_is_missing_and_what_was_damaged_and_says_so(memory: 
     path.write_bytes(path.read_bytes()[:-9] + bytes(9))
     with Memory.load("m", home=folder.parent) as other:
         found = other.recall("espresso")
-        assert [hit.reading.key for hit in found.hits] == ["drinks"]
+        assert [hit.key for hit in found.hits] == ["drinks"]
         assert found.notice == "the kept vectors of texts were damaged, and are made anew"
         assert other.maintenance.reindex().vectors == 2
         # Two programs at once: each adds what the other has not, and takes nothing away.
@@ -216,7 +216,7 @@ def test_what_means_the_same_in_other_words_is_a_duplicate_once_it_has_vectors(m
 def test_the_environment_can_only_say_off(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IPFSMEM_EMBEDDINGS", "on")
     found = memory.recall("espresso")
-    assert [hit.reading.key for hit in found.hits] == ["drinks"] and "can only say off" in found.notice
+    assert [hit.key for hit in found.hits] == ["drinks"] and "can only say off" in found.notice
 
 
 def test_a_damaged_model_costs_recall_nothing_but_the_meaning(
@@ -229,7 +229,7 @@ def test_a_damaged_model_costs_recall_nothing_but_the_meaning(
     until = time.monotonic() + 60
     while not any("its hash is not the one" in one for one in notices) and time.monotonic() < until:
         found = memory.recall("espresso")
-        assert [hit.reading.key for hit in found.hits] == ["drinks"] and not found.by_meaning
+        assert [hit.key for hit in found.hits] == ["drinks"] and not found.by_meaning
         notices.append(found.notice)
         time.sleep(0.02)
     assert sum("its hash is not the one" in one for one in notices) == 1

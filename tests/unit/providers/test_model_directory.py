@@ -352,17 +352,15 @@ def test_recall_goes_by_it_and_another_model_starts_anew(folder: Path, file: Pat
         memory.write("travel", "train")
         assert memory.maintenance.reindex().model == "tiny"
         found = memory.recall("coffee")
-        assert found.by_meaning and found.hits[0].reading.key == "drinks"
+        assert found.by_meaning and found.hits[0].key == "drinks"
         assert [one for one in memory.status().notices if "tiny" in one and "stay on this device" in one]
         save_model(folder / "onnx/model.onnx", [*ROWS[:5], ROWS[8], *ROWS[6:]])
         assert memory.maintenance.index_status().without_vector == 2
         assert memory.maintenance.reindex().vectors == 2
-        assert memory.recall("coffee").hits[0].reading.key == "travel"
+        assert memory.recall("coffee").hits[0].key == "travel"
         (folder / "tokenizer.json").unlink()
         found = memory.recall("tea")
-        assert [hit.reading.key for hit in found.hits] == [
-            "drinks"
-        ] and "tokenizer.json is missing" in found.notice
+        assert [hit.key for hit in found.hits] == ["drinks"] and "tokenizer.json is missing" in found.notice
 
 
 def test_the_bench_asks_a_model_in_a_directory_in_place_of_the_extras(

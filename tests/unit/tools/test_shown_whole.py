@@ -169,8 +169,8 @@ def test_a_text_of_others_in_a_scope_hides_no_own_one(memory: Memory) -> None:
         ("only", False, "work"),
         ("tone", True, ""),
     ]
-    assert [hit.reading.scope for hit in work.recall("blue").hits] == [""]
-    assert [hit.reading.key for hit in work.recall("formal").hits] == ["only"]
+    assert [hit.scope for hit in work.recall("blue").hits] == [""]
+    assert [hit.key for hit in work.recall("formal").hits] == ["only"]
     read = Model(memory, scope="work")("read_memory", key="tone").structured
     assert (read["own"], read["scope"]) == (True, "")
     memory.scope("work").write("tone", "formal and mine")
@@ -190,14 +190,11 @@ def test_a_fact_that_stands_there_otherwise_is_shown(memory: Memory, model: Mode
 
 
 def test_a_text_that_cannot_be_parsed_stands_in_nobody_s_way(memory: Memory, model: Model) -> None:
-    from ipfsmem.memories.writers import Writers
-    from ipfsmem.results import Recalled
-
     memory.write("good", "tea", tags=["key-value"])
     unreadable(memory, "bad")
     assert {hit["key"] for hit in model("recall", query="tea").structured["hits"]} == {"good", "bad"}
     assert "\ufffd tea" in model("read_memory", key="bad").text
-    assert len(Recalled.of(memory.recall("tea"), Writers(memory.replica)).hits) == 2
+    assert len(memory.recall("tea").hits) == 2
     assert "tea" in model("context", query="tea").text
     for tool in ("memory_list", "list_memories"):
         assert not model(tool).is_error

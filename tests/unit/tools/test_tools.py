@@ -222,7 +222,7 @@ def test_long_texts_come_in_parts_and_a_part_replaces_nothing(memory: Memory, mo
     assert got == body
     assert "nothing begins at" in model.refused("read_memory", key="long", start=500_000)
     hit = model("recall", query="line").structured["hits"][0]
-    assert hit["cut"] and hit["seen"] == "" and len(hit["body"]) < 4_200
+    assert "(cut here" in hit["body"] and hit["seen"] == "" and len(hit["body"]) < 4_200
 
 
 def test_lists_come_in_pages(memory: Memory, model: Model) -> None:

@@ -7,6 +7,7 @@ import {
 } from './client.ts'
 import { happeningOf } from './happening.ts'
 import { HttpLife } from './http_life.ts'
+import type { Recalled, RecallBody } from '../operations.d.ts'
 import type { Life } from './life.ts'
 
 type Json = { [name: string]: any }
@@ -74,8 +75,8 @@ export class HttpClient implements MemoryClient {
   }
 
   async recall(query: string, scope: string): Promise<readonly Line[]> {
-    const found = await this.#post('recall', { scope }, { query, limit: BEST })
-    return found['hits'].map((hit: Json) => ({ ...lineOf({ ...hit, tags: tagsOf(hit['fields']['tags']), conflicts: 0, merged: false, fetched: true } as Json), score: hit['score'], own: hit['own'] }))
+    const found = await this.#post('recall', { scope }, { query, limit: BEST } satisfies RecallBody) as Recalled
+    return found.hits.map(hit => ({ ...lineOf({ ...hit, tags: tagsOf(hit.fields['tags']), conflicts: 0, merged: false, fetched: true }), score: hit.score, own: hit.own }))
   }
 
   async read(key: string, scope: string): Promise<Shown> {

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
 from ipfsmem.memories.layouts import Layout
 from ipfsmem.memories.memories import Listed, Memories
-from ipfsmem.memories.moment_kinds import Kind
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.stacks import Noted, Stack
+from ipfsmem.methods import StackMethods
+from ipfsmem.operation import View
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart, waits_outside
 
 if TYPE_CHECKING:
     from ipfsmem.memories.context import ContextBlock
     from ipfsmem.memories.duplicates import Duplicate
-    from ipfsmem.memories.recall import Recall, Why
+    from ipfsmem.memories.recall import Why
 
 list_ = list  # `MemoryStack.list` hides the builtin inside the class
 
 
-class MemoryStack(MemoryPart, Stack):
+class MemoryStack(StackMethods, MemoryPart, Stack):
     """Some scopes of an open memory, the first goes before the next; see `memories.stacks.Stack`."""
 
     def __init__(self, opened: OpenMemory, parts: Sequence[Memories]) -> None:
         MemoryPart.__init__(self, opened)
         Stack.__init__(self, parts)
         self._scope = self.scopes[0]
+
+    def _view(self) -> View:
+        return View(self._open, self._scope, tuple(self.scopes))
 
     def read(self, key: str) -> Reading | None:
         """The memory of the first scope that shows one, which was used by this. Raises NotFoundError when it is not fetched."""
@@ -39,46 +43,6 @@ class MemoryStack(MemoryPart, Stack):
     def list(self, *, hidden: bool = False) -> list_[Listed]:
         """All memories that `read` would show, ordered by key."""
         return Stack.list(self, hidden=hidden)
-
-    @waits_outside
-    def recall(
-        self,
-        query: str | None = None,
-        *,
-        queries: Iterable[str] = (),
-        kind: Kind = "memory",
-        limit: int = 10,
-        type: str | None = None,
-        tag: str | None = None,
-        category: str | None = None,
-        when: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-        by: str | None = None,
-        about: str | None = None,
-        threshold: float | None = None,
-        why: bool = False,
-        joined: bool = False,
-    ) -> Recall:
-        """The memories, events or messages of these scopes that fit the query; see `Memory.recall`. Raises UsageError."""
-        return Stack.recall(
-            self,
-            query,
-            queries=queries,
-            kind=kind,
-            limit=limit,
-            type=type,
-            tag=tag,
-            category=category,
-            when=when,
-            since=since,
-            until=until,
-            by=by,
-            about=about,
-            threshold=threshold,
-            why=why,
-            joined=joined,
-        )
 
     def why(self, key: str, query: str) -> Why:
         """How one memory fares with a query. Raises UsageError, KeyNameError, NotFoundError."""

@@ -1,0 +1,91 @@
+"""The command of a declared operation: its argument, options, help and JSON are derived, its output for people is written by hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import msgspec
+
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.options import Number, WholeNumber
+
+if TYPE_CHECKING:
+    from ipfsmem.operation import Operation, Parameter
+
+R = TypeVar("R", bound=msgspec.Struct)
+
+
+def operation_command(
+    name: str, op: Operation[..., R], show: Callable[[R, Mapping[str, Any]], None]
+) -> click.Command:
+    """A command. `show` prints the result for people, given what was asked."""
+    declared = op.declared
+    given = op.parameters("cli")
+
+    @cli_command(
+        name,
+        scoped=declared.about != "memory",
+        shows=declared.right == "read" and declared.about != "memory",
+        stacks=declared.about == "stack",
+        reads=declared.right == "read",
+        help=_help(op),
+        short_help=f"{declared.summary}.",
+    )
+    def command(context: CommandContext, **values: Any) -> None:
+        asked = {one.name: _asked(one, values[one.name]) for one in given}
+        with context.memory() as memory:
+            source = memory.stack(*context.stacked) if context.stacked else memory
+            result = op.run(source._view(), asked, "cli")
+        if context.json:
+            context.emit(result)
+        else:
+            show(result, asked)
+        context.print_where_scope_went()
+
+    command.params = [*map(_parameter, given), *command.params]
+    return command
+
+
+def _help(op: Operation[..., Any]) -> str:
+    """The docstring, with the options instead of the names of parameters."""
+    called = {one.name: one.called("cli") for one in op.parameters("cli")}
+    return re.sub(r"`(\w+)`", lambda found: called.get(found[1], found[0]), op.doc)
+
+
+def _asked(one: Parameter, value: Any) -> Any:
+    """A value of click as the operation expects it."""
+    if one.cli.words:
+        return " ".join(value)
+    return one.default if value is None or (one.is_list and not value) else value
+
+
+def _parameter(one: Parameter) -> click.Parameter:
+    said = one.cli
+    if said.words:
+        return click.Argument([one.name], nargs=-1, required=True, metavar=f"{said.metavar}...")
+    names = [one.called("cli"), one.name]
+    text = said.help or one.description
+    if one.type is bool:
+        return click.Option(names, is_flag=True, help=text)
+    is_shown = one.default not in (None, "", ())
+    return click.Option(
+        names,
+        type=_type_of(one),
+        default=one.default if is_shown else None,
+        show_default=is_shown,
+        multiple=one.is_list,
+        metavar=said.metavar or None,
+        help=text,
+    )
+
+
+def _type_of(one: Parameter) -> click.ParamType[Any] | None:
+    if one.words:
+        return click.Choice(one.words)
+    if one.type is int:
+        assert one.least is not None
+        return WholeNumber(one.least, one.most)
+    return Number(one.least, one.most) if one.type is float else None

@@ -1,0 +1,20 @@
+"""The operations of a memory, each declared once; `operation.py` says how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from ipfsmem.operation import Operation
+
+#: The module of each operation, by its name, in the order of the docs.
+INDEX: Final[Mapping[str, str]] = {"recall": "recall"}
+
+
+def load(name: str) -> Operation[..., Any]:
+    """An operation by its name; its module is imported now."""
+    module = import_module(f"ipfsmem.operations.{INDEX[name]}")
+    found: Operation[..., Any] = getattr(module, name.rpartition(".")[2])
+    return found

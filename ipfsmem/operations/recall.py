@@ -1,0 +1,321 @@
+"""`recall`: the memories, events or messages that fit a question, best first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from ipfsmem.bundle.memory_file import MemoryFile
+from ipfsmem.bundle.session_parts import RECALLED_TYPES
+from ipfsmem.errors import UsageError
+from ipfsmem.memories.moment_kinds import Kind
+from ipfsmem.memories.words import MAX_HITS, MAX_PHRASINGS, MAX_QUERY, MAX_RANGE
+from ipfsmem.operation import Cli, Except, ForModels, View, operation
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.recall import Hit, Matches, MomentHit
+    from ipfsmem.memories.writers import Writers
+
+#: Characters of a tag, a category and a type; of the name of somebody.
+MAX_WORD, MAX_NAME = 200, 128
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """One memory that `recall` found. `own` False: the word of others, a candidate. `hides`: scopes whose text under this key is
+    not shown for it. With `why`, `parts` add up to the score, and `words` are those of the query that occur in it.
+    With `joined`: its relations in the graph, each as its begin, its type and its end."""
+
+    key: str
+    scope: str
+    own: bool
+    fields: dict[str, str]
+    body: str
+    #: The token of this text: give it to `write` or `forget`, which then replace no other text.
+    seen: str
+    #: The label of the device that wrote it, and the UTC date of that device's clock; empty where it is not known.
+    by: str
+    #: Of others' text: the label of the member who owns that device; empty where it is not known.
+    member: str
+    written: str
+    #: How well it fits this question, compared with the other hits.
+    score: float
+    hides: tuple[str, ...]
+    parts: dict[str, float] | None
+    words: tuple[str, ...] | None
+    joined: tuple[tuple[str, str, str], ...] | None = None
+    #: Among all hits, of whatever kind, from 1.
+    place: int
+
+    @property
+    def file(self) -> MemoryFile:
+        """Header and body as a memory file."""
+        return MemoryFile(self.fields, self.body)
+
+
+class FoundMoment(msgspec.Struct, frozen=True, kw_only=True):
+    """An event of the timeline or a message of a session that `recall` found. `own` False: it was imported, a history. `at`: when,
+    in UTC; `type`: that of the event, or who says the message (`user`, `assistant`, `tool`). `text`: the event's line, or what is
+    said, after the name of its speaker where it has one. The rest as with a memory; its place tells the order among all that was found."""
+
+    kind: Literal["event", "message"]
+    scope: str
+    own: bool
+    at: str
+    type: str
+    session: str
+    text: str
+    event: dict[str, Any] | None
+    by: str
+    score: float
+    parts: dict[str, float] | None
+    words: tuple[str, ...] | None
+    #: Among all hits, of whatever kind, from 1.
+    place: int
+
+
+class Recalled(msgspec.Struct, frozen=True, kw_only=True):
+    """What `recall` found: the best hits of `searched` memories, and `moments`, where events or messages were asked for. `ranking`
+    says by what they are in order: `words` is without a
+    model. In `not_fetched` memories nothing could be looked for. `notice`: what a person should know of the model, said once."""
+
+    ranking: Literal["words", "words and meaning"] = "words"
+    searched: int
+    not_fetched: int
+    hits: tuple[Found, ...]
+    notice: str = ""
+    moments: tuple[FoundMoment, ...] = ()
+
+    @property
+    def by_meaning(self) -> bool:
+        """Whether the vectors of a model counted too."""
+        return self.ranking != "words"
+
+    def in_order(self) -> list[Found | FoundMoment]:
+        """All hits, best first, own ones before those of others."""
+        return sorted((*self.hits, *self.moments), key=lambda one: one.place)
+
+
+@operation(
+    summary="Find the memories that fit a question",
+    right="read",
+    about="stack",
+    audit="recall",
+    http="POST /v1/recall",
+    tool="recall",
+    title="Recall memories",
+    for_models=(
+        "Search the memory, best match first. Use it before answering about the person, their projects, preferences or past "
+        "decisions. Ask whole questions, with names, not pronouns. Pass two phrasings as queries, one in words and languages the text "
+        "likely has. Several hops: ask each, then again with what you found."
+    ),
+    idempotent=True,
+    waits=True,
+    raises=(
+        "UsageError: an argument is out of bounds, the question has no word, nobody is called `by`, or no model is set for `threshold`.",
+    ),
+)
+def recall(
+    view: View,
+    query: Annotated[
+        str | None,
+        Meta(min_length=1, max_length=MAX_QUERY, description="A question or a few words."),
+        Cli(metavar="WORDS", words=True),
+        ForModels("Question or words."),
+    ] = None,
+    *,
+    queries: Annotated[
+        Iterable[Annotated[str, Meta(min_length=1, max_length=MAX_QUERY)]],
+        Meta(
+            max_length=MAX_PHRASINGS,
+            description="Other phrasings of the question, or the questions that it consists of.",
+        ),
+        Cli("also", "TEXT", "Another phrasing of the question; repeatable."),
+        ForModels("Phrasings."),
+    ] = (),
+    kind: Annotated[
+        Kind,
+        Meta(
+            description="Entries to search: memories, events of the timeline, messages of sessions, or all of them."
+        ),
+        ForModels("Search events or session messages instead, or all."),
+    ] = "memory",
+    limit: Annotated[
+        int,
+        Meta(ge=1, le=MAX_HITS, description="Maximum number of results."),
+        Cli(metavar="N"),
+        ForModels("Most results.", default=5, most=50),
+    ] = 10,
+    type: Annotated[
+        str | None,
+        Meta(
+            min_length=1,
+            max_length=MAX_WORD,
+            description="Only memories of this type, events of this type, or messages of this role (user, assistant, tool).",
+        ),
+        Cli(metavar="TYPE"),
+        ForModels("Only this kind.", words=RECALLED_TYPES),
+    ] = None,
+    tag: Annotated[
+        str | None,
+        Meta(min_length=1, max_length=MAX_WORD, description="Only memories with this tag."),
+        ForModels("Only with this tag."),
+    ] = None,
+    category: Annotated[
+        str | None,
+        Meta(min_length=1, max_length=MAX_WORD, description="Only memories of this category."),
+        ForModels("Only this category."),
+    ] = None,
+    when: Annotated[
+        str | None,
+        Meta(
+            min_length=1,
+            max_length=MAX_RANGE,
+            description="Only texts of a time range: last week, may 2023, since friday.",
+        ),
+        Cli(metavar="RANGE"),
+        ForModels("Only then: last week, may 2023, until friday."),
+    ] = None,
+    since: Annotated[
+        str | None,
+        Meta(
+            min_length=1,
+            max_length=MAX_RANGE,
+            description="Only texts since: 7d, yesterday, friday, a day, a moment.",
+        ),
+        Cli(metavar="TIME"),
+        ForModels("Only since: 7d or a date."),
+    ] = None,
+    until: Annotated[
+        str | None,
+        Meta(
+            min_length=1,
+            max_length=MAX_RANGE,
+            description="Only texts until, included: yesterday, may 2023, a day, a moment.",
+        ),
+        Cli(metavar="TIME"),
+        Except(("mcp",)),
+    ] = None,
+    by: Annotated[
+        str | None,
+        Meta(
+            min_length=1,
+            max_length=MAX_NAME,
+            description="Only texts that this device, member or speaker wrote or said.",
+        ),
+        Cli(metavar="NAME"),
+        ForModels("Only by: device, member, speaker."),
+    ] = None,
+    about: Annotated[
+        str | None,
+        Meta(min_length=1, max_length=MAX_NAME, description="Only texts that name this person or thing."),
+        Cli(metavar="NAME"),
+        ForModels("Only naming this."),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        Meta(ge=-1, le=1, description="Minimum cosine similarity to the question, -1 to 1; needs a model."),
+        Cli(metavar="COSINE"),
+        Except(("mcp",)),
+    ] = None,
+    why: Annotated[
+        bool,
+        Meta(description="Show the parts of each score, and which words of the question each hit has."),
+        ForModels("Explain scores."),
+    ] = False,
+    joined: Annotated[
+        bool,
+        Meta(description="Show the relations of each memory in the graph."),
+        ForModels("Add graph relations."),
+    ] = False,
+) -> Recalled:
+    """Find the memories that fit a question or a few words, best first.
+
+    Ranking compares words (of name, description, tags, key and text, whatever the case, accents and English endings), then type,
+    tags, importance and age, and the meaning where the settings name a model. Own texts come before those of others, which
+    are marked as candidates. With `kind`, also events of the timeline and messages of sessions. With `queries`, each phrasing is
+    ranked separately, and the best fit of any of them comes first.
+    """
+    from ipfsmem.memories.recall import Question, search
+    from ipfsmem.memories.writers import Writers
+
+    view.opened.look()
+    times = (when, since, until)
+    found = search(
+        view.sources(),
+        Question(
+            query, queries, kind, limit, type, tag, category, *times, by, about, threshold, why, joined=joined
+        ),
+        read=True,
+    )
+    if (
+        type is not None
+        and kind == "memory"
+        and type not in RECALLED_TYPES
+        and not _is_there(found, type, view)
+    ):
+        raise UsageError(f"unknown memory type {type!a}; supported: {', '.join(RECALLED_TYPES)}")
+    writers = Writers(view.opened.replica)
+    memories = [hit for one in found.memories if (hit := one.hit) is not None]
+    moments = [moment for one in found.moments if (moment := one.moment_hit) is not None]
+    return Recalled(
+        ranking="words and meaning" if found.by_meaning else "words",
+        searched=found.searched,
+        not_fetched=found.not_fetched,
+        hits=tuple(_found(hit, writers, why=why, joined=joined) for hit in memories),
+        notice=found.notice,
+        moments=tuple(_moment(one, writers, why=why) for one in moments),
+    )
+
+
+def _is_there(found: Matches, type: str, view: View) -> bool:
+    """Whether a memory has this type; people's files may have types of their own."""
+    from ipfsmem.memories.search_index import Filter
+
+    with view.opened.replica.reading():
+        return bool(found.searched) or len(found.source.index(view.sources(), Filter(type))) > 0
+
+
+def _found(hit: Hit, writers: Writers, *, why: bool, joined: bool) -> Found:
+    from ipfsmem.memories.writers import written_on
+
+    reading = hit.reading
+    file = reading.readable
+    return Found(
+        key=reading.key,
+        scope=reading.scope,
+        own=reading.own,
+        fields=file.fields,
+        body=file.body,
+        seen=reading.seen,
+        by=writers.device(reading.device) if reading.device else "",
+        member="" if reading.own else writers.member(reading.device),
+        written=written_on(reading.hlc),
+        score=hit.score,
+        hides=hit.hides,
+        parts=hit.parts if why else None,
+        words=hit.words if why else None,
+        joined=hit.joined if joined else None,
+        place=hit.place,
+    )
+
+
+def _moment(hit: MomentHit, writers: Writers, *, why: bool) -> FoundMoment:
+    moment = hit.moment
+    return FoundMoment(
+        kind=moment.kind,
+        scope=moment.scope,
+        own=moment.own,
+        at=moment.when,
+        type=moment.type,
+        session=moment.session,
+        text=hit.text,
+        event=None if hit.event is None else dict(hit.event),
+        by=writers.device(moment.device) if moment.device else "",
+        score=hit.score,
+        parts=hit.parts if why else None,
+        words=hit.words if why else None,
+        place=hit.place,
+    )

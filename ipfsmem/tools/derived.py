@@ -1,0 +1,135 @@
+"""The tool of a declared operation: its schemas follow from the declaration, what a model reads of the result is written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import msgspec
+
+from ipfsmem.bundle.fence import CANDIDATE, NOTICE, clean_text
+from ipfsmem.operation import Operation, Parameter
+from ipfsmem.tools.definition import SCOPE, Definition
+from ipfsmem.tools.desk import Desk
+from ipfsmem.tools.schema import JSON, arguments
+from ipfsmem.tools.tool import ToolResult
+
+if TYPE_CHECKING:
+    from ipfsmem.operation import View
+
+R = TypeVar("R", bound=msgspec.Struct)
+
+
+class Told(NamedTuple):
+    """What a model is given: a text, and the result as far as that text shows it."""
+
+    text: str
+    shown: msgspec.Struct
+
+
+def tool(op: Operation[..., R], tell: Callable[[Desk, R, JSON], Told]) -> Definition:
+    """The tool of an operation. `tell` gets the result and what was asked."""
+    declared = op.declared
+    given = op.parameters("mcp")
+
+    def run(desk: Desk, said: JSON) -> ToolResult:
+        asked = {one.name: _asked(one, said) for one in given}
+        told = tell(desk, op.run(_view(op, desk, said), asked, "mcp"), asked)
+        return ToolResult(told.text, _values(told.shown))
+
+    properties = {one.called("mcp"): _schema(one) for one in given}
+    scope = {} if declared.about == "memory" else {"scope": SCOPE}
+    return Definition(
+        name=declared.tool,
+        title=declared.title,
+        description=declared.for_models,
+        parameters=arguments(*(one.called("mcp") for one in given if one.required), **properties, **scope),
+        returns=_returns(op),
+        run=run,
+        read_only=declared.right == "read",
+        destructive=declared.destructive,
+        idempotent=declared.idempotent,
+    )
+
+
+def _view(op: Operation[..., Any], desk: Desk, said: JSON) -> View:
+    if op.declared.about == "stack":
+        return desk.memory.stack(desk.scope_of(said, must_exist=True))._view()
+    return desk.there(said)._view()
+
+
+def _asked(one: Parameter, said: Mapping[str, Any]) -> Any:
+    return said.get(one.called("mcp"), one.default if one.models.default is None else one.models.default)
+
+
+def _schema(one: Parameter) -> JSON:
+    """The JSON Schema of an argument, in the words for models."""
+    schema = _inlined(msgspec.json.schema(one.annotated()))
+    if "anyOf" in schema:  # an optional one is left out, never null
+        schema = next(each for each in schema["anyOf"] if each != {"type": "null"})
+    made: JSON = {
+        "type": schema.pop("type", "string"),
+        "description": one.models.description or one.description,
+    }
+    words = one.models.words or one.words
+    made |= {**schema, "description": made["description"]}
+    if words:
+        made["enum"] = list(words)
+        made.pop("maxLength", None)
+    default = one.models.default if one.models.default is not None else one.default
+    if one.models.most is not None:
+        made["maximum"] = one.models.most
+    return made if one.words or default in (None, "", ()) else {**made, "default": default}
+
+
+def _returns(op: Operation[..., Any]) -> JSON:
+    """The schema of the structured answer: the result of every interface, behind a notice."""
+    schema = _inlined(msgspec.json.schema(op.result))
+    properties = {"notice": {"type": "string"}, **schema["properties"]}
+    return {**schema, "properties": properties, "required": [*properties]}
+
+
+def _inlined(schema: JSON) -> JSON:
+    """A schema without references, titles and descriptions, in which all fields of an object are always there."""
+    known = schema.get("$defs", {})
+
+    def one(part: Any) -> Any:
+        if isinstance(part, list):
+            return [one(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        if "$ref" in part:
+            return one(known[part["$ref"].rpartition("/")[2]])
+        made = {name: one(value) for name, value in part.items() if name not in _LEFT_OUT}
+        if "properties" in part:
+            made["properties"] = {name: one(value) for name, value in part["properties"].items()}
+            made |= {"required": list(part["properties"]), "additionalProperties": False}
+        return made
+
+    made: JSON = one(schema)
+    return made
+
+
+_LEFT_OUT = frozenset(["$defs", "title", "description", "default", "properties"])
+
+
+def _values(shown: msgspec.Struct) -> JSON:
+    """A result as values: what somebody wrote is cleaned, and a notice comes first."""
+    values = _cleaned(msgspec.to_builtins(shown))
+    return {**values, "notice": f"{NOTICE} {CANDIDATE}" if _has_others(values) else NOTICE}
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, dict):
+        return {clean_text(name): _cleaned(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cleaned(one) for one in value]
+    return round(value, 3) if isinstance(value, float) else value
+
+
+def _has_others(value: Any) -> bool:
+    if isinstance(value, dict):
+        return value.get("own") is False or any(map(_has_others, value.values()))
+    return isinstance(value, list) and any(map(_has_others, value))

@@ -1,0 +1,168 @@
+"""The declared operations: what is generated from them is up to date, and every interface runs them through the one door."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+import pytest
+
+from ipfsmem.api.serving import ROUTES
+from ipfsmem.cli.app import SHORT, group
+from ipfsmem.errors import ClosedError, UsageError
+from ipfsmem.memory import Memory
+from ipfsmem.operation import Cli, Operation, Parameter
+from ipfsmem.operations import INDEX, load
+from ipfsmem.stack import MemoryStack
+from ipfsmem.tools import toolset
+
+ROOT = Path(__file__).parents[2]
+OPERATIONS = [load(name) for name in INDEX]
+each = pytest.mark.parametrize("op", OPERATIONS, ids=lambda op: op.name)
+
+
+def generate() -> ModuleType:
+    spec = spec_from_file_location("generate", ROOT / "tools" / "generate.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def memory() -> Iterator[Memory]:
+    with Memory.load("alex", "none") as memory:
+        memory.write("tone", "direct music", name="Tone", type="user")
+        yield memory
+
+
+def test_generated_files_are_up_to_date() -> None:
+    stale = [path for path, text in generate().files() if path.read_text("utf-8") != text]
+    assert stale == [], "run: python tools/generate.py"
+
+
+@each
+def test_operation_has_the_same_summary_in_each_table(op: Operation[..., Any]) -> None:
+    assert SHORT[op.name] == f"{op.declared.summary}."
+    routes = [one for one in ROUTES if f"{one.method.upper()} {one.path}" == op.declared.http]
+    assert [one.summary for one in routes] == [op.declared.summary]
+
+
+@each
+def test_operation_describes_every_parameter_for_each_reader(op: Operation[..., Any]) -> None:
+    for name in op.names:
+        one = op.parameter(name)
+        assert one.description.endswith("."), name
+    lines = op.doc.split("\n")
+    assert lines[0].endswith(".") and all(len(line) <= 130 for line in lines)
+
+
+@each
+def test_operation_has_the_same_parameters_in_each_interface(op: Operation[..., Any], memory: Memory) -> None:
+    method = getattr(MemoryStack if op.declared.about == "stack" else Memory, op.name)
+    assert [*inspect.signature(method).parameters][1:] == [one.name for one in op.parameters("python")]
+    command = group.get_command(click.Context(group), op.name)
+    assert command is not None
+    given = [one.name for one in command.params]
+    assert given[: len(op.parameters("cli"))] == [one.name for one in op.parameters("cli")]
+    (route,) = [one for one in ROUTES if one.name == op.name]
+    assert route.body is not None
+    assert list(route.body.__struct_fields__) == [one.name for one in op.parameters("http")]
+    (tool,) = toolset(memory, [op.declared.tool])
+    assert [*tool.parameters["properties"]] == [*(one.called("mcp") for one in op.parameters("mcp")), "scope"]
+    assert [*tool.returns["properties"]][1:] == [
+        one for one in op.result.__struct_fields__ if one != "notice"
+    ]
+
+
+def test_no_interface_calls_the_work_of_an_operation_without_its_checks() -> None:
+    found = []
+    for path in sorted((ROOT / "ipfsmem").rglob("*.py")):
+        if path.parent.name == "operations" or path.name == "operation.py":
+            continue
+        tree = ast.parse(path.read_text("utf-8"))
+        imported = {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ipfsmem.operations")
+            for alias in node.names
+        }
+        found += [
+            f"{path.name}:{node.lineno}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and node.attr in ("work", "_function")
+            if isinstance(node.value, ast.Name) and node.value.id in imported
+        ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"limit": 0}, r"recall: limit must be 1-200 \(got 0\)"),
+        ({"limit": 10**30}, "recall: limit must be 1-200$"),
+        ({"limit": True}, "recall: limit is a whole number, not bool"),
+        ({"kind": "texts"}, r"recall: kind must be memory or event or message or all \(got 'texts'\)"),
+        ({"tag": ""}, "recall: tag is empty"),
+        ({"by": "x" * 129}, "recall: by has 129 characters, at most 128 are allowed"),
+        ({"queries": "tea"}, "recall: queries is a list of texts, not str"),
+        ({"queries": ["tea"] * 9}, "recall: queries has 9 items, at most 8 are allowed"),
+        ({"queries": [""]}, "recall: queries has an item that is empty"),
+        ({"queries": [3]}, "recall: queries is a list of texts, not list"),
+        ({"threshold": 2.0}, r"recall: threshold must be -1 to 1 \(got 2.0\)"),
+    ],
+)
+def test_argument_out_of_bounds_is_refused_by_memory_and_stack(
+    memory: Memory, given: dict[str, Any], said: str
+) -> None:
+    for reader in (memory, memory.scope("work"), memory.stack("work")):
+        with pytest.raises(UsageError, match=said):
+            reader.recall("music", **given)
+
+
+def test_recall_is_listed_once_for_memory_stack_and_tool(tmp_path: Path) -> None:
+    with Memory.create("alex", "local", home=tmp_path) as memory:
+        memory.scope("work").write("plan", "music")
+        (tool,) = toolset(memory, ["recall"], scope="work")
+        before = len(memory.operations.list())
+        memory.recall("music")
+        memory.scope("work").recall("music")
+        memory.stack("work").recall("music")
+        assert not tool.call(query="music").is_error
+        listed = memory.operations.list()
+    new = listed[: len(listed) - before]
+    assert [(one.operation, one.scope) for one in new] == [("recall", "work")] * 3 + [("recall", "")]
+
+
+def test_recall_of_a_closed_memory_is_refused() -> None:
+    memory = Memory.load("alex", "none")
+    stack = memory.stack()
+    memory.close()
+    for reader in (memory, stack):
+        with pytest.raises(ClosedError, match="recall: the memory alex is closed"):
+            reader.recall("music")
+
+
+def test_type_of_a_memory_here_is_found_and_an_unknown_one_refused(memory: Memory) -> None:
+    memory.write_text("note", b"---\ntype: diary\n---\nmusic\n")
+    assert [hit.key for hit in memory.recall("music", type="diary").hits] == ["note"]
+    assert memory.recall("music", type="diary", tag="none").hits == ()
+    with pytest.raises(UsageError, match="unknown memory type 'dairy'; supported: user, "):
+        memory.recall("music", type="dairy")
+
+
+def test_parameter_is_named_as_its_interface_names_it() -> None:
+    one = Parameter("items_of", str)
+    assert (one.called("python"), one.called("cli"), one.called("mcp")) == (
+        "items_of",
+        "--items-of",
+        "items_of",
+    )
+    words = load("recall").parameter("query")
+    assert words.cli == Cli(metavar="WORDS", words=True) and words.called("cli") == "WORDS"
