@@ -18,9 +18,9 @@ export const sessions: Judge = (all, court) => {
   for (const row of all.sessions) court.same(sessionItems(row.session, files(row.parts)), row.items, row.name)
   for (const row of all.told) {
     const found = told(partItems(row.session, files(row.parts)))
-    const messages = found.messages.map(({ place, message: { role, text, tools } }) => ({ at: place[0], role, text, tools }))
-    const got = [titleOf(found), previewOf(found), messages, tokensIn(found), coveredIn(found), found.summary?.text ?? '', found.summary?.by ?? '', asMarkdown(found)]
-    court.same(got, [row.title, row.preview, row.messages, row.tokens, row.covered, row.summary, row.summary_by, row.markdown], row.name)
+    const messages = found.messages.map(({ place, message: { role, text, tools } }) => ({ at: place[0], role, text, tools, own: !found.pending.has(place) }))
+    const got = [titleOf(found), previewOf(found), messages, tokensIn(found), coveredIn(found), found.summary?.text ?? '', found.summary?.by ?? '', !found.isSummaryPending, asMarkdown(found)]
+    court.same(got, [row.title, row.preview, row.messages, row.tokens, row.covered, row.summary, row.summary_by, row.summary_own, row.markdown], row.name)
   }
   const { said, questions, today } = all.searched
   const known = new Map((Object.entries(said) as [string, Part[]][]).map(([session, parts]) => [session, told(partItems(session, files(parts)))]))

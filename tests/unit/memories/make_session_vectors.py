@@ -161,6 +161,18 @@ TOLD = [
         r'{"at":2,"item":{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"look \ude00"},{"type":"text","text":"\ud83d"}]}}',
         r'{"at":3,"item":{"ipfsmem":{"title":"Half \ud83d"}}}',
         r'{"at":4,"item":{"ipfsmem":{"summary":"Half \ud83d.","covers":{"' + A + r'":[1,0]},"messages":1,"by":"m \ude00"}}}')]),
+    ("imported messages and their summary are pending", "chat", [
+        part("chat", A, 0, said(1, "mine"), said(2, "theirs"), said(3, "theirs too"), mark(4, summary="Theirs.", covers={}, messages=2, by="them"),
+             mark(5, imported="agent", device=A, **{"from": [2, 0]}, to=[4, 0]), said(6, "mine again")),
+    ]),
+    ("approved ones are own, and those after the last approved one pending", "chat", [
+        part("chat", A, 0, said(2, "one"), said(3, "two"), said(4, "three"), mark(5, imported="agent", device=A, **{"from": [2, 0]}, to=[4, 0])),
+        part("chat", B, 0, mark(6, approved={A: [3, 0]}), mark(7, summary="All.", covers={A: [4, 0]}, messages=3, by="rules")),
+    ]),
+    ("an approved summary is own, and a mark that was imported approves nothing", "chat", [
+        part("chat", A, 0, said(2, "one"), mark(3, summary="One.", covers={A: [2, 0]}, messages=1, by="them"), mark(4, imported="agent", device=A, **{"from": [2, 0]}, to=[3, 0])),
+        part("chat", B, 0, said(2, "other"), mark(3, approved={B: [9, 0]}), mark(4, imported="agent", device=B, **{"from": [2, 0]}, to=[3, 0]), mark(6, approved={A: [3, 0]})),
+    ]),
     ("later than dates go", "chat", [part("chat", A, 0, said(253_402_300_799_999, "the last"), said(253_402_300_800_000, "after it"))]),
 ]  # fmt: skip
 SEARCHED = {
@@ -184,13 +196,14 @@ def told_of(name: str, session: str, parts: list[dict[str, str]]) -> dict[str, A
         "title": info.title,
         "preview": info.preview,
         "messages": [
-            {"at": one.at, "role": one.role, "text": one.text, "tools": list(one.tools)}
-            for one in map(SessionMessage.of, found.messages)
+            {"at": one.at, "role": one.role, "text": one.text, "tools": list(one.tools), "own": one.own}
+            for one in (SessionMessage.of(entry, found) for entry in found.messages)
         ],
         "tokens": info.tokens,
         "covered": info.covered,
         "summary": info.summary,
         "summary_by": info.summary_by,
+        "summary_own": info.summary_own,
         "markdown": as_markdown(found, moment),
     }
 
@@ -213,6 +226,7 @@ def searched(questions: Iterable[tuple[str, int]]) -> dict[str, Any]:
                         "role": hit.role,
                         "text": hit.text,
                         "score": hit.score,
+                        "own": hit.own,
                     }
                     for hit in found
                 ],
