@@ -9,7 +9,7 @@ import pytest
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memory import Memory
 from tests.support.found import found_in
-from tests.support.web_lab import PEER_TOKEN, by_wallet, root_of, web_client, words_of
+from tests.support.web_lab import PEER_TOKEN, ClientError, by_wallet, root_of, web_client, words_of
 
 TEXTS = {
     "deploy_rules": ("Deploying", "Never deploy on Fridays; the releases are deployed by Ana.", "feedback", ["ops"]),
@@ -58,11 +58,61 @@ def test_hits_and_scores_are_those_of_python(url: str, memory: Memory) -> None:
             assert [hit["reading"]["key"] for hit in theirs["hits"]] == [
                 hit.reading.key for hit in ours.hits
             ], question
+            told = web.recall(question, {"limit": 20, "why": True})["hits"]
+            assert [hit["words"] for hit in told] == [list(hit.words) for hit in ours.hits], question
+            assert all(not hit["words"] for hit in theirs["hits"])
             for hit, expected in zip(theirs["hits"], ours.hits, strict=True):
                 assert hit["score"] == pytest.approx(expected.score, abs=1e-9), (question, expected)
                 assert hit["parts"] == pytest.approx(dict(expected.parts), abs=1e-9), (question, expected)
         found = web.recall("coffee", {"type": "user"})["hits"]
         assert found and {hit["reading"]["fields"]["type"] for hit in found} == {"user"}
+
+
+def test_why_a_memory_stands_where_it_does_is_what_python_says(url: str, memory: Memory) -> None:
+    for key, (name, body, kind, tags) in TEXTS.items():
+        memory.write(key, body, name=name, type=kind, tags=tags)
+    memory.write("greek", fields={"expires": "2020-01-01"})
+    memory.write("cat", fields={"category": "pets"})
+    memory.write("coffee", fields={"category": "likes"})
+    memory.sessions.add(
+        "talk", [{"role": "user", "name": "Ana", "content": "Who deploys the databases at Straße 7?"}]
+    )
+    memory.note("deploy", text="Ana deploys 東京")
+    root_of(memory)
+    with web_client() as client:
+        web = client.open("why", url, words=words_of(memory), token=PEER_TOKEN)
+        for question in (*QUESTIONS[::2], "οδος πολεως", "pets", "databses of Ana"):
+            for key in TEXTS:
+                ours, theirs = memory.why(key, question), web.why(key, question)
+                assert theirs["score"] == pytest.approx(ours.score, abs=1e-9), (key, question)
+                assert theirs["parts"] == pytest.approx(dict(ours.parts), abs=1e-9), (key, question)
+                assert theirs["beforeParts"] == pytest.approx(dict(ours.before_parts), abs=1e-9)
+                assert theirs["reading"]["key"] == ours.reading.key
+                for name in ("place", "hits", "searched", "words", "missing", "reason", "before"):
+                    expected = getattr(ours, name)
+                    expected = list(expected) if isinstance(expected, tuple) else expected
+                    assert theirs[name] == expected, (key, question, name)
+            ours_all = found_in([Memories(memory.replica)], question, kind="all", limit=50, why=True)
+            all_theirs = web.recall(question, {"kind": "all", "limit": 50, "why": True})
+            assert [hit["words"] for hit in all_theirs["moments"]] == [
+                list(hit.words) for hit in ours_all.moments
+            ], question
+        for category in ("pets", "likes", "none"):
+            found = web.recall("coffee 猫 元気 Ana deploys", {"kind": "all", "category": category})
+            ours_found = found_in(
+                [Memories(memory.replica)], "coffee 猫 元気 Ana deploys", kind="all", category=category
+            )
+            assert [hit["reading"]["key"] for hit in found["hits"]] == [
+                hit.reading.key for hit in ours_found.hits
+            ]
+            assert found["moments"] == [] == ours_found.moments
+            assert found["searched"] == ours_found.matches.searched
+        for key, said in (("nobody", "there is no memory nobody"), ("cat", "there is no word in the query")):
+            with pytest.raises(ClientError, match=said):
+                web.why(key, "..." if key == "cat" else "cat")
+        for threshold, said in ((2, "threshold is -1 to 1, not 2"), (0.5, "a threshold needs a model")):
+            with pytest.raises(ClientError, match=said):
+                web.recall("cat", {"threshold": threshold})
 
 
 def test_what_was_used_is_counted_and_told_once_a_day_beside_a_write(url: str, memory: Memory) -> None:

@@ -34,7 +34,7 @@ import { checkScope, entryName, notFetched, Shown, tokenHash } from './device/sh
 import type { Strategy } from './device/taking.ts'
 import { writing, type Writing } from './device/writing.ts'
 import type { Block as ContextBlock, BlockHow } from './recall/context.ts'
-import type { Change, Dream, GraphPart, History, Imported, Listed, Member, Node, Past, Reading, Recall, Scope, Scopes, Seen, Session, SessionHit, SessionLine, Status, Token, Undoing, Unsettled, WriteHow } from './results.ts'
+import type { Change, Dream, GraphPart, History, Imported, Listed, Member, Node, Past, Reading, Recall, Scope, Scopes, Seen, Session, SessionHit, SessionLine, Status, Token, Undoing, Unsettled, Why, WriteHow } from './results.ts'
 import type { Keeping } from './store/keeping.ts'
 import type { BeginHow } from './sync/beginning.ts'
 import type { Block, Provider } from './sync/provider.ts'
@@ -144,6 +144,12 @@ export class Memory {
   recall(query: string | null, { scope = '', ...how }: RecallHow & { scope?: Scopes } = {}): Recall {
     if (query !== null) needText('query', query)
     return this.#finding.recall(query, this.#look.stack(scope), how)
+  }
+
+  /** The place of one memory among all that fit a query, and what its score is the sum of, or why it is not found. */
+  why(key: string, query: string, { scope = '' }: { scope?: Scopes } = {}): Why {
+    needText('query', query)
+    return this.#finding.why(key, query, this.#look.stack(scope))
   }
 
   /**

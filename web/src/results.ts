@@ -122,10 +122,24 @@ export type Moment = {
   readonly text: string
   readonly event: TimelineEvent | null
 }
-/** `place`: among all hits of whatever kind, from 1. Scores say something beside each other only. */
-export type Hit = { readonly reading: Reading; readonly score: number; readonly parts: Readonly<Record<string, number>>; readonly place: number }
+/** `place`: among all hits of whatever kind, from 1. Scores say something beside each other only. `words`: those of the query that it has, where it was asked why. */
+export type Hit = { readonly reading: Reading; readonly score: number; readonly parts: Readonly<Record<string, number>>; readonly place: number; readonly words: readonly string[] }
 /** `order`: its place among all events and messages. */
-export type MomentHit = { readonly moment: Moment; readonly score: number; readonly parts: Readonly<Record<string, number>>; readonly place: number; readonly order: number }
+export type MomentHit = { readonly moment: Moment; readonly score: number; readonly parts: Readonly<Record<string, number>>; readonly place: number; readonly order: number; readonly words: readonly string[] }
+/** How one memory fares with a query: its place among all hits, 0 where it is none, then with the reason; which words of the query it has, and which are missing; and the hit before it. */
+export type Why = {
+  readonly reading: Reading
+  readonly place: number
+  readonly hits: number
+  readonly searched: number
+  readonly score: number
+  readonly parts: Readonly<Record<string, number>>
+  readonly words: readonly string[]
+  readonly missing: readonly string[]
+  readonly reason: string
+  readonly before: string
+  readonly beforeParts: Readonly<Record<string, number>>
+}
 /** `moments`: events and messages, where these were asked for. */
 export type Recall = { readonly hits: readonly Hit[]; readonly moments: readonly MomentHit[]; readonly searched: number; readonly notFetched: number }
 

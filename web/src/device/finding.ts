@@ -10,7 +10,7 @@ import type { ShownView } from '../core/views.ts'
 import { type Block, type BlockHow, contextBlock, type FactLine, MATCHES_OF, type Memory, usualTokens } from '../recall/context.ts'
 import { type Counted, type Document, type Ranked, Ranking, recency, worthOf } from '../recall/ranking.ts'
 import { beginningsOf, queryFault, split, terms } from '../recall/terms.ts'
-import type { Kind, Listed, Moment, Recall, Scopes } from '../results.ts'
+import type { Kind, Listed, Moment, MomentHit, Recall, Scopes, Why } from '../results.ts'
 import { DAY_MS, localDay } from './days.ts'
 import { needOneOf } from './arguments.ts'
 import { MemoryError } from './errors.ts'
@@ -32,6 +32,11 @@ export type RecallHow = Omit<Filters, 'sessions'> & {
   readonly by?: string | undefined
   /** Who or what is named in it. */
   readonly about?: string | undefined
+  readonly category?: string | undefined
+  /** For who has a model: there is none here, so it is refused. */
+  readonly threshold?: number | undefined
+  /** Each hit says which words of the query it has. */
+  readonly why?: boolean
 }
 
 const KINDS: Readonly<Record<Kind, ReadonlySet<string>>> = {
@@ -73,23 +78,36 @@ export class Finding {
    * The memories that fit a question, or events, messages, or all (`kind`), the best first; those of others come after own ones.
    * `queries`: other phrasings of the question, each ranked by itself; what fits one of them best comes first.
    */
-  recall(query: string | null, scopes: readonly string[], { limit = 10, kind = 'memory', queries = [], type, tag, since, until, when, by, about }: RecallHow = {}): Recall {
+  recall(query: string | null, scopes: readonly string[], how: RecallHow = {}): Recall {
+    const { limit = 10 } = how
+    if (!Number.isInteger(limit) || limit < 1 || limit > MOST_HITS) throw new MemoryError('usage', `limit is 1 to ${MOST_HITS}, not ${limit}`)
+    return this.#found(query, scopes, how, limit)
+  }
+
+  /** The place of one memory among all that fit a query, and what its score is the sum of, or why it is not found. */
+  why(key: string, query: string, scopes: readonly string[]): Why {
+    const listed = this.shown.list(scopes, { sessions: true }).find(one => one.key === key)
+    const found = this.#found(query, scopes, { why: true }, Infinity)
+    return this.#talks.why(key, query, found, this.#rankings.get('memory') as Ranking, listed, listed !== undefined && this.#hasExpired(listed, this.#today))
+  }
+
+  #found(query: string | null, scopes: readonly string[], { kind = 'memory', queries = [], type, tag, category, threshold, why = false, since, until, when, by, about }: RecallHow, limit: number): Recall {
     const phrasings = this.#talks.phrasings(query, queries)
     for (const fault of phrasings.map(queryFault)) if (fault !== null) throw new MemoryError('usage', fault)
-    if (!Number.isInteger(limit) || limit < 1 || limit > MOST_HITS) throw new MemoryError('usage', `limit is 1 to ${MOST_HITS}, not ${limit}`)
+    if (threshold !== undefined) this.#talks.refuse(threshold)
     needOneOf('kind', kind, Object.keys(KINDS))
     const [which, today, isThen] = [KINDS[kind], this.#today, this.#talks.then({ since, until, when })]
     const everything = which.has('memory') ? this.shown.list(scopes, { sessions: true }) : []
     // Parts of sessions are found only with the type `session`.
-    const listed = everything.filter(one => (type === undefined ? !one.part : one.type === type) && (tag === undefined || one.tags.includes(tag)) && isThen(one.at))
+    const listed = everything.filter(one => (type === undefined ? !one.part : one.type === type) && (tag === undefined || one.tags.includes(tag)) && (category === undefined || this.#talks.categoryOf(one) === category) && isThen(one.at))
     const all = new Map(listed.filter(one => one.here && !this.#isListAlone(one, scopes)).map(one => [one.key, one]))
     const expired = new Set([...all.values()].filter(one => this.#hasExpired(one, today)).map(one => one.key))
     const files = [...all.values()].map(one => this.#weighed(one, today, scopes).document)
     const { told: everyMoment, missing } = kind === 'memory' ? NO_MOMENTS : this.#talks.moments(scopes, which as ReadonlySet<Moment['kind']>)
-    // Events and messages have no tags.
-    const told = everyMoment.filter(({ moment }) => tag === undefined && (type === undefined || moment.type === type) && isThen(moment.at))
+    // Events and messages have no tags and no category.
+    const told = everyMoment.filter(({ moment }) => tag === undefined && category === undefined && (type === undefined || moment.type === type) && isThen(moment.at))
     const ranking = this.#ranking(kind, [...files, ...told.map(one => one.document)])
-    const moments = new Map(told.map((one, order) => [one.document.id, { moment: one.moment, order }]))
+    const moments = new Map(told.map((one, order) => [one.document.id, { moment: one.moment, order, document: one.document }]))
     const own = new Set([...[...all.values()].filter(one => one.own).map(one => one.key), ...told.filter(one => one.moment.own).map(one => one.document.id)])
     const writers = (): Parameters<Talks['writtenBy']>[2] => ({
       known: new Set([...everything.filter(one => one.here), ...everyMoment.map(one => one.moment)].map(one => one.device).filter(Boolean)),
@@ -105,15 +123,16 @@ export class Finding {
     // Of several phrasings so many are looked at whatever is asked for, so that few hits are the first of many.
     const best = lists.length === 1 ? (lists[0] as Ranked[]) : this.#talks.fused(lists.map(hits => hits.slice(0, MOST_HITS)), own)
     const found = best.slice(0, limit).map(({ id, score, parts }, n) => ({ id, rest: { score, parts, place: n + 1 } }))
+    const words = why ? this.#talks.wordsIn(phrasings, ranking) : () => []
     const hits = found.flatMap(({ id, rest }) => {
       const reading = moments.has(id) ? null : this.shown.readIn(id, all.get(id)?.scope ?? '')
-      return reading === null ? [] : [{ reading, ...rest }]
+      return reading === null ? [] : [{ reading, ...rest, words: words(reading) }]
     })
     return {
       hits,
       moments: found.flatMap(({ id, rest }) => {
-        const one = moments.get(id)
-        return one === undefined ? [] : [{ ...one, ...rest }]
+        const { document, ...one } = moments.get(id) ?? {}
+        return document === undefined ? [] : [{ ...(one as Pick<MomentHit, 'moment' | 'order'>), ...rest, words: words(document) }]
       }),
       searched: only === null ? ranking.size : only.size,
       notFetched: everything.filter(one => !one.here).length + missing

@@ -4,17 +4,19 @@ import { byCodePoints } from '../core/bytes.ts'
 import { trim } from '../core/white.ts'
 import { type BlockHow, LOOKED_OF, type Match, type Memory, SAID_OF } from '../recall/context.ts'
 import { fused } from '../recall/fusion.ts'
-import type { Ranked, Ranking } from '../recall/ranking.ts'
+import type { Document, Ranked, Ranking } from '../recall/ranking.ts'
+import { likened, spelled } from '../recall/spelling.ts'
 import { saidLine, soughtBy, Talk } from '../recall/talk.ts'
-import { MOST_QUERY, split, terms, uncased } from '../recall/terms.ts'
+import { LEAST_BEGINNING, MOST_QUERY, split, terms, uncased, wordsOf } from '../recall/terms.ts'
 import { ALWAYS, FOREVER, sinceUntil } from '../recall/time_ranges.ts'
+import { fieldOf, readTags } from '../core/memory_file.ts'
 import { lineOf } from '../core/timeline.ts'
-import type { Moment, MomentHit, Recall } from '../results.ts'
+import type { Listed, Moment, MomentHit, Reading, Recall, Why } from '../results.ts'
 import { needText } from './arguments.ts'
 import { localDay, localMoment } from './days.ts'
 import { MemoryError } from './errors.ts'
 import { mayHaveMoments, type Moments, momentsOf, saidBy, whenOf } from './moments.ts'
-import { entryName, type Shown } from './shown.ts'
+import { entryName, readableFile, type Shown } from './shown.ts'
 
 /** A memory comes in a block after at most so many more messages for each memory before it. */
 const SAID_BETWEEN = 4
@@ -116,6 +118,67 @@ export class Talks {
     return new Set(ranking.idsWith(sought, 'words'))
   }
 
+  /** The category of a memory; empty where its text is not here. */
+  categoryOf({ key, scope }: Listed): string {
+    const { shown } = this.shown.view(entryName(key, scope))
+    return shown === null ? '' : fieldOf(readableFile(shown), 'category')
+  }
+
+  /** Refuse the least similarity that a hit should have by a model. */
+  refuse(threshold: unknown): never {
+    if (typeof threshold !== 'number' || !(threshold >= -1 && threshold <= 1)) throw new MemoryError('usage', `threshold is -1 to 1, not ${String(threshold).slice(0, 60)}`)
+    throw new MemoryError('usage', 'a threshold needs a model, and none is named', 'This client ranks by words alone. Leave the threshold out.')
+  }
+
+  /** What says which words of some phrasings a memory, an event or a message has: a memory also by the term that stands for one that none has. */
+  wordsIn(phrasings: readonly string[], ranking: Ranking): (of: Reading | Document) => string[] {
+    const words = [...new Set(phrasings.flatMap(wordsOf))]
+    const { having } = ranking
+    const times = (term: string): number => having.get(term) ?? 0
+    const sought = [...new Set(words.flatMap(terms))]
+    const taken = likened(spelled(sought, times), times, having.keys())
+    const meant = new Map(sought.map((term, n) => [term, taken[n] as string]))
+    return of => {
+      const isMoment = 'header' in of
+      const there = new Set(terms(isMoment ? `${of.header} ${of.text}` : searchedOf(of)))
+      const begins = (word: string): boolean => [...word].length >= LEAST_BEGINNING && [...there].some(term => term.startsWith(word))
+      return words.filter(word => {
+        const its = terms(word)
+        return its.some(term => there.has(isMoment ? term : (meant.get(term) as string))) || (its.length > 0 && begins(word))
+      })
+    }
+  }
+
+  /** How one memory fares among all that were found. */
+  why(key: string, query: string, { hits, searched }: Recall, ranking: Ranking, listed: (Listed & { readonly part: boolean }) | undefined, hasExpired: boolean): Why {
+    const reading = listed === undefined ? null : this.shown.readIn(key, listed.scope)
+    if (listed === undefined || reading === null) throw new MemoryError('not found', `there is no memory ${key}`)
+    const words = wordsOf(query)
+    const has = this.wordsIn([query], ranking)(reading)
+    const place = hits.findIndex(hit => hit.reading.key === key) + 1
+    const [hit, before] = [hits[place - 1], hits[place - 2]]
+    const notFound = hasExpired
+      ? `it held until ${fieldOf(readableFile(new TextEncoder().encode(reading.text)), 'expires').slice(0, 10)}`
+      : listed.part
+        ? 'it is a part of a session, and these are found only where sessions are asked for'
+        : has.length === 0
+          ? 'none of the words occurs in it'
+          : 'so many others fit better that it was not looked at'
+    return {
+      reading,
+      place,
+      hits: hits.length,
+      searched,
+      score: hit?.score ?? 0,
+      parts: hit?.parts ?? {},
+      words: has,
+      missing: words.filter(word => !has.includes(word)),
+      reason: hit === undefined ? notFound : '',
+      before: before?.reading.key ?? '',
+      beforeParts: before?.parts ?? {}
+    }
+  }
+
   /** Whether these scopes may have an event or a message. */
   mayBeIn(scopes: readonly string[]): boolean {
     return mayHaveMoments(this.shown, scopes)
@@ -150,6 +213,13 @@ export class Talks {
   looked({ layout = 'index', running = '' }: BlockHow): number {
     return LOOKED_OF(layout) + (running === '' ? 0 : SAID_OF('index'))
   }
+}
+
+/** All that a memory is found by. */
+function searchedOf({ key, text }: Reading): string {
+  const file = readableFile(new TextEncoder().encode(text))
+  const header = [key, fieldOf(file, 'name'), fieldOf(file, 'description'), ...readTags(fieldOf(file, 'tags')), fieldOf(file, 'category')]
+  return `${header.join(' ')}\n${file.body}`
 }
 
 const includes = (all: readonly string[], some: readonly string[]): boolean => some.every(one => all.includes(one))

@@ -55,13 +55,16 @@ export const terms = (text: string): string[] => split(text).flatMap(termsOf)
 export const MOST_QUERY = 4000
 const MOST_WORDS = 64
 /** From so many letters on a word may also be the beginning of a longer one. */
-const LEAST_BEGINNING = 4
+export const LEAST_BEGINNING = 4
 
 /** Why nothing can be looked for with a query; null where it can. */
 export function queryFault(query: string): string | null {
   if ([...query].length > MOST_QUERY) return `a query has at most ${MOST_QUERY.toLocaleString('en')} characters`
   return split(query).length === 0 ? 'there is no word in the query, so nothing can be looked for' : null
 }
+
+/** The different words of a query in order; of scripts without spaces every two letters. */
+export const wordsOf = (query: string): string[] => [...new Set(split(query).flatMap(word => (UNSPACED.test(word) ? terms(word) : [word])))].slice(0, MOST_WORDS)
 
 /** For a query of which no word occurs, what longer words may begin with, and single letters of scripts without spaces. */
 export function beginningsOf(query: string): string[] {
