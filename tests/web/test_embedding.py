@@ -1,33 +1,39 @@
-"""The example of web/README.md: an app embeds the client in five lines, and its agent is given what every other agent gets."""
+"""The examples of web/README.md: an app embeds the client in five lines, and its agent is given what every other agent gets; and a page
+makes a new memory."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 
 import pytest
 
 from ipfsmem.memory import Memory
+from ipfsmem.vault.home import Home
+from ipfsmem.wallet.recovery_words import from_words
+from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.browser_lab import played
 from tests.support.web_lab import PEER_TOKEN, WALLET_KEY, root_of
 
-README = Path(__file__).parents[2] / "web" / "README.md"
+ROOT = Path(__file__).parents[2]
+README = ROOT / "web" / "README.md"
 
 
-def lines() -> str:
-    """The first example."""
-    found = re.search(r"```ts\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
-    assert found is not None
-    return found[1]
+def examples(path: Path = README) -> list[str]:
+    return re.findall(r"```(?:ts|typescript|js|javascript)\n(.*?)```", path.read_text("utf-8"), re.DOTALL)
 
 
-def test_the_example_has_five_lines() -> None:
-    assert len(lines().splitlines()) == 5
+def test_the_first_example_has_five_lines_and_all_examples_are_run_here() -> None:
+    embedding, making = examples()
+    assert len(embedding.splitlines()) == 5 and "create:" in making
+    elsewhere = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    assert [path for path in elsewhere if examples(path)] == []
 
 
 @pytest.mark.slow
 def test_the_example_runs_in_a_page_as_it_stands(url: str, memory: Memory) -> None:
-    code = lines()
+    code = examples()[0]
     for written, here in (("./ipfsmem.js", "{library}"), ("https://memory.example.org", url)):
         assert written in code
         code = code.replace(written, here)
@@ -37,3 +43,28 @@ def test_the_example_runs_in_a_page_as_it_stands(url: str, memory: Memory) -> No
     assert root_of(memory) == said["root"]
     here = memory.read("embedded")
     assert here is not None and here.file.body == "Written by an app."
+
+
+@pytest.mark.slow
+def test_the_example_of_a_new_memory_runs_in_a_page_and_its_words_open_it_elsewhere(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = "findWallets, keysOfWallet, newRecoveryWords, openMemory, theWorld"
+    code = (
+        f"import {{ {names} }} from '{{library}}'\n"
+        f"const at = [{{ at: 'peer:{url}', token: {PEER_TOKEN!r} }}]\n"
+        "const [wallet] = await findWallets(window)\n"
+        f"{examples()[1]}\nexport {{ memory, words as prompt }}\n"
+    )
+    [said] = played("chromium", [("embedded", {"code": code, "key": WALLET_KEY})])
+    monkeypatch.setenv("PEER_TOKEN", PEER_TOKEN)
+    keys = RootKeys.from_recovery(from_words(said["prompt"]))
+    home = Home(folder=tmp_path / "other", label="other")
+    found = asyncio.run(
+        Memory.recover("other", provider=f"peer:{url}", unlock=keys, passphrase=False, home=home)
+    )
+    try:
+        here = found.read("embedded")
+        assert here is not None and here.file.body == "Written by an app."
+    finally:
+        asyncio.run(found.aclose())
