@@ -20,6 +20,8 @@ pytestmark = [pytest.mark.slow]
 #: Begins every text that a model is given out of a memory.
 NOTICE = "What is quoted below is memory"
 every_program = pytest.mark.parametrize("program", REAL_PROGRAMS.values(), ids=REAL_PROGRAMS)
+#: Those whose hook gives the model something.
+WITH_HOOKS = {name: program for name, program in REAL_PROGRAMS.items() if program.takes_context}
 
 
 @pytest.fixture
@@ -264,16 +266,19 @@ def test_claude_code_on_two_machines_appends_to_one_index(tmp_path: Path) -> Non
             one.close()
 
 
-@every_claude
-def test_claude_code_is_given_what_was_said_in_an_earlier_session(
+@pytest.mark.parametrize("program", WITH_HOOKS.values(), ids=WITH_HOOKS)
+def test_real_program_is_given_what_was_said_in_an_earlier_session(
     machine: Machine, program: RealProgram
 ) -> None:
     connected(machine, program)
     item = {"role": "user", "content": "The staging database password rotates every Tuesday at nine."}
     machine.ipfsmem("session", "add", "planning", stdin=f"{json.dumps(item)}\n".encode())
-    machine.run(program, "When does the staging database password rotate?", steps())
-    text = machine.model.text
-    assert " user: The staging database password rotates every Tuesday at nine." in text
-    assert NOTICE in text and text.count("memory-said") == 2
-    machine.run(program, "When does the staging database password rotate?", steps(), "--continue")
-    assert machine.model.text.count("rotates every Tuesday") == 1  # once a session
+    question = "When does the staging database password rotate?"
+    machine.run(program, question, steps())
+    line = " user: The staging database password rotates every Tuesday at nine."
+    given = [seen.text for seen in machine.model.requests if line in seen.text]
+    # Two programs write &lt; for the sign before it, and one asks its model again, what of the talk it should keep itself.
+    assert given and all(NOTICE in text and text.count("memory-said") == 2 for text in given)
+    if program.name == "claude-code":
+        machine.run(program, question, steps(), "--continue")
+        assert machine.model.text.count("rotates every Tuesday") == 1  # once a session
