@@ -246,11 +246,13 @@ def shortened(text: str, sought: Sought, most: int, asked: Callable[[], str] = s
 
     best = max(range(len(parts)), key=fits)
     line = " ".join(parts[best].split())
-    data = line.encode()
-    before = "… " if best else ""
-    if len(data) > most - _MARKS:
-        return f"{before}{_around(line, sought.terms, most - _MARKS)} …"
-    return f"{before}{line}{' …' if best + 1 < len(parts) else ''}"
+    before, behind = best > 0, best + 1 < len(parts)
+    if len(line.encode()) > most - _MARKS:
+        rest = _around(line, sought.terms, most - _MARKS)
+        before = before or rest != line
+        line = rest.encode()[: most - _MARKS].decode("utf-8", "ignore")
+        behind = behind or line != rest
+    return f"{'… ' if before else ''}{line}{' …' if behind else ''}"
 
 
 def least_bytes(text: str, most: int) -> int:
@@ -281,7 +283,7 @@ def _wanted_in(text: str, wanted: frozenset[str]) -> frozenset[str]:
 
 
 def _around(line: str, wanted: Collection[str], most: int) -> str:
-    """Of a passage without an end of a sentence the part with most of the wanted terms."""
+    """A passage without an end of a sentence from where the part of so many bytes begins that has most of the wanted terms."""
     words = line.split(" ")
     sought = frozenset(wanted)
     start, best, size = 0, (0, 0), 0
@@ -296,7 +298,7 @@ def _around(line: str, wanted: Collection[str], most: int) -> str:
             there -= hits[start]
             start += 1
         best = max(best, (there, -start))
-    return " ".join(words[-best[1] :]).encode()[:most].decode("utf-8", "ignore")
+    return " ".join(words[-best[1] :])
 
 
 def sentences_of(text: str) -> frozenset[str]:

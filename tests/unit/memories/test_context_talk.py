@@ -134,6 +134,11 @@ def test_a_long_text_without_sentences_is_shown_around_the_words_sought(memory: 
     memory.sessions.add("talk", [said(" ".join(words))])
     (line,) = lines_of(block_of(memory, "ranked"))
     assert "database password rotates tuesday" in line and len(line.encode()) <= MOST_BYTES
+    assert "user: … word" in line and line.endswith(" …")  # it says on which side it is cut
+    (last,) = lines_of(block_of(memory, "ranked", "what about word799"))
+    assert "user: … word" in last and last.endswith(" word799")
+    (first,) = lines_of(block_of(memory, "ranked", "what about word0 and word1"))
+    assert "user: word0 word1 " in first and first.endswith(" …")
 
 
 def test_what_a_memory_or_another_line_says_is_not_repeated(memory: Memory) -> None:

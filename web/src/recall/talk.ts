@@ -96,13 +96,13 @@ function shortened(text: string, sought: Sought, most: number, asked: string): s
   const told = (part: string): number => Number(sought.when && hasTime(part)) + Number(sought.number && hasNumber(part))
   const worths = having.map((one, at) => [...one].sort(byCodePoints).reduce((sum, term) => sum + worth(term), 0) + told(parts[at] as string))
   const best = worths.indexOf(Math.max(...worths))
-  const part = split(parts[best] as string).join(' ')
-  const before = best > 0 ? '… ' : ''
-  if (byteLength(part) > most - MARKS) return `${before}${around(part, wanted, most - MARKS)} …`
-  return `${before}${part}${best + 1 < parts.length ? ' …' : ''}`
+  const whole = split(parts[best] as string).join(' ')
+  const rest = byteLength(whole) > most - MARKS ? around(whole, wanted, most - MARKS) : whole
+  const shown = beginning(rest, most - MARKS)
+  return `${best > 0 || rest !== whole ? '… ' : ''}${shown}${best + 1 < parts.length || shown !== rest ? ' …' : ''}`
 }
 
-/** Of a passage without an end of a sentence the part with most of the wanted terms. */
+/** A passage without an end of a sentence from where the part of so many bytes begins that has most of the wanted terms. */
 function around(line: string, wanted: ReadonlyMap<string, number>, most: number): string {
   const words = line.split(' ')
   const hits = words.map(word => new Set(terms(word).filter(term => wanted.has(term))).size)
@@ -117,7 +117,7 @@ function around(line: string, wanted: ReadonlyMap<string, number>, most: number)
     }
     if (there > best) [best, from] = [there, start]
   }
-  return beginning(words.slice(from).join(' '), most)
+  return words.slice(from).join(' ')
 }
 
 /** The sentences and lines of a text, without case and marks of lists. */
