@@ -16,7 +16,7 @@ from ipfsmem.api.bodies import MAX_PAGE, PAGE, Problem, Right
 from ipfsmem.api.problems import said
 from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.value_file import MAX_NAME, check_name
-from ipfsmem.errors import ChangedError, NotFoundError, UsageError
+from ipfsmem.errors import ChangedError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.graph.graph import MAX_DEPTH
 from ipfsmem.memories.readings import SEEN_DIGITS, Reading
 from ipfsmem.memories.reasons import MAX_REASON
@@ -152,7 +152,7 @@ def there(key: str, reading: Reading | None) -> Reading:
 def _number(least: int, most: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not text.isascii() or not text.isdecimal() or len(text) > 4 or not least <= int(text) <= most:
-            raise UsageError(f"such a number is {least} to {most}")
+            raise UsageError(f"a number from {least} to {most} is expected, not {text[:20]!a}")
         return int(text)
 
     return read
@@ -160,7 +160,7 @@ def _number(least: int, most: int) -> Callable[[str], int]:
 
 def _yes(text: str) -> bool:
     if text not in ("true", "false"):
-        raise UsageError("what is yes or no is true or false")
+        raise UsageError(f"true or false is expected, not {text[:20]!a}")
     return text == "true"
 
 
@@ -191,7 +191,7 @@ class Parameter(NamedTuple):
 def _text(about: str, most: int = 200) -> Parameter:
     def read(text: str) -> str:
         if len(text) > most:
-            raise UsageError(f"a parameter has at most {most} characters")
+            raise UsageError(f"{len(text):,} characters, at most {most} are allowed")
         return text
 
     return Parameter({"type": "string", "maxLength": most}, read, about)
@@ -281,17 +281,26 @@ def read_query(
                 f"there is no parameter {name[:40]!a} here", hint=f"There are: {', '.join(known)}"
             )
         parameter = QUERY[name]
+        value = _read(parameter, name, text)
         if parameter.several:
-            found.setdefault(name, []).append(parameter.read(text))
+            found.setdefault(name, []).append(value)
             if len(found[name]) > parameter.schema["maxItems"]:
                 raise UsageError(f"{name} is given too often")
         elif name in found:
             raise UsageError(f"{name} is given twice")
         else:
-            found[name] = parameter.read(text)
+            found[name] = value
     if lacking := [name for name in needed if not found.get(name)]:
         raise UsageError(f"{', '.join(lacking)} is missing: this takes {', '.join(needed)}")
     return found
+
+
+def _read(parameter: Parameter, name: str, text: str) -> Any:
+    """The value of a parameter. Its name stands in what is raised."""
+    try:
+        return parameter.read(text)
+    except IpfsmemError as error:
+        raise type(error)(f"{name}: {error}", hint=error.hint) from None
 
 
 def precondition(match: Sequence[str], none_match: Sequence[str], *, new: bool) -> str | None:

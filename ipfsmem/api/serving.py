@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -495,9 +496,21 @@ async def _json_body(request: web.Request, form: Any, most: int) -> Any:
     try:
         return read_json(data, form)
     except msgspec.MsgspecError as error:
-        raise UsageError(f"the body is not what this route takes: {error}") from None
+        why = "a text in it holds half a character (a lone surrogate)" if _has_half(data) else str(error)
+        raise UsageError(f"the body is not what this route takes: {why}") from None
     except UnicodeDecodeError:
         raise UsageError("the body is not UTF-8") from None
+
+
+def _has_half(data: bytes) -> bool:
+    """Whether a text in JSON holds a lone surrogate, of which the decoder says that the data were cut."""
+    try:
+        json.dumps(json.loads(data), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    except (ValueError, RecursionError):
+        pass
+    return False
 
 
 def _with_advice(answer: web.Response, better: list[str]) -> web.Response:

@@ -43,7 +43,10 @@ def mark_of(replica: Replica, *what: str) -> str:
 
 def session_mark(replica: Replica, session: str) -> str:
     """What stands for a session that a person or program called so."""
-    return f"n{mark_of(replica, 'session', session)}"
+    called = session.encode(
+        errors="backslashreplace"
+    ).decode()  # any name, also one that holds half a character
+    return f"n{mark_of(replica, 'session', called)}"
 
 
 class ShownTexts:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ipfsmem.bundle.keys import check_key
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.config import settings
 from ipfsmem.errors import UsageError
@@ -111,7 +112,8 @@ class MemoryFacts(MemoryPart):
         return made
 
     def history(self, key: str) -> builtins.list[EarlierFact]:
-        """The earlier texts of an entry, the newest first; none for one that never changed."""
+        """The earlier texts of an entry, the newest first; none for one that never changed. Raises KeyNameError."""
+        check_key(key)
         self._open.look()
         return [
             EarlierFact(number, key, parse_memory(one.data).body, one.until, one.why)
@@ -160,6 +162,7 @@ class MemoryFacts(MemoryPart):
     def restore(self, key: str, number: int = 1, *, seen: str | None = None) -> Fact:
         """Bring an earlier text of an entry back, or an entry that was deleted: `number` counts its texts from the newest. `seen`: of
         the entry in whose place it comes, "" for none. Raises NotFoundError, ChangedError."""
+        check_key(key)
         self._open.take(key, self._target())
         reading = self._facts().restore(key, number, seen)
         self._open.show(key, self._target())

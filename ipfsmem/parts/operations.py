@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections import Counter
 
+from ipfsmem.bundle.keys import check_scope
 from ipfsmem.device.operations import Operation, operations
 from ipfsmem.errors import UsageError
 from ipfsmem.parts.noting import note
@@ -24,9 +25,11 @@ class MemoryOperations(MemoryPart):
         limit: int = 100,
     ) -> builtins.list[Operation]:
         """The newest `limit` that fit: of this `operation` (or those whose name begins with it, as `session`), of this scope ("" is the
-        nameless one), done `since` a moment as people say one (`moment_of`). Raises UsageError, StorageError."""
+        nameless one), done `since` a moment as people say one (`moment_of`). Raises UsageError, KeyNameError, StorageError."""
         if limit < 1:
             raise UsageError(f"limit is 1 or more, not {limit}")
+        if scope:
+            check_scope(scope)
         begin = 0 if since is None else moment_of(since, self._replica.world.now())
         found = []
         for one in operations(self._replica, self._open.operations_kept):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections import Counter
 from collections.abc import Iterable
+from typing import get_args
 
 from ipfsmem.causal.cards import Kind, ProjectId
 from ipfsmem.causal.entries import MemoryName, SegmentName, parse_entry, segment_name
@@ -12,7 +13,7 @@ from ipfsmem.causal.value import FORGOTTEN, Entry, decode_entry
 from ipfsmem.content.cid import parse_cid
 from ipfsmem.device.events import events_of
 from ipfsmem.device.scopes import live_scopes
-from ipfsmem.errors import IpfsmemError, NotFoundError
+from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
 from ipfsmem.memories.scopes import Restored, Scope
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
@@ -72,6 +73,8 @@ class MemoryScopes(MemoryPart):
         stands for is known by. Raises KeyNameError, UsageError when it is there or for ids in mode ipfs, NotFoundError when it is forgotten, FormatError,
         LimitError.
         """
+        if kind not in get_args(Kind):
+            raise UsageError(f"invalid kind {kind[:60]!a}; expected {', '.join(get_args(Kind))}")
         made = self._scopes.make(token, title=title, kind=kind, ids=ids)
         self._open.changed()
         return made

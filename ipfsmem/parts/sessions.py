@@ -15,6 +15,7 @@ from ipfsmem.memories.purge import erase
 from ipfsmem.memories.session_search import SessionHit, search
 from ipfsmem.memories.sessions import SessionFacts
 from ipfsmem.memories.sessions_here import AllSessions
+from ipfsmem.memories.words import MAX_QUERY
 from ipfsmem.parts.conversation import Conversation
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart, waits_outside
@@ -121,6 +122,8 @@ class MemorySessions(MemoryPart):
         damaged: with `problems` that one is left out, and these get why, by name."""
         if not query.strip():
             raise UsageError("the question is empty")
+        if len(query) > MAX_QUERY:
+            raise UsageError(f"a query has at most {MAX_QUERY:,} characters")
         self._open.look()
         named = [one.session for one in self._sessions().listing()]
         today = self._replica.world.today(zone)

@@ -75,7 +75,10 @@ class MemoryValues(MemoryPart):
     def list(
         self, prefix: str = "", *, level: str | None = None, expired: bool = False
     ) -> builtins.list[Value]:
-        """The values whose keys begin with `prefix`, by key; `expired`: those that expired and were not swept yet."""
+        """The values whose keys begin with `prefix`, by key; `expired`: those that expired and were not swept yet. Raises UsageError for
+        an unknown level."""
+        if level is not None:
+            check_level(level, LEVELS)
         self._open.look()
         return self._values().list(prefix, level, expired=expired)
 
@@ -167,7 +170,7 @@ class MemoryValues(MemoryPart):
     def _ends(self, ttl: float) -> str:
         if not ttl:
             return ""
-        if ttl < 0:
+        if not ttl >= 0:  # nor what is no number
             raise UsageError(f"ttl is 0 or more seconds (got {ttl:g})")
         try:
             ends = datetime.fromtimestamp(self._replica.world.now() / 1000, UTC) + timedelta(seconds=ttl)

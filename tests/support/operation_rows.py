@@ -165,7 +165,7 @@ ROWS: Final = (
     # the whole
     Op("status", {}, "status", "status", "", "status"),
     Op("check", {}, "check", "check", "", "check"),
-    Op("operations", {}, "log", "operations", "", "operations.list"),
+    Op("operations", {}, "log", "operations", "", "operations.list", on={"cli": {"flags": ("--operations",)}}),
     Op("members", {}, "keys list", "members", "", "members.list"),
     Op("providers", {}, "providers list", "providers", "", "providers.list"),
     Op("index status", {}, "index status", "index", "", "maintenance.index_status"),

@@ -134,14 +134,15 @@ def recorded(home: Path, after: int = 0) -> list[Operation]:
 
 def by_python(memory: Memory, op: Op, given: Mapping[str, Any]) -> Answer:
     """Call the method."""
-    place, args = memory.scope(given["scope"]) if given.get("scope") else memory, dict(given)
-    args.pop("scope", None)
-    method: Any = place
-    for name in op.python.split("."):
-        method = getattr(method, name)
-    positional = [args.pop("kind")] if op.python == "note" else []
-    args = {name: None if value == NULL else _sha(place, value) for name, value in args.items()}
+    args = dict(given)
+    scope = "" if op.python == "operations.list" else args.pop("scope", "")
     try:
+        place = memory.scope(scope) if scope else memory
+        method: Any = place
+        for name in op.python.split("."):
+            method = getattr(method, name)
+        positional = [args.pop("kind")] if op.python == "note" else []
+        args = {name: None if value == NULL else _sha(place, value) for name, value in args.items()}
         made = method(*positional, **args)
         if inspect.isawaitable(made):
             made = asyncio.run(_awaited(made))
@@ -162,8 +163,7 @@ def _sha(place: Memory, value: Any) -> Any:
         return place.versions.of(KEY).versions[-1].sha256
     if value == "SEEN":
         reading = place.read(KEY, counts=False)
-        assert reading is not None
-        return reading.seen
+        return reading.seen if reading is not None else ""
     return value
 
 
@@ -286,7 +286,7 @@ def by_tool(memory: Memory, op: Op, given: Mapping[str, Any]) -> Answer:
     with acting_as("mcp", "test"):
         if "SEEN" in args.values():
             first = tool.call(**{name: value for name, value in args.items() if value != "SEEN"})
-            place = memory.scope(args["scope"]) if args.get("scope") else memory
+            place = memory.scope(args["scope"]) if args.get("scope") in (MINE, THEIRS) else memory
             args = {
                 name: (first.structured.get(name) or _seen_of(place, op, value)) if value == "SEEN" else value
                 for name, value in args.items()

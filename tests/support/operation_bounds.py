@@ -1,0 +1,255 @@
+"""The bounds of every parameter by its name, and values that are out of them: the same on every face."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+import msgspec
+
+from ipfsmem.memory import Memory
+from ipfsmem.tools import toolset
+from tests.support.operation_rows import Op
+from tests.support.operation_world import ROUTE_OF, commands
+
+_KEYS: Final = {"with a blank": "A b", "too long": "x" * 65}
+_LIST_OF_KEYS: Final = {what: [value] for what, value in _KEYS.items()}
+_NAMES: Final = {"a control character": "a\x07b", "too long": "x" * 257}
+_BELOW: Final = {"below": -1}
+_TOO_MANY: Final = {"below": -1, "far above": 10**13}
+_UNKNOWN: Final = {"unknown": "sideways"}
+_HALF: Final = {"half a character": "a\ud800b"}
+_NOT_A_TIME: Final = {"not a time": "at no time"}
+#: What is out of a parameter's bounds, by its name; those of one operation by both.
+BOUNDS: Final[Mapping[str | tuple[str, str], Mapping[str, Any]]] = {
+    "scope": _KEYS,
+    "stack": _LIST_OF_KEYS,
+    "stacked": _LIST_OF_KEYS,
+    "to": _KEYS,
+    "limit": _BELOW,
+    "last": _BELOW,
+    "depth": _TOO_MANY,
+    "max_depth": _TOO_MANY,
+    "max_tokens": _TOO_MANY,
+    "number": _BELOW,
+    "start": _BELOW,
+    "input_tokens": _TOO_MANY,
+    "output_tokens": _TOO_MANY,
+    "cost_usd": {"below": -1.0},
+    "cost": {"below": -1.0},
+    "ttl": {"below": -1.0},
+    "confidence": {"above": 1.5},
+    "threshold": {"above": 1.5},
+    "similarity": {"above": 1.5},
+    "layout": _UNKNOWN,
+    "level": _UNKNOWN,
+    "format": _UNKNOWN,
+    "form": _UNKNOWN,
+    "tz": _UNKNOWN,
+    "since": _NOT_A_TIME,
+    "until": _NOT_A_TIME,
+    "when": _NOT_A_TIME,
+    "reason": {"too long": "x" * 1_001},
+    "queries": {"one too long": ["x" * 4_001]},
+    "session": _NAMES,
+    "body": _HALF,
+    "description": _HALF,
+    "tags": {"half a character": ["a\ud800b"]},
+    "observations": {"half a character": ["a\ud800b"]},
+    **{(op, "key"): _KEYS for op in ("read", "write", "forget", "history", "text of a revision", "restore", "why", "promote")},
+    **{(op, "key"): _KEYS for op in ("fact edit", "fact delete", "fact history", "fact restore")},
+    **{(f"value {op}", "key"): {"too long": "x" * 257} for op in ("get", "set", "delete", "history", "restore")},
+    **{(f"value {op}", "name"): {"too long": "x" * 257} for op in ("get", "set", "delete", "history", "restore")},
+    **{(f"scope {op}", name): _KEYS for op in ("make", "title", "into", "forget", "restore") for name in ("name", "token")},
+    ("scope make", "kind"): _UNKNOWN,
+    ("recall", "kind"): _UNKNOWN,
+    ("recall", "query"): {"too long": "x" * 4_001},
+    ("session search", "query"): {"too long": "x" * 4_001},
+    **{(f"fact {op}", "kind"): _UNKNOWN for op in ("list", "add")},
+    ("write", "type"): _UNKNOWN,
+    ("write", "name"): _HALF,
+    ("graph add", "name"): {"too long": "x" * 201, "a bracket": "[x]"},
+    ("hide", "keys"): _LIST_OF_KEYS,
+    ("usage", "by"): _UNKNOWN,
+    ("fact add", "text"): {"half a character": "a\ud800b", "too long": "x" * 2_001},
+    ("fact edit", "text"): {"half a character": "a\ud800b", "too long": "x" * 2_001},
+    ("note", "type"): _HALF,
+    ("note", "kind"): _HALF,
+    ("cleanup", "older_than"): {"below": 1},
+}  # fmt: skip
+#: Parameters whose bounds no row above has: names of things that are looked for and not found, texts that are cut or brought to one form,
+#: paths, secrets, switches, and lists whose items the operation looks at one by one.
+FREE: Final = frozenset(
+    [
+        "about",
+        "account_path",
+        "after",
+        "agent",
+        "all",
+        "allow",
+        "among",
+        "apply",
+        "begin",
+        "by",
+        "by_meaning",
+        "car",
+        "category",
+        "chosen",
+        "confirm",
+        "conflict",
+        "content",
+        "copy",
+        "count",
+        "counts",
+        "cursor",
+        "data",
+        "days",
+        "deletions",
+        "document",
+        "dream",
+        "dry_run",
+        "end",
+        "entities",
+        "entity",
+        "entityNames",
+        "entity_type",
+        "every",
+        "everywhere",
+        "expired",
+        "fact",
+        "fields",
+        "file",
+        "folder",
+        "forgotten",
+        "hidden",
+        "html",
+        "id",
+        "ids",
+        "if_match",
+        "important",
+        "into",
+        "items",
+        "joined",
+        "keep",
+        "keep_earlier",
+        "key",
+        "key_number",
+        "keys",
+        "kind",
+        "match",
+        "mnemonic_fd",
+        "model",
+        "name",
+        "names",
+        "now",
+        "of_type",
+        "older_than",
+        "on",
+        "operation",
+        "other",
+        "out",
+        "partial",
+        "plain_car",
+        "plugins",
+        "prefix",
+        "preview",
+        "problems",
+        "program",
+        "progress",
+        "properties",
+        "proposal",
+        "provider",
+        "public_ok",
+        "query",
+        "raw_key_fd",
+        "relation",
+        "relations",
+        "root",
+        "running",
+        "said",
+        "seen",
+        "sha256",
+        "signature_passphrase_fd",
+        "source",
+        "summarise",
+        "tag",
+        "take",
+        "target",
+        "text",
+        "title",
+        "token",
+        "type",
+        "value",
+        "vault",
+        "wallet",
+        "wallet_passphrase_fd",
+        "why",
+        "without",
+        "words",
+        "zipped",
+        "zone",
+    ]
+)
+#: Accepted all the same today, by operation and parameter on a face: to become fewer.
+ACCEPTED: Final = frozenset(
+    [
+        ("session items", "limit", "python"), ("session resume", "last", "python"), ("session search", "limit", "python"),  # none for zero and less
+        ("context", "session", "python"), ("context", "session", "cli"),  # any name
+        ("graph unobserve", "observations", "python"),  # what is not there is not taken away
+    ]
+)  # fmt: skip
+#: What messages say that do not name the parameter today: to become fewer.
+UNNAMED: Final = (
+    "lone surrogate", "is not utf-8", "a query has at most", "if-match", "a number of tokens is", "a cost in us dollars is",
+)  # fmt: skip
+
+
+def bad_values(op: Op, face: str, name: str) -> list[tuple[str, Any]]:
+    """What a parameter may not be, each with what is wrong with it."""
+    found = BOUNDS.get((op.name, name), BOUNDS.get(name, {}))
+    return [(what, _on(face, value)) for what, value in found.items()]
+
+
+def _on(face: str, value: Any) -> Any:
+    """A value as a face can be given it: a command gets bytes that are not UTF-8 as half characters of another range."""
+    if face != "cli":
+        return value
+    if isinstance(value, list):
+        return [_on(face, one) for one in value]
+    return value.replace("\ud800", "\udcff") if isinstance(value, str) else value
+
+
+def names_of(op: Op, face: str, name: str) -> set[str]:
+    """How a parameter is called on a face."""
+    found = {name}
+    if face == "cli":
+        one = next(one for one in commands()[op.cli].params if one.name == name)
+        found |= {one.human_readable_name.lower().strip("[]"), one.opts[0].strip("-").replace("-", "_")}
+    return found
+
+
+def parameters(op: Op, face: str, memory: Memory) -> list[str]:
+    """The parameters that an operation has on a face, as `Op.call` and the faces' functions name them."""
+    if face == "tool":
+        tool = next(one for one in toolset(memory, ["all"]) if one.name == op.tool)
+        return list(tool.parameters["properties"])
+    if face == "http":
+        route = ROUTE_OF[op.http]
+        body = [] if route.body is None else [one.name for one in msgspec.structs.fields(route.body)]
+        return [*re.findall(r"{(\w+)}", route.path), *route.parameters[1:], *body]
+    if face == "cli":
+        here = [
+            one for one in commands()[op.cli].params if not (isinstance(one, click.Option) and one.is_flag)
+        ]
+        return [str(one.name) for one in here if one.name not in ("namespace", "home", "passphrase_fd")]
+    method: Any = memory
+    for name in op.python.split("."):
+        method = getattr(method, name)
+    return [
+        one.name
+        for one in inspect.signature(method).parameters.values()
+        if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+    ]
