@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import secrets
-import socket
 import threading
 from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
+
+from ipfsmem_providers.http.name_lookup import look_up
 
 #: Bytes of a request's line and headers at most.
 _HEAD_MAX: Final = 64 * 1024
@@ -212,27 +212,11 @@ class Gate:
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """An event loop whose look-ups of names keep no program from ending: a thread of the usual executor is waited for."""
+    """An event loop whose look-ups of names keep no program from ending."""
 
     async def getaddrinfo(self, host: Any, port: Any, **how: Any) -> Any:
         """As `socket.getaddrinfo`."""
-        found: asyncio.Future[Any] = self.create_future()
-
-        def tell(rows: Any, error: OSError | None) -> None:
-            if not found.done():
-                found.set_exception(error) if error is not None else found.set_result(rows)
-
-        def look() -> None:
-            rows, failed = None, None
-            try:
-                rows = socket.getaddrinfo(host, port, **how)
-            except OSError as error:
-                failed = error
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                self.call_soon_threadsafe(tell, rows, failed)
-
-        threading.Thread(target=look, name="ipfsmem-name", daemon=True).start()
-        return await found
+        return await look_up(host, port, **how)
 
 
 class _Request(NamedTuple):

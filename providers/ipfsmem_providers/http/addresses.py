@@ -8,7 +8,6 @@ check and use (rebinding) has no effect.
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import socket
 from collections.abc import Callable, Coroutine
@@ -19,6 +18,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from ipfsmem.errors import ProviderRefused
+from ipfsmem_providers.http.name_lookup import look_up
 
 #: Ports that a URL from outside may name.
 PORTS: Final = frozenset((80, 443, 8080, 8443))
@@ -97,8 +97,8 @@ def refused(host: str, address: str) -> ProviderRefused:
     )
 
 
-class PublicResolver(AbstractResolver):
-    """Resolves names, and fails when one of the addresses is not public: mixed answers are an attack."""
+class Resolver(AbstractResolver):
+    """Resolves names that the user configured."""
 
     def __init__(self, lookup: Lookup | None = None) -> None:
         """`lookup(host, port)` gives rows as `socket.getaddrinfo` does; the system's by default."""
@@ -107,12 +107,13 @@ class PublicResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """Addresses of `host`, all public. OSError when there are none, BlockedAddress when one is not."""
+        """Addresses of `host`. OSError when there are none, BlockedAddress when one may not be asked."""
         found: list[ResolveResult] = []
         for row in await self._lookup(host, port):
             address = row[4][0]
-            if not is_public(address):
-                raise BlockedAddress(host, address)
+            self._check(host, address)
+            if row[0] == socket.AF_INET6 and any(row[4][3:]) and "%" not in address:
+                address = f"{address}%{row[4][3]}"  # of one link: only with its number it can be reached
             found.append(
                 ResolveResult(
                     hostname=host,
@@ -129,6 +130,17 @@ class PublicResolver(AbstractResolver):
 
     async def close(self) -> None:
         """Nothing to close."""
+
+    def _check(self, host: str, address: str) -> None:
+        """Every address will do."""
+
+
+class PublicResolver(Resolver):
+    """Resolves names, and fails when one of the addresses is not public: mixed answers are an attack."""
+
+    def _check(self, host: str, address: str) -> None:
+        if not is_public(address):
+            raise BlockedAddress(host, address)
 
 
 class BlockedAddress(OSError):
@@ -155,8 +167,7 @@ def _socket(info: Any) -> socket.socket:
 
 
 async def _system_lookup(host: str, port: int) -> list[tuple[Any, ...]]:
-    loop = asyncio.get_running_loop()
-    return list(await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG))
+    return await look_up(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
 
 
 def _is_ip(host: str) -> bool:

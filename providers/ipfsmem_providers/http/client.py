@@ -414,7 +414,7 @@ class Http:
         if open_session is not None and not open_session.closed:
             return open_session
         if trusted:
-            connector = aiohttp.TCPConnector(limit=self._concurrency)
+            connector = aiohttp.TCPConnector(limit=self._concurrency, resolver=addresses.Resolver())
         else:
             connector = addresses.public_connector(self._concurrency, self._lookup)
         new_session = aiohttp.ClientSession(

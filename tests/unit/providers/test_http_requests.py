@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import threading
 import time
 import types
 import zlib
@@ -28,6 +29,7 @@ from tests.servers.clockwork import Clockwork
 from tests.servers.rude import Talk, reset, rude, rude_here
 from tests.servers.threaded import serve
 from tests.support import virtual_time
+from tests.support.patience import PATIENCE
 
 TOKEN = "very-secret-token"
 Handler = Callable[[web.Request], Coroutine[Any, Any, web.StreamResponse]]
@@ -365,6 +367,30 @@ def test_s14_nothing_that_comes_is_decompressed(site: Site, status: int, encodin
     assert isinstance(error, ProviderRefused) and "\x1f" not in str(error)
     assert status == 400 or f"in the encoding {encoding.lower()!r}" in str(error)
     assert site.seen[0][2]["Accept-Encoding"] == "identity"
+
+
+def test_name_server_that_does_not_answer_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that looked a name up was waited for at the end of a sync that was done."""
+    released, ended = threading.Event(), threading.Event()
+
+    def hangs(*_: Any, **__: Any) -> list[Any]:
+        released.wait(PATIENCE)
+        ended.set()
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", hangs)
+    settings = {"timeouts": Timeouts(connect=0.05, stall=0.05), "retry": ONCE}
+
+    async def ask() -> None:
+        http = Http("test", trusted=["http://hangs.example"], settings=settings)
+        with pytest.raises(ProviderUnavailable, match=r"no progress in time|no connection"):
+            await http.request("GET", "http://hangs.example/")
+        await http.close()
+
+    asyncio.run(ask())
+    assert not ended.is_set()
+    released.set()
+    assert ended.wait(PATIENCE)
 
 
 def test_redirects_are_followed_only_when_asked(site: Site, work: Clockwork) -> None:
