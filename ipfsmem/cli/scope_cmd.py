@@ -197,23 +197,24 @@ def restore_command(context: CommandContext, name: str, root: str | None) -> Non
         back = memory.scopes.restore(name, root)
         looked = root is None and memory.mode.published
         newest = memory.scopes.newest_version(name) if looked else None
-    if looked and newest is None:
-        error = IncompleteError(
-            f"the scope {name} can be written again, but its texts are gone: no version that is kept here has any of it"
-        )
-        error.hint = ""
-        raise error
+        gone = looked and newest is None and memory.scopes.held_anything(name)
     if context.json:
         from ipfsmem.results import ScopeRestored
 
         context.emit(
             ScopeRestored(scope=name, memories=back.texts, events=back.events, not_fetched=back.not_fetched)
         )
-    elif root is None:
+    elif root is None and not gone:
         texts = f" To bring its texts back too, before anything is written there: ipfsmem scope restore {name} --root {newest}"
         click.echo(advice(f"The scope {name} is back, and empty.{texts if newest else ''}"))
-    else:
+    elif not gone:
         click.echo(f"The scope {name} is back: {count(back.texts, 'text')}, {count(back.events, 'event')}.")
+    if gone:
+        error = IncompleteError(
+            f"the scope {name} can be written again, but its texts are gone: no version that is kept here has any of it"
+        )
+        error.hint = ""
+        raise error
     if back.not_fetched:
         raise IncompleteError(
             f"{count(back.not_fetched, 'text')} of the scope {name} are not kept on this device",

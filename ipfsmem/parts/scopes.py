@@ -131,6 +131,12 @@ class MemoryScopes(MemoryPart):
         self._open.changed()
         return back
 
+    def held_anything(self, token: str) -> bool:
+        """Whether a scope has or had a text or an event."""
+        with self._replica.reading():
+            named = (parse_entry(name) for name in self._replica.store.names())
+            return any(isinstance(one, MemoryName | SegmentName) and one.scope == token for one in named)
+
     def newest_version(self, token: str) -> str | None:
         """The newest published version with texts or events of a scope, of those that are kept here."""
         with self._replica.reading():

@@ -62,11 +62,24 @@ def test_scope_restored_empty_names_the_version_that_fills_it(sealed: Cli) -> No
     assert "is not forgotten" in sealed.fails(4, "scope", "restore", "work", "--root", root).err
 
 
+def test_scope_that_never_held_a_text_is_restored_whole(sealed: Cli) -> None:
+    sealed.ok("scope", "make", "work")
+    sealed.ok("scope", "forget", "work", "--yes")
+    assert sealed.ok("scope", "restore", "work", "--json").json == {
+        "scope": "work", "memories": 0, "events": 0, "not_fetched": 0,
+    }  # fmt: skip
+    sealed.ok("scope", "forget", "work", "--yes")
+    assert "is back, and empty" in sealed.ok("scope", "restore", "work").out
+
+
 def test_scope_that_was_never_published_is_not_called_restored(sealed: Cli) -> None:
     sealed.ok("write", "tone", "--body", "the project's", "--scope", "work")
     sealed.ok("scope", "forget", "work", "--yes")
     refused = sealed.fails(7, "scope", "restore", "work")
     assert "no version that is kept here has any of it" in refused.err and "--root" not in refused.err
+    sealed.ok("scope", "forget", "work", "--yes")
+    lost = sealed("scope", "restore", "work", "--json")
+    assert (lost.code, lost.json["memories"]) == (7, 0)
     sealed.ok("write", "tone", "--body", "another", "--scope", "work")
 
 
