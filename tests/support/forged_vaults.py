@@ -1233,6 +1233,7 @@ class Kept:
         named: bool = False,
         listed: Iterable[str] | None = None,
         without: Iterable[CID] = (),
+        instead: Mapping[str, bytes] | None = None,
         opened_by: str = "the root",
     ) -> tuple[Json, str]:
         """The case: roots in a pin list, newest first, or each device's last one under its name."""
@@ -1245,7 +1246,7 @@ class Kept:
         pins = [root for _, root in reversed(forge.roots)] if listed is None else list(listed)
         return {
             "car": name,
-            "instead": {},
+            "instead": {cid: b64(data) for cid, data in (instead or {}).items()},
             "kind": forge.kind,
             "name": name,
             "names": {one: b64(record) for one, record in sorted(forge.names.items())},
@@ -1358,6 +1359,15 @@ def _empty_state(kept: Kept) -> dict[str, Any]:
     root = kept.publish(at)
     lost = [cid for cid, data in kept.forge.blocks.items() if str(cid) in _under(kept.forge, root, "s")]
     return {"listed": [root], "without": lost}
+
+
+def _other_bytes(kept: Kept) -> dict[str, Any]:
+    """One name leads to an empty state, another to a root of which the first block is other bytes."""
+    _, whole = kept.forge.roots[-1]
+    kept.second.entries, kept.second.ctx, kept.second.prev = {}, {}, []
+    _named(kept, whole, kept.publish(kept.second))
+    data = kept.forge.blocks[parse_cid(whole)]
+    return {"listed": [], "instead": {whole: data[:-1] + bytes([data[-1] ^ 1])}}
 
 
 def _empty_state_of_two(kept: Kept) -> dict[str, Any]:
@@ -1733,6 +1743,10 @@ KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
     "a root whose commit is lost, beside a name of a lost ring": (
         _lost_ring_and_commit,
         "Section 9: the same for another key: the list of the last name is looked at.",
+    ),
+    "a name that leads to other bytes, beside an empty state": (
+        _other_bytes,
+        "Section 7.1: bytes with another hash are not that block, so the target of a device's name cannot be read.",
     ),
     "an old root beside one joined in part": (
         _beside_one_in_part,
