@@ -27,6 +27,7 @@ from ipfsmem.provider.contract import Provider, Settling, Unreading
 from ipfsmem.provider.opening import NotOpened
 from ipfsmem.published.layout import Layout
 from ipfsmem.ring.keyring import Ring
+from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.admission import admit
 from ipfsmem.sync.anchors import is_anchor_behind, note_all_looked_at
 from ipfsmem.sync.changes import changes_of
@@ -278,13 +279,21 @@ async def restore(
 
 def _require_whole(run: Run, joined: Joined) -> None:
     joined.outages.refuse(joined.with_content, run.where)
-    if parts := joined.unreadable:
+    if (parts := joined.unreadable) and _may_administer(run):
         raise DamagedError(
             f"this memory could not be read whole at {run.where}: at least {parts} parts cannot be read. "
             f"{run.notices.first('damaged', 'head-refused')}",
             hint="If another device still has the memory, sync it, and try again. Else bring back what can be read: "
             "ipfsmem recover --damaged, then: ipfsmem salvage",
         )
+
+
+def _may_administer(run: Run) -> bool:
+    """Whether the unlocked root is one of this memory still, or none is unlocked. Nobody else is told to bring anything back."""
+    if run.replica.ring is None or run.root is None:
+        return True
+    view, me = run.replica.ring.view, member_id(run.root.admin_public)
+    return view.may_administer(me) and me not in view.asked
 
 
 async def salvage(

@@ -1621,6 +1621,29 @@ def _held_through_the_list(kept: Kept) -> dict[str, Any]:
     return {"listed": [between]}
 
 
+def _revoked_and_lost(kept: Kept) -> dict[str, Any]:
+    """Later words are revoked, and no root can be read whole."""
+    kept.forge.base.append(says_member(ROOT, LATER, "admin"))
+    kept.forge.base.append(kept.forge._epoch(ROOT, KEYS[0], [*kept.forge.people, LATER], []))
+    kept.forge._anchor()
+    kept.forge.more = [kept.forge._epoch(ROOT, KEYS[1], kept.forge.people, [LATER], old=[KEYS[0].id])]
+    root = kept.publish(kept.second)
+    lost = _under(kept.forge, root, "s")
+    return {
+        "listed": [root],
+        "opened_by": "later words",
+        "without": [cid for cid in kept.forge.blocks if str(cid) in lost],
+    }
+
+
+def _replaced_by_none(kept: Kept) -> dict[str, Any]:
+    """A root signs an epoch that replaces the one in use and is dropped itself: a member of it is gone by it too."""
+    people = kept.forge.people
+    wrong = kept.forge._epoch(ROOT, KEYS[1], people, people[:1], old=[KEYS[0].id])
+    kept.forge.more = [wrong]
+    return {"listed": [kept.publish(kept.second, key=KEYS[1])]}
+
+
 def _twice_and_lost(kept: Kept) -> dict[str, Any]:
     """One text in two values of a device, its object lost."""
     text = b"said twice\n"
@@ -1703,6 +1726,14 @@ KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
     "a text under a key that another root's ring names": (
         _named_by_another_ring,
         "Section 4: names are those of the joined ring, whichever ring brings the key.",
+    ),
+    "a revoked key, and no root that can be read whole": (
+        _revoked_and_lost,
+        "Section 9: what is joined is judged by the ring first: revoked.",
+    ),
+    "an epoch that is dropped and would replace another": (
+        _replaced_by_none,
+        "Section 4: what (e) drops replaces nothing, so the key of the other one is still named.",
     ),
     "two values with one text, which is lost": (
         _twice_and_lost,

@@ -341,7 +341,8 @@ def join(ours: Ring, theirs: Ring) -> Ring:
 
 def _drop(ring: Ring) -> None:
     while True:
-        goes = set(_dropped(ring))
+        # What is dropped for itself replaces nothing.
+        goes = set(_dropped(ring)) or set(_outdone(ring))
         if not goes:
             return
         for name in goes:
@@ -388,6 +389,11 @@ def _dropped(ring: Ring) -> Iterable[str]:
     for name in enrolments:  # (d)
         heirs = sorted(st.hash for st in members if st.is_heir and st.said["under"] == name)
         yield from heirs[8:]
+
+
+def _outdone(ring: Ring) -> Iterable[str]:
+    roots = ring.roots
+    revokes = [st for st in ring.of("revoke") if st.by in roots]
     epochs = ring.of("epoch")
     for st in epochs:  # (g)
         for other in epochs:
