@@ -51,12 +51,13 @@ def decode(data: bytes, what: str) -> Any:
     return value
 
 
-def check_depth(data: bytes, what: str, most: int = MAX_DEPTH) -> None:
+def check_depth(data: bytes, what: str, most: int | None = None) -> None:
     """Refuse JSON that is nested so deep that a decoder could overflow the C stack.
 
     Decoders stop at Python's recursion limit, which other packages raise for the whole process (py_ecc sets 100,000).
-    Exact, and nearly free for the usual text. Raises FormatError.
+    Exact, and nearly free for the usual text. `most` None: MAX_DEPTH. Raises FormatError.
     """
+    most = MAX_DEPTH if most is None else most
     if data.count(b"[") + data.count(b"{") <= most:
         return
     depth = 0

@@ -226,8 +226,11 @@ def names_of(op: Op, face: str, name: str) -> set[str]:
     """How a parameter is called on a face."""
     found = {name}
     if face == "cli":
-        one = next(one for one in commands()[op.cli].params if one.name == name)
+        command = commands()[op.cli]
+        one = next(one for one in command.params if one.name == name)
         found |= {one.human_readable_name.lower().strip("[]"), one.opts[0].strip("-").replace("-", "_")}
+        if isinstance(one, click.Argument):
+            found.add(one.make_metavar(click.Context(command)).lower().strip("[]."))
     return found
 
 
