@@ -54,8 +54,8 @@ __all__ = [
 
 #: Of more entries than these only the best by words, or by meaning, and the best groups are looked at.
 _ALL, _BEST, _BEST_GROUPS = 5_000, 1_000, 40
-#: NumPy ranks an index of so many entries or more, and where it must be loaded first, after so many questions.
-_MANY, _FIRST = 2_000, 10
+#: NumPy ranks an index of so many entries or more, and where it must be loaded first, once so many were looked through without it.
+_MANY, _LOOKED = 2_000, 20_000
 #: Different terms of a question that count.
 MAX_TERMS = 64
 _asks_when = re.compile(r"\b(?:when|what (?:day|date|month|year|time)|how long ago)\b", re.I)
@@ -532,8 +532,9 @@ def rank(
 
 def _by_arrays(index: Index) -> bool:
     """Whether NumPy ranks: where it is there, of many entries, and not for the first questions of a process that has not loaded it,
-    which take less time than that."""
-    return len(index) >= _MANY and ("numpy" in sys.modules or (index.asked > _FIRST and _numpy_is_there()))
+    which take less time than that: of ten thousand messages the second takes longer."""
+    looked = (index.asked - 1) * len(index)
+    return len(index) >= _MANY and ("numpy" in sys.modules or (looked >= _LOOKED and _numpy_is_there()))
 
 
 @cache

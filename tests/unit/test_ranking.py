@@ -632,10 +632,10 @@ def test_of_very_many_entries_the_best_are_still_found_and_numpy_is_loaded_only_
     many = [Document(f"{n:05}", f"common word {n % 97}", memory=True) for n in range(5_200)]
     index = Index([*many, Document("z", "common needle", memory=True)])
     monkeypatch.setattr(ranking, "sys", SimpleNamespace(modules={}))
-    first = [rank(index, "needle common", today=TODAY) for _ in range(10)]
+    first = [rank(index, "needle common", today=TODAY) for _ in range(4)]
     assert index.arrays is None
     later = rank(index, "needle common", today=TODAY)
-    assert later[0].id == "z" and first == 10 * [later]
+    assert later[0].id == "z" and first == 4 * [later]
     assert (index.arrays is not None) == (find_spec("numpy") is not None)
 
 
@@ -645,3 +645,23 @@ def test_of_very_many_entries_the_best_are_still_found_and_numpy_is_loaded_only_
 def test_any_question_has_an_answer(question: str) -> None:
     index = Index([Document("a", "some text", group="g"), Document("b", "東京 שלום", memory=True)])
     assert all(hit.id in "ab" for hit in rank(index, question, today=TODAY))
+
+
+@pytest.mark.parametrize(("entries", "first"), [(1_999, None), (2_000, 11), (10_000, 3), (20_000, 2)])
+def test_numpy_is_loaded_once_that_takes_less_than_the_questions_without_it(
+    monkeypatch: pytest.MonkeyPatch, entries: int, first: int | None
+) -> None:
+    monkeypatch.setattr(ranking, "_numpy_is_there", lambda: True)
+    monkeypatch.setattr(ranking, "sys", SimpleNamespace(modules={}))
+
+    class Many(Index):
+        def __len__(self) -> int:
+            return entries
+
+    index = Many()
+    by_arrays = []
+    for asked in range(1, 15):
+        index.asked = asked
+        if ranking._by_arrays(index):
+            by_arrays.append(asked)
+    assert (by_arrays[0] if by_arrays else None) == first
