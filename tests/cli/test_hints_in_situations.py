@@ -129,8 +129,8 @@ def test_a_list_of_pins_that_is_damaged(sealed_place: Place) -> None:
     refused = place.run("gc")
     assert refused.code == 7
     hinted(
-        "Remove that file, then sync all devices, so that each pins its root again. Older versions that only it lists are"
-        " not kept any more.",
+        "Let the program that keeps a folder in step finish. If that does not help, remove that file, link or folder, then sync"
+        " all devices, so that each pins its root again. Older versions that only this list keeps are not kept any more.",
         refused.out,
     )
     assert str(listed) in refused.out

@@ -1,6 +1,6 @@
 """Every operation of the program with its name on each face, and a valid call of it: what the properties over all operations go by.
 
-A new command, route, tool or method has to be in a row or, with a reason, among those that have none: tests/unit/memories/test_operations.py
+A new command, route, tool or method has to be in a row or, with a reason, among those that have none: tests/unit/memories/test_operations_everywhere.py
 compares this table with what is declared.
 """
 

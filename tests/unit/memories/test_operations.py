@@ -1,98 +1,350 @@
-"""What holds for every operation through every face: its name is in the table, a run is recorded, and all faces answer the same fields."""
+"""What was done with a memory here: noted once, by whom, bounded, sealed where the memory is, and without a text."""
 
 from __future__ import annotations
 
-from collections import Counter
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ipfsmem.api.serving import ROUTES
-from ipfsmem.device.operations import Operation
-from ipfsmem.mcp.greetings import prepared
-from ipfsmem.parts.noting import NOTED
-from tests.support.operation_fields import differences
-from tests.support.operation_fields import recorded as known_differences
-from tests.support.operation_rows import (
-    COMMANDS_WITHOUT,
-    NOT_THERE,
-    REFUSED_BEFORE,
-    ROUTES_WITHOUT,
-    ROWS,
-    WORDS_WITHOUT,
-    Op,
-)
-from tests.support.operation_world import Answer, commands, recorded, run, world
-
-#: How the list of operations calls a face.
-RECORDED_AS = {"python": "python", "cli": "cli", "http": "http", "tool": "mcp"}
-#: These make what they are given a name of.
-MAKE = ("write", "value set", "session add", "session create", "graph add")
-CALLS = [pytest.param(op, face, id=f"{op.name} by {face}") for op in ROWS for face in op.faces]
+from ipfsmem.device.replica import World
+from ipfsmem.errors import KeyNameError, NotFoundError, UsageError
+from ipfsmem.memory import Memory
+from ipfsmem.parts import part
+from ipfsmem.parts.noting import NOTED, acting_as
+from ipfsmem.testing import MockClock
+from ipfsmem.vault.home import Home
+from ipfsmem.wording import moment_of
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A world that nothing changes."""
-    made = tmp_path_factory.mktemp("world") / "home"
-    world(made)
-    return made
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.create("m", "local", home=tmp_path) as made:
+        yield made
 
 
-def test_every_declared_operation_has_one_row() -> None:
-    without = [name for names in COMMANDS_WITHOUT.values() for name in names]
-    for face, declared in (
-        ("cli", [name for name in commands() if name not in without]),
-        ("http", [route.name for route in ROUTES if (route.name,) not in ROUTES_WITHOUT.values()]),
-        ("tool", list(prepared()["tools"])),
-    ):
-        rows = Counter(op.named(face) for op in ROWS if op.named(face))
-        assert sorted(rows) == sorted(declared), face
-        assert set(rows.values()) == {1}, face
-    assert set(without) <= commands().keys()
+def told(memory: Memory, **chosen: object) -> list[str]:
+    """The operations, the oldest first, as `face operation scope/key outcome`."""
+    found = memory.operations.list(**chosen)
+    return [
+        " ".join(filter(None, (one.face, one.by, one.operation, f"{one.scope}/{one.key}", one.outcome)))
+        for one in reversed(found)
+    ]
 
 
-def test_every_recorded_word_has_a_row() -> None:
-    words = {word for methods in NOTED.values() for word in methods.values()}
-    assert words - {op.noted for op in ROWS} == WORDS_WITHOUT
+def settings_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
+    (tmp_path / "config.toml").write_text(f"[operations]\nkept = {kept}\n")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(tmp_path / "config.toml"))
 
 
-def entries_of(home: Path, op: Op, face: str, given: dict[str, object]) -> tuple[Answer, list[Operation]]:
-    """What a face answered, and what is recorded of it, the newest first."""
-    before = len(recorded(home))
-    answer = run(op, face, home, given)
-    assert not answer.broken, answer
-    entries = recorded(home, before)
-    assert {(one.operation, one.face) for one in entries} <= {(op.noted, RECORDED_AS[face])}, entries
-    return answer, entries
+def test_what_is_done_is_noted_once_with_its_face_and_looking_is_not(memory: Memory) -> None:
+    memory.write("tone", "direct")
+    memory.list(), memory.read("tone"), memory.status(), memory.operations.list()
+    with acting_as("http", "token1"):
+        memory.scope("work").facts.add("User likes tea")
+        memory.recall("what is said directly")
+    with pytest.raises(NotFoundError):
+        memory.facts.delete("nothing")
+    memory.dreams.run()
+    assert told(memory) == [
+        "python write /tone",
+        "http token1 fact add work/",
+        "http token1 recall /",
+        "python fact delete /nothing NotFoundError",
+        "python dream /",
+    ]
+    assert memory.operations.counts() == {
+        "write": 1,
+        "fact add": 1,
+        "recall": 1,
+        "fact delete": 1,
+        "dream": 1,
+    }
 
 
-@pytest.mark.parametrize("op", ROWS, ids=[op.name for op in ROWS])
-def test_run_is_recorded_and_answers_the_known_fields(op: Op, tmp_path: Path) -> None:
-    answers = {}
-    for face in op.faces:
-        world(tmp_path / face)
-        answers[face], entries = entries_of(tmp_path / face, op, face, op.call(face))
-        done = answers[face].ok and answers[face].values is not False
-        if not op.noted or (not done and (op.name, face) in REFUSED_BEFORE):
-            assert not entries
-        else:
-            assert (entries[0].outcome == "") == done, (face, answers[face], entries)
-    assert differences(answers) == known_differences().get(op.name, {})
+def test_a_name_that_is_no_text_is_refused_as_ever(memory: Memory) -> None:
+    with pytest.raises(KeyNameError):
+        memory.write("k\ud800", "x")
+    with pytest.raises(UsageError, match="a session is called by"):
+        memory.sessions.add("k\ud800", [{"role": "user"}])
+    with pytest.raises(UsageError, match="half of a character"):
+        memory.facts.add("tea \ud800")
+    assert told(memory) == [
+        "python write /k? KeyNameError",
+        "python session add /k? UsageError",
+        "python fact add / UsageError",
+    ]
 
 
-def naming(op: Op, face: str) -> str:
-    """The parameter that names something which has to be there; "" where none does."""
-    given = op.call(face)
-    if not op.noted or op.name in MAKE:
-        return ""
-    return next((one for one in NOT_THERE if isinstance(given.get(one), type(NOT_THERE[one]))), "")
+def test_every_name_of_the_list_is_a_public_method(memory: Memory) -> None:
+    parts = {type(getattr(memory, name)).__name__ for name in ("timeline", "sessions", "dreams", "facts", "graph", "values", "usage", "hidden", "versions", "bundles", "scopes", "folders", "members", "providers", "vaults", "maintenance", "_syncing", "_texts")}  # fmt: skip
+    assert set(NOTED) <= parts | {type(memory.stack()).__name__}
+    for owner in part.MemoryPart.__subclasses__():
+        for method in NOTED.get(owner.__name__, ()):
+            assert callable(getattr(owner, method)), (owner, method)
 
 
-@pytest.mark.parametrize(("op", "face"), [one for one in CALLS if naming(*one.values)])
-def test_run_that_fails_is_never_recorded_as_done(op: Op, face: str, home: Path) -> None:
-    name = naming(op, face)
-    answer, entries = entries_of(home, op, face, {**op.call(face), name: NOT_THERE[name]})
-    if not answer.ok or answer.values is False:
-        assert all(one.outcome for one in entries), (answer, entries)
-        assert bool(entries) != ((op.name, face) in REFUSED_BEFORE), (answer, entries)
+def test_they_are_chosen_by_name_scope_and_time(tmp_path: Path) -> None:
+    clock = MockClock()
+    with Memory.create("m", "local", home=Home(folder=tmp_path, world=World(now=lambda: clock.ms))) as memory:
+        memory.write("tone", "direct")
+        memory.sessions.create("chat", "A chat")
+        clock.advance(2 * 86_400)
+        memory.scope("work").write("plan", "soon")
+        memory.scopes.title("work", "The work")
+        memory.sessions.add("chat", [{"role": "user", "content": "hello"}])
+        assert told(memory, operation="write") == ["python write /tone", "python write work/plan"]
+        assert told(memory, operation="session") == [
+            "python session create /chat",
+            "python session add /chat",
+        ]
+        assert told(memory, scope="work") == ["python write work/plan", "python scope title work/work"]
+        assert len(told(memory, scope="")) == 3 and told(memory, limit=1) == ["python session add /chat"]
+        assert told(memory, operation="write", since="24h") == ["python write work/plan"]
+        day = memory.operations.list(operation="write")[-1].at
+        assert len(told(memory, since="1970-01-01")) == 5
+        for wrong in ("soon", "24", "2026-02-30", ""):
+            with pytest.raises(UsageError, match="not a moment"):
+                memory.operations.list(since=wrong)
+        with pytest.raises(UsageError, match="limit"):
+            memory.operations.list(limit=0)
+    assert moment_of("2h", day) == day - 7_200_000
+    assert moment_of("1970-01-02", 0) == moment_of("1970-01-02T01:00:00+01:00", 0) == 86_400_000
+
+
+def test_only_the_newest_stay_and_none_where_the_settings_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings_say(tmp_path, monkeypatch, 20)
+    with Memory.create("m", "local", home=tmp_path) as memory:
+        sizes = []
+        for number in range(90):
+            memory.hidden.bring_back([])
+            sizes.append((tmp_path / "m" / "operations").stat().st_size)
+            if number == 50:
+                memory.write("tone", "direct")
+        assert len(memory.operations.list(limit=1000)) == 20
+        assert max(sizes) <= 37 * sizes[0] and told(memory, operation="write") == []
+    settings_say(tmp_path, monkeypatch, 0)
+    (tmp_path / "m" / "operations").unlink()
+    with Memory.load("m", home=tmp_path) as memory:
+        memory.write("tone", "short")
+        assert memory.operations.list() == [] and not (tmp_path / "m" / "operations").exists()
+
+
+def test_in_a_sealed_memory_neither_a_name_nor_its_length_is_seen(tmp_path: Path) -> None:
+    with Memory.create(
+        "m", "encrypted-ipfs", passphrase=False, provider=str(tmp_path), home=tmp_path
+    ) as memory:
+        file = tmp_path / "m" / "operations"
+        sizes = []
+        with acting_as("mcp", "a client whose name is long, longer than anybody would have it, é" * 3):
+            for key in ("k", "canary" + "x" * 58):
+                memory.write(key, "hidden words")
+                sizes.append(file.stat().st_size)
+        assert sizes[1] == 2 * sizes[0]
+        assert b"canary" not in file.read_bytes() and b"write" not in file.read_bytes()
+        assert [one.key[:6] for one in memory.operations.list()] == ["canary", "k"]
+        assert memory.operations.list()[0].by.startswith("a client whose name")
+        (tmp_path / "other").mkdir()
+    with Memory.create(
+        "o", "encrypted-ipfs", passphrase=False, provider=str(tmp_path / "other"), home=tmp_path
+    ) as other:
+        (tmp_path / "o" / "operations").write_bytes(file.read_bytes())
+        assert other.operations.list() == []  # of another device's keys
+
+
+def test_a_damaged_list_loses_what_is_damaged_and_fails_nothing(memory: Memory, tmp_path: Path) -> None:
+    file = tmp_path / "m" / "operations"
+    for key in ("one", "two", "three"):
+        memory.write(key, "x")
+    data = bytearray(file.read_bytes())
+    data[len(data) // 3 : len(data) // 3 + 20] = b"\xff" * 20
+    file.write_bytes(bytes(data) + b"half a record")
+    assert told(memory) == ["python write /one", "python write /three"]
+    memory.write("four", "x")
+    assert told(memory)[-1] == "python write /four" and file.stat().st_size % (len(data) // 3) == 0
+    file.unlink()
+    file.mkdir()
+    memory.write("five", "x")
+    assert memory.read("five") is not None
+
+
+def test_two_processes_write_one_list(tmp_path: Path) -> None:
+    with Memory.create("m", "local", home=tmp_path) as one, Memory.load("m", home=tmp_path) as other:
+        for memory in (one, other, one, other):
+            memory.note("said")
+        assert len(one.operations.list()) == len(other.operations.list()) == 4
+
+
+def test_what_is_added_while_the_list_is_cut_is_not_lost(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for a lock to note something, so another process may add to the file that is just replaced."""
+    from ipfsmem.device import operations
+
+    file, write = tmp_path / "m" / "operations", operations.write_atomic
+    memory.write("first", "x")
+    row = file.read_bytes()
+
+    def late(path: Path, data: bytes, *, durable: bool) -> None:
+        with file.open("ab") as old:
+            write(path, data, durable=durable)
+            old.write(row)
+
+    monkeypatch.setattr(operations, "write_atomic", late)
+    for kept in (1, 20):
+        for number in range(40):
+            one = operations.Operation(number, "note", "", "", "cli", "", "")
+            operations.note_operation(memory.replica, one, kept)
+    assert [one.key for one in operations.operations(memory.replica, 1_000)].count("first") >= 2
+    assert file.stat().st_size % len(row) == 0
+
+
+_NOTING = """
+import sys
+from pathlib import Path
+from typing import Any
+from ipfsmem.device import operations
+from ipfsmem.device.operations import Operation, note_operation
+from ipfsmem.memory import Memory
+operations._WAIT = 600.0  # on a busy machine the other process holds the lock for long
+with Memory.load("m", home=Path(sys.argv[1])) as memory:
+    for number in range(3_000):
+        note_operation(memory.replica, Operation(10, "note", "", f"{sys.argv[2]} {number}", "cli", "", ""), 100_000)
+"""
+
+
+def test_nothing_that_others_note_is_lost_while_old_operations_are_forgotten(
+    memory: Memory, tmp_path: Path
+) -> None:
+    """Two processes add to the list without a lock while this one puts another in its place again and again."""
+    from ipfsmem.device import operations
+
+    noting = [subprocess.Popen([sys.executable, "-c", _NOTING, str(tmp_path), name]) for name in "ab"]
+    while any(one.poll() is None for one in noting):
+        operations.note_operation(
+            memory.replica, operations.Operation(1, "old", "", "", "cli", "", ""), 100_000
+        )
+        operations.forget_operations(memory.replica, 5)
+    assert [one.returncode for one in noting] == [0, 0]
+    kept = [one.key for one in operations.operations(memory.replica, 100_000) if one.at == 10]
+    assert sorted(kept) == sorted(f"{name} {number}" for name in "ab" for number in range(3_000))
+
+
+def _half_noted(memory: Memory, tmp_path: Path) -> tuple[Path, bytes]:
+    """A list of one old operation and the first half of one that another process is about to append, and its other half."""
+    from ipfsmem.device import operations
+
+    for at in (1, 9):
+        operations.note_operation(
+            memory.replica, operations.Operation(at, "note", "", f"at {at}", "cli", "", ""), 100
+        )
+    path = operations._path(memory.replica)
+    assert path is not None
+    data = path.read_bytes()
+    path.write_bytes(data[:-100])
+    return path, data[-100:]
+
+
+def test_an_operation_half_of_which_is_there_at_a_rewrite_is_kept(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ipfsmem.device import operations
+
+    path, rest = _half_noted(memory, tmp_path)
+    really = operations.write_atomic
+
+    def meanwhile(target: Path, data: bytes, **how: Any) -> None:
+        with path.open("ab") as file:
+            file.write(rest)
+        really(target, data, **how)
+
+    monkeypatch.setattr(operations, "write_atomic", meanwhile)
+    assert operations.forget_operations(memory.replica, 5) == 1
+    assert [one.key for one in operations.operations(memory.replica, 100)] == ["at 9"]
+
+
+def test_an_operation_is_noted_behind_one_that_is_being_appended(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ipfsmem.device import operations
+
+    path, rest = _half_noted(memory, tmp_path)
+    left, really = [rest], os.write
+
+    def after_the_other(fd: int, data: bytes) -> int:
+        if left and os.path.samestat(os.fstat(fd), path.stat()):
+            with path.open("ab", buffering=0) as file:
+                file.write(left.pop())
+        return really(fd, data)
+
+    monkeypatch.setattr(os, "write", after_the_other)
+    operations.note_operation(memory.replica, operations.Operation(10, "note", "", "new", "cli", "", ""), 100)
+    monkeypatch.undo()
+    found = [one.key for one in operations.operations(memory.replica, 100)]
+    assert found == ["new", "at 9", "at 1"]
+
+
+def test_an_operation_is_noted_whole_on_a_disk_that_takes_it_in_pieces(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ipfsmem.device import operations
+
+    really = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: really(fd, bytes(data)[:7]))
+    for at in (1, 9):
+        operations.note_operation(
+            memory.replica, operations.Operation(at, "note", "", f"at {at}", "cli", "", ""), 100
+        )
+    monkeypatch.undo()
+    assert [one.key for one in operations.operations(memory.replica, 100)] == ["at 9", "at 1"]
+
+
+def test_operation_split_by_another_process_is_written_again(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ipfsmem.device import operations
+
+    _half_noted(memory, tmp_path)
+    path = operations._path(memory.replica)
+    assert path is not None
+    path.unlink()
+    really, between = os.write, [b"\0" * 7]
+
+    def in_pieces(fd: int, data: bytes) -> int:
+        if not os.path.samestat(os.fstat(fd), path.stat()):
+            return really(fd, data)
+        written = really(fd, bytes(data)[:100])
+        if between:
+            with path.open("ab", buffering=0) as file:
+                file.write(between.pop())
+        return written
+
+    monkeypatch.setattr(os, "write", in_pieces)
+    operations.note_operation(memory.replica, operations.Operation(10, "note", "", "new", "cli", "", ""), 100)
+    monkeypatch.undo()
+    assert [one.key for one in operations.operations(memory.replica, 100)] == ["new"]
+
+
+def test_a_sync_that_somebody_asks_for_is_noted_and_those_in_the_background_are_not(tmp_path: Path) -> None:
+    (tmp_path / "stick").mkdir()
+
+    async def play(memory: Memory) -> None:
+        await memory.sync()
+        async with memory.autosync(every=None, idle=0.01):
+            memory.note("said")
+            await memory.flush()
+        await memory.maintenance.gc(dry_run=True)
+        await memory.maintenance.gc()
+
+    with Memory.create(
+        "m", "encrypted-ipfs", passphrase=False, provider=str(tmp_path / "stick"), home=tmp_path
+    ) as memory:
+        asyncio.run(play(memory))
+        assert told(memory) == ["python sync /", "python note /", "python gc /"]
