@@ -123,11 +123,14 @@ class Database:
         if not self._files:
             return
         with storage_errors(self.path, "read"):
+            # A removed database that is still open here has a log of its own.
+            only_ours = {*held_open(self.path)} <= {self._files[self.path]}
             for name in DATABASE_FILES[1:]:
                 path = self.path.with_name(name)
                 file, held = find(path), held_open(path)
                 # Another one is open here too: it was removed since SQLite opened it, and made again, perhaps by this very process.
-                file = next((one for one in held if one != file), file)
+                if only_ours or file not in held:
+                    file = next((one for one in held if one != file), file)
                 if file is not None:
                     self._files[path] = file
         for file in self._files.values():

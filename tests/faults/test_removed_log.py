@@ -418,6 +418,18 @@ def test_a_log_that_this_process_made_again_is_not_taken_for_the_open_one(
     assert texts(home).keys() == set(wrote)
 
 
+def test_memory_made_again_beside_a_removed_one_that_is_still_open_is_used(home: Path) -> None:
+    old = Memory.load("default", home=home)
+    shutil.rmtree(home / "default")
+    with Memory.create("default", "local", passphrase=False, home=home) as memory:
+        memory.write("text0", "text of text0")
+    assert texts(home).keys() == {"text0"}
+    with pytest.raises(StorageError, match=r"another file|not there any more"):
+        old.write("text1", "text of text1")
+    old.close()
+    assert texts(home).keys() == {"text0"}
+
+
 def test_a_log_removed_while_the_database_is_opened_overwrites_nothing(
     home: Path, running: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
