@@ -12,6 +12,7 @@ They are in no spec, no error and no provider's name. Nothing here sends anythin
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import re
@@ -235,8 +236,12 @@ def hosts(address: Address, settings: Mapping[str, Any]) -> list[str]:
         return []
     endpoint = address.endpoint or setting(settings, "BUCKET_ENDPOINT")
     named = (text for name, text in os.environ.items() if name.startswith("AWS_"))
-    hosts = (urlsplit(text).hostname for text in (endpoint, *named) if text.startswith("http"))
-    return [*_AWS_HOSTS, *filter(None, hosts)]
+    hosts = [*_AWS_HOSTS]
+    for text in (endpoint, *named):
+        if text.startswith("http"):
+            with contextlib.suppress(ValueError):  # an address that is none leads nowhere
+                hosts += filter(None, [urlsplit(text).hostname])
+    return hosts
 
 
 def _emulated(settings: Mapping[str, Any]) -> bool:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
+import ipaddress
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -39,15 +42,16 @@ class Gate:
     def __init__(self, hosts: Collection[str], longest: int, proxies: Mapping[str, str]) -> None:
         """`hosts`: those that may be asked, with all below them; empty: any. `longest`: bytes of an answer at most. `proxies`: of the
         environment, by scheme, as `usable_proxies` has them."""
-        self._hosts = tuple(host.lower().rstrip(".") for host in hosts)
+        self._hosts = tuple(map(_plain, hosts))
         self._longest = longest
         self._proxies = proxies
         self._secret = secrets.token_urlsafe(24)
         self._expected = b"Basic " + base64.b64encode(f"ipfsmem:{self._secret}".encode())
         self._url = ""
+        self._stop: Callable[[], object] = lambda: None
         self._lock = threading.Lock()
         #: How often each of ENDLESS, ELSEWHERE and UNREACHABLE came about.
-        self.problems: Counter[str] = Counter()
+        self.problems = Counter({ENDLESS: 0, ELSEWHERE: 0, UNREACHABLE: 0})
         self.requests = 0  #: connections that were let through, for reports and tests
 
     @property
@@ -57,6 +61,13 @@ class Gate:
             if not self._url:
                 self._url = self._opened()
             return self._url
+
+    def close(self) -> None:
+        """End its thread and all connections; `url` opens it again, at another port."""
+        with self._lock:
+            self._url = ""
+            with contextlib.suppress(RuntimeError):  # its loop has ended by itself
+                self._stop()
 
     def _opened(self) -> str:
         opened: list[int | OSError] = []
@@ -71,9 +82,12 @@ class Gate:
             finally:
                 if not opened:
                     opened.append(0)
+            stopped = asyncio.Event()
+            self._stop = partial(asyncio.get_running_loop().call_soon_threadsafe, stopped.set)
             opened[0] = server.sockets[0].getsockname()[1]
             ready.set()
-            await asyncio.Event().wait()
+            await stopped.wait()
+            server.close()
 
         def run() -> None:
             try:
@@ -93,7 +107,8 @@ class Gate:
     async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         up: asyncio.StreamWriter | None = None
         try:
-            request = _Request.read(await reader.readuntil(b"\r\n\r\n"))
+            async with asyncio.timeout(_CONNECT):
+                request = _Request.read(await reader.readuntil(b"\r\n\r\n"))
             # A client that follows a redirect to another host leaves the secret out.
             if not self._may(request):
                 self.problems[ELSEWHERE] += 1
@@ -109,6 +124,8 @@ class Gate:
             await self._relay(request, behind, reader, writer, down, up)
         except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # the client is gone, or sends what is no request
+        except asyncio.CancelledError:
+            pass  # the gate is closed; Python 3.11 would print it
         finally:
             for each in (writer, up):
                 if each is not None:
@@ -173,7 +190,7 @@ class Gate:
         return request.secret == self._expected and self._is_allowed(request.host)
 
     def _is_allowed(self, host: str) -> bool:
-        host = host.lower().rstrip(".")
+        host = _plain(host)
         return not self._hosts or any(host == one or host.endswith(f".{one}") for one in self._hosts)
 
     async def _connected(
@@ -265,12 +282,18 @@ class _Request(NamedTuple):
 
 
 def usable_proxies() -> dict[str, str] | None:
-    """The proxies of the environment by scheme; None when one is of a kind that the gate does not speak to."""
+    """The proxies of the environment by scheme, and by "no" what they are not for; None when one is of a kind that the gate does not speak to."""
     from urllib.request import getproxies  # takes long to load
 
-    found = {scheme: url if "://" in url else f"http://{url}" for scheme, url in getproxies().items()}
-    used = {scheme: url for scheme, url in found.items() if scheme in ("http", "https", "all")}
-    return used if all(url.lower().startswith("http://") for url in used.values()) else None
+    found = getproxies()
+    used = {
+        scheme: url if "://" in url else f"http://{url}"
+        for scheme in ("http", "https", "all")
+        if (url := found.get(scheme))
+    }
+    if not all(url.lower().startswith("http://") for url in used.values()):
+        return None
+    return {**used, "no": found.get("no", "")}
 
 
 def _proxy_for(proxies: Mapping[str, str], host: str, port: int, scheme: str) -> str:
@@ -279,9 +302,26 @@ def _proxy_for(proxies: Mapping[str, str], host: str, port: int, scheme: str) ->
     if proxy:
         from urllib.request import proxy_bypass
 
-        if proxy_bypass(f"{host}:{port}") or proxy_bypass(host):
+        if proxy_bypass(f"{host}:{port}") or proxy_bypass(host) or _in_network(host, proxies.get("no", "")):
             return ""
     return proxy
+
+
+def _in_network(host: str, networks: str) -> bool:
+    """Whether a host is an address in one of the networks that NO_PROXY may name, which urllib does not read."""
+    for one in networks.split(","):
+        with contextlib.suppress(ValueError):
+            if ipaddress.ip_address(host) in ipaddress.ip_network(one.strip(), strict=False):
+                return True
+    return False
+
+
+def _plain(host: str) -> str:
+    """A host as obstore writes it."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return host.lower().rstrip(".")
 
 
 def _field(line: bytes) -> tuple[bytes, bytes]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
-from ipfsmem.errors import ProviderError, ProviderRefused
+from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused
 from ipfsmem_providers.bucket.address import Address, Patience, credentials, hosts, secrets, store
 from ipfsmem_providers.bucket.errors import BehindTheEnd, NoAnswer, NoSuchObject, gate_error, provider_error
 from ipfsmem_providers.bucket.gate import Gate, usable_proxies
@@ -60,7 +60,10 @@ class Objects:
         self._gate = _gate(address, settings)
         self._stores: dict[Patience, Any] = {}
         self._lock = threading.Lock()
-        self._store(self._patience(0))
+        try:
+            self._store(self._patience(0))
+        except OSError as error:
+            raise ConfigError(f"this device allows no connection to itself: {error.strerror}") from None
         #: Requests so far by kind, for reports and tests.
         self.requests: dict[str, int] = {}
 
@@ -74,6 +77,13 @@ class Objects:
     def heavy(self) -> float:
         """Seconds that a request for the largest object takes beyond `light`."""
         return PUT_MAX / _SLOWEST
+
+    def close(self) -> None:
+        """Let go of connections and of the gate. What asks afterwards makes new ones."""
+        with self._lock:
+            self._stores.clear()
+            if self._gate is not None:
+                self._gate.close()
 
     def put(self, key: str, data: bytes) -> None:
         """Put an object whole, in place of one with the same key."""
@@ -217,7 +227,9 @@ class Objects:
             try:
                 found = work(self._store(patience))
             except Exception as error:
-                failed = self._stopped(before, what) or self._failed(error, what, ranged)
+                failed = self._failed(error, what, ranged)
+                if not isinstance(failed, NoSuchObject | BehindTheEnd):  # which the bucket itself answered
+                    failed = self._stopped(before, what) or failed
             except BaseException as error:
                 if type(error).__name__ != "PanicException":  # obstore's; no subclass of Exception
                     raise

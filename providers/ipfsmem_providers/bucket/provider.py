@@ -76,6 +76,10 @@ class BucketProvider(PackedStore):
         """`bucket:` and the address."""
         return self.objects.where
 
+    async def close(self) -> None:
+        """Close connections."""
+        self.objects.close()
+
     def _checked(self, work: Callable[..., T], *args: object) -> T:
         try:
             return work(*args)

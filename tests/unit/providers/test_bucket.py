@@ -8,6 +8,7 @@ import hashlib
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from ipfsmem.provider.contract import open_provider
 from tests.servers import s3
 from tests.servers.threaded import own_certificate, serve
 from tests.support.hints import Refused
+from tests.support.patience import PATIENCE
 from tests.support.ports import free_port
 from tests.unit.provider.test_contract import NAME, record
 from tests.unit.providers.bucket_lab import Bucket, bucket
@@ -576,6 +578,88 @@ def test_gate_of_a_bucket_lets_nobody_else_through(at: Bucket) -> None:
     with socket.create_connection((where.hostname, where.port)) as stranger:
         stranger.sendall(f"GET {at.url}/memories/x HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         assert stranger.recv(100) == b""
+
+
+def test_closed_bucket_leaves_no_thread_behind(at: Bucket, caplog: pytest.LogCaptureFixture) -> None:
+    """A program that opens and closes memories ran out of files: each left a thread, a port and its sockets."""
+
+    def gates() -> set[threading.Thread]:
+        return {thread for thread in threading.enumerate() if thread.name == "ipfsmem-gate"}
+
+    others = gates()
+    provider = at.open()
+    for _ in range(2):  # it may be used again
+        assert asyncio.run(provider.pins(NAME)) == []
+        ours = gates() - others
+        assert len(ours) == 1
+        asyncio.run(provider.close())
+        asyncio.run(provider.close())
+        for thread in ours:
+            thread.join(PATIENCE)
+        assert gates() <= others
+    assert [record for record in caplog.records if record.name == "asyncio"] == []
+
+
+def test_what_strangers_send_to_the_gate_changes_no_answer() -> None:
+    def missing() -> web.Application:
+        def knock() -> None:
+            where = urlsplit(objects._gate.url) if objects._gate is not None else urlsplit("")
+            with socket.create_connection((where.hostname or "", where.port or 0)) as stranger:
+                stranger.sendall(b"GET http://elsewhere.example/ HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert stranger.recv(100) == b""
+
+        async def answer(request: web.Request) -> web.Response:
+            await asyncio.to_thread(knock)
+            return web.Response(status=404)
+
+        app = web.Application()
+        app.router.add_get("/{path:.*}", answer)
+        return app
+
+    with serve(missing) as url:
+        objects = BucketProvider(f"{url}/memories/mem", {**KEYS, "retry": ONCE}).objects
+        assert objects.head("a", 10) is None
+        with pytest.raises(FileNotFoundError):
+            objects.read("a")
+
+
+@pytest.mark.parametrize(("excluded", "used"), [("10.0.0.0/8, 127.0.0.0/8", False), ("10.0.0.0/8,x", True)])
+def test_bucket_in_a_network_that_needs_no_proxy_is_asked_directly(
+    excluded: str, used: bool, at: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, excluded)
+    if used:
+        with pytest.raises(ProviderUnavailable, match="no connection"):
+            asks(at)
+    else:
+        assert asks(at) == []
+
+
+def test_host_of_a_bucket_in_another_spelling_is_the_host() -> None:
+    objects = BucketProvider(
+        f"http://[0:0:0:0:0:0:0:1]:{free_port()}/memories/mem", {**KEYS, "retry": ONCE}
+    ).objects
+    with pytest.raises(ProviderUnavailable, match="no connection"):
+        objects.read("a")
+
+
+def test_bucket_where_no_server_is_allowed_costs_no_other_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ended the command with an error of Python; what cannot be opened is left out."""
+
+    async def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(asyncio, "start_server", refuse)
+    with pytest.raises(ConfigError, match="allows no connection to itself"):
+        BucketProvider("https://s3.example/memories/mem", KEYS)
+
+
+def test_address_of_aws_that_is_none_ends_nothing(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://[x")
+    assert asks(at) == []
 
 
 def leads_to(place: str) -> web.Application:
