@@ -195,6 +195,7 @@ def _request(row: _Status, redact: Callable[[str], str] = str) -> PinRequest | N
         cid = parse_cid(row.pin.cid)
     except FormatError:
         return None
+    cid = cid._replace(version=1)  # some services tell the text of version 0, whatever was asked for
     given = row.delegates if isinstance(row.delegates, list) else []
     return PinRequest(
         row.requestid, status if (status := row.status.lower()) in STATUSES else UNKNOWN, cid, row.pin.name or "", milliseconds(row.created), _why(row.info, redact),

@@ -254,6 +254,35 @@ def test_pin_that_a_service_forgot_is_asked_for_again(tmp_path: Path) -> None:
         assert again and again <= before
 
 
+def test_service_that_tells_cids_of_version_0_is_asked_once() -> None:
+    """The root was not found in its list, so each sync asked for another pin of it."""
+    made: list[dict[str, Any]] = []
+
+    def app() -> web.Application:
+        async def add(request: web.Request) -> web.Response:
+            pin = await request.json()
+            old = str(TREE.cid._replace(version=0))
+            made.append({**rows(1)[0], "requestid": f"r{len(made)}", "pin": {**pin, "cid": old}})
+            return web.json_response(made[-1], status=202)
+
+        async def found(request: web.Request) -> web.Response:
+            return web.json_response({"count": len(made), "results": made})
+
+        app = web.Application()
+        app.router.add_post("/pins", add)
+        app.router.add_get("/pins", found)
+        return app
+
+    async def body() -> None:
+        service = opened(url)
+        first = await service.pin(TREE.cid, "mine")
+        assert await service.pin(TREE.cid, "mine") == first and len(made) == 1
+        assert [pin.cid for pin in await service.pins("mine")] == [TREE.cid]
+
+    with serve(app) as url:
+        asyncio.run(body())
+
+
 def test_p7_delegates_are_another_s_word() -> None:
     """A service on the internet has our node call no address of our network, and nothing that is no peer."""
     bad = ["", "x", "/ip4/10.0.0.1/tcp/22", f"/ip4/10.0.0.1/tcp/22/p2p/{PEER}", f"/ip6/::1/tcp/1/p2p/{PEER}", 7, None,
