@@ -129,7 +129,7 @@ def test_a_list_of_pins_that_is_damaged(sealed_place: Place) -> None:
     refused = place.run("gc")
     assert refused.code == 7
     hinted(
-        "Let the program that keeps a folder in step finish. If that does not help, remove that file, link or folder, then sync"
+        "Let the program that keeps a folder in step bring that file here. If it cannot, remove that file, link or folder, then sync"
         " all devices, so that each pins its root again. Older versions that only this list keeps are not kept any more.",
         refused.out,
     )
