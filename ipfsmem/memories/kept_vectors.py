@@ -29,7 +29,8 @@ from ipfsmem.device.lock import file_lock
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateMark
 from ipfsmem.errors import FormatError, StorageError
-from ipfsmem.memories.living import Living, Reading, Spoken
+from ipfsmem.memories.living import Living, Reading, Spoken, gone_of
+from ipfsmem.memories.moment_kinds import HALF
 from ipfsmem.recall.embedder import EmbedderIdentity
 from ipfsmem.recall.vectors import Vectors
 
@@ -190,7 +191,10 @@ NO_FILE: Final = (0, 0, 0)
 
 def stamp(replica: Replica, model: EmbedderIdentity) -> tuple[int, int, int]:
     """What tells the file of vectors that is there now from another."""
-    path = vectors_path(replica, model)
+    return _stamp_of(vectors_path(replica, model))
+
+
+def _stamp_of(path: Path | None) -> tuple[int, int, int]:
     try:
         found = path.stat() if path is not None else None
     except OSError:
@@ -215,6 +219,13 @@ def _remove(path: Path) -> None:
             one.unlink()
 
 
+class Erased(NamedTuple):
+    """What there was when a file was last found to have no vector of anything else, and which file that was (`_stamp_of`)."""
+
+    stamp: tuple[int, int, int]
+    living: Living
+
+
 def erase_forgotten(memories: Memories) -> None:
     """Erase the kept vectors of what is not there any more, of all models. Raises StorageError, LockedError."""
     replica = memories.replica
@@ -222,17 +233,56 @@ def erase_forgotten(memories: Memories) -> None:
         return
     with saving(replica):
         for path in vector_files(replica):
-            kept = _opened(replica, path)
-            if kept is None:
-                continue
-            living = Living(memories, kept.spoken)
-            with replica.reading():
-                follow_at_once(living)
-            if kept.vectors.keep([id for id in kept.vectors.ids if living.has(id)]) or living.take_gone():
-                was = path.stat().st_mtime
-                left = Kept(kept.vectors, list(living.spoken.values()))
-                if _FILES.save(replica, path, _dump(left)):
-                    os.utime(path, (was, was))  # nobody uses those of another model by that
+            known = memories.erased.pop(path, None)  # not known any more where this fails
+            living = known.living if known is not None else Living(memories)
+            if known is not None and known.stamp == _stamp_of(path):
+                left = _erased_since(replica, path, living)
+            else:
+                left = _erased_in(replica, path, living)
+            if left:
+                memories.erased[path] = Erased(_stamp_of(path), living)
+
+
+def _erased_since(replica: Replica, path: Path, living: Living) -> bool:
+    """Erase in a file that has no vector of what was not there before what is not there now; whether the file is sound. Nothing is
+    opened where nothing went."""
+    with replica.reading():
+        follow_at_once(living)
+    gone = living.take_gone()
+    if not gone:
+        return True
+    kept = _opened(replica, path)
+    if kept is None:
+        return False
+    dead = gone_of(kept.vectors.ids, gone)
+    kept.vectors.drop(dead)
+    # What stands for entries of days and sessions stands in the file, also where they have no vector.
+    if dead or any(len(one) == HALF for one in gone):
+        _put_left(replica, path, kept, living)
+    return True
+
+
+def _erased_in(replica: Replica, path: Path, living: Living) -> bool:
+    """The same of a file that somebody wrote since, or that was never looked at."""
+    kept = _opened(replica, path)
+    if kept is None:
+        return False
+    living.adopt(kept.spoken)
+    with replica.reading():
+        follow_at_once(living)
+    living.take_gone()
+    dead = [id for id in set(kept.vectors.ids).difference(living.files) if not living.has(id)]
+    kept.vectors.drop(dead)
+    others = [one for one in kept.spoken if living.spoken.get(one.group) != one]
+    if dead or any(key[:HALF] not in living.entries for one in others for key in one.each()):
+        _put_left(replica, path, kept, living)
+    return True
+
+
+def _put_left(replica: Replica, path: Path, kept: Kept, living: Living) -> None:
+    was = path.stat().st_mtime
+    if _FILES.save(replica, path, _dump(Kept(kept.vectors, list(living.spoken.values())))):
+        os.utime(path, (was, was))  # nobody uses those of another model by that
 
 
 def follow_at_once(living: Living) -> None:

@@ -10,6 +10,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -47,13 +48,17 @@ from ipfsmem.memories.readings import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ipfsmem.bundle.index import IndexItem
     from ipfsmem.device.uses import Uses
     from ipfsmem.device.writing import Writing
     from ipfsmem.memories.fact_words import FactWords
     from ipfsmem.memories.graph import GraphIndex
+    from ipfsmem.memories.kept_vectors import Erased
     from ipfsmem.memories.meaning import Meaning
     from ipfsmem.memories.search_index import SearchIndex
+    from ipfsmem.memories.sessions import PartKeys
     from ipfsmem.recall.ranking import Weighed
 
 #: Bytes from which on a text is looked at before others have to wait: shorter ones take no millisecond.
@@ -100,6 +105,10 @@ class Memories:
         self.facts_added: list[int] = sibling.facts_added if sibling is not None else [0]
         #: The graphs of scopes that somebody asked, by scope.
         self.graphs: dict[str, GraphIndex] = sibling.graphs if sibling is not None else {}
+        #: The keys of the parts of sessions, once somebody asked for some.
+        self.part_keys: list[PartKeys] = sibling.part_keys if sibling is not None else []
+        #: What was there when vectors were erased last, by the file they lie in; see `kept_vectors`.
+        self.erased: dict[Path, Erased] = sibling.erased if sibling is not None else {}
         #: Opens recall by meaning, when somebody asks; None where nobody can.
         self.meaning: Callable[[], Meaning] | None = sibling.meaning if sibling is not None else None
         #: What counts how much in recall, asked for at each; None: as usual.
@@ -343,7 +352,7 @@ class Memories:
         """All memories that are shown, ordered by key, headers only; parts of sessions, and what this device hides, only when
         asked for. `held`: the entries of this scope, where somebody looked for them already.
         """
-        from ipfsmem.bundle.session_parts import is_part
+        from ipfsmem.bundle.session_parts import PART_PREFIX, is_part
         from ipfsmem.device.hidden import (  # a read or a write of one memory does not need it
             hidden_texts,
             is_hidden,
@@ -367,10 +376,13 @@ class Memories:
                 found = [one for one in found if one is None or one.key not in lost]
                 found += [self._listed(key, self.entry(key), heads) for key in lost]
         self._keep_heads(heads)
-        listed = (
-            item for item in found if item is not None and (sessions or not is_part(item.key, item.file))
-        )
-        return sorted(listed, key=lambda item: item.key)
+        listed = [
+            item
+            for item in found
+            if item is not None
+            and (sessions or not (item.key.startswith(PART_PREFIX) and is_part(item.key, item.file)))
+        ]
+        return sorted(listed, key=attrgetter("key"))
 
     def _keep_heads(self, heads: dict[str, MemoryFile]) -> None:
         """Remember the headers that a list met; for the next process too, where enough of them are new."""

@@ -20,14 +20,23 @@ from typing import Any, Final, NamedTuple, NoReturn
 import msgspec
 
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
-from ipfsmem.bundle.session_parts import HISTORY, NUMBERED, SESSION, is_part, session_token
+from ipfsmem.bundle.session_parts import (
+    HISTORY,
+    NUMBERED,
+    PART_PREFIX,
+    SESSION,
+    is_part,
+    may_be_part,
+    session_token,
+)
 from ipfsmem.canonical import MAX_INT, check_depth
 from ipfsmem.causal.clock import hlc_ms
-from ipfsmem.causal.entries import memory_name
+from ipfsmem.causal.entries import MemoryName, memory_name
 from ipfsmem.causal.value import FORGOTTEN, LIVE, Value
 from ipfsmem.causal.view import siblings
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.last_change import note_irrevocable
+from ipfsmem.device.state import StateMark, Store
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import ChangedError, FormatError, IpfsmemError, LimitError, StorageError, UsageError
 from ipfsmem.memories.memories import Memories, NotHereError
@@ -162,12 +171,42 @@ def entries_of_parts(parts: list[Part]) -> list[Entry]:
 
 def _token_of(part: str) -> str:
     """What stands for the session in the key of a part."""
-    return part.removeprefix("session-").rsplit("-", 2)[0]
+    return part.removeprefix(PART_PREFIX).rsplit("-", 2)[0]
 
 
 def _parts_of(session: str) -> re.Pattern[str]:
     """The form of the keys of a session's parts."""
     return re.compile(f"session-{re.escape(session_token(session))}-{NUMBERED}")
+
+
+class PartKeys:
+    """The keys with the form of a part, of all scopes, brought up to date by what changed: who adds to a session asks for its own, among
+    ten thousand memories."""
+
+    def __init__(self) -> None:
+        self._mark = StateMark()
+        self._places: dict[str, MemoryName] = {}
+        #: By scope, and by what stands for the session in them.
+        self._of: dict[str, dict[str, set[str]]] = {}
+
+    def of(self, store: Store, scope: str, token: str | None) -> Collection[str]:
+        """Those of a session of a scope, by its token, or of all its sessions (inside `reading` or a transaction)."""
+        if not store.is_at(self._mark):
+            self._follow(store)
+        held = self._of.get(scope, {})
+        return held.get(token, ()) if token is not None else [key for keys in held.values() for key in keys]
+
+    def _follow(self, store: Store) -> None:
+        since = store.changes_since(self._mark)
+        for name in since.may_be_gone(self._places):
+            gone = self._places.pop(name)
+            self._of[gone.scope][_token_of(gone.key)].discard(gone.key)
+        for name in since.texts:
+            place = memory_name(name) if PART_PREFIX in name and name not in self._places else None
+            if place is not None and may_be_part(place.key):
+                self._places[name] = place
+                self._of.setdefault(place.scope, {}).setdefault(_token_of(place.key), set()).add(place.key)
+        self._mark = since.mark
 
 
 class ItemsAt:
@@ -328,24 +367,21 @@ class Sessions:
                 return parse_memory(data)
         return None
 
-    def _keys(self, form: re.Pattern[str] = _PART, token: str = "") -> list[str]:
-        """The keys of parts that have this form, of the session with this token if one is given (inside `reading`)."""
+    def _keys(self, token: str | None = None) -> list[str]:
+        """The keys of parts, of the session with this token if one is given (inside `reading` or a transaction), sorted."""
         if self._memories.forgotten():
             return []
-        first = self._memories.name(f"session-{token}")
-        named = (memory_name(name) for name in self._replica.store.names() if name.startswith(first))
-        return sorted(
-            found.key
-            for found in named
-            if found is not None and found.scope == self._memories.scope and form.fullmatch(found.key)
-        )
+        known = self._memories.part_keys
+        if not known:
+            known.append(PartKeys())
+        return sorted(known[0].of(self._replica.store, self._memories.scope, token))
 
     def _parts(
         self, session: str, change: Writing | None = None, *, keys: Iterable[str] | None = None
     ) -> list[Part]:
         """The parts with all their texts, of this person's devices."""
         if keys is None:
-            keys = self._keys(_parts_of(session), session_token(session))
+            keys = self._keys(session_token(session))
         parts = (self._part(session, key, change) for key in keys)
         return [part for part in parts if part is not None]
 
@@ -353,7 +389,7 @@ class Sessions:
         """The last part of each device that has a line, and those behind it: no line of an earlier one is later, for each was
         added after all that its writer knew."""
         of: dict[str, list[str]] = {}
-        for key in self._keys(_parts_of(session), session_token(session)):
+        for key in self._keys(session_token(session)):
             of.setdefault(key.rsplit("-", 2)[1], []).append(key)
         found = []
         for keys in of.values():

@@ -281,6 +281,8 @@ class OpenMemory:
                 self.replica.forget_keys()
                 self.memories.indexes.clear()
                 self.memories.graphs.clear()
+                self.memories.part_keys.clear()
+                self.memories.erased.clear()
                 if self._meaning is not None:
                     self._meaning.drop()
                 if self._plugins is not None:

@@ -1,0 +1,219 @@
+"""What one forget or one message more costs, whatever the memory holds; and that what is followed for it is what is there."""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import ipfsmem
+from ipfsmem.causal import value
+from ipfsmem.device import state
+from ipfsmem.device.replica import Replica
+from ipfsmem.device.writing import writing
+from ipfsmem.memories import kept_vectors, living
+from ipfsmem.memories.kept_vectors import Kept, erase_forgotten, prepared, vectors_path
+from ipfsmem.memories.living import Living
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.moment_kinds import HALF
+from ipfsmem.memories.sessions import Sessions
+from ipfsmem.memory import Memory
+from ipfsmem.recall.embedder import EmbedderIdentity
+from ipfsmem.recall.vectors import Vectors
+from tests.support.kept_vectors import load_kept
+from tests.unit.memories.test_living import brought_up, change
+
+_OURS = str(Path(ipfsmem.__file__).parent)
+_MODEL = EmbedderIdentity("words", "1", "00")
+#: Functions entered that the depth of a tree, and what is drawn, may account for.
+_SOME = 100
+
+
+def filled(home: Path, many: int) -> Memory:
+    """A sealed memory of so many texts, in the tree of the state."""
+    stick = home / "stick"
+    stick.mkdir(parents=True)
+    memory = Memory.create("m", "encrypted-ipfs", provider=str(stick), passphrase=False, home=home / "home")
+    memories = Memories(memory.replica)
+    with writing(memory.replica) as change:
+        for number in range(many):
+            memories.write_in(change, f"note_{number}", f"Text {number}".encode())
+        change.commit()
+        memory.replica.store.checkpoint(folders=False)
+    return memory
+
+
+def keep_vectors(replica: Replica, there: Living) -> None:
+    """Keep a vector of everything, as a process does that made them."""
+    keys = [*there.files, *(key for one in there.spoken.values() for key in one.each())]
+    vectors = Vectors(_MODEL)
+    vectors.add({key: [1.0, 2.0] for key in keys})
+    ready = prepared(replica, Kept(vectors, list(there.spoken.values())))
+    assert ready is not None
+    ready.put()
+
+
+def cost(memory: Memory, work: Callable[[], object], patch: pytest.MonkeyPatch) -> tuple[int, int, int]:
+    """How many statements SQLite gets during `work`, how many entries are decoded, how often a function of ours is entered or gone on with."""
+    statements: list[str] = []
+    decoded: list[str] = []
+    entered = 0
+
+    def seen(name: str, data: bytes) -> value.Entry:
+        decoded.append(name)
+        return value.decode_entry(name, data)
+
+    def each(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal entered
+        entered += event == "call" and frame.f_code.co_filename.startswith(_OURS)
+
+    connection = memory.replica.db.connection
+    with patch.context() as within:
+        within.setattr(state, "decode_entry", seen)
+        within.setattr(living, "decode_entry", seen)
+        connection.set_trace_callback(statements.append)
+        sys.setprofile(each)
+        try:
+            work()
+        finally:
+            sys.setprofile(None)
+            connection.set_trace_callback(None)
+    return len(statements), len(decoded), entered
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Memory:
+    return filled(tmp_path / "few", 100)
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Memory:
+    return filled(tmp_path / "many", 1_000)
+
+
+def alike(few: tuple[int, int, int], many: tuple[int, int, int]) -> bool:
+    return few[:2] == many[:2] and abs(many[2] - few[2]) < _SOME
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["without_vectors", "with_vectors"])
+def test_forget_among_ten_times_as_many_memories_costs_the_same(
+    few: Memory, many: Memory, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = []
+    for memory in (few, many):
+        with memory:
+            if kept:
+                keep_vectors(memory.replica, brought_up(Living(Memories(memory.replica)), memory))
+            for number in range(3):  # what is remembered, and what a schema is asked once
+                assert memory.forget(f"note_{number}")
+            costs.append(cost(memory, partial(memory.forget, "note_7"), monkeypatch))
+            if kept:
+                left = load_kept(memory.replica)
+                there = brought_up(Living(Memories(memory.replica)), memory)
+                assert left is not None and set(left.vectors.ids) == there.files.keys()
+    assert alike(*costs), costs
+
+
+def test_a_message_more_among_ten_times_as_many_memories_costs_the_same(
+    few: Memory, many: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = []
+    for memory in (few, many):
+        with memory:
+            said = [{"role": "user", "content": "Hello"}]
+            for _ in range(2):
+                memory.sessions.add("talk", said)
+            costs.append(cost(memory, partial(memory.sessions.add, "talk", said), monkeypatch))
+            assert memory.sessions.resume("talk") == said * 3
+    assert alike(*costs), costs
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_vectors_erased_step_by_step_are_those_of_what_is_gone(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    with Memory.create("m", "local", home=tmp_path) as memory:
+        memory.scope("work").write("first", "A text")
+        replica, memories = memory.replica, Memories(memory.replica)
+        for number in range(30):
+            if number % 7 == 0:
+                keep_vectors(replica, brought_up(Living(memories), memory))
+            change(memory, rng, number)
+            if rng.random() < 0.2:
+                with replica.transaction():
+                    replica.store.checkpoint(folders=False)
+            if rng.random() < 0.7:
+                before = load_kept(replica)
+                assert before is not None
+                erase_forgotten(memories)
+                left, there = load_kept(replica), Living(memories, before.spoken)
+                with replica.reading():
+                    kept_vectors.follow_at_once(there)
+                assert left is not None
+                assert set(left.vectors.ids) == {id for id in before.vectors.ids if there.has(id)}
+                halves = {key[:HALF] for one in left.spoken for key in one.each()}
+                assert halves <= there.entries
+
+
+def test_vectors_are_erased_again_after_one_time_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with filled(tmp_path, 5) as memory:
+        memories = Memories(memory.replica)
+        keep_vectors(memory.replica, brought_up(Living(memories), memory))
+        erase_forgotten(memories)
+        Memories(memory.replica).forget("note_1")
+        with monkeypatch.context() as within:
+            within.setattr(kept_vectors, "_put_left", lambda *_: (_ for _ in ()).throw(OSError("full")))
+            with pytest.raises(OSError, match="full"):
+                erase_forgotten(memories)
+        erase_forgotten(memories)
+        left = load_kept(memory.replica)
+        assert left is not None and len(left.vectors) == 4
+        assert vectors_path(memory.replica, _MODEL) in memories.erased
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_keys_of_parts_followed_step_by_step_are_those_that_are_there(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    with Memory.create("m", "local", home=tmp_path) as memory:
+        memory.scope("work").write("session-talk0-no_part", "A text")
+        memories = Memories(memory.replica)
+        for number in range(30):
+            change(memory, rng, number)
+            match rng.randrange(8):
+                case 0:
+                    with memory.replica.transaction():
+                        memory.replica.store.checkpoint(folders=False)
+                case 1:
+                    with pytest.raises(RuntimeError), writing(memory.replica) as undone:
+                        Sessions(memories).add_in(undone, "talk9", [{"n": number}])
+                        undone.commit()
+                        assert Sessions(memories)._keys("talk9")
+                        raise RuntimeError
+                case 2:
+                    memory.scopes.forget("work")
+                    check_keys(memories)
+                    memory.scopes.restore("work")
+                case _:
+                    pass
+            check_keys(memories)
+
+
+def check_keys(memories: Memories) -> None:
+    """The keys of parts are those that a look at all names finds."""
+    with memories.replica.reading():
+        names = [*memories.replica.store.names()]
+        for scope in ("", "work"):
+            there = memories.in_scope(scope)
+            begin = re.escape(f"m/{scope}/" if scope else "m/")
+            for token in ("talk0", "talk1", "talk2", "talk9", None):
+                form = f"{begin}(session-{token or '[^/]+'}-[0-9a-f]{{16}}-(?:0|[1-9][0-9]{{0,5}}))"
+                found = (re.fullmatch(form, name) for name in names if not there.forgotten())
+                assert Sessions(there)._keys(token) == sorted(one[1] for one in found if one is not None)
