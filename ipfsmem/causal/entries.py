@@ -91,7 +91,11 @@ def check_entry_name(name: str) -> str:
 
 def memory_name(name: str) -> MemoryName | None:
     """Scope and key of a memory's entry name, None for any other entry."""
-    found = _parse(name) if name[:1] == _MEMORY else None
+    if name[:1] != _MEMORY:
+        return None
+    if "/" not in (key := name[2:]) and name[1:2] == "/":  # nearly all, too many of them to be remembered
+        return MemoryName("", key) if is_key(key) else None
+    found = _parse(name)
     return found if isinstance(found, MemoryName) else None
 
 

@@ -30,7 +30,8 @@ _was_on = False
 
 def blocks_here(db: Database, digests: Iterable[bytes]) -> set[bytes]:
     """Those of `digests` whose blocks are on this device, as far as is known intact."""
-    return {digest for digest in blocks.known_among(db.connection, digests) if not db.is_damaged(digest)}
+    here = set(blocks.known_among(db.connection, digests))
+    return here - {digest for digest in db.suspects & here if db.is_damaged(digest)}
 
 
 def not_here(db: Database, cids: Iterable[CID]) -> list[CID]:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from hashlib import sha256
 from pathlib import Path
 
@@ -389,6 +389,11 @@ class Database:
             return True
         self._bad.add(digest)
         return False
+
+    @property
+    def suspects(self) -> Set[bytes]:
+        """Blocks that were found damaged once; `is_damaged` says whether they still are."""
+        return self._bad
 
     def is_damaged(self, digest: bytes) -> bool:
         """Whether a block was found damaged. It is read again, as another process may have replaced it since."""

@@ -312,9 +312,10 @@ class Store:
     def texts(self, *, readable: bool = False) -> Iterator[tuple[str, bytes]]:
         """The canonical JSON of all entries by name, unordered; `readable`: only of those outside damaged nodes."""
         nodes = self._tree.readable([]) if readable else self._tree.nodes()
-        for name, text in (item for node in nodes for item in (node.entries or {}).items()):
-            if name not in self._overlay:
-                yield name, text
+        for node in nodes:
+            for name, text in (node.entries or {}).items():
+                if name not in self._overlay:
+                    yield name, text
         for name, changed in list(self._overlay.items()):
             if changed is not None:
                 yield name, changed

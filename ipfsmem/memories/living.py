@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
+from ipfsmem.bundle.session_parts import PART_PREFIX
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import MemoryName, SegmentName, memory_name, segment_name
 from ipfsmem.causal.tree import name_digits
-from ipfsmem.causal.value import decode_entry
+from ipfsmem.causal.value import Value, decode_entry
 from ipfsmem.device.state import StateMark
 from ipfsmem.memories.moment_kinds import HALF, Group, vector_keys
 from ipfsmem.memories.moments import group_of, ms_of, read_by_pieces, read_together
@@ -62,6 +63,16 @@ class Spoken(msgspec.Struct, frozen=True, array_like=True):
     def each(self) -> list[bytes]:
         """What each vector is kept by."""
         return [self.keys[at : at + _SIZE] for at in range(0, len(self.keys), _SIZE)]
+
+
+class _Clock(msgspec.Struct, gc=False):
+    """The fields of a value that say whether and when a text was written."""
+
+    h: str
+    body: str | None = None
+
+
+_decode_clocks = msgspec.json.Decoder(dict[str, _Clock]).decode
 
 
 class Living:
@@ -151,7 +162,8 @@ class Living:
         self._names.setdefault(name_digits(name)[:_DIGITS], set()).add(name)
         if place is not None:
             self._look_at_memory(name, text, place)
-        group = group_in_scope(name, segment)
+        may_be_of_one = place is None or place.key.startswith(PART_PREFIX)
+        group = group_in_scope(name, segment) if may_be_of_one else None
         if group is not None:
             self._pieces.setdefault(group, {})[name] = blake2b(text, digest_size=8).digest()
             self._changed.add(group)
@@ -161,7 +173,7 @@ class Living:
         before = self._ids.get(name)
         if before == id:
             return
-        clocks = [value.h for value in decode_entry(name, text).values() if value.body]
+        clocks = [value.h for value in _clocks(name, text).values() if value.body]
         if before is not None:
             del self._ids[name], self.files[before]
             self._gone.add(before)
@@ -280,6 +292,13 @@ class Living:
         entry of a day or a session."""
         gone, self._gone = self._gone, set()
         return gone
+
+
+def _clocks(name: str, text: bytes) -> Mapping[str, _Clock | Value]:
+    try:
+        return _decode_clocks(text)
+    except (msgspec.DecodeError, RecursionError):
+        return decode_entry(name, text)  # which says what is wrong with it
 
 
 class Reading:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, tzinfo
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
@@ -83,7 +84,7 @@ class Stack:
                     before = found.get(item.key)
                     if before is None or (item.own and not before.own):
                         found[item.key] = item
-        return sorted(found.values(), key=lambda item: item.key)
+        return sorted(found.values(), key=attrgetter("key"))
 
     def why(self, key: str, query: str) -> Why:
         """How one memory fares with a query; see `memories.recall.why`. Raises UsageError, KeyNameError, NotFoundError."""
