@@ -9,9 +9,8 @@ count in prose.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from functools import partial
 from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
@@ -68,8 +67,8 @@ _MADE_AT_ONCE = 4_000
 _SAID_BETWEEN = 4
 #: Events that stand in a block, and bytes of one.
 _EVENTS, _EVENT_BYTES = 20, 600
-#: Memories whose heads are read to see what is worth most, where no index of recall is at hand.
-_HEADS = 1_000
+#: Memories that are told apart by their worth where no index of recall is at hand: a hook has time for so many.
+_HEADS = 5_000
 #: Memories without room in an index after which nobody looks for a shorter one, and bytes that the shortest line has.
 _PASSED, _LEAST_LINE = 200, 16
 #: Bytes that facts leave to the rest of a block, at most a quarter of it.
@@ -497,19 +496,14 @@ def _index(parts: Sequence[Memories], room: int, without: frozenset[tuple[str, s
     key of those that stand in the block already.
 
     At most 200 lines and 25 KB. Those that are worth least are left out first, also by how long ago they were changed or used; one
-    that does not fit gives way to the next. Parts of sessions, which stand in no index, are among those left out as long as
-    nobody opened them.
+    that does not fit gives way to the next.
     """
     room, rows, passed = min(room, MAX_BYTES) - len(_left_out(10**9).encode()), MAX_LINES, 0
     chosen: dict[str, list[tuple[str, str, str]]] = {}
     listed = total = 0
     with parts[0].replica.reading():
         total, found = _by_worth(parts, without)
-        for key, part, line_of in found:
-            section, line = line_of()
-            if not section:
-                total -= 1
-                continue
+        for part, key, section, line in found:
             there = chosen.get(part.scope)
             cost, added = len((QUOTE + line).encode()), 1
             if there is None:
@@ -541,17 +535,18 @@ def _index(parts: Sequence[Memories], room: int, without: frozenset[tuple[str, s
     return "\n".join(blocks), listed, total - listed
 
 
-_Listed = tuple[str, "Memories", Callable[[], tuple[str, str]]]
+#: The part that a memory stands in, its key, its section and its line.
+_Listed = tuple["Memories", str, str, str]
 
 
 def _by_worth(
     parts: Sequence[Memories], without: frozenset[tuple[str, str]]
 ) -> tuple[int, Iterable[_Listed]]:
     """The own memories of some scopes, the first before the next, those worth most first, of equal ones those written last, each
-    with what gives its section and line; and their number. `without`: scope and key of those that are left out.
+    with its section and line; and their number. `without`: scope and key of those that are left out.
 
-    Where an index of recall is at hand no text is opened for it, and parts of sessions are left out. Otherwise the heads of those
-    written last are read, which have the others behind them.
+    Parts of sessions are left out. Where an index of recall is at hand no text is opened for it, otherwise all are, for the same answer;
+    of very many those written last, which have the others behind them.
     """
     from ipfsmem.bundle.index_block import INDEX_KEY
     from ipfsmem.memories.search_index import index_at_hand  # only where something is shown
@@ -594,38 +589,47 @@ def _by_worth(
             return [(key, one) for _, _, key, one in own]
 
         order = index.made_of("by worth", (today, hidden, used, fading, without), in_order)
-        return len(order), ((key, by_scope[one.scope], partial(_kept_line, one)) for key, one in order)
+        return len(order), ((by_scope[one.scope], key, one.section, one.line) for key, one in order)
     met: set[str] = set()
     found: list[tuple[int, str, Memories, Entry]] = []
     there = replica.store.memories_of([part.scope for part in parts])
-    here = {key for part in parts if not part.forgotten() for key, _ in there.get(part.scope, ())}
+    here = {
+        key
+        for part in parts
+        if not part.forgotten()
+        for key, entry in there.get(part.scope, ())
+        if any(value.body is not None for value in entry.values())
+    }
     for part in parts:
-        shown: set[str] = set()
+        mine: set[str] = set()
         for key, entry in there.get(part.scope, ()) if not part.forgotten() else ():
             written = _own_since(part, key, entry)
-            if written and key not in met and not is_hidden(hidden, part.scope, key, written):
-                shown.add(key)
-                if key == INDEX_KEY and _lists_alone(part, here):
-                    continue
-                found.append((-int(written, 16), key, part, entry))
-        met |= shown
+            if not written or key in met:
+                continue
+            mine.add(key)
+            if (part.scope, key) in without or is_hidden(hidden, part.scope, key, written):
+                continue
+            if key == INDEX_KEY and _lists_alone(part, here):
+                continue
+            found.append((-int(written, 16), key, part, entry))
+        met |= mine
     found.sort(key=itemgetter(0, 1))
+    first, rest = found[:_HEADS], found[_HEADS:]
     lines = [
-        (key, part, line)
-        for _, key, part, entry in found[:_HEADS]
-        if (part.scope, key) not in without
-        if (line := _line(part, key, entry)) is None or not line.merits.expired(today)
+        (-place(line.merits, part.scope, key), key, part, line)
+        for _, key, part, entry in first
+        if (line := _line(part, key, entry, today)) is not None
     ]
-    lines.sort(key=lambda one: -place(one[2].merits, one[1].scope, one[0]) if one[2] else 0.0)
-    listed: list[_Listed] = [
-        *((key, part, partial(_section_and_text, line)) for key, part, line in lines),
-        *(
-            (key, part, partial(_read_line, part, key, entry, today))
-            for _, key, part, entry in found[_HEADS:]
-            if (part.scope, key) not in without
-        ),
-    ]
-    return len(listed), listed
+    lines.sort(key=itemgetter(0))
+
+    def listed() -> Iterator[_Listed]:
+        for _, key, part, line in lines:
+            yield part, key, line.section, line.text
+        for _, key, part, entry in rest:
+            if (later := _line(part, key, entry, today)) is not None:
+                yield part, key, later.section, later.text
+
+    return len(lines) + len(rest), listed()
 
 
 def _lists_alone(part: Memories, here: Container[str]) -> bool:
@@ -637,19 +641,6 @@ def _lists_alone(part: Memories, here: Container[str]) -> bool:
     return data is not None and not typed_text(readable_file(data).body, here.__contains__)
 
 
-def _kept_line(one: Held) -> tuple[str, str]:
-    return one.section, one.line
-
-
-def _section_and_text(line: Line | None) -> tuple[str, str]:
-    return ("", "") if line is None else (line.section, line.text)
-
-
-def _read_line(part: Memories, key: str, entry: Entry, today: date) -> tuple[str, str]:
-    line = _line(part, key, entry)
-    return ("", "") if line is not None and line.merits.expired(today) else _section_and_text(line)
-
-
 def _own_since(part: Memories, key: str, entry: Entry) -> str:
     """When the own text that is shown was written; empty when none is."""
     if len(entry) == 1:
@@ -659,16 +650,18 @@ def _own_since(part: Memories, key: str, entry: Entry) -> str:
     return part.entry(key, entry)[view.dot].h if view.own and view.dot is not None else ""
 
 
-def _line(part: Memories, key: str, entry: Entry) -> Line | None:
-    """The line of a memory in the index; None where it has none, being not on this device."""
+def _line(part: Memories, key: str, entry: Entry, today: date) -> Line | None:
+    """The line of a memory in the index; None where it has none, is not on this device, or held until an earlier day."""
+    line: Line | None = None
     if len(entry) == 1:
         (value,) = entry.values()
-        return part.overview.line(part.name(key), value)
-    entry = part.entry(key, entry)
-    view = part.view(key, entry)
-    if view.data is None or view.dot is None:
-        return None
-    return line_of(key, head_of(view.data), entry[view.dot])
+        line = part.overview.line(part.name(key), value)
+    else:
+        entry = part.entry(key, entry)
+        view = part.view(key, entry)
+        if view.data is not None and view.dot is not None:
+            line = line_of(key, head_of(view.data), entry[view.dot])
+    return line if line is not None and line.section and not line.merits.expired(today) else None
 
 
 def _left_out(number: int) -> str:

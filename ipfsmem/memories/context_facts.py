@@ -30,10 +30,9 @@ if TYPE_CHECKING:
 #: The category that stands first, in the text and where there is no room for all.
 RESTRICTION: Final = "restriction"
 _TAG: Final = "memory-facts"
-#: Times a fact's worth is told apart by, so that its order changes with a change of it and not each day.
 _KEY_OF_A_FACT: Final = "fact_"
-#: Memories of which the header is read where no index of recall is at hand.
-_HEADS: Final = 1_000
+#: Memories that are read where no index of recall is at hand: a hook has time for so many.
+_HEADS: Final = 5_000
 
 
 class FactLine(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.device import atomic_files, recall_image
 from ipfsmem.device.state import Store
-from ipfsmem.memories import search_index
+from ipfsmem.memories import context, search_index
 from ipfsmem.memory import Memory
 from ipfsmem.recall.ranking import Document, Index
 from tests.support.device_lab import Lab
@@ -90,6 +91,16 @@ step = st.one_of(
 )
 
 
+def blocks(memory: Memory) -> list[Any]:
+    """What sessions begin with, in each stack and with room for all, some or one."""
+    return [
+        (layout, tokens, room, memory.stack(*tokens).context(layout=layout, max_tokens=room))  # type: ignore[arg-type]
+        for layout in ("index", "full")
+        for tokens in STACKS
+        for room in (200, 250, 20_000)
+    ]
+
+
 @settings(max_examples=cases(12, 60), deadline=None)
 @given(st.data(), st.sampled_from(["local", "encrypted-ipfs"]))
 def test_the_answers_with_a_kept_index_are_those_without(
@@ -125,13 +136,13 @@ def test_the_answers_with_a_kept_index_are_those_without(
                 (memory.scope(scope) if scope else memory).forget(key)
         answers(memory)
         memory = reopened(lab, memory, mode)
-        kept = answers(memory)
+        kept_blocks, kept = blocks(memory), answers(memory)
         memory.close()
         for path in images(home):
             path.unlink()
         memory = reopened(lab, memory, mode)
-        fresh = answers(memory)
-        assert kept == fresh
+        assert blocks(memory) == kept_blocks
+        assert answers(memory) == kept
     finally:
         lab.close()
 
@@ -451,3 +462,45 @@ def test_an_index_knows_whether_its_scopes_have_events_or_messages(
     seen.clear()
     look()
     assert [has for _, has in seen] == [of in scopes for scopes, _ in seen]
+
+
+def test_a_session_begins_with_the_same_block_with_and_without_a_kept_index(tmp_path: Path) -> None:
+    """Without one only the thousand memories that were written last were told apart by their worth."""
+    files = {f"k{n:04}.md": f"---\ntype: reference\n---\n\ntext {n}\n" for n in range(1_010)}
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        memory.write("rule", "first of all", type="reference", fields={"important": "true"})
+        memory.write("told", "Tea.", type="user", fields={"category": "preference"})
+        memory.bundles.import_(json.dumps({"version": "memory/0.1", "files": files}))
+        work = memory.scope("work")
+        memory.write("same", "everybody's", type="user")
+        work.write("same", "of work", type="user")
+        work.hidden.add(["same"])
+        work.sessions.add("talk", [{"role": "user", "content": "tea"}])
+        work.write("was", "so once", type="feedback", fields={"expires": "2020-01-01"})
+    with Memory.load("alex", home=tmp_path) as memory:
+        without = blocks(memory)
+        for tokens in STACKS:
+            memory.stack(*tokens).recall("tea")
+    assert images(tmp_path)
+    with Memory.load("alex", home=tmp_path) as memory:
+        kept = blocks(memory)
+    assert without == kept
+    small = kept[0][-1]
+    assert "(rule.md)" in small.text and "- [preference] Tea." in small.text
+
+
+def test_of_very_many_memories_a_session_without_a_kept_index_begins_with_those_written_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hook that reads all of them is over its time, and gives nothing."""
+    monkeypatch.setattr(context, "_HEADS", 3)
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        for n in range(40):
+            memory.write(f"k{n:02}", "tea", type="reference", fields={"important": "true"} if n < 20 else {})
+    opened: list[str] = []
+    production = context._line
+    monkeypatch.setattr(context, "_line", lambda *of: opened.append(of[1]) or production(*of))
+    with Memory.load("alex", home=tmp_path) as memory:
+        small = memory.context(max_tokens=200)
+        assert "(k39.md)" in small.text and "(k00.md)" not in small.text and len(opened) < 40
+        assert (small.listed + small.left_out, memory.context(max_tokens=20_000).listed) == (40, 40)
