@@ -12,6 +12,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sized
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeVar
 
 import msgspec
@@ -280,9 +281,16 @@ class Operation(Generic[P, R]):
         for name, value in asked.items():
             if value is self._defaults.get(name, REQUIRED):
                 continue  # right by its definition; most calls give little else, and no type is evaluated for it
-            if problem := self.parameter(name).problem(value):
+            parameter = self.parameter(name)
+            if parameter.is_list and isinstance(value, Iterable) and not isinstance(value, Sized):
+                most = None if parameter.longest is None else parameter.longest + 1
+                value = tuple(
+                    islice(value, most)
+                )  # it may be one that can be read only once, or that never ends
+                asked = {**asked, name: value}
+            if problem := parameter.problem(value):
                 label = f"{self.name.rpartition('.')[2]}: " if face == "python" else ""
-                raise UsageError(f"{label}{self.parameter(name).called(face)} {problem}")
+                raise UsageError(f"{label}{parameter.called(face)} {problem}")
         if self.declared.waits:
             return self._noted(view, asked)
         with opened.alone:

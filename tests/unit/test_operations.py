@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -124,6 +125,24 @@ def test_argument_out_of_bounds_is_refused_by_memory_and_stack(
     for reader in (memory, memory.scope("work"), memory.stack("work")):
         with pytest.raises(UsageError, match=said):
             reader.recall("music", **given)
+
+
+@pytest.mark.parametrize(
+    ("items", "said", "left"),
+    [
+        (["tea", 3], "recall: queries is a list of texts, not tuple", 0),
+        (["tea", ""], "recall: queries has an item that is empty", 0),
+        (map(str, range(1_000_000)), "recall: queries has 9 items, at most 8 are allowed", 20),
+    ],
+)
+def test_argument_that_can_be_read_only_once_is_looked_at_as_any_other(
+    memory: Memory, items: Iterable[object], said: str, left: int
+) -> None:
+    once = iter(items)
+    with pytest.raises(UsageError, match=said):
+        memory.recall(queries=once)  # type: ignore[arg-type]
+    assert len([*islice(once, 20)]) == left
+    assert [hit.key for hit in memory.recall(queries=iter(["music"])).hits] == ["tone"]
 
 
 def test_recall_is_listed_once_for_memory_stack_and_tool(tmp_path: Path) -> None:
