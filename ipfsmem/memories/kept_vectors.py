@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 #: As earlier versions called the one file that they had.
 EARLIER: Final = "recall.vectors"
 _NAMES: Final = "recall-*.vectors"
+#: Files that are not in their place yet, named by `atomic_files.new_name`.
+_BEGUN: Final = ".recall*.vectors.*.tmp"
 #: The version of what stands in a file, which is a part of its name.
 _FORM: Final = 1
 #: Files of other models that are kept, and the seconds by which one may be older than what is written now.
@@ -227,11 +229,16 @@ class Erased(NamedTuple):
 
 
 def erase_forgotten(memories: Memories) -> None:
-    """Erase the kept vectors of what is not there any more, of all models. Raises StorageError, LockedError."""
+    """Erase the kept vectors of what is not there any more, of all models, also those that are being written, or that a killed process
+    left half written: whoever writes them looks at the state again before they are in their place. Raises StorageError, LockedError."""
     replica = memories.replica
-    if replica.read_only or not vector_files(replica):
+    begun = [] if replica.folder is None else [*replica.folder.glob(_BEGUN)]
+    if replica.read_only or not (begun or vector_files(replica)):
         return
     with saving(replica):
+        for path in begun:
+            with contextlib.suppress(OSError):
+                path.unlink()
         for path in vector_files(replica):
             known = memories.erased.pop(path, None)  # not known any more where this fails
             living = known.living if known is not None else Living(memories)

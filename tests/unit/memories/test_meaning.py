@@ -18,7 +18,7 @@ from aiohttp import web
 from ipfsmem.device.derived_file import DerivedFiles
 from ipfsmem.errors import ConfigError, ProviderError, StorageError, UsageError
 from ipfsmem.memories.asked import Asked
-from ipfsmem.memories.kept_vectors import EARLIER, _opened, prepared, vector_files
+from ipfsmem.memories.kept_vectors import EARLIER, Kept, _opened, prepared, vector_files
 from ipfsmem.memories.living import Living
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.search_index import index_of
@@ -168,6 +168,23 @@ def test_another_model_starts_anew_and_two_are_never_mixed(
     else:
         raise AssertionError("the new model made no vectors")
     assert keys(memory.recall("lisboa trains"))[0] == "travel"
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["the first vectors", "later ones"])
+def test_what_is_forgotten_has_no_vector_that_a_killed_process_left_half_written(
+    memory: Memory, before: bool
+) -> None:
+    folder = memory.replica.folder
+    assert folder is not None
+    kept = Kept(Vectors(EmbedderIdentity("some", "1", "00")), [])
+    for put in [True, False] if before else [False]:
+        ready = prepared(memory.replica, kept)
+        assert ready is not None
+        if put:
+            ready.put()
+    assert [path for path in folder.iterdir() if path.suffix == ".tmp"]
+    memory.forget("travel")
+    assert [path.name for path in folder.iterdir() if path.suffix == ".tmp"] == []
 
 
 def test_two_models_in_turns_make_no_vector_anew_and_keep_none_of_what_is_forgotten(
