@@ -348,14 +348,14 @@ class SearchIndex:
             if one.id in self.moments:
                 self._drop_told(one.id)
                 self._told[one.id] = one
-                self._told_characters += len(one.text)
+                self._told_characters += _size(one)
         while self._told_characters > _MOST_TOLD:
             self._drop_told(next(iter(self._told)))
 
     def _drop_told(self, id: str) -> None:
         one = self._told.pop(id, None)
         if one is not None:
-            self._told_characters -= len(one.text)
+            self._told_characters -= _size(one)
 
     def may_have_moments(self) -> bool:
         """Whether an event or a message may be in these scopes (after `refresh`)."""
@@ -577,6 +577,11 @@ class SearchIndex:
                     self._indexes[_ALL] = Index.from_image(image)
             except FormatError:
                 self._stale = _STALE  # they are read from the texts, and written anew
+
+
+def _size(one: Told) -> int:
+    """How many characters are kept of an event or a message."""
+    return len(one.header) + len(one.text)
 
 
 #: All memories but parts of sessions: what is kept.

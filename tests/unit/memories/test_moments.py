@@ -319,6 +319,17 @@ def test_of_what_was_read_only_so_much_is_kept_and_nothing_that_is_forgotten(
     assert "gold" not in repr(index._told) and "waves" in repr(index._told)
 
 
+def test_of_events_that_tell_much_beside_a_short_text_only_so_much_is_kept(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ipfsmem.memories.search_index._MOST_TOLD", 1_000)
+    for n in range(20):
+        memory.note("sailed", text="harbour", to=f"{n} " + "waves " * 40)
+    assert len(texts(memory, "harbour waves", kind="event", limit=20)) == 20  # type: ignore[arg-type]
+    (index,) = (one for one in memory._open.memories.indexes.values() if one.kind == "event")
+    assert 1 <= len(index._told) <= 5
+
+
 def said(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
 
