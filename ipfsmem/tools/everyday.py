@@ -522,7 +522,8 @@ def _recall(desk: Desk, found: Recalled, asked: JSON) -> Told:
         reasons += reason
         joined += relations
         room -= weight(fence_memory(item)) + more
-        hits.append(replace(hit, body=body, seen=seen))
+        fields = {name: text for name, text in hit.fields.items() if name in _FENCED}
+        hits.append(replace(hit, body=body, seen=seen, fields=fields))
     for at, moment in enumerate(found.moments):
         later = len(found.moments) - at - 1
         shown = _shown_moment(moment, max(room - _FURTHER * later, room // 3) - 300)
@@ -544,6 +545,10 @@ def _recall(desk: Desk, found: Recalled, asked: JSON) -> Told:
             if part
         )
     return Told(text, replace(found, hits=tuple(hits), moments=tuple(moments)))
+
+
+#: The fields of a header that a fence has.
+_FENCED: Final = frozenset(["name", "description", "type", "tags", "source"])
 
 
 def _quoted(hit: Found, body: str) -> Quoted:
@@ -578,13 +583,14 @@ def _shown_moment(hit: FoundMoment, room: int) -> FoundMoment:
     text = clean_text(hit.text)
     shown = beginning(text[:HIT], max(room, _FURTHER // 2))
     cut = "" if text == shown else f"\n(cut here: {len(text):,} characters in all)"
+    # What an event tells stands in its text, quoted: as values it would stand there a second time, and unquoted.
     return replace(
         hit,
         type=one_line(hit.type),
         session=one_line(hit.session),
         by=one_line(hit.by),
         text=shown + cut,
-        event=None if cut else hit.event,
+        event=None,
     )
 
 
