@@ -1,8 +1,8 @@
-"""One operation of a memory, declared once: a typed function, who may call it, what it is about, and its name in each interface.
+"""The declaration of an operation: a typed function, the right that it requires, and its name in each interface.
 
-The signature has the parameters with their bounds and descriptions (`Annotated`, `msgspec.Meta`), the docstring says what the
-operation does. The method of `Memory`, the command, the HTTP route, the tool for models and the docs are derived from them.
-Annotations stay strings until an interface needs them, so a declaration imports nothing that only its types need.
+The signature has the parameters with bounds and descriptions (`Annotated`, `msgspec.Meta`). The method of `Memory`, the command, the
+HTTP route, the tool for models and the docs are derived from it. Annotations stay strings until an interface needs them, so that a
+declaration does not import modules for its types alone.
 """
 
 from __future__ import annotations
@@ -27,66 +27,66 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 Right = Literal["read", "write", "admin"]
-#: The texts that an operation is about, which decides its options and who may call it over HTTP. `stack`: it reads one scope, or
-#: several as one. `scope`: it reads or writes one scope. `target`: the scope that a scope leads to, also where it only reads.
-#: `memory`: all of them.
+#: The texts that an operation works on; this decides its options and the HTTP tokens that may call it. `stack`: it reads one scope, or
+#: several as one. `scope`: it reads or writes one scope. `target`: it reads or writes the scope that the named scope leads to. `memory`:
+#: it works on the whole memory.
 About = Literal["stack", "scope", "target", "memory"]
 Face = Literal["python", "cli", "http", "mcp"]
 JSON = dict[str, Any]
 
-#: The default of a parameter that has none.
+#: Marks a parameter without a default.
 REQUIRED: Final = object()
 
 
 class Except(msgspec.Struct, frozen=True):
-    """The interfaces that do not have a parameter."""
+    """The interfaces in which a parameter does not exist."""
 
     faces: tuple[Face, ...]
 
 
 class Cli(msgspec.Struct, frozen=True):
-    """A parameter on the command line, where its name and type do not say it."""
+    """A parameter on the command line, where this does not follow from its name and type."""
 
-    #: Another name of the option; "" for that of the parameter.
+    #: Name of the option; "" for the name of the parameter.
     name: str = ""
     metavar: str = ""
-    #: Another help text; "" for the description.
+    #: Help text; "" for the description.
     help: str = ""
-    #: An argument whose words are joined by blanks, and must be given.
+    #: Whether it is a required argument of one or more words, which are joined by spaces.
     words: bool = False
 
 
 class ForModels(msgspec.Struct, frozen=True):
-    """A parameter of a tool, where it differs: each word costs a model tokens in every conversation."""
+    """A parameter of a tool, where it differs. Descriptions are short, as each word costs tokens in every conversation."""
 
     description: str = ""
-    #: Another name; "" for that of the parameter.
+    #: Name of the argument; "" for the name of the parameter.
     name: str = ""
-    #: Another default, and a lower maximum.
+    #: A default and a maximum for models only.
     default: Any = None
     most: int | None = None
-    #: The only words that a model may give.
+    #: The only values that a model may pass.
     words: tuple[str, ...] = ()
 
 
 class View:
-    """The texts that a call is about: the scopes that it reads, in order, and the scope that it writes."""
+    """The texts that a call works on: the scopes that it reads, in order, and the scope that it writes."""
 
     __slots__ = ("_scopes", "opened", "scope")
 
     def __init__(self, opened: OpenMemory, scope: str, scopes: tuple[str, ...] | None = None) -> None:
-        """`scope` is written. `scopes` are read as one, `scope` first; None for `scope` and the scopes that lead to it."""
+        """`scope`: the scope to write. `scopes`: the scopes to read as one, `scope` first; None for `scope` and the scopes that lead to it."""
         self.opened, self.scope, self._scopes = opened, scope, scopes
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """The scopes that are read, the first before the next."""
+        """The scopes to read, in order of precedence."""
         if self._scopes is not None:
             return self._scopes
         return tuple(self.opened.scopes.stack(self.scope)) if self.scope else ("",)
 
     def sources(self) -> list[Memories]:
-        """The memories of the scopes that are read."""
+        """The memories of the scopes to read."""
         return [self.opened.memories.in_scope(one) for one in self.scopes]
 
 
@@ -99,7 +99,7 @@ class Parameter:
             hint, *more = typing.get_args(hint)
             extras += more
         self.name, self.default, self.positional = name, default, positional
-        #: The type without `Annotated`, and without None where that is the default.
+        #: The type without `Annotated`, and without None if that is the default.
         self.type = _without_none(hint) if default is None else hint
         self.optional = self.type is not hint
         self._metas = [one for one in extras if isinstance(one, msgspec.Meta)]
@@ -110,10 +110,10 @@ class Parameter:
         self.least, self.most = self._said("ge"), self._said("le")
         self.shortest, self.longest = self._said("min_length") or 0, self._said("max_length")
         self.description: str = self._said("description") or ""
-        #: The words that it may be; none for anything else than one of some words.
+        #: Its possible values, for a parameter with a fixed set of values; else empty.
         self.words = typing.get_args(self.type) if typing.get_origin(self.type) is Literal else ()
         inside = typing.get_args(self.type)
-        #: What each item of a list is.
+        #: The parameter that each item of a list is checked as.
         self.item = Parameter(name, inside[0]) if self.is_list else None
 
     def _said(self, name: str) -> Any:
@@ -126,7 +126,7 @@ class Parameter:
 
     @property
     def required(self) -> bool:
-        """Whether it must be given."""
+        """Whether it is required."""
         return self.default is REQUIRED
 
     def called(self, face: Face) -> str:
@@ -163,11 +163,11 @@ class Parameter:
         if value is None:
             return ""
         if self.words and value not in self.words:
-            return f"must be {' or '.join(self.words)} (got {value[:40]!a})"
+            return f"must be {_alternatives(self.words)} (got {value[:40]!a})"
         if (self.least is not None and value < self.least) or (self.most is not None and value > self.most):
             got = (
                 f" (got {value})" if abs(value) < 10**20 else ""
-            )  # Python prints no number of thousands of digits
+            )  # Python refuses to print a number of thousands of digits
             return f"must be {self.least}{' to ' if self.least < 0 else '-'}{self.most}{got}"
         return self._wrong_size(value) if isinstance(value, Sized) else ""
 
@@ -176,7 +176,7 @@ class Parameter:
         if self.longest is not None and size > self.longest:
             return f"has {size:,} {unit}, at most {self.longest:,} are allowed"
         if size < self.shortest:
-            return f"has at least {self.shortest} {unit}" if size else "is empty"
+            return f"must have at least {self.shortest} {unit}" if size else "is empty"
         if self.item is None:
             return ""
         problem = next(
@@ -186,28 +186,28 @@ class Parameter:
 
 
 class operation(msgspec.Struct, kw_only=True, frozen=True):  # noqa: N801  a decorator
-    """Decorator of a function that declares an operation."""
+    """Decorator that declares a function as an operation."""
 
-    #: The short help of the command, the summary of the route, the row of a table. Without a full stop.
+    #: Short help of the command, summary of the route and text of its row in the docs, without a full stop.
     summary: str
     right: Right
     about: About
-    #: The errors that Python's caller may want to catch, one a line: `UsageError: why`.
+    #: Errors that a caller in Python may catch, each as `UsageError: reason`.
     raises: tuple[str, ...] = ()
-    #: Its name in the list of operations; "" where it is not listed.
+    #: Its name in the list of operations (`log --operations`); "" if it is not listed.
     audit: str = ""
     #: Method and path of its route; "" for none.
     http: str = ""
-    #: Name and title of its tool, and what a model is told of it; "" for none.
+    #: Name and title of its tool, and the description for models; "" for none.
     tool: str = ""
     title: str = ""
     for_models: str = ""
-    #: Whether it can delete something; whether the same call twice is as one.
+    #: Whether it can delete data; whether a repeated call changes nothing more.
     destructive: bool = False
     idempotent: bool = False
-    #: Whether other threads may work with the memory meanwhile.
+    #: Whether other threads may use the memory while it runs.
     waits: bool = False
-    #: The name, where it is not that of the function: with a group as `sessions.add`.
+    #: The name, if it differs from that of the function: with a group, such as `sessions.add`.
     name: str = ""
 
     def __call__(self, function: Callable[P, R]) -> Operation[P, R]:
@@ -215,7 +215,7 @@ class operation(msgspec.Struct, kw_only=True, frozen=True):  # noqa: N801  a dec
 
 
 class Operation(Generic[P, R]):
-    """A declared operation. Interfaces call `run`; only another operation, whose call was checked, calls `work`."""
+    """A declared operation. An interface calls `run`. Only another operation, whose call was checked, may call `work`."""
 
     def __init__(self, declared: operation, function: Callable[P, R]) -> None:
         assert isinstance(function, types.FunctionType)
@@ -224,7 +224,7 @@ class Operation(Generic[P, R]):
         self.work: Callable[P, R] = function
         self._function = function
         code = function.__code__
-        #: The names of the parameters, without the view, and their defaults.
+        #: The names of the parameters except the view.
         self.names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
         self._positional = self.names[: code.co_argcount - 1]
         given = function.__defaults__ or ()
@@ -234,13 +234,13 @@ class Operation(Generic[P, R]):
 
     @property
     def doc(self) -> str:
-        """The docstring, without its indentation."""
+        """The docstring without its indentation."""
         first, _, rest = (self._function.__doc__ or "").strip().partition("\n")
         lines = [line[4:] if line.startswith("    ") else line for line in rest.split("\n")]
         return "\n".join([first, *lines]).rstrip()
 
     def parameter(self, name: str) -> Parameter:
-        """One parameter; its type is evaluated now."""
+        """A parameter by its name; this evaluates its type."""
         if name not in self._parameters:
             self._parameters[name] = Parameter(
                 name,
@@ -251,17 +251,17 @@ class Operation(Generic[P, R]):
         return self._parameters[name]
 
     def parameters(self, face: Face) -> list[Parameter]:
-        """The parameters that an interface has."""
+        """The parameters that exist in an interface."""
         every = (self.parameter(name) for name in self.names)
         return [one for one in every if face not in one.missing_in]
 
     @functools.cached_property
     def result(self) -> Any:
-        """The type of the result: what Python gets, and as JSON every other interface."""
+        """The type of the result: returned in Python, and encoded as JSON by every other interface."""
         return self._type_of("return")
 
     def _type_of(self, name: str) -> Any:
-        """An annotation as a type. Names in `LATE` of the module, by where they are, are imported now."""
+        """An annotation as a type. `LATE` of its module maps names to the modules from which they are imported now."""
         hint, known = self._function.__annotations__.get(name, Any), self._function.__globals__
         late = {
             one: getattr(import_module(where), one)
@@ -272,21 +272,20 @@ class Operation(Generic[P, R]):
         return typing.get_type_hints(annotated, globalns=known | late, include_extras=True)[name]
 
     def run(self, view: View, asked: Mapping[str, Any], face: Face = "python") -> R:
-        """Do it, for an interface: refuse a closed memory and wrong arguments, let one thread in at a time, and list it as done.
+        """Run it for an interface: refuse a closed memory and wrong arguments, hold the memory's lock, and add it to the list of operations.
 
-        Raises ClosedError, PassphraseError, UsageError, and what the operation raises.
+        Raises ClosedError, PassphraseError, UsageError, and the errors of the operation.
         """
         opened = view.opened
         opened.refuse_closed(self.name)
         for name, value in asked.items():
             if value is self._defaults.get(name, REQUIRED):
-                continue  # right by its definition; most calls give little else, and no type is evaluated for it
+                continue  # a default is valid, and most arguments are defaults: no type is evaluated for them
             parameter = self.parameter(name)
             if parameter.is_list and isinstance(value, Iterable) and not isinstance(value, Sized):
                 most = None if parameter.longest is None else parameter.longest + 1
-                value = tuple(
-                    islice(value, most)
-                )  # it may be one that can be read only once, or that never ends
+                # An iterator can be read only once, and may never end.
+                value = tuple(islice(value, most))
                 asked = {**asked, name: value}
             if problem := parameter.problem(value):
                 label = f"{self.name.rpartition('.')[2]}: " if face == "python" else ""
@@ -294,7 +293,7 @@ class Operation(Generic[P, R]):
         if self.declared.waits:
             return self._noted(view, asked)
         with opened.alone:
-            opened.refuse_closed(self.name)  # another thread may have closed it meanwhile
+            opened.refuse_closed(self.name)  # another thread may have closed it before the lock was free
             return self._noted(view, asked)
 
     def _noted(self, view: View, asked: Mapping[str, Any]) -> R:
@@ -305,6 +304,10 @@ class Operation(Generic[P, R]):
 
         with noting(view.opened, self.declared.audit, view.scope, asked):
             return work(view, **asked)
+
+
+def _alternatives(words: tuple[str, ...]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _first(kind: type[T], among: Iterable[Any]) -> T | None:

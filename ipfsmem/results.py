@@ -1310,7 +1310,7 @@ class ProgramState(Answer, frozen=True, kw_only=True):
 
 class SessionLine(Answer, frozen=True, kw_only=True):
     """One session in a list. `changed`: when it was last written to. `preview`: the beginning of what was said last. `here`: whether it is
-    kept on this device only, or some of it. `own`: whether no message is pending, that is, imported and not approved."""
+    kept on this device only, or some of it. `own`: false if a message is pending, that is, imported and not approved."""
 
     session: str
     scope: str
@@ -1338,8 +1338,8 @@ class SessionLine(Answer, frozen=True, kw_only=True):
 
 class SessionInfo(Answer, frozen=True, kw_only=True):
     """One session. `began` and `changed`: the moments of its first and last item, None without one. `tokens`: about how many all
-    messages come to. `covered` of them stand in the summary, `due` more would, if it were compacted by itself now. `own`, `summary_own`:
-    whether no message, or nothing in the summary, is pending, that is, imported and not approved."""
+    messages come to. `covered` of them stand in the summary, `due` more would, if it were compacted by itself now. `own`: false if
+    a message is pending, that is, imported and not approved. `summary_own`: false if the summary covers a pending message, or was imported and not approved."""
 
     session: str
     title: str
@@ -1381,7 +1381,7 @@ class SessionInfo(Answer, frozen=True, kw_only=True):
 class SessionMessage(Answer, frozen=True, kw_only=True):
     """One message of a session as people read it, whatever program wrote it. `role`: `user`, `assistant`, `system`, `tool`, "" where
     its shape is not known. `at`: milliseconds since 1970 UTC, by the clock of whose device added it. `tools`: those that it calls.
-    `own`: false where it is pending, that is, imported and not approved."""
+    `own`: false if it is pending, that is, imported and not approved."""
 
     role: str
     at: int

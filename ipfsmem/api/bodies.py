@@ -212,8 +212,8 @@ class Sessions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Messages(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages of a session, as they were added; imported ones that nobody approved have `"own": false`, and a message before them says
-    so where a program is to go on with them."""
+    """Messages of a session, in the form in which they were added. An imported message that nobody approved has `"own": false`. The
+    messages with which a program resumes a session contain a notice before such messages instead."""
 
     session: str
     items: list[dict[str, Any]]

@@ -152,7 +152,7 @@ def there(key: str, reading: Reading | None) -> Reading:
 def _number(least: int, most: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not text.isascii() or not text.isdecimal() or len(text) > 4 or not least <= int(text) <= most:
-            raise UsageError(f"a number from {least} to {most} is expected, not {text[:20]!a}")
+            raise UsageError(f"must be {least}-{most} (got {text[:20]!a})")
         return int(text)
 
     return read
@@ -160,7 +160,7 @@ def _number(least: int, most: int) -> Callable[[str], int]:
 
 def _yes(text: str) -> bool:
     if text not in ("true", "false"):
-        raise UsageError(f"true or false is expected, not {text[:20]!a}")
+        raise UsageError(f"must be true or false (got {text[:20]!a})")
     return text == "true"
 
 
@@ -191,7 +191,7 @@ class Parameter(NamedTuple):
 def _text(about: str, most: int = 200) -> Parameter:
     def read(text: str) -> str:
         if len(text) > most:
-            raise UsageError(f"{len(text):,} characters, at most {most} are allowed")
+            raise UsageError(f"has {len(text):,} characters, at most {most} are allowed")
         return text
 
     return Parameter({"type": "string", "maxLength": most}, read, about)
@@ -224,7 +224,7 @@ QUERY: Final[dict[str, Parameter]] = {
     "tz": Parameter(
         {"type": "string", "maxLength": 64},
         zone_of,
-        "Time zone of the days, such as America/Los_Angeles; default UTC, in a search of sessions that of the server.",
+        "Time zone of the days, such as America/Los_Angeles. Default: UTC; for a search of sessions, the time zone of the server.",
     ),
     "forgotten": Parameter(_YES, _yes, "Those that are forgotten instead."),
     "operation": _text("Only what is called so, as write; session is all about sessions.", 64),
@@ -296,7 +296,7 @@ def read_query(
 
 
 def _read(parameter: Parameter, name: str, text: str) -> Any:
-    """The value of a parameter. Its name stands in what is raised."""
+    """The value of a parameter; an error names the parameter."""
     try:
         return parameter.read(text)
     except IpfsmemError as error:

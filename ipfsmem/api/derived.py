@@ -1,4 +1,4 @@
-"""The routes of the declared operations: path, rights, body and answer are derived from each declaration."""
+"""Derive the routes of the declared operations: path, right, request body and response."""
 
 from __future__ import annotations
 

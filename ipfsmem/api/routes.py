@@ -45,7 +45,7 @@ class Route(NamedTuple):
     gives: tuple[str, ...] = ("application/json",)
     #: Bytes of a body.
     most: int = 4 * 1024 * 1024
-    #: What it does, in more words than the summary.
+    #: A longer description than the summary.
     description: str = ""
 
     @property

@@ -496,14 +496,14 @@ async def _json_body(request: web.Request, form: Any, most: int) -> Any:
     try:
         return read_json(data, form)
     except msgspec.MsgspecError as error:
-        why = "a text in it holds half a character (a lone surrogate)" if _has_half(data) else str(error)
-        raise UsageError(f"the body is not what this route takes: {why}") from None
+        why = "a text in it contains half a character (a lone surrogate)" if _has_half(data) else str(error)
+        raise UsageError(f"invalid request body: {why}") from None
     except UnicodeDecodeError:
         raise UsageError("the body is not UTF-8") from None
 
 
 def _has_half(data: bytes) -> bool:
-    """Whether a text in JSON holds a lone surrogate, of which the decoder says that the data were cut."""
+    """Whether a text in JSON contains a lone surrogate, which the decoder reports as truncated data."""
     try:
         json.dumps(json.loads(data), ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""The command of a declared operation: its argument, options, help and JSON are derived, its output for people is written by hand."""
+"""Derive the command of a declared operation: arguments, options, help and JSON. Its output for people is written by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ R = TypeVar("R", bound=msgspec.Struct)
 def operation_command(
     name: str, op: Operation[..., R], show: Callable[[R, Mapping[str, Any]], None]
 ) -> click.Command:
-    """A command. `show` prints the result for people, given what was asked."""
+    """A command. `show` prints the result for people; it receives the result and the arguments."""
     declared = op.declared
     given = op.parameters("cli")
 
@@ -50,13 +50,13 @@ def operation_command(
 
 
 def _help(op: Operation[..., Any]) -> str:
-    """The docstring, with the options instead of the names of parameters."""
+    """The docstring, with options in place of the names of parameters."""
     called = {one.name: one.called("cli") for one in op.parameters("cli")}
     return re.sub(r"`(\w+)`", lambda found: called.get(found[1], found[0]), op.doc)
 
 
 def _asked(one: Parameter, value: Any) -> Any:
-    """A value of click as the operation expects it."""
+    """A value from click in the form that the operation accepts."""
     if one.cli.words:
         return " ".join(value)
     return one.default if value is None or (one.is_list and not value) else value

@@ -29,7 +29,7 @@ from ipfsmem.wording import count
     "--session",
     metavar="NAME",
     callback=not_empty,
-    help="The imported messages of this session, which were not approved.",
+    help="All imported messages of this session.",
 )
 @click.option(
     "--to",
@@ -53,11 +53,12 @@ def command(
 ) -> None:
     """Make a text of others your own word: the memory KEY, or one copy of it. It takes the place of what is shown.
 
-    Read it first: what you promote is what your agents are given. --list prints what there is, --from NAME takes all that an
-    import brought, --session NAME approves one session. With --to a text of yours goes from one scope into another, from a project into what is everybody's, say.
+    Read it first: your agents are given the texts that you promote. --list prints the texts of others, --from NAME approves all
+    that an import brought, --session NAME approves the imported messages of one session. With --to a text of yours goes from one scope
+    into another, such as from a project into the scope of everybody.
     """
     if listing + (key is not None) + (source is not None and not listing) + (session is not None) != 1:
-        raise UsageError("one of KEY, --from NAME, --session NAME and --list")
+        raise UsageError("promote needs exactly one of KEY, --from NAME, --session NAME and --list")
     if (copy is not None or to is not None) and key is None:
         raise UsageError("--copy and --to go with KEY")
     if to is None and (keep or if_match is not None):

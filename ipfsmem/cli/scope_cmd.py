@@ -211,7 +211,7 @@ def restore_command(context: CommandContext, name: str, root: str | None) -> Non
         click.echo(f"The scope {name} is back: {count(back.texts, 'text')}, {count(back.events, 'event')}.")
     if gone:
         error = IncompleteError(
-            f"the scope {name} can be written again, but its texts are gone: no version that is kept here has any of it"
+            f"the scope {name} can be written again, but its texts are gone: no version that is kept here contains them"
         )
         error.hint = ""
         raise error

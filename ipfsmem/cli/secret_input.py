@@ -34,7 +34,7 @@ def from_descriptor(fd: int) -> str:
             data = file.read(MAX_SECRET + 1)
     except OSError as error:
         raise UsageError(f"file descriptor {fd} cannot be read: {error.strerror}") from None
-    except (OverflowError, TypeError):  # a number that is none of a descriptor
+    except (OverflowError, TypeError):  # a number that cannot be a descriptor
         raise UsageError(f"file descriptor {fd} cannot be read: there is no such descriptor") from None
     if len(data) > MAX_SECRET:
         raise UsageError(f"file descriptor {fd} gives more than {MAX_SECRET} bytes")

@@ -92,7 +92,7 @@ def info_command(context: CommandContext, name: str) -> None:
             ("changed", moment(info.changed)),
             ("written on", count(info.devices, "device")),
             ("kept", "on this device only" if here else ""),
-            ("approved", "" if info.own and info.summary_own else "not all: it holds imported messages"),
+            ("pending", "" if info.own and info.summary_own else "imported messages that nobody approved"),
             ("summary of", clean(covered)),
             ("to compact", count(info.due, "message") if info.due else ""),
             ("last said", clean(info.preview)),

@@ -59,8 +59,8 @@ def promote_to(
         session = Sessions(source).session_of_part(key)
         if session is not None:
             raise UsageError(
-                f"{place_of(source.scope, key)} is a part of the session {session[:60]!a}, whose other parts say which of its messages "
-                "are approved: it does not go to another scope alone"
+                f"{place_of(source.scope, key)} cannot be promoted alone: it is a part of the session {session[:60]!a}, whose other parts "
+                "record which messages are approved"
             )
         before = source.before(change, key, seen)
         if before.data is None or set(before.dots) != set(shown.token):

@@ -1,4 +1,4 @@
-"""The operations of a memory, each declared once; `operation.py` says how."""
+"""The operations of a memory, each declared once (see `operation.py`)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from ipfsmem.operation import Operation
 
-#: The module of each operation, by its name, in the order of the docs.
+#: The module of each operation by the name of the operation, in the order of the docs.
 INDEX: Final[Mapping[str, str]] = {"recall": "recall"}
 
 
 def load(name: str) -> Operation[..., Any]:
-    """An operation by its name; its module is imported now."""
+    """Import and return an operation."""
     module = import_module(f"ipfsmem.operations.{INDEX[name]}")
     found: Operation[..., Any] = getattr(module, name.rpartition(".")[2])
     return found

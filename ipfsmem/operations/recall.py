@@ -1,4 +1,4 @@
-"""`recall`: the memories, events or messages that fit a question, best first."""
+"""The operation `recall`: find the memories, events or messages that fit a question, best first."""
 
 from __future__ import annotations
 
@@ -19,34 +19,35 @@ if TYPE_CHECKING:
     from ipfsmem.memories.recall import Hit, Matches, MomentHit
     from ipfsmem.memories.writers import Writers
 
-#: Characters of a tag, a category and a type; of the name of somebody.
+#: Maximum characters of a tag, a category or a type, and of the name of a device, member, speaker or thing.
 MAX_WORD, MAX_NAME = 200, 128
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """One memory that `recall` found. `own` False: the word of others, a candidate. `hides`: scopes whose text under this key is
-    not shown for it. With `why`, `parts` add up to the score, and `words` are those of the query that occur in it.
-    With `joined`: its relations in the graph, each as its begin, its type and its end."""
+    """A memory that `recall` found. `own` is false for a text of others that nobody approved, a candidate. `hides`: the scopes whose
+    text under this key it hides. With `why`, `parts` add up to the score, and `words` are the words of the question that it contains.
+    With `joined`: its relations in the graph, each as begin, type and end."""
 
     key: str
     scope: str
     own: bool
     fields: dict[str, str]
     body: str
-    #: The token of this text: give it to `write` or `forget`, which then replace no other text.
+    #: The token of this text: `write` and `forget` with it replace this text only.
     seen: str
-    #: The label of the device that wrote it, and the UTC date of that device's clock; empty where it is not known.
+    #: The label of the device that wrote it; empty if unknown.
     by: str
-    #: Of others' text: the label of the member who owns that device; empty where it is not known.
+    #: For a text of others, the label of the member who owns that device; empty if unknown.
     member: str
+    #: The UTC date on which it was written, by that device's clock; empty if unknown.
     written: str
-    #: How well it fits this question, compared with the other hits.
+    #: The fit to this question; it compares hits of one question only.
     score: float
     hides: tuple[str, ...]
     parts: dict[str, float] | None
     words: tuple[str, ...] | None
     joined: tuple[tuple[str, str, str], ...] | None = None
-    #: Among all hits, of whatever kind, from 1.
+    #: Its rank among the hits of every kind, from 1.
     place: int
 
     @property
@@ -56,9 +57,10 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoundMoment(msgspec.Struct, frozen=True, kw_only=True):
-    """An event of the timeline or a message of a session that `recall` found. `own` False: it was imported, a history. `at`: when,
-    in UTC; `type`: that of the event, or who says the message (`user`, `assistant`, `tool`). `text`: the event's line, or what is
-    said, after the name of its speaker where it has one. The rest as with a memory; its place tells the order among all that was found."""
+    """An event of the timeline or a message of a session that `recall` found. `own` is false for an event that was imported or that
+    others wrote, and for an imported message that nobody approved. `at`: its time, in UTC. `type`: the type of the event, or the role of the message (`user`,
+    `assistant`, `tool`). `text`: the line of the event, or the message after the name of its speaker, if it has one. `place`: its rank
+    among the hits of every kind. The other fields are those of a memory."""
 
     kind: Literal["event", "message"]
     scope: str
@@ -72,14 +74,13 @@ class FoundMoment(msgspec.Struct, frozen=True, kw_only=True):
     score: float
     parts: dict[str, float] | None
     words: tuple[str, ...] | None
-    #: Among all hits, of whatever kind, from 1.
     place: int
 
 
 class Recalled(msgspec.Struct, frozen=True, kw_only=True):
-    """What `recall` found: the best hits of `searched` memories, and `moments`, where events or messages were asked for. `ranking`
-    says by what they are in order: `words` is without a
-    model. In `not_fetched` memories nothing could be looked for. `notice`: what a person should know of the model, said once."""
+    """The result of `recall`: the best hits among the `searched` memories, and `moments` if events or messages were searched.
+    `ranking`: what the order is based on; `words` without a model. `not_fetched`: memories that were not searched because their text is
+    not on this device yet. `notice`: a problem of the model, for a person to read; reported once."""
 
     ranking: Literal["words", "words and meaning"] = "words"
     searched: int
@@ -90,7 +91,7 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def by_meaning(self) -> bool:
-        """Whether the vectors of a model counted too."""
+        """Whether vectors of a model are part of the ranking."""
         return self.ranking != "words"
 
     def in_order(self) -> list[Found | FoundMoment]:
@@ -114,7 +115,7 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True):
     idempotent=True,
     waits=True,
     raises=(
-        "UsageError: an argument is out of bounds, the question has no word, nobody is called `by`, or no model is set for `threshold`.",
+        "UsageError: an argument is out of bounds, the question has no word, `by` names nobody, or `threshold` is given without a model.",
     ),
 )
 def recall(
@@ -173,7 +174,7 @@ def recall(
         Meta(
             min_length=1,
             max_length=MAX_RANGE,
-            description="Only texts of a time range: last week, may 2023, since friday.",
+            description="Only texts from this time range: last week, may 2023, since friday.",
         ),
         Cli(metavar="RANGE"),
         ForModels("Only then: last week, may 2023, until friday."),
@@ -183,7 +184,7 @@ def recall(
         Meta(
             min_length=1,
             max_length=MAX_RANGE,
-            description="Only texts since: 7d, yesterday, friday, a day, a moment.",
+            description="Only texts since this time: 7d, yesterday, friday, 2023-05-08.",
         ),
         Cli(metavar="TIME"),
         ForModels("Only since: 7d or a date."),
@@ -193,7 +194,7 @@ def recall(
         Meta(
             min_length=1,
             max_length=MAX_RANGE,
-            description="Only texts until, included: yesterday, may 2023, a day, a moment.",
+            description="Only texts until the end of this time: yesterday, may 2023, 2023-05-08.",
         ),
         Cli(metavar="TIME"),
         Except(("mcp",)),
@@ -222,7 +223,7 @@ def recall(
     ] = None,
     why: Annotated[
         bool,
-        Meta(description="Show the parts of each score, and which words of the question each hit has."),
+        Meta(description="Show the parts of each score, and the words of the question that each hit contains."),
         ForModels("Explain scores."),
     ] = False,
     joined: Annotated[
@@ -233,10 +234,10 @@ def recall(
 ) -> Recalled:
     """Find the memories that fit a question or a few words, best first.
 
-    Ranking compares words (of name, description, tags, key and text, whatever the case, accents and English endings), then type,
-    tags, importance and age, and the meaning where the settings name a model. Own texts come before those of others, which
-    are marked as candidates. With `kind`, also events of the timeline and messages of sessions. With `queries`, each phrasing is
-    ranked separately, and the best fit of any of them comes first.
+    The ranking compares words (in name, description, tags, key and text, regardless of case, accents and English endings), then type,
+    tags, importance and age, and the meaning if the settings name a model. Own texts come before texts of others, which are marked as
+    candidates. With `kind`, events of the timeline and messages of sessions are searched too. With `queries`, each phrasing is ranked
+    separately, and a hit is placed by its best rank.
     """
     from ipfsmem.memories.recall import Question, search
     from ipfsmem.memories.writers import Writers
@@ -271,7 +272,7 @@ def recall(
 
 
 def _is_there(found: Matches, type: str, view: View) -> bool:
-    """Whether a memory has this type; people's files may have types of their own."""
+    """Whether a memory here has this type: files that people write may have types of their own."""
     from ipfsmem.memories.search_index import Filter
 
     with view.opened.replica.reading():

@@ -168,7 +168,7 @@ class MemoryDreams(MemoryPart):
 
         Raises NotFoundError when there is nothing, or another one; LockedError while another process dreams.
         """
-        self._asked_for(id)  # a wrong id is no dream that failed
+        self._asked_for(id)  # before the dream is noted: a wrong id is not a failed dream
         with self._dreaming(lambda phase: None):
             return self._done(self._asked_for(id))
 

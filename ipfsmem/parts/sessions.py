@@ -118,7 +118,8 @@ class MemorySessions(MemoryPart):
         problems: dict[str, StorageError] | None = None,
         zone: tzinfo | None = None,
     ) -> builtins.list[SessionHit]:
-        """The messages of all sessions that fit a question best; days in it, as "yesterday", are those of `zone`, None: of this machine. Raises UsageError for an empty one, StorageError where a session is
+        """The messages of all sessions that fit a question best. `zone`: the time zone of days in the question, such as "yesterday"; None for
+        this machine's. Raises UsageError for an empty one, StorageError where a session is
         damaged: with `problems` that one is left out, and these get why, by name."""
         if not query.strip():
             raise UsageError("the question is empty")

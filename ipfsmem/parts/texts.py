@@ -508,10 +508,10 @@ class MemoryTexts(MemoryPart):
         return promoted
 
     def promote_session(self, session: str, *, seen: str | None = None) -> tuple[Candidate, ...]:
-        """Approve the pending messages of one session, whichever program they came from; those of each. A person's act, as `promote` is.
+        """Approve the pending messages of one session, whichever program they came from; returns them by program. A person's act, as `promote` is.
 
-        `seen`: what `sessions.seen` said of the session that the person read. Raises NotFoundError when nothing of it is pending or a part is
-        not fetched, ChangedError when the session is not as it was.
+        `seen`: the result of `sessions.seen` for the session that the person read. Raises NotFoundError if the session has no pending message
+        or a part of it is not fetched, ChangedError if the session changed since.
         """
         self._open.scan()
         from ipfsmem.memories.candidates import promote_session
@@ -519,7 +519,7 @@ class MemoryTexts(MemoryPart):
         promoted = promote_session(self.memories, session, seen)
         if not promoted:
             raise NotFoundError(
-                f"no session {session[:60]!a} has pending messages",
+                f"no pending messages in a session {session[:60]!a}",
                 hint="See what there is: ipfsmem promote --list",
             )
         self._open.changed()

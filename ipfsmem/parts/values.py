@@ -170,7 +170,7 @@ class MemoryValues(MemoryPart):
     def _ends(self, ttl: float) -> str:
         if not ttl:
             return ""
-        if not ttl >= 0:  # nor what is no number
+        if not ttl >= 0:  # also refuses NaN
             raise UsageError(f"ttl is 0 or more seconds (got {ttl:g})")
         try:
             ends = datetime.fromtimestamp(self._replica.world.now() / 1000, UTC) + timedelta(seconds=ttl)

@@ -1,4 +1,4 @@
-"""What a model is told before imported messages that nobody approved, and before the first after them, when it is given a session."""
+"""Notices for a model that resumes a session: one before imported messages that nobody approved, one before the next other message."""
 
 from __future__ import annotations
 

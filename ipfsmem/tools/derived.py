@@ -1,4 +1,4 @@
-"""The tool of a declared operation: its schemas follow from the declaration, what a model reads of the result is written by hand."""
+"""Derive the tool of a declared operation: its schemas. The text that a model reads is written by hand."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ R = TypeVar("R", bound=msgspec.Struct)
 
 
 class Told(NamedTuple):
-    """What a model is given: a text, and the result as far as that text shows it."""
+    """The answer for a model: a text, and the part of the result that the text shows."""
 
     text: str
     shown: msgspec.Struct
 
 
 def tool(op: Operation[..., R], tell: Callable[[Desk, R, JSON], Told]) -> Definition:
-    """The tool of an operation. `tell` gets the result and what was asked."""
+    """The tool of an operation. `tell` receives the result and the arguments."""
     declared = op.declared
     given = op.parameters("mcp")
 
@@ -63,7 +63,7 @@ def _asked(one: Parameter, said: Mapping[str, Any]) -> Any:
 
 
 def _schema(one: Parameter) -> JSON:
-    """The JSON Schema of an argument, in the words for models."""
+    """The JSON Schema of an argument, with the description for models."""
     schema = _inlined(msgspec.json.schema(one.annotated()))
     if "anyOf" in schema:  # an optional one is left out, never null
         schema = next(each for each in schema["anyOf"] if each != {"type": "null"})
@@ -83,14 +83,14 @@ def _schema(one: Parameter) -> JSON:
 
 
 def _returns(op: Operation[..., Any]) -> JSON:
-    """The schema of the structured answer: the result of every interface, behind a notice."""
+    """The schema of the structured answer: a notice and the fields of the result."""
     schema = _inlined(msgspec.json.schema(op.result))
     properties = {"notice": {"type": "string"}, **schema["properties"]}
     return {**schema, "properties": properties, "required": [*properties]}
 
 
 def _inlined(schema: JSON) -> JSON:
-    """A schema without references, titles and descriptions, in which all fields of an object are always there."""
+    """A schema without references, titles and descriptions, in which all fields of an object are required."""
     known = schema.get("$defs", {})
 
     def one(part: Any) -> Any:
@@ -114,7 +114,7 @@ _LEFT_OUT = frozenset(["$defs", "title", "description", "default", "properties"]
 
 
 def _values(shown: msgspec.Struct) -> JSON:
-    """A result as values: what somebody wrote is cleaned, and a notice comes first."""
+    """A result as JSON values, with all texts cleaned and a notice."""
     values = _cleaned(msgspec.to_builtins(shown))
     return {**values, "notice": f"{NOTICE} {CANDIDATE}" if _has_others(values) else NOTICE}
 

@@ -76,7 +76,7 @@ def test_scope_that_was_never_published_is_not_called_restored(sealed: Cli) -> N
     sealed.ok("write", "tone", "--body", "the project's", "--scope", "work")
     sealed.ok("scope", "forget", "work", "--yes")
     refused = sealed.fails(7, "scope", "restore", "work")
-    assert "no version that is kept here has any of it" in refused.err and "--root" not in refused.err
+    assert "no version that is kept here contains them" in refused.err and "--root" not in refused.err
     sealed.ok("scope", "forget", "work", "--yes")
     lost = sealed("scope", "restore", "work", "--json")
     assert (lost.code, lost.json["memories"]) == (7, 0)

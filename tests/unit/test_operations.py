@@ -109,7 +109,7 @@ def test_no_interface_calls_the_work_of_an_operation_without_its_checks() -> Non
         ({"limit": 0}, r"recall: limit must be 1-200 \(got 0\)"),
         ({"limit": 10**30}, "recall: limit must be 1-200$"),
         ({"limit": True}, "recall: limit is a whole number, not bool"),
-        ({"kind": "texts"}, r"recall: kind must be memory or event or message or all \(got 'texts'\)"),
+        ({"kind": "texts"}, r"recall: kind must be memory, event, message or all \(got 'texts'\)"),
         ({"tag": ""}, "recall: tag is empty"),
         ({"by": "x" * 129}, "recall: by has 129 characters, at most 128 are allowed"),
         ({"queries": "tea"}, "recall: queries is a list of texts, not str"),

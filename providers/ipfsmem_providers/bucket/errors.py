@@ -69,12 +69,12 @@ def provider_error(
 
 
 def gate_error(problem: str, where: str, what: str) -> ProviderError:
-    """What the gate did to a request (gate.py), as ours."""
+    """The error for a request that the gate (gate.py) ended."""
     if problem == ENDLESS:
-        return ProviderRefused(f"{where} answered without end when it was asked to {what}")
+        return ProviderRefused(f"{where} sent an endless answer when asked to {what}")
     if problem == ELSEWHERE:
         return ProviderRefused(
-            f"{where} leads to another host when it is asked to {what}, which is not followed",
+            f"{where} redirects to another host when asked to {what}; the redirect was not followed",
             hint="Name the host that has the bucket, and its region (BUCKET_REGION).",
         )
     return _no_connection(where)

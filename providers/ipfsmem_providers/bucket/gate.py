@@ -1,8 +1,8 @@
-"""What obstore's requests go through: a forward proxy on loopback that bounds answers and keeps to the hosts of a bucket.
+"""A forward proxy on loopback for the requests of obstore: it limits the length of answers and connects to the hosts of a bucket only.
 
-obstore reads lists and errors whole, however long they are, and follows redirects with the session token in a header. The gate cuts an
-answer that is longer than any of ours, and connects to no other host. Of https it sees only the length. The proxy that the
-environment names is used behind it. Only who knows its secret, which obstore is given, gets through.
+obstore reads whole lists and error bodies, whatever their length, and follows redirects with the session token in a header. The gate
+ends an answer above the limit and refuses any other host. With https it sees only lengths. A proxy of the environment is used for the
+connections of the gate. A client must authenticate with a secret that only obstore is given.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from urllib.parse import unquote, urlsplit
 
 from ipfsmem_providers.http.name_lookup import look_up
 
-#: Bytes of a request's line and headers at most.
+#: Maximum bytes of a request line with its headers.
 _HEAD_MAX: Final = 64 * 1024
 _PIECE: Final = 64 * 1024
-#: What a client sends in one piece of no more than so many bytes is no request: TLS answers some of what a server asks by itself.
+#: A piece of at most this many bytes from a client is not a request: TLS answers some records of the server automatically.
 _NO_REQUEST: Final = 128
 _CONNECT: Final = 60.0
-#: Seconds until the next address of a host is tried too.
+#: Seconds until the next address of a host is tried in parallel.
 _NEXT: Final = 0.25
 
-#: What may come of a request here, besides an answer.
+#: Reasons to end a request without a complete answer.
 ENDLESS: Final = "endless"
 ELSEWHERE: Final = "elsewhere"
 UNREACHABLE: Final = "unreachable"
 
 
 class Gate:
-    """One gate; `url` opens it."""
+    """A gate. It starts to listen when `url` is read for the first time."""
 
     def __init__(self, hosts: Collection[str], longest: int, proxies: Mapping[str, str]) -> None:
-        """`hosts`: those that may be asked, with all below them; empty: any. `longest`: bytes of an answer at most. `proxies`: of the
-        environment, by scheme, as `usable_proxies` has them."""
+        """`hosts`: the hosts to which it connects, with their subdomains; empty for any. `longest`: maximum bytes of an answer.
+        `proxies`: the proxies of the environment by scheme, from `usable_proxies`."""
         self._hosts = tuple(map(_plain, hosts))
         self._longest = longest
         self._proxies = proxies
@@ -50,13 +50,13 @@ class Gate:
         self._url = ""
         self._stop: Callable[[], object] = lambda: None
         self._lock = threading.Lock()
-        #: How often each of ENDLESS, ELSEWHERE and UNREACHABLE came about.
+        #: Number of requests that ended with each of ENDLESS, ELSEWHERE and UNREACHABLE.
         self.problems = Counter({ENDLESS: 0, ELSEWHERE: 0, UNREACHABLE: 0})
-        self.requests = 0  #: connections that were let through, for reports and tests
+        self.requests = 0  #: connections that were accepted, for reports and tests
 
     @property
     def url(self) -> str:
-        """The proxy's URL for obstore. OSError when this machine allows no server on loopback."""
+        """The URL of the proxy, for obstore. Raises OSError if this machine allows no server on loopback."""
         with self._lock:
             if not self._url:
                 self._url = self._opened()
@@ -109,7 +109,7 @@ class Gate:
         try:
             async with asyncio.timeout(_CONNECT):
                 request = _Request.read(await reader.readuntil(b"\r\n\r\n"))
-            # A client that follows a redirect to another host leaves the secret out.
+            # A client that follows a redirect to another host omits the secret.
             if not self._may(request):
                 self.problems[ELSEWHERE] += 1
                 return
@@ -123,7 +123,7 @@ class Gate:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             await self._relay(request, behind, reader, writer, down, up)
         except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # the client is gone, or sends what is no request
+            pass  # the client is gone, or sent something else than a request
         except asyncio.CancelledError:
             pass  # the gate is closed; Python 3.11 would print it
         finally:
@@ -196,8 +196,8 @@ class Gate:
     async def _connected(
         self, request: _Request
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes | None]:
-        """A connection to a host, through the environment's proxy where that is for it. With a proxy for http the third is the header
-        field that it needs, b"" for none; else None."""
+        """Connect to the host of a request, through a proxy of the environment if one applies. The third value is None, or for plain
+        http through a proxy the header field that the proxy requires, b"" for none."""
         host, port, tunnel = request.host, request.port, request.tunnel
         proxy = _proxy_for(self._proxies, host, port, "https" if tunnel else "http")
         async with asyncio.timeout(_CONNECT):
@@ -229,7 +229,7 @@ class Gate:
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """An event loop whose look-ups of names keep no program from ending."""
+    """An event loop that does not delay the end of the program by look-ups of names."""
 
     async def getaddrinfo(self, host: Any, port: Any, **how: Any) -> Any:
         """As `socket.getaddrinfo`."""
@@ -237,7 +237,7 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class _Request(NamedTuple):
-    """The line and headers of a request to a proxy."""
+    """The request line and headers of a request to a proxy."""
 
     method: bytes
     target: bytes
@@ -245,12 +245,12 @@ class _Request(NamedTuple):
     fields: list[bytes]
     host: str
     port: int
-    secret: bytes  #: what it says to be let through
+    secret: bytes  #: the value of its Proxy-Authorization header
     length: int  #: bytes of its body
 
     @classmethod
     def read(cls, head: bytes) -> _Request:
-        """ValueError for what is none."""
+        """Parse a request. Raises ValueError for anything else."""
         line, *fields = head[:-4].split(b"\r\n")
         method, target, version = line.split(b" ")
         tunnel = method == b"CONNECT"
@@ -265,16 +265,16 @@ class _Request(NamedTuple):
 
     @property
     def tunnel(self) -> bool:
-        """Whether it asks for a connection alone."""
+        """Whether it is a CONNECT request."""
         return self.method == b"CONNECT"
 
     @property
     def place(self) -> tuple[str, int]:
-        """Which server it is for."""
+        """Host and port of the server that it is for."""
         return self.host, self.port
 
     def head(self, behind: bytes | None) -> bytes:
-        """As a server takes it; for a proxy, with the field `behind`."""
+        """The request as sent on: to a server, or with the field `behind` to a proxy."""
         path = self.target if behind is not None else _path(self.target)
         kept = [field for field in self.fields if _field(field)[0] != b"proxy-authorization"]
         more = [behind] if behind else []
@@ -282,7 +282,8 @@ class _Request(NamedTuple):
 
 
 def usable_proxies() -> dict[str, str] | None:
-    """The proxies of the environment by scheme, and by "no" what they are not for; None when one is of a kind that the gate does not speak to."""
+    """The proxies of the environment by scheme, and in "no" the hosts that are excluded; None if one is not an http proxy, which the gate does
+    not support."""
     from urllib.request import getproxies  # takes long to load
 
     found = getproxies()
@@ -330,7 +331,7 @@ def _field(line: bytes) -> tuple[bytes, bytes]:
 
 
 def _path(target: bytes) -> bytes:
-    """What a server is asked for, of the whole URL that a proxy is asked for."""
+    """The path and query of a URL, as a server expects them."""
     _, _, rest = target.partition(b"://")
     slash = rest.find(b"/")
     mark = rest.find(b"?")

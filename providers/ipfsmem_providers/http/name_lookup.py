@@ -1,7 +1,7 @@
-"""Look-ups of host names that keep no program from ending.
+"""Look-ups of host names that do not delay the end of the program.
 
-A thread of an event loop's usual executor is waited for when the loop ends, so a name server that does not answer held up a sync
-that was done. Here each look-up has a thread that nobody waits for.
+When an event loop ends, it waits for the threads of its default executor, so a name server that does not answer would hold up a
+finished command. Here each look-up has a daemon thread of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 async def look_up(host: Any, port: Any, **how: Any) -> list[tuple[Any, ...]]:
-    """The rows of `socket.getaddrinfo`, whose arguments these are. OSError as there."""
+    """The rows of `socket.getaddrinfo` for these arguments. Raises OSError as it does."""
     loop = asyncio.get_running_loop()
     found: asyncio.Future[list[tuple[Any, ...]]] = loop.create_future()
 
@@ -27,7 +27,7 @@ async def look_up(host: Any, port: Any, **how: Any) -> list[tuple[Any, ...]]:
         failed: Exception | None = None
         try:
             rows = list(socket.getaddrinfo(host, port, **how))
-        except (OSError, ValueError) as error:  # a name that is none is a ValueError
+        except (OSError, ValueError) as error:  # ValueError: not a valid name
             failed = error
         with contextlib.suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(tell, rows, failed)

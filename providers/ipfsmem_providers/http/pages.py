@@ -45,7 +45,7 @@ class Pages:
         self._pages += 1
         self._bytes += size
         if self._pages >= PAGES_MAX or len(self._seen) > ENTRIES_MAX or self._bytes > BYTES_MAX:
-            raise self.unread("sends a list without end")
+            raise self.unread("sends an endless list")
         return self._empty < EMPTY_MAX
 
     def unread(self, what: str) -> ProviderRefused:

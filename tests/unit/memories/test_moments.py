@@ -172,7 +172,7 @@ def test_filters(memory: Memory) -> None:
     assert texts(memory, "sail Lisbon", kind="all", since="2999-01-01") == []
     assert texts(memory, "sail Lisbon", kind="event", tag="x") == []
     assert len(texts(memory, "sail Lisbon", kind="event", by=memory.device)) == 1
-    with pytest.raises(UsageError, match=r"must be memory or event .*'nonsense'"):
+    with pytest.raises(UsageError, match=r"must be memory, event, .*'nonsense'"):
         memory.recall("x", kind="nonsense")  # type: ignore[arg-type]
 
 

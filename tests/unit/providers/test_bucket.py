@@ -483,7 +483,7 @@ def test_redirect_of_a_bucket_to_another_host_takes_no_session_token_along(
         place = other.replace("127.0.0.1", "localhost")
         with serve(lambda: leads_to(place)) as url:
             objects = BucketProvider(f"{url}/memories/mem", {**KEYS, "retry": ONCE}).objects
-            with pytest.raises(ProviderRefused, match="leads to another host"):
+            with pytest.raises(ProviderRefused, match="redirects to another host"):
                 objects.read("a")
             with Refused("Name the host that has the bucket, and its region (BUCKET_REGION)."):
                 objects.list("packs")
@@ -518,7 +518,7 @@ def test_answer_without_end_of_a_bucket_is_cut(status: int, what: str) -> None:
         if what == "put" and status == 200:
             objects.put("a", b"x")  # of which nobody reads the body
         else:
-            with pytest.raises(ProviderRefused, match="answered without end when it was asked to"):
+            with pytest.raises(ProviderRefused, match="sent an endless answer when asked to"):
                 objects.list("packs") if what == "list" else objects.put("a", b"x")
     assert sum(sent) < 64 << 20
 
@@ -566,7 +566,7 @@ def test_redirect_behind_a_proxy_takes_no_session_token_along(monkeypatch: pytes
         for name in ("http_proxy", "HTTP_PROXY"):
             monkeypatch.setenv(name, url)
         objects = BucketProvider("http://bucket.example/memories/mem", {**KEYS, "retry": ONCE}).objects
-        with pytest.raises(ProviderRefused, match="leads to another host"):
+        with pytest.raises(ProviderRefused, match="redirects to another host"):
             objects.read("a")
     assert [urlsplit(one).hostname for one in asked] == ["bucket.example"]
 

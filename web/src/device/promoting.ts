@@ -35,7 +35,7 @@ export async function promoteTo(shown: Shown, change: Writing, key: string, scop
   if (!one.own) throw new MemoryError('usage', `${here} is others' word`, 'Make it your own first.')
   if (one.conflicts.length > 0) throw new MemoryError('usage', `${here} has several texts, and only one would be taken along`, 'Settle that first.')
   const file = headOf(utf8(one.text))
-  if (isSessionPart(key, fieldOf(file, 'type'), fieldOf(file, 'session'))) throw new MemoryError('usage', `${here} is a part of a session, whose other parts say which of its messages are approved: it does not go to another scope alone`)
+  if (isSessionPart(key, fieldOf(file, 'type'), fieldOf(file, 'session'))) throw new MemoryError('usage', `${here} cannot be promoted alone: it is a part of a session, whose other parts record which messages are approved`)
   if (seen !== null && !(seen.length === one.token.length && seen.every(dot => one.token.includes(dot)))) throw new MemoryError('changed', `${here} is not what was read`, 'Read it again.')
   const text = utf8(one.text)
   const view = shown.view(target)
