@@ -1,1 +1,1 @@
-"""What this program does today, as files: a rebuild keeps each figure, or lists the difference with its reason."""
+"""Recorded behaviour of this program, which a rebuild is compared with: each difference is a regression or has a reason."""

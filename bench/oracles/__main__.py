@@ -1,7 +1,7 @@
-"""The oracles' command line: `python -m bench.oracles compare` or `record`, of all parts or of those that are named.
+"""Record the behaviour of this program, or compare it with the record: `python -m bench.oracles compare|record [PART...]`.
 
-`compare` prints each difference from what is recorded in `bench/oracles/recorded`, and ends with 1 where a part that is the same in
-every run differs. `lines`, `work` and `times` change a little all the time: what differs by more than a tenth is shown, and fails nothing.
+`compare` prints each difference from `bench/oracles/recorded`, and ends with 1 if a deterministic part differs. Of `lines`, `work` and
+`times`, which vary from run to run, it prints changes by more than a tenth, which do not change the exit code.
 """
 
 from __future__ import annotations
@@ -33,12 +33,14 @@ PARTS: Final[Mapping[str, Callable[[], Any]]] = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Compare or record."""
+    """Run `compare` or `record`; returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.oracles", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("what", choices=("compare", "record"))
-    parser.add_argument("part", nargs="*", choices=[*PARTS, []], help="only these")
+    parser.add_argument(
+        "part", nargs="*", choices=[*PARTS, []], help="parts to compare or record; default: all"
+    )
     given = parser.parse_args(arguments)
     differs = False
     for name in given.part or PARTS:

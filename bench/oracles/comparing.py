@@ -1,4 +1,4 @@
-"""How today's figures differ from the recorded ones, in lines."""
+"""Differences between a part and its record, as lines."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-#: Parts that differ a little from run to run or from day to day.
+#: Parts that vary from run to run or change daily.
 MEASURED: Final = ("lines", "work", "times")
-#: A measured figure that differs by more than this share is shown.
+#: Smallest relative change of a measured figure that is shown.
 _SHOWN: Final = 0.1
 
 
 def as_text(value: Any) -> str:
-    """A part as its file has it."""
+    """A part in the form of its file."""
     return json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def differences(name: str, recorded: Any, now: Any) -> list[str]:
-    """The lines in which a part differs from its record."""
+    """The differences of a part from its record, one a line."""
     if name in MEASURED:
         return _moved(recorded, now)
     if isinstance(now, dict) and all(isinstance(one, int | str) for one in now.values()):

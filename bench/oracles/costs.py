@@ -1,4 +1,4 @@
-"""What everyday work costs in calls, functions, modules and SQL statements; what each command loads and takes; lines by room."""
+"""Costs: calls, functions, modules and SQL statements of everyday work; modules and time of each command; lines of each room."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from ipfsmem.memory import Memory
 
 ROOT = Path(__file__).parents[2]
 _OURS = str(ROOT / "ipfsmem") + "/"
-#: Numbers of memories with which work is counted, and commands are timed.
+#: Numbers of memories for `work` and `times`.
 SIZES = (60, 10_000)
-#: How often each command is timed.
+#: Runs of each measurement; the least is recorded.
 RUNS = 5
-#: Prints what is loaded when a command has ended, on the last line of its errors.
+#: Runs a command, then prints its exit code and the loaded modules as the last line on stderr.
 _LOADED = """
 import json, sys
 from ipfsmem.cli import main
@@ -55,7 +55,7 @@ EVERYDAY = (
 
 @contextmanager
 def _memory(size: int) -> Iterator[Memory]:
-    """A sealed memory of a new device with this many texts and one session, published to a folder."""
+    """A sealed memory on a new device with this many texts and one session, published to a folder."""
     with tempfile.TemporaryDirectory() as base:
         _filled(Path(base), size)
         with Memory.load("default", home=Path(base) / "home") as memory:
@@ -82,7 +82,7 @@ def _filled(base: Path, size: int) -> None:
 
 
 def _counted(memory: Memory, work: Callable[[], object]) -> dict[str, int]:
-    """Calls of functions of the package during `work`, and the statements that SQLite was given."""
+    """Count the calls of the package's functions during `work`, and the SQL statements."""
     calls: Counter[tuple[str, str]] = Counter()
     statements: list[str] = []
 
@@ -107,8 +107,7 @@ def _counted(memory: Memory, work: Callable[[], object]) -> dict[str, int]:
 
 
 def work() -> dict[str, Any]:
-    """What one warm call of each everyday method costs, the least of some. Ids are drawn, so a figure moves by a few in a hundred
-    from run to run."""
+    """Costs of one warm call of each everyday method, the least of `RUNS`. Ids are random, so a figure varies by a few percent."""
     found: dict[str, Any] = {}
     for size in SIZES:
         with _memory(size) as memory:
@@ -154,7 +153,7 @@ def _environment(base: Path) -> dict[str, str]:
 
 
 def modules() -> dict[str, int]:
-    """How many modules of the package each command loads for its help, and the everyday ones for their work."""
+    """Number of the package's modules that each command loads for `--help`, and each everyday command for its work."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
@@ -170,7 +169,7 @@ def modules() -> dict[str, int]:
 
 
 def times() -> dict[str, Any]:
-    """Milliseconds of processor and wall time of each command, the least of some runs: of its help, and of everyday work."""
+    """Milliseconds of processor and wall time, the least of `RUNS`: of `--help` of each command, and of the everyday commands."""
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
@@ -198,7 +197,7 @@ def _timed(base: Path, call: tuple[str, ...]) -> dict[str, float]:
 
 
 def lines() -> dict[str, Any]:
-    """Files and lines of each room."""
+    """Files and lines of each room, by file type."""
     kept = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
     found: dict[str, Counter[str]] = {}
     for name in kept.stdout.split("\0"):

@@ -1,4 +1,4 @@
-"""What follows from seeds and kept files: forged vaults as they are read, rankings of the made set, digests of the vectors."""
+"""Results that follow from seeds and fixtures: forged vaults as read, rankings of the synthetic set, digests of the vectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.retrieval import HEADINGS, mean, recipe, score
 from bench.retrieval_set import synthetic
 from tests.support.forged_vaults import Forge, PlainForge, forged, seen_by_python
 
-#: Seeds whose vaults are read, of each kind.
+#: Seeds of the forged vaults of each kind.
 SEEDS = range(40)
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
@@ -21,7 +21,7 @@ def _digest(value: Any) -> str:
 
 
 def vaults() -> dict[str, str]:
-    """The digest of everything that is read of the vaults of each seed."""
+    """For each seed the digest of all that is read from its vaults."""
     found = {}
     for kind in (Forge, PlainForge):
         file = forged(SEEDS, kind)
@@ -31,7 +31,7 @@ def vaults() -> dict[str, str]:
 
 
 def vectors() -> dict[str, str]:
-    """The digest of each file that both implementations are held to, and of each kept database and home."""
+    """The digest of each vector file, kept database and kept home."""
     return {
         str(path.relative_to(FIXTURES)): sha256(path.read_bytes()).hexdigest()[:16]
         for folder in ("vectors", "databases", "homes")
@@ -41,7 +41,7 @@ def vectors() -> dict[str, str]:
 
 
 def retrieval() -> dict[str, Any]:
-    """For each collection of the made set its mean scores without a model, and the digest of the first ten of each question."""
+    """For each collection of the synthetic set its mean scores without a model, and the digest of the first ten hits of all questions."""
     found: dict[str, Any] = {}
     for collection in synthetic():
         search = recipe(collection)

@@ -1,6 +1,6 @@
 """The shapes of every interface: what each command prints with `--json`, each help text, the HTTP document, the tools.
 
-A shape has the keys and types of a JSON value and none of its values, so that two runs record the same.
+A shape has the keys and types of a JSON value without its values, so that two runs record the same shape.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ipfsmem.memory import Memory
 from ipfsmem.tools import toolset
 from tests.support.outcomes import ROWS, Place, Row
 
-#: Keys that name a path, a CID or a digest: another one in each run.
+#: Keys that are a path, a CID or a digest, which differ from run to run.
 _RANDOM = re.compile(r"[/:]|^baf|^[0-9a-f]{8,}$")
 
 
 def shape(value: Any) -> Any:
-    """Keys and types of a JSON value. The items of a list become one: a key that not all of them have ends in `?`."""
+    """Keys and types of a JSON value. The items of a list are merged into one shape, in which a key that some lack ends in `?`."""
     if isinstance(value, dict):
         named = {key: shape(item) for key, item in sorted(value.items()) if not _RANDOM.search(key)}
         others = [shape(item) for key, item in value.items() if _RANDOM.search(key)]
@@ -41,7 +41,7 @@ def shape(value: Any) -> Any:
 
 
 def _joined(shapes: list[Any]) -> Any:
-    """One shape for several."""
+    """Merge several shapes into one."""
     distinct = [one for n, one in enumerate(shapes) if one not in shapes[:n]]
     if len(distinct) == 1:
         return distinct[0]
@@ -57,7 +57,7 @@ def _joined(shapes: list[Any]) -> Any:
 
 
 def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
-    """Every command that does something, with its words."""
+    """Every command that is not a group, by its words."""
     if not isinstance(command, click.Group):
         yield " ".join(path), command
         return
@@ -69,7 +69,7 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
 
 
 def _answer(row: Row, base: Path) -> dict[str, Any]:
-    """The exit code of a row, and the shape of what its command prints with `--json`."""
+    """The exit code of an outcome, and the shape of the `--json` output of its command."""
     with pytest.MonkeyPatch.context() as patch:
         for name, said in (("COLUMNS", "100"), ("IPFSMEM_EMBEDDINGS", "off"), ("HOME", str(base / "user"))):
             patch.setenv(name, said)
@@ -91,7 +91,7 @@ def _answer(row: Row, base: Path) -> dict[str, Any]:
 
 
 def commands() -> dict[str, Any]:
-    """The shapes of what every command prints in every outcome that is in the table of outcomes."""
+    """The shapes of the `--json` output of every command in every outcome of the table of outcomes."""
     takes_json = {
         words for words, command in leaves(group) if any("--json" in one.opts for one in command.params)
     }
@@ -106,7 +106,7 @@ def commands() -> dict[str, Any]:
 
 
 def helps() -> dict[str, list[str]]:
-    """The lines of each command's help."""
+    """The help of each command, by line."""
     os.environ["COLUMNS"] = "100"
     return {
         words: command.get_help(click.Context(command, info_name=f"ipfsmem {words}")).splitlines()
@@ -115,7 +115,7 @@ def helps() -> dict[str, list[str]]:
 
 
 def tools() -> dict[str, Any]:
-    """What a model is told of each tool, what each checks and answers, and the rest of what the MCP server offers."""
+    """Descriptions and schemas of each tool, and the resources, prompts and instructions of the MCP server."""
     with tempfile.TemporaryDirectory() as home, Memory.create("oracle", "local", home=Path(home)) as memory:
         offered = {
             one.name: {

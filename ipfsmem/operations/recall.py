@@ -223,7 +223,9 @@ def recall(
     ] = None,
     why: Annotated[
         bool,
-        Meta(description="Show the parts of each score, and the words of the question that each hit contains."),
+        Meta(
+            description="Show the parts of each score, and the words of the question that each hit contains."
+        ),
         ForModels("Explain scores."),
     ] = False,
     joined: Annotated[

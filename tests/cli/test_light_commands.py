@@ -160,7 +160,7 @@ sys.exit(main())
 """
 
 
-def test_a_command_that_only_reads_ends_at_once_with_all_that_it_printed_and_its_code(tmp_path: Path) -> None:
+def test_reading_command_ends_at_once_with_its_output_and_exit_code(tmp_path: Path) -> None:
     long = "\n".join(f"line {number} of a long text" for number in range(20_000))
     with Memory.create("default", "local", home=tmp_path / "home") as memory:
         memory.write("long", long)

@@ -389,7 +389,7 @@ def test_a_log_made_again_before_it_is_looked_at_is_not_taken_for_the_open_one(
     not Path("/proc/self/fd").exists(), reason="only Linux tells which files a process has open"
 )
 @pytest.mark.parametrize("names", [("state.db-wal",), ("state.db-wal", "state.db-shm")])
-def test_a_log_that_this_process_made_again_is_not_taken_for_the_open_one(
+def test_wal_recreated_by_this_process_is_detected(
     home: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
 ) -> None:
     prepare, prepared, wrote = Database._prepare, [], ["first", "second"]

@@ -1,4 +1,4 @@
-"""The bounds of every parameter by its name, and values that are out of them: the same on every face."""
+"""Values out of bounds for every parameter by name, the same in every interface."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TOO_MANY: Final = {"below": -1, "far above": 10**13}
 _UNKNOWN: Final = {"unknown": "sideways"}
 _HALF: Final = {"half a character": "a\ud800b"}
 _NOT_A_TIME: Final = {"not a time": "at no time"}
-#: What is out of a parameter's bounds, by its name; those of one operation by both.
+#: Values out of bounds, by the name of the parameter, or by operation and parameter.
 BOUNDS: Final[Mapping[str | tuple[str, str], Mapping[str, Any]]] = {
     "scope": _KEYS,
     "stack": _LIST_OF_KEYS,
@@ -80,8 +80,8 @@ BOUNDS: Final[Mapping[str | tuple[str, str], Mapping[str, Any]]] = {
     ("note", "kind"): _HALF,
     ("cleanup", "older_than"): {"below": 1},
 }  # fmt: skip
-#: Parameters whose bounds no row above has: names of things that are looked for and not found, texts that are cut or brought to one form,
-#: paths, secrets, switches, and lists whose items the operation looks at one by one.
+#: Parameters without a row above: names that are looked up and not found, texts that are cut or normalised, paths, secrets, flags, and
+#: lists whose items the operation checks one by one.
 FREE: Final = frozenset(
     [
         "about",
@@ -193,7 +193,7 @@ FREE: Final = frozenset(
         "zone",
     ]
 )
-#: Accepted all the same today, by operation and parameter on a face: to become fewer.
+#: Accepted although out of bounds, by operation, parameter and interface. Shrinks over time.
 ACCEPTED: Final = frozenset(
     [
         ("session items", "limit", "python"), ("session resume", "last", "python"), ("session search", "limit", "python"),  # none for zero and less
@@ -201,20 +201,20 @@ ACCEPTED: Final = frozenset(
         ("graph unobserve", "observations", "python"),  # what is not there is not taken away
     ]
 )  # fmt: skip
-#: What messages say that do not name the parameter today: to become fewer.
+#: Parts of messages that do not name the parameter. Shrinks over time.
 UNNAMED: Final = (
     "lone surrogate", "is not utf-8", "a query has at most", "if-match", "a number of tokens is", "a cost in us dollars is",
 )  # fmt: skip
 
 
 def bad_values(op: Op, face: str, name: str) -> list[tuple[str, Any]]:
-    """What a parameter may not be, each with what is wrong with it."""
+    """The values out of bounds of a parameter, each with the kind of violation."""
     found = BOUNDS.get((op.name, name), BOUNDS.get(name, {}))
     return [(what, _on(face, value)) for what, value in found.items()]
 
 
 def _on(face: str, value: Any) -> Any:
-    """A value as a face can be given it: a command gets bytes that are not UTF-8 as half characters of another range."""
+    """A value in the form that an interface receives: a command receives bytes that are not UTF-8 as low surrogates."""
     if face != "cli":
         return value
     if isinstance(value, list):
@@ -223,7 +223,7 @@ def _on(face: str, value: Any) -> Any:
 
 
 def names_of(op: Op, face: str, name: str) -> set[str]:
-    """How a parameter is called on a face."""
+    """The names of a parameter in an interface."""
     found = {name}
     if face == "cli":
         command = commands()[op.cli]
@@ -235,7 +235,7 @@ def names_of(op: Op, face: str, name: str) -> set[str]:
 
 
 def parameters(op: Op, face: str, memory: Memory) -> list[str]:
-    """The parameters that an operation has on a face, as `Op.call` and the faces' functions name them."""
+    """The parameters of an operation in an interface, with the names that `Op.call` uses."""
     if face == "tool":
         tool = next(one for one in toolset(memory, ["all"]) if one.name == op.tool)
         return list(tool.parameters["properties"])

@@ -1,6 +1,6 @@
-"""The fields that each face answers for one operation, and how they differ today: `python -m tests.support.operation_fields` writes the table.
+"""Compare the fields of the answers of one operation in each interface; `python -m tests.support.operation_fields` writes the table.
 
-The table is to become empty: an operation has one shape on every face. A text in place of values is the field `(text)`.
+The table has the known differences and shrinks as operations are declared. A text instead of JSON is the field `(text)`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tests.support.operation_rows import ROWS, Op
 from tests.support.operation_world import Answer, run, world
 
 FILE: Final = Path(__file__).with_suffix(".json")
-#: What a name in the data is, not a field: by the field in which it stands.
+#: Fields whose keys are data and not names of fields.
 _NAMES: Final = frozenset(["files", "fields", "data", "retained", "counts", "cost_usd"])
 
 
 def fields(value: Any) -> set[str]:
-    """The names of all fields of an answer, those within others behind a point, those of the items of a list behind `[]`."""
+    """The names of all fields of an answer: `outer.inner` for nested ones, `[].name` for those of list items."""
     return set(_fields(value, ""))
 
 
@@ -49,14 +49,14 @@ def _fields(value: Any, at: str) -> Iterator[str]:
 
 
 def differences(answers: Mapping[str, Answer]) -> dict[str, list[str]]:
-    """By face, the fields that another one has and this one has not. Only of faces that did what was asked."""
+    """For each interface whose call succeeded, the fields that another interface has and it lacks."""
     found = {face: fields(answer.values) for face, answer in answers.items() if answer.ok}
     every = set().union(*found.values())
     return {face: sorted(every - names) for face, names in found.items() if every - names}
 
 
 def recorded() -> dict[str, dict[str, list[str]]]:
-    """The differences that are known, by operation."""
+    """The known differences by operation."""
     table: dict[str, dict[str, list[str]]] = json.loads(FILE.read_text("utf-8"))
     return table
 

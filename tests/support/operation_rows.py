@@ -1,7 +1,7 @@
-"""Every operation of the program with its name on each face, and a valid call of it: what the properties over all operations go by.
+"""Every operation with its name in each interface and a valid call, for tests over all operations.
 
-A new command, route, tool or method has to be in a row or, with a reason, among those that have none: tests/unit/memories/test_operations_everywhere.py
-compares this table with what is declared.
+A new command, route, tool or method needs a row here or, with a reason, an entry in the lists of those without one;
+tests/unit/memories/test_operations_everywhere.py compares this table with the declarations.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 Given = Mapping[str, Any]
-#: An argument that is None; a plain None leaves one out.
+#: Passes None as an argument; a plain None omits the argument.
 NULL: Final = "NULL"
 
 
 class Op(NamedTuple):
-    """An operation. `given`: arguments of a valid call by their names; those of one face in `on`, None for one that it does not take.
-    `cli`, `http`, `tool`, `python`: its names there, "" where it has none. `noted`: its word in the list of operations."""
+    """An operation. `given`: the arguments of a valid call by name. `on`: the arguments of one interface that differ, None to omit one.
+    `cli`, `http`, `tool`, `python`: its names in the interfaces, "" if it has none. `noted`: its name in the list of operations."""
 
     name: str
     given: Given = {}  # noqa: RUF012
@@ -28,22 +28,22 @@ class Op(NamedTuple):
     on: Mapping[str, Given] = {}
 
     def named(self, face: str) -> str:
-        """Its name on a face."""
+        """Its name in an interface."""
         return str(getattr(self, face))
 
     def call(self, face: str) -> dict[str, Any]:
-        """The arguments of a valid call there."""
+        """The arguments of a valid call in an interface."""
         both = {**self.given, **self.on.get(face, {})}
         return {name: value for name, value in both.items() if value is not None}
 
     @property
     def faces(self) -> list[str]:
-        """Where it can be called."""
+        """The interfaces in which it can be called."""
         return [face for face in FACES if self.named(face)]
 
 
 FACES: Final = ("python", "cli", "http", "tool")
-#: What is in the world of `tests.support.operation_world`, in each of its scopes.
+#: Keys and names in each scope of the memory that `tests.support.operation_world` makes.
 KEY, OTHERS, AWAY, FACT, CHAT = "tone", "hint", "away", "fact_e2f077a705af4e99", "chat"
 
 ROWS: Final = (
@@ -221,12 +221,12 @@ WORDS_WITHOUT: Final = frozenset(
         "salvage",
     ]
 )
-#: Arguments that name nothing, by parameter: an operation that is given one fails.
+#: Arguments that name nothing that exists, by parameter: an operation fails with one of them.
 NOT_THERE: Final[Given] = {
     "entityNames": ["Nobody"], "key": "nothing-here", "session": "nobody", "entity": "Nobody", "begin": "Nobody", "source": "Nobody", "token": "nobody",
     "relations": [{"from": "Nobody", "to": "Oslo", "relationType": "knows"}],
 }  # fmt: skip
-#: Faces that refuse before the operation begins, so that nothing is recorded: to become fewer as operations get one door.
+#: Interfaces that refuse before the operation begins, so that nothing is recorded. Shrinks as operations are declared.
 REFUSED_BEFORE: Final = frozenset(
     [
         ("resolve", "cli"), ("resolve", "http"), ("forget", "http"), ("forget", "tool"), ("promote", "http"),

@@ -1,4 +1,4 @@
-"""A memory with something of everything in three scopes, and one call of an operation through each face."""
+"""A memory with every kind of entry in three scopes, and functions that call an operation through each interface."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from tests.support.operation_rows import AWAY, CHAT, FACT, KEY, NULL, OTHERS, Op
 
 NAME = "default"
 MINE, THEIRS, LED = "mine", "theirs", "led"
-#: Stands in every text of the scope `theirs`, and nowhere else.
+#: A word in every text of the scope `theirs` and in no other text.
 SECRET = "quetzalcoatl"
-#: Stands in every text of the nameless scope.
+#: A word in every text of the nameless scope.
 MARK = "huitzilopochtli"
 ROUTE_OF: Mapping[str, Route] = {route.name: route for route in ROUTES}
 _made: list[Path] = []
 
 
 def world(home: Path) -> None:
-    """Lay the memory out in `home`."""
+    """Copy the memory to `home`."""
     if not _made:
         folder = Path(tempfile.mkdtemp(prefix="operations-")) / "home"
         _make(folder)
@@ -63,7 +63,7 @@ def _make(home: Path) -> None:
 
 
 def fill(memory: Memory, mark: str) -> None:
-    """Something of everything, each with this word in it."""
+    """Write one entry of every kind, each with the word `mark`."""
     memory.write(KEY, f"Direct. {mark} one.", name=f"Tone {mark}", description=f"Useful to answer {mark}.")
     memory.write(KEY, f"Direct and short. {mark} two.", tags=["style"])
     blob = {"version": "memory/0.1", "files": {f"{OTHERS}.md": f"A hint, {mark}.\n"}, "timeline": []}
@@ -87,12 +87,12 @@ def fill(memory: Memory, mark: str) -> None:
 
 
 class Answer(NamedTuple):
-    """What a face answered: whether it did what was asked, its words, and the values that it gives."""
+    """The answer of an interface: whether the call succeeded, its message, and its values."""
 
     ok: bool
     said: str
     values: Any = None
-    #: Whether an error that nobody meant came out.
+    #: Whether it ended with an unexpected error.
     broken: bool = False
 
 
@@ -110,26 +110,26 @@ def _leaves(command: click.Command, path: tuple[str, ...]) -> list[tuple[str, cl
 
 
 def state(home: Path) -> str:
-    """Everything that an operation may change, but for the list of operations."""
+    """Everything that an operation may change, except the list of operations."""
     with Memory.load(NAME, home=home) as memory:
         return state_of(memory)
 
 
 def state_of(memory: Memory) -> str:
-    """The same of an open memory."""
+    """The same for an open memory."""
     whole = json.loads(memory.bundles.export(partial=True))
     hidden = [[one.scope, one.key] for one in memory.hidden.list(everywhere=True)]
     return json.dumps([whole, hidden, memory.dreams.status()], sort_keys=True, default=str)
 
 
 def recorded(home: Path, after: int = 0) -> list[Operation]:
-    """The list of operations, the newest first, but for the `after` oldest."""
+    """The list of operations, newest first, without the `after` oldest."""
     with Memory.load(NAME, home=home) as memory:
         found = list(operations(memory.replica, memory._open.operations_kept))
     return found[: len(found) - after]
 
 
-# -- faces ---------------------------------------------------------------------------------------------------------------
+# -- interfaces ---------------------------------------------------------------------------------------------------------------
 
 
 def by_python(memory: Memory, op: Op, given: Mapping[str, Any]) -> Answer:
@@ -257,7 +257,7 @@ async def by_http(client: Client, op: Op, given: Mapping[str, Any], *, home: Pat
 
 
 def yarl_url(client: Client, url: str) -> Any:
-    """An address whose escapes stay as they are."""
+    """A URL whose escapes are kept."""
     from yarl import URL
 
     return URL(str(client._base_url).rstrip("/") + url, encoded=True)
@@ -280,7 +280,7 @@ def _seen_of(place: Memory, op: Op, value: Any) -> Any:
 
 
 def by_tool(memory: Memory, op: Op, given: Mapping[str, Any]) -> Answer:
-    """Call the tool as the server does; a first call for what is to be confirmed."""
+    """Call the tool as the server does. A first call gets the token that a confirmation needs."""
     tool = next(one for one in toolset(memory, ["all"]) if one.name == op.tool)
     args = dict(given)
     with acting_as("mcp", "test"):
@@ -299,7 +299,7 @@ def by_tool(memory: Memory, op: Op, given: Mapping[str, Any]) -> Answer:
 
 
 def run(op: Op, face: str, home: Path, given: Mapping[str, Any]) -> Answer:
-    """One call through a face of the memory in `home`."""
+    """Call an operation of the memory in `home` through an interface."""
     if face == "cli":
         with pytest.MonkeyPatch.context() as patch:
             return by_cli(Cli(home, patch), op, given)

@@ -1,4 +1,4 @@
-"""The declared operations: what is generated from them is up to date, and every interface runs them through the one door."""
+"""The declared operations: generated files are up to date, and every interface calls `Operation.run`."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_operation_has_the_same_parameters_in_each_interface(op: Operation[..., 
     ]
 
 
-def test_no_interface_calls_the_work_of_an_operation_without_its_checks() -> None:
+def test_interfaces_call_operations_only_with_their_checks() -> None:
     found = []
     for path in sorted((ROOT / "ipfsmem").rglob("*.py")):
         if path.parent.name == "operations" or path.name == "operation.py":

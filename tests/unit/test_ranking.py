@@ -346,7 +346,7 @@ def test_an_image_whose_rows_name_an_entry_that_is_not_there_answers_without_it(
 
 
 @each_way
-def test_an_image_whose_rows_count_nothing_or_name_terms_wrongly_still_answers(arrays: bool) -> None:
+def test_index_image_with_wrong_counts_or_terms_still_answers(arrays: bool) -> None:
     nothing = msgspec.msgpack.decode(Index(IMAGE_OF).image())
     nothing[8][4] = bytes(len(nothing[8][4]))[: len(nothing[8][3]) // 2]
     for image in (
@@ -648,7 +648,7 @@ def test_any_question_has_an_answer(question: str) -> None:
 
 
 @pytest.mark.parametrize(("entries", "first"), [(1_999, None), (2_000, 11), (10_000, 3), (20_000, 2)])
-def test_numpy_is_loaded_once_that_takes_less_than_the_questions_without_it(
+def test_numpy_is_loaded_once_questions_without_it_cost_more(
     monkeypatch: pytest.MonkeyPatch, entries: int, first: int | None
 ) -> None:
     monkeypatch.setattr(ranking, "_numpy_is_there", lambda: True)

@@ -46,7 +46,7 @@ def test_the_example_runs_in_a_page_as_it_stands(url: str, memory: Memory) -> No
 
 
 @pytest.mark.slow
-def test_the_example_of_a_new_memory_runs_in_a_page_and_its_words_open_it_elsewhere(
+def test_readme_example_runs_in_a_page_and_its_phrase_opens_the_memory(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = "findWallets, keysOfWallet, newRecoveryWords, openMemory, theWorld"

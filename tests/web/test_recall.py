@@ -68,7 +68,7 @@ def test_hits_and_scores_are_those_of_python(url: str, memory: Memory) -> None:
         assert found and {hit["reading"]["fields"]["type"] for hit in found} == {"user"}
 
 
-def test_why_a_memory_stands_where_it_does_is_what_python_says(url: str, memory: Memory) -> None:
+def test_why_in_the_browser_equals_why_in_python(url: str, memory: Memory) -> None:
     for key, (name, body, kind, tags) in TEXTS.items():
         memory.write(key, body, name=name, type=kind, tags=tags)
     memory.write("greek", fields={"expires": "2020-01-01"})

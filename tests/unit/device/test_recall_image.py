@@ -82,7 +82,7 @@ def test_what_does_not_fit_is_said_and_thrown_away(tmp_path: Path, mode: str) ->
     replica.close()
 
 
-def test_a_sealed_image_of_several_pieces_opens_whole_and_in_its_order_only(tmp_path: Path) -> None:
+def test_sealed_index_image_opens_only_complete_and_in_order(tmp_path: Path) -> None:
     replica = make(tmp_path / "m", "encrypted-ipfs")
     piece, tag = derived_file._PIECE, derived_file._TAG
     path = image_of(replica)

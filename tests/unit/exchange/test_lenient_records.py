@@ -407,7 +407,7 @@ def nameless(title: str, text: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("program", UNDATED)
-def test_conversation_without_date_and_id_comes_in_once_however_its_file_is_dated(
+def test_conversation_without_date_and_id_is_imported_once(
     program: str, memory: Memory, tmp_path: Path
 ) -> None:
     """Two of one title and length are two; one that an earlier version took in, without an id, is known again."""

@@ -171,7 +171,7 @@ def test_another_model_starts_anew_and_two_are_never_mixed(
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["the first vectors", "later ones"])
-def test_what_is_forgotten_has_no_vector_that_a_killed_process_left_half_written(
+def test_forgotten_text_keeps_no_vector_in_a_temporary_file(
     memory: Memory, before: bool
 ) -> None:
     folder = memory.replica.folder
@@ -187,7 +187,7 @@ def test_what_is_forgotten_has_no_vector_that_a_killed_process_left_half_written
     assert [path.name for path in folder.iterdir() if path.suffix == ".tmp"] == []
 
 
-def test_two_models_in_turns_make_no_vector_anew_and_keep_none_of_what_is_forgotten(
+def test_vectors_of_two_models_are_kept_and_forgotten_ones_erased(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     """As an older and a newer program do that work on one memory."""
@@ -696,7 +696,7 @@ def ended(memory: Memory) -> None:
             assert not thread.is_alive()
 
 
-def test_a_process_that_comes_after_all_vectors_were_made_looks_through_nothing(
+def test_process_after_all_vectors_were_made_looks_for_none(
     memory: Memory, name: Name, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name(model="hashed-words", base_url=url)
@@ -724,7 +724,7 @@ def test_a_process_that_comes_after_all_vectors_were_made_looks_through_nothing(
 
 
 @pytest.mark.parametrize("what", ["another process wrote", "the vectors went", "they were of another model"])
-def test_that_all_vectors_were_made_is_believed_of_that_state_that_file_and_that_model_alone(
+def test_note_of_complete_vectors_is_valid_for_its_state_file_and_model(
     memory: Memory, name: Name, url: str, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     name(model="hashed-words", base_url=url)
@@ -748,7 +748,7 @@ def test_that_all_vectors_were_made_is_believed_of_that_state_that_file_and_that
         made_all(again, count, dimension)
 
 
-def test_a_text_that_the_model_refused_is_tried_again_by_the_next_process(
+def test_text_refused_by_the_model_is_tried_again_by_the_next_process(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     name(model="hashed-words", base_url=url)

@@ -295,7 +295,7 @@ def test_what_was_read_for_one_question_is_not_read_again_for_the_next(
     assert memory.recall("Lisbon harbour", kind="all") == before
 
 
-def test_of_what_was_read_only_so_much_is_kept_and_nothing_that_is_forgotten(
+def test_cache_of_read_messages_is_bounded_and_holds_no_forgotten_one(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ipfsmem.memories.search_index._MOST_TOLD", 300)

@@ -1,4 +1,4 @@
-"""What is out of a parameter's bounds is refused through every face, in words that name the parameter or the value, and changes nothing."""
+"""A value out of bounds is refused in every interface with an error that names the parameter or the value, and changes nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.operation_world import NAME, Answer, by_cli, by_http, by_pyth
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A world that nothing may change."""
+    """A memory that no test may change."""
     made = tmp_path_factory.mktemp("bounds") / "home"
     world(made)
     return made
@@ -33,7 +33,7 @@ def before(home: Path) -> str:
 
 
 def tries(op: Op, face: str, memory: Memory) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Each parameter with each value that is out of its bounds, and the call with it."""
+    """Each parameter with each of its values out of bounds, and the arguments of the call."""
     for name in parameters(op, face, memory):
         given = {one: value for one, value in op.call(face).items() if one not in names_of(op, face, name)}
         for what, value in bad_values(op, face, name):
@@ -41,7 +41,7 @@ def tries(op: Op, face: str, memory: Memory) -> Iterator[tuple[str, str, dict[st
 
 
 def judged(op: Op, face: str, name: str, what: str, given: Mapping[str, Any], answer: Answer) -> str:
-    """What is wrong with an answer, "" where nothing is."""
+    """The fault of an answer, "" for none."""
     said, value = answer.said.lower(), given[name]
     value = str(value[0] if isinstance(value, list) else value)
     if answer.broken:

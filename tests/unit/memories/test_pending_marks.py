@@ -63,7 +63,7 @@ def test_resumed_summary_of_messages_that_nobody_approved_says_so(memory: Memory
     assert not set(NOTICES).intersection(said(memory.sessions.resume("talk")))
 
 
-def test_conversation_that_goes_on_stores_no_notice_and_no_message_twice(memory: Memory) -> None:
+def test_resumed_conversation_stores_no_notice_and_no_message_twice(memory: Memory) -> None:
     before, talk = memory.sessions.items("talk"), memory.sessions.conversation("talk")
     history = [*talk.resume(), user("More?"), answer("More.")]
     assert PENDING_NOTICE in said(history)

@@ -430,7 +430,7 @@ def test_item_with_a_number_of_too_many_digits_keeps_no_other_from_being_read(me
     assert heard(memory)[:2] == ["tea", "bread"]
 
 
-def test_item_that_nests_too_deep_is_refused_and_keeps_no_other_from_being_read(memory: Memory) -> None:
+def test_item_nested_too_deep_is_refused_and_other_items_are_read(memory: Memory) -> None:
     def deep(levels: int) -> dict[str, Any]:
         nested: dict[str, Any] = {}
         for _ in range(levels - 2):

@@ -495,7 +495,7 @@ def test_redirect_of_a_bucket_to_another_host_takes_no_session_token_along(
 
 @pytest.mark.parametrize("status", [200, 400, 503])
 @pytest.mark.parametrize("what", ["list", "put"])
-def test_answer_without_end_of_a_bucket_is_cut(status: int, what: str) -> None:
+def test_endless_answer_of_a_bucket_is_cut(status: int, what: str) -> None:
     """obstore reads a list, or the reason of a failure, to its end: it took all memory there was."""
     sent: list[int] = []
 
@@ -571,7 +571,7 @@ def test_redirect_behind_a_proxy_takes_no_session_token_along(monkeypatch: pytes
     assert [urlsplit(one).hostname for one in asked] == ["bucket.example"]
 
 
-def test_gate_of_a_bucket_lets_nobody_else_through(at: Bucket) -> None:
+def test_bucket_gate_refuses_a_client_without_its_secret(at: Bucket) -> None:
     gate = at.open().objects._gate
     assert gate is not None
     where = urlsplit(gate.url)

@@ -234,7 +234,7 @@ def merged(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("damage", [*ODD, halved, emptied])
-def test_pin_list_that_cannot_be_read_stops_collecting_and_stays_in_its_place(
+def test_unreadable_pin_list_stops_collection_and_stays_in_place(
     folder: Path, damage: Callable[[Path], None]
 ) -> None:
     file = merged(folder)
@@ -250,7 +250,7 @@ def test_pin_list_that_cannot_be_read_stops_collecting_and_stays_in_its_place(
         pins_in(folder).roots()
 
 
-def test_pin_list_without_permission_stops_collecting_and_hides_no_other_pin(
+def test_pin_list_without_permission_stops_collection_and_hides_no_pin(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = merged(folder)
@@ -283,7 +283,7 @@ STAND_INS = [
 
 
 @pytest.mark.parametrize("shape", STAND_INS)
-def test_pin_list_that_a_sync_program_has_not_brought_yet_stops_collecting(folder: Path, shape: str) -> None:
+def test_pin_list_not_yet_brought_by_a_sync_program_stops_collection(folder: Path, shape: str) -> None:
     file = merged(folder)
     whole, data = pins_in(folder).roots(), file.read_bytes()
     other = folder / shape.format(file.name)
@@ -306,7 +306,7 @@ def test_pin_that_a_sync_program_has_not_brought_yet_keeps_its_root(folder: Path
 @pytest.mark.parametrize(
     "leave", [Path.mkdir, lambda path: path.symlink_to("nowhere"), lambda path: path.write_bytes(b"x")]
 )
-def test_names_of_others_stop_no_collection(folder: Path, leave: Callable[[Path], None]) -> None:
+def test_names_of_others_do_not_stop_collection(folder: Path, leave: Callable[[Path], None]) -> None:
     """Attributes of a file that is gone, conflict copies, and what has nothing to do with pins."""
     pins = pins_in(folder)
     pins.add(root(0), NAME)

@@ -369,7 +369,7 @@ def test_s14_nothing_that_comes_is_decompressed(site: Site, status: int, encodin
     assert site.seen[0][2]["Accept-Encoding"] == "identity"
 
 
-def test_name_server_that_does_not_answer_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_server_without_answer_does_not_delay_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that looked a name up was waited for at the end of a sync that was done."""
     released, ended = threading.Event(), threading.Event()
 

@@ -101,7 +101,7 @@ def test_pins_without_names_are_an_error_that_says_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("version", ["9" * 20_000, "0." + "1" * 5_000, "\u0664", "\x1b[2J", ""])
-def test_node_whose_version_is_no_version_is_used_or_refused(version: str) -> None:
+def test_node_with_an_invalid_version_is_used_or_refused(version: str) -> None:
     kubo = FakeKubo("0.43.1")
     kubo.faults.answer("POST", "version$", 200, json.dumps({"Version": version}), times=-1)
     with serve(kubo.app) as url:

@@ -156,7 +156,7 @@ def test_recall_and_context_go_by_it_where_it_is_installed(
     assert not [one for one in memory.status().notices if "MiniLM" in one]
 
 
-def test_a_process_that_asks_one_question_loads_little_beside_the_model(memory: Memory) -> None:
+def test_process_with_one_question_loads_few_modules_with_the_model(memory: Memory) -> None:
     """An event loop and the list of what is installed take as long to load as the question to answer."""
     assert memory.maintenance.reindex().without_vector == 0
     memory.close()

@@ -410,7 +410,7 @@ def test_entries_that_cannot_be_read_are_passed_over() -> None:
 
 
 @pytest.mark.parametrize("when", ["asked", "looked at"])
-def test_answer_about_another_cid_is_no_pin(url: str, faults: Faults, when: str) -> None:
+def test_answer_about_another_cid_is_not_a_pin(url: str, faults: Faults, when: str) -> None:
     row = {**rows(1)[0], "pin": {"cid": str(OTHER.cid), "name": "n"}}
     ours = {**row, "status": "queued", "pin": {"cid": str(TREE.cid), "name": "n"}}
     faults.answer("POST", "/pins", 202, json.dumps(row if when == "asked" else ours))
@@ -425,7 +425,7 @@ def test_answer_about_another_cid_is_no_pin(url: str, faults: Faults, when: str)
     asyncio.run(body())
 
 
-def test_status_that_nobody_knows_is_not_repeated(url: str, faults: Faults) -> None:
+def test_unknown_status_is_not_repeated(url: str, faults: Faults) -> None:
     row = {**rows(1)[0], "status": "\x1b[2J" + "z" * 70_000, "pin": {"cid": str(TREE.cid), "name": "n"}}
     faults.answer("POST", "/pins", 202, json.dumps(row))
     faults.answer("GET", "/pins/r0", 200, json.dumps(row), times=-1)

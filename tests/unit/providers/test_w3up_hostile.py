@@ -444,7 +444,7 @@ def test_an_index_that_points_elsewhere(liar: Liar, place: tuple[int, int]) -> N
     asyncio.run(body())
 
 
-def test_index_with_a_block_longer_than_any_is_not_read_for_it(liar: Liar) -> None:
+def test_index_with_an_oversized_block_is_not_read(liar: Liar) -> None:
     """No block is longer than 2 MiB, so nothing is held in memory for one that is said to be."""
     shard = SHARD + bytes(16 << 20)
     stored(liar, shard, {ROOT.multihash: (3, 15 << 20)}, shard, f"{liar.url}/blob/shard")

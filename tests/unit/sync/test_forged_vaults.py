@@ -90,7 +90,7 @@ def test_a_root_that_two_hold_is_joined_with_the_one_that_is_whole() -> None:
     assert seen["memories"].keys() == {"role", "tone"}
 
 
-def test_a_lone_root_without_its_commit_is_a_damaged_vault_and_not_none() -> None:
+def test_only_root_without_its_commit_is_a_damaged_vault() -> None:
     for name in (
         "a root whose commit is lost, alone",
         "plain: a root whose commit is lost, alone",
