@@ -96,7 +96,7 @@ def _ms(found: datetime, zone: tzinfo | None) -> int:
 
 
 def _floored(found: datetime) -> int:
-    # Before 1970 a thousand times the seconds may be a little more than the millisecond that is meant, and would be cut towards zero.
+    # Before 1970, int() of a product with a rounding error would round towards zero, to the next millisecond.
     return round(found.timestamp() * 1_000_000) // 1000
 
 

@@ -25,7 +25,7 @@ _FIRST = {
 }
 _LINE = lazy_pattern(rf"[ \t]*([^\r\n]*){_END}")
 _BLANK = lazy_pattern(rf"(?:[ \t]*{_END})*")
-#: How deep a header in JSON may nest: so deep every reader can read it.
+#: Maximum depth of a header in JSON, which every reader can read.
 _MAX_NESTED = 512
 # A string that nothing closes is one token, else each mark in it would be looked at to the end of the text.
 _JSON_TOKEN = lazy_pattern(r'"(?:[^"\\]|\\.?)*+"?|[{}\[\]]', re.DOTALL)

@@ -318,7 +318,7 @@ _MANY_LINES = frozenset(
 )
 #: Shapes that begin in a line and reach so many characters over its end.
 _REACHING = {"recovery code": 160, "password in netrc": 300}
-#: So many digits stand in each of these shapes.
+#: Minimum number of digits in each of these shapes.
 _DIGITS = {
     "private key (numbers)": 64,
     "password of a network": 8,
@@ -328,7 +328,7 @@ _DIGITS = {
 }
 _SHAPES = tuple((kind, _Lazy(pattern)) for kind, _, pattern in SHAPES)
 _LEAST_DIGITS = tuple(_DIGITS.get(kind, 0) for kind, _, _ in SHAPES)
-#: One of these stands in each of these shapes, whose hints stand in much else.
+#: A text of one of these shapes contains one of these words; the hints of the shape also occur in other texts.
 _NEEDED: dict[str, tuple[str, ...]] = {
     "code of a door or a card": (
         "code", "comb", "cvv", "cvc", "puk", "tan", "код", "digo", "码", "锁", "コード", "番号"
@@ -760,7 +760,7 @@ _ASSIGNED = _Lazy(
     r"|(?<=[ ])-(?=[ ])|(?<=[ \t])(?:(?P<level>[0-9])[ ])?(?!value)(?=[^\s]{0,60}[0-9!#$%^&*+?=]))\*{0,3}[ \t]{0,8}"
     r"(?:[brun]{0,2}[\"'`“「](?P<inner>[^\"'`”」\n]{4,400})[\"'`”」]|(?<=>)(?P<xml>[^<\n]{4,200})(?=</)|(?P<quote>[brun]{0,2}[\"'`“「])?(?P<value>[^\s\"'`,;<>”」]{4,400}))"
 )
-#: What stands before a name, from its end to its beginning.
+#: The words before a name, reversed.
 _BEFORE = _Lazy(r"[A-Za-z0-9_.-]{0,60}(?:[ ][A-Za-z0-9_.-]{1,40}){0,2}")
 _CASED_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PASSWORDS = ("pass", "pw", *PASSWORD_NAMES)
@@ -808,7 +808,7 @@ def _is_secret_name(text: str, match: re.Match[str]) -> bool:
 
 
 def _before(text: str, at: int) -> str:
-    """What stands before a name, and belongs to it: the end of a word, or one or two words; also those before the end of a line."""
+    """The text before a name that belongs to it: the end of a word, or one or two words, also before a line break."""
     start = max(0, at - 130)
     found = _BEFORE.match(text[start : at - (text[at - 1 : at] == "\n")][::-1])
     return found[0][::-1] if found is not None else ""

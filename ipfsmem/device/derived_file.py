@@ -21,7 +21,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.errors import FormatError
 
 _NONCE, _SUM = 24, 32
-#: Bytes of a piece, those of its tag, of the length of all, and the end of a nonce that counts the pieces.
+#: Bytes of a piece, of its tag, of the length of the whole, and of the counter at the end of a nonce.
 _PIECE, _TAG, _LENGTH, _COUNTING = 64 * 1024, 16, 8, 8
 #: Bytes of a file, and of what it inflates to. An index of a hundred thousand long texts comes to about 60 MB.
 _MOST: Final = 1024 * 1024 * 1024
@@ -31,7 +31,7 @@ class DerivedFiles:
     """Files of one kind: what they begin with, and what their key is for (at most 16 bytes)."""
 
     def __init__(self, begins: bytes, person: bytes, *, level: int = 1, in_pieces: bool = False) -> None:
-        """`level`: how hard it is tried to make a plain one shorter, 0 for not at all; `in_pieces`: how sealed ones lie on the disk."""
+        """`level`: compression level of a plain file, 0 for none; `in_pieces`: whether a sealed file consists of pieces."""
         #: What a file begins with, by whether it is sealed; sealed ones are bound to it.
         self._sealed, self._plain = begins + b" sealed\n", begins + b" plain\n"
         self._person, self._level, self._in_pieces = person, level, in_pieces
@@ -91,7 +91,7 @@ class DerivedFiles:
         return hashlib.blake2b(digest_size=32, key=replica.device.row_key, person=self._person).digest()
 
     def _sealed_pieces(self, data: bytes, nonce: bytes, key: bytes) -> bytes:
-        """Each piece under a nonce of its own, all bound to the length of the whole, which stands before them."""
+        """Seal each piece under its own nonce, with the length of the whole, which precedes the pieces, as associated data."""
         length = len(data).to_bytes(_LENGTH, "little")
         pieces = (data[at : at + _PIECE] for at in range(0, max(1, len(data)), _PIECE))
         boxes = (
@@ -130,7 +130,7 @@ class DerivedFiles:
 
 
 def _nonce_of(nonce: bytes, number: int) -> bytes:
-    """The nonce of a piece: the end of that of the file counts on."""
+    """The nonce of a piece: that of the file with the number of the piece added to its end."""
     begin, counter = nonce[:-_COUNTING], int.from_bytes(nonce[-_COUNTING:], "little")
     return begin + ((counter + number) % (1 << 8 * _COUNTING)).to_bytes(_COUNTING, "little")
 

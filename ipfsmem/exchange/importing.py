@@ -169,7 +169,7 @@ def gather(items: Iterable[Item], program: str) -> Gathered:
 
 
 def _undated(event: Event) -> bytes:
-    """What an event of a conversation says, but for when it was and for its ids."""
+    """The event of a conversation without its time and ids."""
     return canonical.encode({k: v for k, v in event.items() if k not in ("ts", "id", "conversation")})
 
 
@@ -429,7 +429,7 @@ class Importer:
         told = {conversation_of(event) for event in events} - {None}
         here = timeline.events() if told else []
         told &= {conversation_of(event) for event in here}
-        # Earlier versions gave one without a date and an id no id either, and it has the date that its file had then.
+        # Earlier versions imported a conversation without a date and an id with the date that its file had then, and without an id.
         again = {foreign_id(event) for event in events}
         nameless = Counter(
             _undated(event)

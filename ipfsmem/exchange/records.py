@@ -236,15 +236,15 @@ def _holds_records(value: Any, lists: Sequence[str], depth: int = _WRAPPED) -> b
     return isinstance(value, list)
 
 
-#: How the made id of a conversation begins that has neither an id nor a date.
+#: Prefix of the id that is made for a conversation with neither an id nor a date.
 MADE_CONVERSATION: Final = "content-"
 
 
 def conversation(
     where: str, begin: str, written: str, said: Mapping[str, Any], raw: bytes | FormatError
 ) -> Happened:
-    """The event of a conversation that began then; one without a date has that of its file (`written`), and says so. Such one without
-    an id is known by its content (`raw`), as its file's date changes."""
+    """The event of a conversation that began at `begin`. Without a date it has the date of its file (`written`) and a note about it; if it
+    has no id either, its id is made from its content (`raw`), as the date of a file changes."""
     ts, note = begin, ""
     if not ts:
         ts = written or NO_TIME

@@ -112,7 +112,7 @@ def _is_held_as_foreign(memories: Memories, reading: Reading) -> bool:
 
 
 def promote_session(memories: Memories, session: str, seen: str | None) -> tuple[Candidate, ...]:
-    """Make the pending messages of a session the person's own word; those of each program that there were."""
+    """Approve the pending messages of a session; returns a candidate for each program that they came from."""
     with writing(memories.replica) as change, no_collection():
         found = Sessions(memories).approve_session_in(change, session, seen)
         if found:

@@ -1,15 +1,14 @@
-"""`recall-*.vectors`: the vectors of this device's texts, kept for the next process, and which of them are still of use.
+"""`recall-*.vectors`: the vectors of this device's texts, stored for the next process, and the check which of them are still valid.
 
-Those of each model lie in a file of their own: an older and a newer program, or two settings, that work on one memory would else make
-anew what the other had replaced. A file of another model goes once it is a week older than what is written.
+The vectors of each model are in a file of their own: otherwise two versions of the program, or two settings, that work on one memory
+would recompute the vectors that the other replaced. The file of another model is deleted once it is a week older than the one written.
 
-A vector of a memory belongs to the very values under one name: when these change it is of no use, and goes with the next save. One of
-an event or a message belongs to that entry and the one before it. Whatever is forgotten has none from then on, whichever processes
-works here: each looks at the state and at the file once more before it puts its own in the place. How the file lies on the disk:
-`derived_file`.
+A vector of a memory belongs to the values under one name: when these change it is invalid, and the next save drops it. A vector of
+an event or a message belongs to that entry and the one before it. A forgotten text has no vector from then on, whichever process
+saves: each checks the state and the file again before it replaces the file. The form of the file: `derived_file`.
 
-Beside it lies `recall-*.whole`, which says for which state and which file of vectors nothing was missing: as long as both are
-the same, a process that asks one question need not look through all entries for what has none.
+`recall-*.whole` next to it records the state and the file for which no vector was missing: as long as both are the same, a process
+does not look for entries without a vector.
 """
 
 from __future__ import annotations
@@ -70,8 +69,8 @@ class Kept(NamedTuple):
 
 
 class Whole(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """That nothing was without a vector: of which model, of which kinds of entries besides memories, in which file of vectors (`stamp`),
-    and in which state (`hash_of`): of what is forgotten no name stays in it."""
+    """The record that no vector was missing: for which model, kinds of entries besides memories, file of vectors (`stamp`) and state
+    (`hash_of`). As the state is a hash, it has no name of a forgotten text."""
 
     identity: EmbedderIdentity
     kinds: frozenset[str]
@@ -84,12 +83,12 @@ _decode_whole = msgspec.msgpack.Decoder(Whole).decode
 
 
 def hash_of(mark: StateMark, strangers: bytes) -> bytes:
-    """A hash of a state, as which devices were others' in it (`strangers_of`)."""
+    """The hash of a state and of the devices of others in it (`strangers_of`)."""
     return blake2b(_encode_sorted((mark, strangers)), digest_size=16).digest()
 
 
 def load_whole(replica: Replica, model: EmbedderIdentity) -> Whole | None:
-    """What was said last of a model; None where nothing was, or it does not open."""
+    """The last record of a model; None if there is none or it does not open."""
     path = vectors_path(replica, model)
     try:
         data = None if path is None else _WHOLES.open(replica, path.with_suffix(_WHOLE))
@@ -99,7 +98,7 @@ def load_whole(replica: Replica, model: EmbedderIdentity) -> Whole | None:
 
 
 def save_whole(replica: Replica, whole: Whole) -> None:
-    """Say it in the place of what was said before. Raises StorageError."""
+    """Replace the record of a model. Raises StorageError."""
     path = vectors_path(replica, whole.identity)
     if path is not None:
         _WHOLES.save(replica, path.with_suffix(_WHOLE), msgspec.msgpack.encode(whole), durable=False)
@@ -131,8 +130,8 @@ def vectors_kept(replica: Replica, model: EmbedderIdentity) -> bool:
 
 
 def load_kept(replica: Replica, model: EmbedderIdentity) -> Kept | None:
-    """What was kept last for a model; where there is none, what an earlier version kept for it, or what was kept for the model before.
-    None where there is none, it cannot be read now, or does not open: then it is removed."""
+    """The vectors stored last for a model, else those that an earlier version of the program stored, else those of the model before.
+    None if there is no file, if it cannot be read now, or if it does not open; a file that does not open is removed."""
     path = vectors_path(replica, model)
     if path is None or path.exists():
         return _opened(replica, path)
@@ -167,14 +166,13 @@ def _restored(data: bytes | bytearray) -> Kept:
 
 
 def prepared(replica: Replica, kept: Kept) -> Beside | None:
-    """The file that is put in the place of the one before, without that last step, which takes no time; None where there is no place.
-    Raises StorageError."""
+    """Write the file that will replace the one before; only the rename is left to do. None in mode `none`. Raises StorageError."""
     return _FILES.prepare(replica, vectors_path(replica, kept.vectors.identity), _dump(kept))
 
 
 def remove_left_behind(replica: Replica, model: EmbedderIdentity, written: float) -> None:
-    """Remove files of other models than this one, whose file was last written then (seconds since 1970): those that are much older, and
-    of the others all but a few."""
+    """Remove the files of other models that are much older than `written` (seconds since 1970 UTC), when the file of this model was
+    written, and all but a few of the rest."""
     path = vectors_path(replica, model)
     others = [one for one in vector_files(replica) if one != path]
     for number, one in enumerate(others):
@@ -187,7 +185,7 @@ def _dump(kept: Kept) -> bytes:
     return msgspec.msgpack.encode(_Stored(kept.vectors.dump(), kept.spoken))
 
 
-#: What `stamp` says where there is no file.
+#: The stamp of a missing file.
 NO_FILE: Final = (0, 0, 0)
 
 

@@ -83,8 +83,8 @@ class MomentHit(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A question, with the arguments of `Memory.recall`. `by_meaning`: False asks no model. `said`: what the model said of this query,
-    where the caller asked it."""
+    """A question, with the arguments of `Memory.recall`. `by_meaning`: whether to use the model. `said`: the answer of the model to this
+    query, if the caller has it already."""
 
     query: str | None
     queries: Iterable[str] = ()
@@ -144,9 +144,9 @@ class Matches(msgspec.Struct, frozen=True):
     source: SearchIndex
     searched: int
     not_fetched: int
-    #: Whether vectors of a model counted too.
+    #: Whether vectors of a model are part of the ranking.
     by_meaning: bool
-    #: What a person should know of the model, said once; "" for nothing.
+    #: A problem of the model, for a person to read; reported once. "" for none.
     notice: str
 
     @property

@@ -51,7 +51,7 @@ _OF_KIND = "\n*"
 _KNOWING: tuple[Kind, ...] = ("all", "memory")
 #: An image is written anew when so many memories were taken in or out since, and of fewer memories than these none is.
 _STALE, _FEW = 200, 100
-#: Characters of the events and messages that are kept as they were read.
+#: Maximum characters of the events and messages that are cached.
 _MOST_TOLD = 1_000_000
 
 
@@ -189,7 +189,7 @@ class SearchIndex:
         self._may_have_moments: bool | None = None
         self.part_ends: dict[str, Ends] = {}
         self.least_lines: dict[str, int] = {}
-        #: Events and messages that were read last, with their words, by id, and how many characters these have.
+        #: The cache of events and messages by id, the one used last at the end, and its number of characters.
         self._told: dict[str, Told] = {}
         self._told_characters = 0
         #: What the vectors of events and messages are kept by, by id; None until somebody asked.
@@ -334,7 +334,7 @@ class SearchIndex:
         return self._pieces.get(group, set())
 
     def told(self, id: str, store: Store) -> Told | None:
-        """An event or a message as it was read before; None where it was not, or long ago, or something changed since `refresh`."""
+        """An event or a message from the cache; None if it is not in the cache or the state changed since `refresh`."""
         if self._made is None or not store.is_at(self._made.mark):
             return None
         one = self._told.pop(id, None)
@@ -343,7 +343,7 @@ class SearchIndex:
         return one
 
     def keep_told(self, told: Iterable[Told]) -> None:
-        """Keep what was read; of very much what was asked for last. What is forgotten goes at once, with its entry."""
+        """Cache what was read; the least recently used entries are dropped first, and those of forgotten texts at once."""
         for one in told:
             if one.id in self.moments:
                 self._drop_told(one.id)

@@ -61,7 +61,7 @@ _PIECE = 100_000
 #: Characters of an item as JSON.
 MAX_ITEM = 32 * 1024 * 1024
 
-#: How deep a line, and an item of pieces, may nest: so deep every reader can read it, wherever it is called.
+#: Maximum depth of a line, and of an item of pieces; every reader can read this deep, whatever its call stack.
 _MAX_NESTED = 512
 _NO_ITEM: Final = msgspec.Raw()
 #: Before each item of a device.
@@ -93,7 +93,7 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _WrittenLine(msgspec.Struct, frozen=True):
-    """The fields of a line as another program may write them: `1.0` and `1e3` are whole numbers, null is no field."""
+    """The fields of a line as another program may write them: `1.0` and `1e3` are integers, and a null field is absent."""
 
     at: msgspec.Raw = _NO_ITEM
     n: msgspec.Raw = _NO_ITEM
@@ -522,8 +522,8 @@ class Sessions:
         return found
 
     def approve_session_in(self, change: Writing, session: str, seen: str | None) -> dict[str, int]:
-        """The same of all pending messages of one conversation; how many came from each program. Raises ChangedError when it is not as it
-        was when `seen` was asked for, NotFoundError when a part of it is not fetched."""
+        """Approve all pending messages of one conversation; returns their number by program. Raises ChangedError if it is not as it was for
+        `seen`, NotFoundError if a part of it is not fetched."""
         parts = self._parts(session, change)
         if seen is not None and _seen(parts) != seen:
             raise ChangedError(f"the session {session} is not what was read", hint="Read it again.")
@@ -538,7 +538,7 @@ class Sessions:
         self._added(change, session, [item_text(approved_mark(places))])
 
     def checked_part(self, change: Writing, key: str, data: bytes) -> bytes:
-        """The text, which raises UsageError when as a part of a session it makes pending messages, which stay, this person's word."""
+        """Return the text. Raises UsageError if it is a part of a session and would approve pending messages that the session keeps."""
         match, file = _PART.fullmatch(key), parse_memory(data)
         if match is None or not is_part(key, file) or file.session is None:
             return data
@@ -715,7 +715,7 @@ def _lines_in(file: MemoryFile) -> Iterator[tuple[bytes, Line | None]]:
 
 
 def _line(text: bytes) -> Line | None:
-    """A line of a part; None for one that means nothing."""
+    """A line of a part; None for one that is ignored."""
     try:
         check_depth(text, "a line of a session", _MAX_NESTED)
     except FormatError:
@@ -728,7 +728,7 @@ def _line(text: bytes) -> Line | None:
 
 
 def _sound(line: Line) -> Line | None:
-    """The line, where it is one of the three kinds."""
+    """The line, if it is valid and of one of the three kinds; else None."""
     item, gone, piece = bytes(line.item), line.gone, line.piece
     if gone is None and piece is None and line.text is None:  # nearly all
         return line if item.startswith(b"{") and 0 <= line.at <= MAX_INT and 0 <= line.n <= MAX_INT else None
@@ -744,8 +744,8 @@ def _sound(line: Line) -> Line | None:
 
 
 def _line_of_others(text: bytes) -> Line | None:
-    """A line in a form that this program does not write: other forms of whole numbers, null for a field, a name twice, or half a
-    surrogate pair as an escape, which is JSON and which msgspec refuses."""
+    """Read a line that only other programs write: with other forms of integers, null fields, repeated names, or a lone surrogate as an
+    escape, which is valid JSON but which msgspec refuses."""
     others = count()
     # Each half becomes another escape of the same length, so the item is found again by its bytes.
     filled = _ESCAPE.sub(
@@ -768,7 +768,7 @@ def _line_of_others(text: bytes) -> Line | None:
 
 
 def _whole(value: Any) -> Any:
-    """A number without a fraction as an integer, however it was written; also in a list."""
+    """Convert floats without a fraction to integers, also in a list."""
     if isinstance(value, list):
         return [_whole(one) for one in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -130,7 +130,7 @@ NOTED: Final[Mapping[str, Mapping[str, str]]] = {
 _WRITES: Final = frozenset(
     ["write", "note", "session add", "fact add", "fact edit", "graph add", "graph relate", "value set"]
 )
-#: Methods that answer False where there was nothing to take away or to end.
+#: Methods that return False if there was nothing to delete or to end.
 _TAKES_AWAY: Final = frozenset(["forget", "delete", "unrelate", "abort"])
 _COLLECTED: Final[ContextVar[list[str] | None]] = ContextVar("advice", default=None)
 #: What a call is about, by the name of the parameter.
@@ -168,8 +168,8 @@ def acting_as(face: str, by: str = "") -> Iterator[None]:
 def noting(
     opened: OpenMemory, word: str, scope: str, said: Mapping[str, Any], method: str = ""
 ) -> Iterator[Callable[[object], None]]:
-    """Note a call with the arguments `said` when it ends, well or not. A trial that changes nothing is not noted. The function that it
-    gives is told the result: one that took nothing away, as there was nothing, did not go well."""
+    """Note a call with the arguments `said` when it ends, also with an error. A dry run is not noted. Yields a function to report the
+    result to: False from a method in `_TAKES_AWAY` is noted as NotFoundError."""
     outcome = ""
 
     def ended(result: object) -> None:

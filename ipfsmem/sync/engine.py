@@ -289,7 +289,7 @@ def _require_whole(run: Run, joined: Joined) -> None:
 
 
 def _may_administer(run: Run) -> bool:
-    """Whether the unlocked root is one of this memory still, or none is unlocked. Nobody else is told to bring anything back."""
+    """Whether the unlocked root still administers this memory, or no root is unlocked. Otherwise a salvage is not suggested."""
     if run.replica.ring is None or run.root is None:
         return True
     view, me = run.replica.ring.view, member_id(run.root.admin_public)

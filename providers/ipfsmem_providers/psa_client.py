@@ -26,7 +26,7 @@ PINNING: Final = "pinning"
 PINNED: Final = "pinned"
 FAILED: Final = "failed"
 STATUSES: Final = (QUEUED, PINNING, PINNED, FAILED)
-#: What stands for a status that the specification does not know: a service may say anything, at any length.
+#: Shown for a status outside the specification: a service may send any text of any length.
 UNKNOWN: Final = "unknown"
 #: Longest name and most origins that the specification allows.
 NAME_MAX: Final = 255
@@ -157,7 +157,7 @@ class PinningClient:
             params["before"] = _instant(min(times) + step)
             pages.goes_on((row.requestid for row in new), size=len(answer.body))
         if skipped and len(seen) < total:
-            raise pages.unread("has more pins of one instant than it puts on a page")
+            raise pages.unread("has more pins with the same time than fit on a page")
         return found
 
     def _one(self, answer: Answer, cid: CID) -> PinRequest:

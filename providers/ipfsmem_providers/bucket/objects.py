@@ -27,7 +27,7 @@ T = TypeVar("T")
 K = TypeVar("K")
 #: The largest object that is put, in bytes.
 PUT_MAX: Final = 24 * 1024 * 1024
-#: Bytes of an answer at most, with its headers and what TLS adds.
+#: Maximum bytes of an answer, with its headers and the overhead of TLS.
 _ANSWER_MAX: Final = PUT_MAX + 2 * 1024 * 1024
 #: Bytes a second that even a slow connection moves.
 _SLOWEST: Final = 64 * 1024
@@ -56,7 +56,7 @@ class Objects:
         self._progress: Callable[[str, int], None] | None = settings.get("progress")
         credentials(address, settings)
         self._redact = Redactor(secrets(address, settings))
-        #: None where the environment's proxy is of a kind that it cannot go through.
+        #: None if a proxy of the environment is of a kind that the gate does not support.
         self._gate = _gate(address, settings)
         self._stores: dict[Patience, Any] = {}
         self._lock = threading.Lock()
@@ -252,7 +252,7 @@ class Objects:
             time.sleep(pause)
 
     def _stopped(self, before: Counter[str], what: str) -> ProviderError | None:
-        """What the gate did since then, if that may be why a request failed."""
+        """The error for what the gate did since then, if that may be the reason of a failed request."""
         problems = Counter[str]() if self._gate is None else self._gate.problems - before
         return next((gate_error(problem, self.where, what) for problem in problems), None)
 

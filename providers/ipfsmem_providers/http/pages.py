@@ -1,8 +1,7 @@
-"""Ends the reading of a paged listing that the service does not end: a page that comes again, endless pages, endless empty ones.
+"""Detect paged listings that never end: repeated pages, endless pages, endless empty pages. Requests nothing itself.
 
-A page may be empty because its service filters after cutting pages, and one may come again where others were added meanwhile and pages
-are counted, so a few in a row are accepted. After empty ones the list has ended. A list that comes round again, or is longer than any
-of ours, has not: what was not read of it is unread. Requests nothing itself.
+A few empty or repeated pages in a row are valid: a service may filter after it cut the pages, and numbered pages shift when entries are
+added. More empty pages in a row end the list. A list that repeats itself, or is longer than any of ours, is unread from there on.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from typing import Final
 
 from ipfsmem.errors import ProviderRefused
 
-#: Empty pages in a row after which the listing counts as ended, and pages of known entries after which it counts as unread.
+#: Empty pages in a row that end a listing, and pages of known entries in a row that make it unread.
 EMPTY_MAX: Final = 3
-#: Pages, entries and bytes of one listing at most; more are not ours.
+#: Maximum pages, entries and bytes of one listing; a longer one is not ours.
 PAGES_MAX: Final = 1_000
 ENTRIES_MAX: Final = 200_000
 BYTES_MAX: Final = 64 * 1024 * 1024
@@ -31,8 +30,8 @@ class Pages:
         self._empty = self._known = self._pages = self._bytes = 0
 
     def goes_on(self, entries: Iterable[Hashable], after: str = "", *, size: int = 0) -> bool:
-        """Note one more page of `size` bytes that is not the last one, and the cursor `after` that it names. Returns whether to request the
-        next page. ProviderRefused for a list that repeats itself or is too long: the rest of it cannot be read."""
+        """Count one more page of `size` bytes that is not the last one, with the cursor `after` of the next page. Returns whether to request
+        the next page. Raises ProviderRefused if the list repeats itself or is too long."""
         known, found = len(self._seen), 0
         for entry in entries:
             self._seen.add(entry)
@@ -49,5 +48,5 @@ class Pages:
         return self._empty < EMPTY_MAX
 
     def unread(self, what: str) -> ProviderRefused:
-        """The error for a list of which a part cannot be read; `what` the service does."""
+        """The error for a list that is unread in part; `what`: what the service does wrong."""
         return ProviderRefused(f"{self._service} {what}, so the rest is unread")

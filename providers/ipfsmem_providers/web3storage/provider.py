@@ -213,7 +213,7 @@ class Web3Storage(ProviderBase):
                 await self._uploads.add([(root, [tag])])
                 known = await self._uploads.one(root)
             if known is None or tag not in known.tags:
-                raise self._http.unavailable(f"{self.name} accepted {root} and does not list it")
+                raise self._http.unavailable(f"{self.name} accepted {root} but does not list it")
         return _pin(root, name, known)
 
     async def pins(self, name: str) -> list[Pin]:

@@ -170,7 +170,7 @@ class Uploads:
             if not results or cursor is None:
                 break
             if not isinstance(cursor, str):
-                raise pages.unread("names the next page of its list by something that is no text")
+                raise pages.unread("returns a page cursor that is not text")
             pages.goes_on((str(row.get("root")) for row in results), cursor, size=answer.message.size)
         rows = [row for row in rows if isinstance(row.get("root"), CID)]
         apart = [row for row in rows if "shards" not in row and not self._same(row)]

@@ -366,7 +366,7 @@ def test_pages_lose_nothing_and_repeat_nothing(each: int) -> None:
 
 def test_a_page_full_of_one_instant_does_not_go_round_for_ever() -> None:
     service = Service(rows(40, each=20), most=10)
-    with pytest.raises(ProviderRefused, match="more pins of one instant than it puts on a page"):
+    with pytest.raises(ProviderRefused, match="more pins with the same time than fit on a page"):
         listed(service)
     assert service.asked < 12
 

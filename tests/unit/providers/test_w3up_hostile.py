@@ -209,7 +209,7 @@ def test_root_that_is_accepted_and_not_listed_is_not_pinned(liar: Liar, listed: 
     liar.handlers["upload/get"] = lambda _: (
         ({"ok": row} if listed else {"error": {"name": "UploadNotFound", "message": "m"}}), [], [],
     )  # fmt: skip
-    fails(lambda: provider(liar).pin(ROOT, "n"), ProviderUnavailable, "accepted .* and does not list it")
+    fails(lambda: provider(liar).pin(ROOT, "n"), ProviderUnavailable, "accepted .* but does not list it")
 
 
 def allocation(url: Any, *, keys: Any = None, tasks: tuple[str, ...] = ("blob/allocate", "http/put", "blob/accept"),
