@@ -171,9 +171,7 @@ def test_another_model_starts_anew_and_two_are_never_mixed(
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["the first vectors", "later ones"])
-def test_forgotten_text_keeps_no_vector_in_a_temporary_file(
-    memory: Memory, before: bool
-) -> None:
+def test_forgotten_text_keeps_no_vector_in_a_temporary_file(memory: Memory, before: bool) -> None:
     folder = memory.replica.folder
     assert folder is not None
     kept = Kept(Vectors(EmbedderIdentity("some", "1", "00")), [])
