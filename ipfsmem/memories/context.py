@@ -44,6 +44,7 @@ from ipfsmem.wording import count
 if TYPE_CHECKING:
     from ipfsmem.device.uses import Use
     from ipfsmem.memories.context_talk import Said, Talk
+    from ipfsmem.memories.moment_kinds import Kind
     from ipfsmem.memories.recall import Hit, Match, Matches, MomentHit
     from ipfsmem.memories.search_index import Held
     from ipfsmem.recall.worth import Merits
@@ -63,6 +64,8 @@ _SAID, _TURN_SAID, _FIRST_SAID = 60, 5, 3
 _TURN_LOOKED = 40
 #: Entries of which a hook makes an index for messages and events; of more it uses one that is there already.
 _MADE_AT_ONCE = 4_000
+#: Of such a part of these one is made for hooks already: of three quarters it takes all the time that a prompt has.
+_MADE_AHEAD = 4
 #: A memory comes after at most so many more messages for each memory before it.
 _SAID_BETWEEN = 4
 #: Events that stand in a block, and bytes of one.
@@ -270,12 +273,13 @@ def _not_shown(
 
 
 def make_ready(parts: Sequence[Memories]) -> None:
-    """Make the index that a hook looks up messages and events in, where these are so many that it makes none itself."""
+    """Make the index that a hook looks in, where there is so much that it has no time for that."""
     from ipfsmem.memories.search_index import Filter, has_moments, index_of, is_ready
 
-    if has_moments(parts) and not is_ready(parts, "all", _MADE_AT_ONCE):
+    kind: Kind = "all" if has_moments(parts) else "memory"
+    if not is_ready(parts, kind, _MADE_AT_ONCE // _MADE_AHEAD):
         with parts[0].replica.reading():
-            index_of(parts, "all").index(parts, Filter())
+            index_of(parts, kind).index(parts, Filter())
 
 
 def _in_order(
