@@ -1,8 +1,9 @@
-"""A forward proxy on loopback for the requests of obstore: it limits the length of answers and connects to the hosts of a bucket only.
+"""A forward proxy on loopback for the requests of obstore: it limits the length of answers and the hosts of an S3 bucket.
 
-obstore reads whole lists and error bodies, whatever their length, and follows redirects with the session token in a header. The gate
-ends an answer above the limit and refuses any other host. With https it sees only lengths. A proxy of the environment is used for the
-connections of the gate. A client must authenticate with a secret that only obstore is given.
+obstore reads whole lists and error bodies, whatever their length, and follows redirects with the session token of S3 in a header. The
+gate ends an answer above the limit and refuses hosts that are not the bucket's; of other stores any host is accepted. With https it
+sees only lengths. A proxy of the environment is used for the connections of the gate. A client must authenticate with a secret that
+only obstore is given.
 """
 
 from __future__ import annotations
