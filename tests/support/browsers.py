@@ -23,6 +23,7 @@ from typing import Any
 import aiohttp
 
 from tests.interop.counterparts import missing, need_program
+from tests.support.ports import free_port
 
 BROWSERS = ("chromium", "firefox")
 #: Seconds until a browser has started, and until a page has answered.
@@ -86,7 +87,8 @@ async def _chromium(profile: str) -> AsyncIterator[Page]:
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
         missing("chromium is not installed")
-    driver = [need_program("chromedriver"), "--port=0"]
+    # It opens one port on IPv6 and then the same on IPv4, where one that the system gave (`--port=0`) may be taken.
+    driver = [need_program("chromedriver"), f"--port={free_port()}"]
     # Root has no sandbox; the pages are ours, from this machine.
     arguments = ["--headless=new", "--no-sandbox", f"--user-data-dir={profile}"]
     wanted = {"webSocketUrl": True, "goog:chromeOptions": {"binary": program, "args": arguments}}

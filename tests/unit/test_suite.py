@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import quick
+from tests.support import ports
 
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
@@ -82,3 +84,15 @@ def test_what_a_run_draws_does_not_follow_from_what_was_imported_before() -> Non
 
     alone = drawn("")
     assert len(alone.splitlines()) > 100 and drawn("import ipfsmem.memory, tests.support.device_lab") == alone
+
+
+def test_a_port_that_is_taken_on_either_family_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that listens on both cannot start on a port that one of them has."""
+    taken = ports.free_port()
+    free = next(port for port in iter(ports.free_port, 0) if port != taken)
+    monkeypatch.setattr(ports, "_FROM", (taken, free))
+    for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        if family in ports.FAMILIES:
+            with socket.socket(family) as holder:
+                holder.bind((host, taken))
+                assert {ports.free_port() for _ in range(20)} == {free}
