@@ -29,6 +29,7 @@ from tests.support.cli_lab import Cli, pipe
 from tests.support.extras import need_extra
 from tests.support.hints import hinted
 from tests.support.mcp_lab import play, program, surroundings
+from tests.support.patience import PATIENCE
 
 HELLO: dict[str, Any] = {
     "jsonrpc": "2.0", "id": 0, "method": "initialize",
@@ -512,7 +513,7 @@ def test_the_official_client_over_http(home: Path) -> None:
             async def work(era: str = era) -> None:
                 headers = {"Authorization": f"Bearer {token}"}
                 async with (
-                    httpx2.AsyncClient(headers=headers, timeout=20) as web,
+                    httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as web,
                     Client(streamable_http_client(url, http_client=web), mode=era) as client,
                 ):
                     found = await client.call_tool("recall", {"query": "firmware"})

@@ -30,6 +30,7 @@ from ipfsmem.vault.home import Home
 from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support.cli_lab import Cli
+from tests.support.patience import PATIENCE
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x0b"))
 TOKEN = "a token of enough length"
@@ -359,7 +360,7 @@ def test_bad_calls_are_one_line(tmp_path: Path) -> None:
         ):
             done = subprocess.run(
                 [*SERVE, str(tmp_path / folder), *([] if "--port" in more else ["--port", "0"]), *more],
-                capture_output=True, text=True, timeout=20, check=False, input=f"{'x' * 15}\n",
+                capture_output=True, text=True, timeout=PATIENCE, check=False, input=f"{'x' * 15}\n",
             )  # fmt: skip
             assert done.returncode not in (0, 70) and said in done.stderr, done.stderr
             assert len(done.stderr.splitlines()) <= 2

@@ -28,6 +28,7 @@ from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import Signer25519
 from tests.interop import counterparts, trees
 from tests.servers.threaded import serve
+from tests.support.patience import PATIENCE
 from tests.support.provider_lab import run
 
 pytestmark = pytest.mark.interop
@@ -124,7 +125,7 @@ def test_both_refuse_what_is_no_record_of_the_name(go: str, helia: str) -> None:
                         f"{url}/routing/v1/ipns/{NAME}", data=bad, method="PUT",
                         headers={"Content-Type": "application/vnd.ipfs.ipns-record"},
                     ),
-                    timeout=10,
+                    timeout=PATIENCE,
                 )  # fmt: skip
         run(http, asyncio.sleep(0))
 

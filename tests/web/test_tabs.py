@@ -17,6 +17,7 @@ from tests.interop.counterparts import missing
 from tests.support.browser_lab import served
 from tests.support.effort import cases
 from tests.support.extras import need_extra
+from tests.support.patience import PATIENCE
 from tests.support.web_lab import PEER_TOKEN, root_of, words_of
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -82,7 +83,9 @@ def test_tabs_write_at_once_crash_and_lose_their_storage_and_nothing_is_lost(
             while not answers.empty():
                 answers.get()
             await tab("writes", key="three", n=1)
-            assert "this memory is locked" in (await asyncio.to_thread(answers.get, timeout=30))["error"]
+            assert (
+                "this memory is locked" in (await asyncio.to_thread(answers.get, timeout=PATIENCE))["error"]
+            )
             anew = await tab("writes", key="four", n=3, words=words)
             await done(anew, 3)
             assert await anew.evaluate(COUNT, "left_") == await anew.evaluate(COUNT, "right_") == n

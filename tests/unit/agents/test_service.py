@@ -17,6 +17,7 @@ from ipfsmem.agents.service_texts import Service, launchd_agent, systemd_unit, s
 from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
 from tests.interop.counterparts import missing
 from tests.support.hints import Refused
+from tests.support.patience import PATIENCE
 
 STRANGE = '/home/ju rgen\'s "ä" 100% $HOME \\x/ipfsmem; & <b>'
 SERVICE = Service("ipfsmem-default", "default", (STRANGE, "sync", "--every", "5m", "--home", "/100%/a b"))
@@ -81,7 +82,7 @@ def test_systemd_analyze_takes_the_unit(tmp_path: Path) -> None:
         ["systemd-analyze", "verify", "--man=no", str(unit)],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
         check=False,
     )
     assert "ipfsmem-default" not in done.stderr, done.stderr

@@ -31,6 +31,7 @@ from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import Signer25519
 from tests.servers.clockwork import Clockwork
 from tests.servers.threaded import serve
+from tests.support.ports import free_port
 from tests.support.provider_lab import run
 
 TREE = build_tree({f"memory/{n}.md": f"text {n}".encode() * 50 for n in range(40)})
@@ -582,7 +583,7 @@ def test_gateways_that_routing_names_on_this_machine_are_not_asked(
 def _listeners(host: str) -> list[socket.socket]:
     """Sockets of this machine that take connections and say nothing: a name may lead to either family."""
     families = {"/ip4/127.0.0.1": [socket.AF_INET], "/ip6/::1": [socket.AF_INET6]}
-    port, made = 0, []
+    port, made = free_port(), []
     for family in families.get(host, [socket.AF_INET, socket.AF_INET6]):
         try:
             one = socket.socket(family)
@@ -595,7 +596,6 @@ def _listeners(host: str) -> list[socket.socket]:
             continue
         one.listen()
         one.setblocking(False)
-        port = one.getsockname()[1]
     return made
 
 
