@@ -914,14 +914,16 @@ _BASE32 = _Lazy(r"(?=[A-Z]*[2-7])[A-Z2-7]{16,}=*")
 _PIECE = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
 #: Letters that no word has.
 _UNSPEAKABLE = _Lazy(r"(?i)^[^aeiouy]{5,}$|[bcdfghjklmnpqrtvwxz]{5,}|[jqvxz]{2}|(.)\1\1")
+_PART = "(?:[A-Za-z][a-z]*|[A-Z]+|v?[0-9]{1,4})"
+_BETWEEN = "[-_./:@+=]"
+_PARTS = _Lazy(f"{_BETWEEN}*{_PART}(?:{_BETWEEN}+{_PART})+{_BETWEEN}*")
 
 
 def _is_wordy(value: str) -> bool:
     """Whether it is made of words, numbers and marks, as names, slugs and paths are."""
     if _BASE32.fullmatch(value):
         return False
-    parts = [part for part in re.split(r"[-_./:@+=]", value) if part]
-    if len(parts) > 1 and all(re.fullmatch(r"[A-Za-z]?[a-z]*|[A-Z]+|v?[0-9]{1,4}", part) for part in parts):
+    if _PARTS.fullmatch(value):
         return True
     digits = sum(map(str.isdigit, value))
     pieces = sum(len(piece) for piece in _PIECE.findall(value) if not _UNSPEAKABLE.search(piece))

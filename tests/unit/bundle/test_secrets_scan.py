@@ -5,7 +5,6 @@ The samples are put together at run time, so that no other scanner takes this fi
 
 import base64
 import hashlib
-import time
 
 import pytest
 
@@ -105,26 +104,13 @@ def test_reading_the_word_list_does_not_import_the_wallet():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "text",
-    [
-        "pwd:" * 100_000,
-        "-----BEGIN PRIVATE KEY-----" * 10_000,
-        "eyJ" * 100_000,
-        "abandon " * 20_000,
-        "://a:" * 50_000,
-        "aA0" * 100_000,
-    ],
-)
-def test_hostile_text_takes_no_long_time(text):
-    start = time.process_time()
-    secrets.find_secrets(text)
-    assert time.process_time() - start < 20
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
     "part",
     [
+        "pwd:",
+        "://a:",
+        "aA0",
+        "-----BEGIN PRIVATE KEY-----",
+        "eyJ",
         "-eyJaaaa",
         "-eyJaaaaaaaaaaaa.aaaaaaaaa",
         "eyJaaaaaaaa.",
@@ -169,6 +155,6 @@ def test_hostile_text_takes_no_long_time(text):
 )
 def test_s10_the_cost_grows_with_the_length_and_no_faster(part):
     """Finding S10: a run of `-eyJaaaa` cost the square of its length. Growth is measured, not seconds."""
-    small, large = (part * (size // len(part)) for size in (20_000, 160_000))
+    small, large = (part * (size // len(part)) for size in (10_000, 80_000))
     most = 8 * 3 * max(cost(lambda: secrets.find_secrets(small)), 0.002)
     assert cost(lambda: secrets.find_secrets(large), most) < most
