@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,8 @@ _NONCE, _SUM = 24, 32
 _PIECE, _TAG, _LENGTH, _COUNTING = 64 * 1024, 16, 8, 8
 #: Bytes of a file, and of what it inflates to. An index of a hundred thousand long texts comes to about 60 MB.
 _MOST: Final = 1024 * 1024 * 1024
+#: How many bytes the beginning of some data has, by its first bytes.
+Size = Callable[[bytes | bytearray], int]
 
 
 class DerivedFiles:
@@ -65,14 +68,14 @@ class DerivedFiles:
             stored = self._plain + hashlib.sha256(stream).digest() + stream
         return Beside(path, stored, durable=durable)
 
-    def open(self, replica: Replica, path: Path | None) -> bytes | bytearray | None:
-        """The bytes that were kept last; None where there are none, or no keys. Raises FormatError when the file does not fit,
-        StorageError."""
+    def open(self, replica: Replica, path: Path | None, size: Size | None = None) -> bytes | bytearray | None:
+        """The bytes that were kept last; None where there are none, or no keys. `size`: only the beginning is needed, as many bytes as
+        it says of the first ones; a file in pieces is read no further. Raises FormatError when the file does not fit, StorageError."""
         sealed = replica.config.mode.sealed
         if path is None or (sealed and not replica.device.row_key):
             return None
         if sealed and self._in_pieces:
-            return self._open_pieces(path, self._key(replica))
+            return self._open_pieces(path, self._key(replica), size)
         kind, further = (self._sealed, _NONCE) if sealed else (self._plain, _SUM)
         stored = read_in_two(path, len(kind) + further, _MOST)
         if stored is None:
@@ -81,7 +84,7 @@ class DerivedFiles:
         if not begin.startswith(kind):
             raise FormatError(f"{path} is of another kind or version")
         proof = begin[len(kind) :]
-        data = self._unboxed(rest, proof, self._key(replica)) if sealed else _inflated(rest, proof)
+        data = self._unboxed(rest, proof, self._key(replica)) if sealed else _inflated(rest, proof, size)
         if data is None:
             raise FormatError(f"{path} is damaged, or of another device's keys")
         return data
@@ -99,7 +102,7 @@ class DerivedFiles:
         )
         return b"".join((length, *boxes))
 
-    def _open_pieces(self, path: Path, key: bytes) -> bytearray | None:
+    def _open_pieces(self, path: Path, key: bytes, size: Size | None) -> bytearray | None:
         pieces = read_in_pieces(path, len(self._sealed) + _NONCE + _LENGTH, _PIECE + _TAG, _MOST)
         begin = next(pieces, None)
         if begin is None:
@@ -113,6 +116,8 @@ class DerivedFiles:
             if piece is None:
                 break
             data += piece
+            if size is not None and len(data) >= (wanted := size(data)):
+                return data[:wanted]
         if piece is None or len(data).to_bytes(_LENGTH, "little") != length:
             raise FormatError(f"{path} is damaged, or of another device's keys")
         return data
@@ -135,11 +140,16 @@ def _nonce_of(nonce: bytes, number: int) -> bytes:
     return begin + ((counter + number) % (1 << 8 * _COUNTING)).to_bytes(_COUNTING, "little")
 
 
-def _inflated(stream: bytes, proof: bytes) -> bytes | None:
+def _inflated(stream: bytes, proof: bytes, size: Size | None) -> bytes | None:
     if hashlib.sha256(stream).digest() != proof:
         return None
     inflater = zlib.decompressobj()
     try:
+        if size is not None:
+            data = inflater.decompress(stream, _PIECE)
+            if (more := min(size(data), _MOST) - len(data)) > 0:
+                data += inflater.decompress(inflater.unconsumed_tail, more)
+            return data[: size(data)]
         data = inflater.decompress(stream, _MOST)
     except zlib.error:
         return None

@@ -20,7 +20,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.errors import FormatError, StorageError
 
 #: What stands in a file of any kind may change with the program; then this does.
-VERSION: Final = 16
+VERSION: Final = 17
 #: As earlier versions called that of the nameless scope.
 _EARLIER: Final = "recall.image"
 #: What is kept: the words of a stack of scopes, the headers of a scope, or its graph.
@@ -38,24 +38,33 @@ _LEFT_BEHIND: Final = 7 * 86_400
 _FILES: Final = DerivedFiles(b"ipfsmem recall image 2", b"ipfsmem/recall", in_pieces=True)
 
 
-class RecallImage(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """An index, what it was made of, and what its maker keeps beside it; all three are the maker's."""
+class RecallImage(msgspec.Struct, frozen=True):
+    """An index, what it was made of, and what its maker keeps beside it; all are the maker's."""
 
     state: bytes
-    #: Both of an opened file are parts of its bytes, not copies.
+    #: These of an opened file are parts of its bytes, not copies.
     rest: memoryview
     #: As `Index.image` gives it.
-    index: memoryview
+    index: memoryview = memoryview(b"")
+    #: What is kept of the events and messages of an index of them.
+    moments: memoryview = memoryview(b"")
 
 
-_decode = msgspec.msgpack.Decoder(RecallImage).decode
+#: A file: how many bytes its first part has, the state with what is kept beside the index, and the index with the moments. So who needs
+#: no more than the first does not open the second, which may be fifty times as long.
+_LENGTH: Final = 8
+_encode = msgspec.msgpack.Encoder().encode
+_first = msgspec.msgpack.Decoder(tuple[bytes, memoryview]).decode
+_second = msgspec.msgpack.Decoder(tuple[memoryview, memoryview]).decode
 
 
 def save_image(replica: Replica, image: RecallImage, stack: str = "", *, kind: Kind = "words") -> bool:
     """Put what is kept of a kind for a stack of scopes in the place of the one before. Gives whether there is a place for one: not in mode
     `none`, in a memory that was opened to be read only, or without keys. Raises StorageError."""
     path = image_path(replica, stack, kind)
-    if path is None or not _FILES.save(replica, path, msgspec.msgpack.encode(image)):
+    first, second = _encode((image.state, image.rest)), _encode((image.index, image.moments))
+    data = b"".join((len(first).to_bytes(_LENGTH, "little"), first, second))
+    if path is None or not _FILES.save(replica, path, data):
         return False
     written = {one: stat.st_mtime for one, stat in images(replica) if _kind_of(one) == kind}
     last = written.pop(path, 0.0)
@@ -68,11 +77,14 @@ def save_image(replica: Replica, image: RecallImage, stack: str = "", *, kind: K
     return True
 
 
-def load_image(replica: Replica, stack: str = "", *, kind: Kind = "words") -> RecallImage | None:
-    """What was kept last of a kind for a stack of scopes; None where there is none, or it does not open: then it is removed."""
+def load_image(
+    replica: Replica, stack: str = "", *, kind: Kind = "words", first: bool = False
+) -> RecallImage | None:
+    """What was kept last of a kind for a stack of scopes; None where there is none, or it does not open: then it is removed. `first`:
+    without index and moments, which are not opened."""
     path = image_path(replica, stack, kind)
     try:
-        return None if path is None else _open(replica, path)
+        return None if path is None else _open(replica, path, first)
     except (FormatError, StorageError):
         if path is not None and not replica.read_only:
             _remove(path)
@@ -97,6 +109,8 @@ def _begun(replica: Replica) -> list[Path]:
 def image_notice(replica: Replica) -> str:
     """What a person should know of the kept indexes; "" when they open, or there is none."""
     for path, _ in images(replica):
+        if not _is_ours(path, _kind_of(path)):
+            continue  # it waits for a program of its version
         try:
             _open(replica, path)
         except (FormatError, StorageError) as error:
@@ -142,12 +156,19 @@ def image_path(replica: Replica, stack: str = "", kind: Kind = "words") -> Path 
     return replica.folder / f"{_beginning(kind)}-{name}.image"
 
 
-def _open(replica: Replica, path: Path) -> RecallImage | None:
+def _open(replica: Replica, path: Path, first: bool = False) -> RecallImage | None:
     """A kept index. Raises FormatError when the file does not fit, StorageError."""
-    data = _FILES.open(replica, path)
+    data = _FILES.open(replica, path, _first_size if first else None)
     if data is None:
         return None
+    both, size = memoryview(data), _first_size(data)
     try:
-        return _decode(data)
+        state, rest = _first(both[_LENGTH:size])
+        return RecallImage(state, rest) if first else RecallImage(state, rest, *_second(both[size:]))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise FormatError(f"{path} is of another version") from None
+
+
+def _first_size(data: bytes | bytearray) -> int:
+    """The bytes of the first part and of its length."""
+    return _LENGTH + int.from_bytes(data[:_LENGTH], "little")

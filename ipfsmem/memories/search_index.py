@@ -147,12 +147,18 @@ class _Rest(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=
     known: dict[str, bytes]
     held: dict[str, Held]
     not_fetched: set[str]
+
+
+class _Moments(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """What is kept of events and messages."""
+
     moments: dict[str, Moment]
     groups: list[tuple[Group, list[str]]]
     missing: list[tuple[Group, int]]
 
 
 _rest = msgspec.msgpack.Decoder(_Rest)
+_moments = msgspec.msgpack.Decoder(_Moments)
 
 
 class SearchIndex:
@@ -204,21 +210,24 @@ class SearchIndex:
 
     # -- for the next process ------------------------------------------------------------------------------------
 
-    def open(self, parts: Sequence[Memories]) -> bool:
-        """Take what an earlier process kept for these scopes. False where there is nothing, or it was made of something else."""
-        kind = index_kind(parts)
-        image = load_image(parts[0].replica, _stack(parts, self.kind))
+    def open(self, parts: Sequence[Memories], kept: Kind | None = None) -> bool:
+        """Take what an earlier process kept for these scopes. False where there is nothing, or it was made of something else. `kept`: take
+        what the index of another kind holds of the memories, without its words."""
+        kind, ours = index_kind(parts), kept is None or kept == self.kind
+        image = load_image(parts[0].replica, _stack(parts, kept or self.kind), first=not ours)
         if image is None or image.state != kind:
             return False
         try:
             rest = _rest.decode(image.rest)
+            told = _moments.decode(image.moments) if image.moments else _Moments({}, [], [])
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return False
         self._clear(kind)
         self._made = _Made(rest.mark, rest.today)
         self._known, self.held, self.not_fetched = rest.known, rest.held, rest.not_fetched
-        self.moments, self._groups, self._missing = rest.moments, dict(rest.groups), dict(rest.missing)
-        self._image, self._stale = image.index, 0
+        self.moments, self._groups, self._missing = told.moments, dict(told.groups), dict(told.missing)
+        if ours:
+            self._image, self._stale = image.index, 0
         return True
 
     def keep(self, replica: Replica, stack: str) -> None:
@@ -227,11 +236,10 @@ class SearchIndex:
         few = len(self.held) + len(self.moments) < _FEW
         if made is None or words is None or self._stale < _STALE or few:
             return
-        groups, missing = list(self._groups.items()), list(self._missing.items())
-        rest = _Rest(
-            made.today, made.mark, self._known, self.held, self.not_fetched, self.moments, groups, missing
-        )
-        image = RecallImage(self._kind, memoryview(msgspec.msgpack.encode(rest)), memoryview(words.image()))
+        rest = _Rest(made.today, made.mark, self._known, self.held, self.not_fetched)
+        told = _Moments(self.moments, list(self._groups.items()), list(self._missing.items()))
+        kept, moments = memoryview(msgspec.msgpack.encode(rest)), memoryview(msgspec.msgpack.encode(told))
+        image = RecallImage(self._kind, kept, memoryview(words.image()), moments)
         if save_image(replica, image, stack):
             self._stale = 0
 
@@ -566,6 +574,10 @@ class SearchIndex:
         """Of how many memories, and pieces of timelines and sessions, no text is on this device."""
         return len(self.not_fetched) + sum(self._missing.values())
 
+    def has_words(self) -> bool:
+        """Whether a question is answered without a look at every text."""
+        return bool(self._image) or _ALL in self._indexes
+
     def _open_words(self) -> None:
         """The words of the image that this was opened from."""
         if self._image:
@@ -639,12 +651,18 @@ def is_ready(parts: Sequence[Memories], kind: Kind, most: int) -> bool:
         if next(islice(parts[0].replica.store.names(), most, None), None) is None:
             return True
         found = _at_hand(parts, kind)
-        return found is not None and _held_last(parts, found) is found
+        return found is not None and _held_last(parts, found).has_words()
 
 
 def index_at_hand(parts: Sequence[Memories]) -> SearchIndex | None:
-    """The same where it need not be made: it is held, or was kept by an earlier process."""
+    """The same where it need not be made: it is held, or was kept by an earlier process. One of everything knows of the memories as much as
+    one of memories alone."""
     found = _at_hand(parts)
+    if found is None and _stack(parts, "all") in parts[0].indexes:
+        found = _at_hand(parts, "all")
+    if found is None:
+        made = SearchIndex()
+        found = made if made.open(parts, "all") else None
     if found is None:
         return None
     found.refresh(parts)

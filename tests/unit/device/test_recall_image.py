@@ -110,6 +110,24 @@ def test_sealed_index_image_opens_only_complete_and_in_order(tmp_path: Path) -> 
     replica.close()
 
 
+@pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
+@pytest.mark.parametrize("size", [0, 300, 200_000])
+def test_recall_image_first_part_opens_without_the_second(tmp_path: Path, mode: str, size: int) -> None:
+    replica = make(tmp_path / "m", mode)
+    rest = memoryview(bytes(range(256)) * (size // 256))
+    words, moments = memoryview(os.urandom(400_000)), memoryview(b"what was said" * 30_000)
+    assert save_image(replica, RecallImage(b"state", rest, words, moments))
+    path = image_of(replica)
+    assert load_image(replica) == RecallImage(b"state", rest, words, moments)
+    assert load_image(replica, first=True) == RecallImage(b"state", rest)
+    if mode != "local":  # a plain file is one stream, with one checksum
+        path.write_bytes(path.read_bytes()[:-100_000])
+        assert load_image(replica, first=True) == RecallImage(b"state", rest)
+    path.write_bytes(path.read_bytes()[:200])
+    assert load_image(replica, first=True) is None and not path.exists()
+    replica.close()
+
+
 def test_the_image_of_another_device_or_another_kind_of_memory_does_not_open(tmp_path: Path) -> None:
     one = make(tmp_path / "1" / "m", "encrypted-ipfs", world("one"))
     other = make(tmp_path / "2" / "m", "encrypted-ipfs", world("other"))

@@ -19,6 +19,7 @@ from ipfsmem.device import atomic_files, recall_image
 from ipfsmem.device.state import Store
 from ipfsmem.memories import context, search_index
 from ipfsmem.memory import Memory
+from ipfsmem.mode import ModeName
 from ipfsmem.recall.ranking import Document, Index
 from tests.support.device_lab import Lab
 from tests.support.effort import cases
@@ -487,6 +488,138 @@ def test_a_session_begins_with_the_same_block_with_and_without_a_kept_index(tmp_
     assert without == kept
     small = kept[0][-1]
     assert "(rule.md)" in small.text and "- [preference] Tea." in small.text
+
+
+headers = st.fixed_dictionaries(
+    {"type": st.sampled_from(("user", "feedback", "project", "reference"))},
+    optional={
+        "important": st.just("true"),
+        "category": st.sampled_from(("restriction", "preference", "concept")),
+        "expires": st.sampled_from(("2020-01-01", "2099-01-01")),
+        "decay": st.just("30d"),
+        "confidence": st.just("0.5"),
+    },
+)
+doing = st.one_of(
+    st.tuples(st.just("write"), st.sampled_from(SCOPES), st.sampled_from("abcdef"), headers),
+    st.tuples(st.sampled_from(("forget", "hide")), st.sampled_from(SCOPES), st.sampled_from("abcdef")),
+    st.tuples(st.just("pending"), st.sampled_from("abcdef"), headers),
+    st.tuples(st.sampled_from(("say", "unsay", "note")), st.sampled_from(SCOPES)),
+    st.just(("index",)),
+)
+
+
+def do(memory: Memory, n: int, one: tuple[Any, ...]) -> None:
+    """One step of a draw."""
+    what, *of = one
+    if what == "index":
+        look(memory, "all")
+        return
+    there = memory.scope(of[0]) if what != "pending" and of[0] else memory
+    if what == "write":
+        fields = dict(of[2])
+        there.write(of[1], f"tea {n}", type=fields.pop("type"), fields=fields)
+    elif what == "pending":
+        head = "".join(f"{name}: {value}\n" for name, value in of[1].items())
+        text = f"---\n{head}---\n\ntea of others {n}\n"
+        blob = json.dumps({"version": "memory/0.1", "files": {f"{of[0]}.md": text}})
+        memory.bundles.import_(blob, foreign=True)
+    elif what == "say":
+        there.sessions.add("talk", [{"role": "user", "content": f"tea {n}"}])
+    elif what == "unsay":
+        there.sessions.forget("talk")
+    elif what == "note":
+        there.note("said", text=f"tea {n}")
+    elif there.read(of[1]) is not None:
+        there.forget(of[1]) if what == "forget" else there.hidden.add([of[1]])
+
+
+def look(memory: Memory, kind: Any) -> None:
+    for tokens in STACKS:
+        memory.stack(*tokens).recall("tea", kind=kind)
+
+
+@settings(max_examples=cases(12, 60), deadline=None)
+@given(
+    before=st.lists(doing, max_size=16),
+    after=st.lists(doing, max_size=4),
+    mode=st.sampled_from(["local", "encrypted-ipfs"]),
+)
+def test_a_session_start_has_the_same_block_with_any_index_or_none(
+    tmp_path_factory: pytest.TempPathFactory, before: list[Any], after: list[Any], mode: ModeName
+) -> None:
+    home = tmp_path_factory.mktemp("home")
+
+    def opened() -> Memory:
+        return Memory.load("alex", home=home)
+
+    Memory.create(
+        "alex", "local" if mode == "local" else "encrypted-ipfs", passphrase=False, home=home
+    ).close()
+    with opened() as memory:
+        for n, one in enumerate(before):
+            do(memory, n, one)
+        look(memory, "all")  # held, and kept when this closes
+    with opened() as memory:
+        look(memory, "all")
+        for n, one in enumerate(after, len(before)):
+            do(memory, n, one)
+        found = {"all held": blocks(memory)}
+    with opened() as memory:
+        found["all kept, maybe of earlier"] = blocks(memory)
+        look(memory, "memory")
+        found["both held"] = blocks(memory)
+    with opened() as memory:
+        found["both kept"] = blocks(memory)
+    remove(home)
+    with opened() as memory:
+        found["none"] = blocks(memory)
+        look(memory, "all")
+    with opened() as memory:
+        found["all kept"] = blocks(memory)
+    remove(home)
+    with opened() as memory:
+        look(memory, "memory")
+    with opened() as memory:
+        found["memory kept"] = blocks(memory)
+    assert [name for name, one in found.items() if one != found["none"]] == []
+
+
+def remove(home: Path) -> None:
+    for path in images(home):
+        path.unlink()
+
+
+def test_a_session_start_reads_no_header_with_the_index_of_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody recalled there by words of memories alone, as where only hooks and sessions are at work."""
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        for n in range(40):
+            fields = {"category": "preference"} if n == 3 else {}
+            memory.write(f"k{n:02}", "tea", type="reference", fields=fields)
+        memory.sessions.add("talk", [{"role": "user", "content": "tea"}])
+        memory.recall("tea", kind="all")
+    opened: list[str] = []
+    shown, line = search_index.shown_of, context._line
+    monkeypatch.setattr(search_index, "shown_of", lambda *of: opened.append(of[1]) or shown(*of))
+    monkeypatch.setattr(context, "_line", lambda *of: opened.append(of[1]) or line(*of))
+    with Memory.load("alex", home=tmp_path) as memory:
+        block = memory.context()
+    assert (block.listed, opened) == (40, ["k03"]) and "- [preference] tea" in block.text
+
+
+def test_an_index_opened_for_its_memories_alone_is_not_ready_for_words(tmp_path: Path) -> None:
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        memory.write("k", "tea with milk", type="user")
+        memory.sessions.add("talk", [{"role": "user", "content": "tea"}])
+        memory.recall("tea", kind="all")
+    with Memory.load("alex", home=tmp_path) as memory:
+        assert memory.context().listed == 1
+        parts = memory.stack()._parts
+        assert not search_index.is_ready(parts, "memory", 0) and search_index.is_ready(parts, "all", 0)
+        assert [hit.key for hit in memory.recall("milk").hits] == ["k"]
+        assert search_index.is_ready(parts, "memory", 0)
 
 
 def test_of_very_many_memories_a_session_without_a_kept_index_begins_with_those_written_last(
