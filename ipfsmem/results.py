@@ -215,6 +215,19 @@ class ContextText(Answer, frozen=True, kw_only=True):
         )
 
 
+class HelpText(Answer, frozen=True, kw_only=True):
+    """The help about a topic."""
+
+    topic: str
+    text: str
+
+
+class Version(Answer, frozen=True, kw_only=True):
+    """The version of ipfsmem."""
+
+    version: str
+
+
 class Written(Answer, frozen=True, kw_only=True):
     """What is shown after a write or a restore; `bytes` is the length of the whole text."""
 

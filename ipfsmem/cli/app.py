@@ -18,93 +18,151 @@ import click
 from ipfsmem.ending_signals import ended_as_by_ctrl_c
 from ipfsmem.errors import IpfsmemError, StorageError, UsageError
 
-#: What is offered, in the order of `ipfsmem --help`. The module of a command is `<name>_cmd`, its attribute `command`.
-SECTIONS: Final[dict[str, dict[str, str]]] = {
-    "Begin": {
-        "demo": "See the whole thing work, in a temporary folder.",
-        "init": "Make a memory on this device, or bring the wallet's memory here.",
-        "recover": "Bring a memory back with its 24 recovery words.",
+#: The first help, by group. The module of a command is `<name>_cmd`, its attribute `command`.
+FIRST: Final[dict[str, dict[str, str]]] = {
+    "Start": {
+        "init": "Create a vault, or bring your wallet's vault here",
+        "recover": "Bring a vault back with its recovery phrase",
+        "connect": "Let an agent's program use this vault",
+        "ui": "Open the vault in your browser",
     },
     "Memories": {
-        "write": "Write a memory.",
-        "read": "Print a memory.",
-        "list": "List all memories.",
-        "recall": "Find the memories that fit a question.",
-        "why": "Why a memory fits a question, or does not.",
-        "context": "What a model is given at the start of a session.",
-        "forget": "Forget a memory, on every device.",
-        "clear": "Forget all memories or sessions of a scope, after a question.",
-        "history": "The texts that a memory has had.",
-        "restore": "Bring an older text of a memory back.",
-        "scope": "Named parts of this memory: list, show, title, forget, restore.",
-        "promote": "Make a text of others your own word.",
-        "undo": "Undo the last write or forget of this device.",
-        "note": "Add an event to the timeline.",
-        "timeline": "Show the timeline.",
-        "session": "Conversations: list, resume, search, compact and more.",
-        "fact": "Sentences with a category: add, list, history and more.",
-        "value": "Values under free keys: set, get, list, delete and more.",
-        "graph": "Entities and relations: add, search, path, export and more.",
-        "usage": "What models were used for and what it cost: add, show, export.",
-        "hide": "Leave memories out of lists and answers on this device.",
+        "write": "Write a memory",
+        "edit": "Edit a memory in your text editor",
+        "read": "Print a memory",
+        "list": "List all memories",
+        "recall": "Find the memories that fit a question",
+        "forget": "Forget a memory, on every device",
+        "undo": "Undo this device's last write or forget",
+        "history": "List a memory's revisions",
     },
-    "In, out and across": {
-        "sync": "Take in what other devices published, publish what is new.",
-        "export": "Write the whole memory to a file or a folder.",
-        "import": "Take in an export, a folder of memory files, or one file.",
-        "fork": "Copy a memory into a new one of its own.",
-        "open": "Read what somebody published: an address, a folder or a CAR.",
-    },
-    "On your disk": {
-        "attach": "Link a folder of plain files to this memory.",
-        "detach": "Unlink a folder; its files stay.",
-        "folders": "Linked folders: list, pause, accept, put-back.",
-    },
-    "With agents": {
-        "connect": "Let an agents' program use this memory.",
-        "disconnect": "Take out of its settings what connect added.",
-        "mcp": "Serve the memory to programs that speak MCP.",
-        "api": "Serve the memory to programs over HTTP.",
-        "tokens": "Who may ask it over HTTP: new, list, revoke.",
-        "plugins": "Memories of other programs beside this one: list, test.",
-        "hook": "What agents' programs run at their events.",
-        "service": "Sync by itself, from the moment that you log in.",
-    },
-    "Look after it": {
-        "ui": "The memory as a page in your browser.",
-        "status": "What is here, and what waits to be published.",
-        "config": "The settings: show, set, and where their file is.",
-        "log": "The published versions that this device knows.",
-        "diff": "What changed between two published versions, or since the last.",
-        "conflicts": "Texts that were written at the same time.",
-        "resolve": "Settle a conflict.",
-        "unlock": "Open it without its passphrase for a while.",
-        "lock": "Ask for the passphrase again from now on.",
-        "keys": "Members: list, unlock, revoke, label, passphrase and more.",
-        "providers": "Where it is published: list, add, test, check, move and more.",
-        "serve": "Be a provider for your other devices.",
-        "check": "Check this memory and say what to do.",
-        "salvage": "Bring back what can be read of what is damaged.",
-        "gc": "Let go of old versions, with a reason for each.",
-        "vacuum": "Compact what it takes on this disk.",
-        "cleanup": "Take away what is old here and can be made anew.",
-        "index": "What recall keeps, so that its answers come at once: status.",
-        "duplicates": "Memories that say nearly the same.",
-        "dream": "Tidy up; see it before, take it back after.",
-        "reindex": "Make the index of recall anew.",
-    },
-    "Formats": {
-        "cid": "The IPFS address (root CID) of any file or folder, and its CAR.",
-        "inspect": "What is inside a file of the format, with the format's words.",
+    "Sync": {
+        "sync": "Pull, merge and publish",
+        "status": "Show what is here and what waits to be published",
+        "conflicts": "List conflicts, or show one",
+        "resolve": "Resolve a conflict",
     },
 }
-SHORT: Final = {name: text for section in SECTIONS.values() for name, text in section.items()}
+#: Everything else, for `ipfsmem help all`.
+MORE: Final[dict[str, dict[str, str]]] = {
+    "More about memories": {
+        "restore": "Restore an earlier revision of a memory",
+        "promote": "Approve a pending text",
+        "context": "Print what an agent is given at the start of a session",
+        "why": "Explain why a memory fits a question, or does not",
+        "duplicates": "List memories that say nearly the same",
+        "hide": "Leave memories out of lists and answers on this device",
+        "clear": "Forget all memories or sessions of a scope",
+    },
+    "Vaults": {
+        "export": "Export the vault to a file or a folder",
+        "import": "Import an export, a folder of memory files, or a file",
+        "open": "Read a published vault: an address, a folder or a CAR",
+        "fork": "Copy the vault into a new one",
+        "lock": "Lock this device's keys",
+        "unlock": "Unlock this device's keys for a while",
+        "check": "Check this device's copy, and say what to do",
+        "salvage": "Restore what can be read of a damaged version",
+        "gc": "Remove old versions, with a reason for each",
+        "vacuum": "Compact the files on this disk",
+        "cleanup": "Remove old caches and records on this device",
+        "log": "List the published versions that this device knows",
+        "diff": "Compare two published versions",
+    },
+    "By noun": {
+        "timeline": "Show the timeline",
+        "note": "Add an event to the timeline",
+        "session": "Conversations",
+        "fact": "Sentences with a category",
+        "value": "Values under free keys",
+        "graph": "Entities and relations",
+        "dream": "Tidying up, with a preview and an undo",
+        "usage": "What models were used for, and what it cost",
+        "scope": "Named parts of the vault",
+        "attach": "Link a folder of plain files",
+        "detach": "Unlink a folder; its files stay",
+        "folders": "Linked folders of plain files",
+        "providers": "Where encrypted blocks are stored",
+        "keys": "Members, and what only the owner may do",
+        "tokens": "Access tokens of the HTTP API",
+        "index": "The index that recall searches",
+        "reindex": "Rebuild the index that recall searches",
+        "config": "Settings",
+        "plugins": "Memories of other programs next to this vault",
+        "service": "Automatic sync from login on",
+        "mcp": "Serve the vault over MCP",
+        "api": "Serve the vault over HTTP",
+        "serve": "Serve a folder as a provider for your other devices",
+        "cid": "Print the IPFS address of a file or folder",
+        "inspect": "Show the contents of a file of the format",
+    },
+    "Other": {
+        "demo": "See everything work, in a temporary folder",
+        "disconnect": "Remove what connect added to a program's settings",
+        "help": "Show help: all, wallets, exit-codes, or a command",
+        "version": "Print the version",
+    },
+}
+#: Commands that programs run, and that no help shows.
+HIDDEN: Final = {"hook": "Run a hook of an agent's program"}
+#: The subcommands of each command that has some.
+VERBS: Final[dict[str, tuple[str, ...]]] = {
+    "session": ("list", "info", "create", "add", "resume", "search", "export", "compact", "status", "delete"),
+    "fact": ("add", "list", "edit", "history", "delete", "restore"),
+    "value": ("set", "get", "list", "delete", "clear", "sweep", "history", "restore"),
+    "graph": ("add", "relate", "list", "relations", "search", "query", "path", "around", "export", "delete"),
+    "dream": ("run", "show", "apply", "undo", "list", "status", "on", "off", "abort"),
+    "usage": ("add", "show", "export", "budget"),
+    "scope": ("list", "show", "make", "title", "into", "forget", "restore"),
+    "folders": ("list", "pause", "accept", "put-back"),
+    "providers": ("list", "add", "remove", "test", "check", "move", "follow"),
+    "keys": (
+        "list", "unlock", "words", "sheet", "revoke", "rotate", "label", "passphrase", "vaults", "derive",
+    ),
+    "tokens": ("new", "list", "revoke"),
+    "index": ("status",),
+    "config": ("show", "set", "path"),
+    "plugins": ("list", "test"),
+    "service": ("install", "status", "uninstall"),
+}  # fmt: skip
+#: Names that commands had, or have in other programs, and the command that does this here.
+INSTEAD: Final = {
+    "search": "recall",
+    "find": "recall",
+    "query": "recall",
+    "show": "read",
+    "get": "read",
+    "cat": "read",
+    "ls": "list",
+    "add": "write",
+    "set": "write",
+    "put": "write",
+    "remember": "write",
+    "rm": "forget",
+    "remove": "forget",
+    "delete": "forget",
+    "push": "sync",
+    "pull": "sync",
+    "create": "init",
+    "clone": "init",
+    "setup": "init",
+    "login": "init",
+    "merge": "resolve",
+    "revert": "undo",
+}
+EXAMPLES: Final = (
+    "ipfsmem init",
+    'ipfsmem write tone --body "Say what is wrong first."',
+    'ipfsmem recall "how to give feedback"',
+)
+SHORT: Final = {name: text for group in (*FIRST.values(), *MORE.values()) for name, text in group.items()}
 
 #: Commands that do something useful even when nobody gets what they print. Every other command is refused before it begins when
 #: standard output is closed. `init` and `keys words` refuse by themselves where they would show words.
 USEFUL_WITHOUT_OUTPUT: Final = frozenset(
     [
         "write",
+        "edit",
         "forget",
         "clear",
         "restore",
@@ -215,7 +273,7 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, imported now; None when there is no such name."""
-        if cmd_name not in SHORT:
+        if cmd_name not in SHORT and cmd_name not in HIDDEN:
             return None
         command: click.Command = import_module(f"ipfsmem.cli.{cmd_name}_cmd").command
         return command
@@ -226,33 +284,46 @@ class Commands(click.Group):
         """As click does it, with the name that was probably meant."""
         from ipfsmem.cli.options import refuse_unknown_command
 
-        refuse_unknown_command(ctx, args, SHORT)
+        refuse_unknown_command(ctx, args, {**SHORT, **HIDDEN}, INSTEAD)
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The sections, from the table alone."""
-        width = max(map(len, SHORT))
-        for title, commands in SECTIONS.items():
-            with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The everyday commands, from the table alone, examples and options."""
+        write_groups(formatter, FIRST)
+        with formatter.section("Examples"):
+            for example in EXAMPLES:
+                formatter.write(f"  {example}\n")
+        click.Command.format_options(self, ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Where the rest is."""
+        formatter.write("\nMore: `ipfsmem help all`\n")
+
+
+def write_groups(formatter: click.HelpFormatter, groups: dict[str, dict[str, str]]) -> None:
+    """Write commands with their summaries, by group, and the subcommands of each that has some."""
+    width = max(len(name) for commands in groups.values() for name in commands)
+    for title, commands in groups.items():
+        with formatter.section(title):
+            formatter.write_dl(
+                [
+                    (name.ljust(width), f"{text}: {', '.join(VERBS[name])}" if name in VERBS else text)
+                    for name, text in commands.items()
+                ]
+            )
 
 
 @click.command(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Every command has --json, --namespace and --home. An error with --json says its kind and exit code.",
 )
 @click.option("--version", is_flag=True, help="Print the version.")
-@click.option("-n", "--namespace", metavar="NAME", help="Which memory (IPFSMEM_NAMESPACE; default: default).")
-@click.option("--home", metavar="DIR", help="Where memories are kept on this device (IPFSMEM_HOME).")
+@click.option("-n", "--namespace", metavar="NAME", help="Vault to use (IPFSMEM_NAMESPACE; default: default).")
+@click.option("--home", metavar="DIR", help="Folder of this device's vaults (IPFSMEM_HOME).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def group(ctx: click.Context, version: bool, namespace: str | None, home: str | None, as_json: bool) -> None:
-    """Private, portable memory for AI agents.
-
-    Markdown files encrypted for you alone, kept on IPFS or in any folder, merged without losing a word.
-    Begin with: ipfsmem demo
-    """
+    """Your agent's memory, on all your machines, end-to-end encrypted."""
     for option, given in (("--namespace", namespace), ("--home", home)):
         if given is not None and not given.strip():
             raise click.BadParameter("it is empty", ctx, param_hint=f"'{option}'")
@@ -382,6 +453,10 @@ def _os_error(error: OSError) -> str:
 
 
 def _usage_hint(error: click.ClickException) -> str:
+    from ipfsmem.cli.options import UnknownCommandError
+
+    if isinstance(error, UnknownCommandError) and error.instead:
+        return f"Use: {error.instead}"
     ctx = getattr(error, "ctx", None)
     return f"See: {ctx.command_path} --help" if ctx is not None else ""
 

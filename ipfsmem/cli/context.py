@@ -253,6 +253,9 @@ def cli_command(
     settings.setdefault("short_help", SHORT.get(name, ""))
 
     def make(function: Callable[..., None]) -> click.Command:
+        if getattr(function, "takes_wallet", False):
+            settings.setdefault("epilog", "Wallet options: `ipfsmem help wallets`")
+
         @functools.wraps(function)
         @click.pass_context
         def run(ctx: click.Context, /, **values: Any) -> None:
@@ -315,10 +318,8 @@ def _context(
 def _shared_options(*, secrets: bool, scoped: bool, stacks: bool) -> list[click.Parameter]:
     """The options that every command has, and those of its kind."""
     options: list[click.Parameter] = [
-        click.Option(("-n", "--namespace"), callback=not_empty, metavar="NAME", help="Which memory."),
-        click.Option(
-            ("--home",), callback=not_empty, metavar="DIR", help="Where memories are kept on this device."
-        ),
+        click.Option(("-n", "--namespace"), callback=not_empty, metavar="NAME", help="Vault to use."),
+        click.Option(("--home",), callback=not_empty, metavar="DIR", help="Folder of this device's vaults."),
         click.Option(("--json", "as_json"), is_flag=True, help="Print JSON."),
     ]
     if secrets:

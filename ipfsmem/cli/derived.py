@@ -32,7 +32,7 @@ def operation_command(
         stacks=declared.about == "stack",
         reads=declared.right == "read",
         help=_help(op),
-        short_help=f"{declared.summary}.",
+        short_help=declared.summary,
     )
     def command(context: CommandContext, **values: Any) -> None:
         asked = {one.name: _asked(one, values[one.name]) for one in given}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -107,7 +107,7 @@ class Number(click.types.FloatParamType):
 
 
 class Subcommands(click.Group):
-    """A command of several, which refuses a name that is none in the words of the first level."""
+    """A command of several, which refuses an unknown name as the first level does."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -117,14 +117,28 @@ class Subcommands(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def refuse_unknown_command(ctx: click.Context, args: list[str], names: Collection[str]) -> None:
-    """Raises click's error for a command that is none of these, with the one that was probably meant."""
-    if args and args[0] not in names and not args[0].startswith("-"):
-        from difflib import get_close_matches
+class UnknownCommandError(click.UsageError):
+    """There is no such command. `instead`: the command that does this, "" when none is known."""
 
-        near = get_close_matches(args[0], names, n=1)
-        advice = f"; perhaps {near[0]!r}" if near else ""
-        raise click.UsageError(f"there is no command {args[0]!r}{advice}", ctx)
+    def __init__(self, name: str, advice: str, ctx: click.Context, instead: str = "") -> None:
+        super().__init__(f"unknown command {name!r}{advice}", ctx)
+        self.instead = instead
+
+
+def refuse_unknown_command(
+    ctx: click.Context, args: list[str], names: Collection[str], instead: Mapping[str, str] | None = None
+) -> None:
+    """Raises UnknownCommandError for a name that is not one of `names`, with the command that was probably meant. `instead`: other
+    names, of one word or two, and the commands that do this."""
+    if not args or args[0] in names or args[0].startswith("-"):
+        return
+    for called in (" ".join(args[:2]), args[0]):
+        if instead and called in instead:
+            raise UnknownCommandError(called, "", ctx, f"ipfsmem {instead[called]}")
+    from difflib import get_close_matches
+
+    near = get_close_matches(args[0], names, n=1)
+    raise UnknownCommandError(args[0], f"; did you mean {near[0]!r}?" if near else "", ctx)
 
 
 class NoRepeatedOptions(click.Command):

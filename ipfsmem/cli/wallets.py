@@ -157,9 +157,29 @@ def wallet_options(function: Callable[..., None]) -> Callable[..., None]:
         )
         function(*args, wallet=wallet, **given)
 
-    for option in reversed(_OPTIONS):
-        run = option(run)
-    return run
+    return _hidden(run, _OPTIONS)
+
+
+def _hidden(function: Callable[..., None], options: list[_Option]) -> Callable[..., None]:
+    """A function with options that `ipfsmem help wallets` shows, and no other help; `cli_command` says so in the command's own."""
+    for option in reversed(options):
+        function = option(function)
+        function.__click_params__[-1].hidden = True  # type: ignore[attr-defined]
+    function.takes_wallet = True  # type: ignore[attr-defined]
+    return function
+
+
+def shown_options() -> list[tuple[str, str]]:
+    """The options that name a wallet or its recovery phrase, each with its help."""
+
+    def named(**_: object) -> None:
+        pass
+
+    for option in reversed([*_OPTIONS, *_PHRASE_OPTIONS]):
+        option(named)
+    parameters: list[click.Option] = named.__click_params__  # type: ignore[attr-defined]
+    context = click.Context(click.Command("wallets"))
+    return [record for one in reversed(parameters) if (record := one.get_help_record(context))]
 
 
 def default_keystore(home: Path) -> Path:
@@ -169,7 +189,8 @@ def default_keystore(home: Path) -> Path:
 
 _NOBODY = "this takes the wallet or the recovery words"
 _WHO = "--wallet FILE, --mnemonic, or --words."
-_OPTIONS: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
+_Option = Callable[[Callable[..., None]], Callable[..., None]]
+_OPTIONS: list[_Option] = [
     click.option(
         "--wallet", metavar="FILE", help="The wallet: an encrypted keystore file (Web3 secret storage)."
     ),
@@ -225,6 +246,14 @@ _OPTIONS: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
 ]
 
 
+_PHRASE_OPTIONS: list[_Option] = [
+    click.option("--words", is_flag=True, help="The recovery phrase instead of a wallet, typed in."),
+    click.option(
+        "--words-fd", type=WholeNumber(0), metavar="N", help="The recovery phrase, from file descriptor N."
+    ),
+]
+
+
 def recovery_root(words_fd: int | None) -> RootKeys:
     """The root keys that 24 recovery words stand for: from a descriptor, typed, or from standard input."""
     import sys
@@ -243,13 +272,7 @@ def recovery_root(words_fd: int | None) -> RootKeys:
 
 def root_options(function: Callable[..., None]) -> Callable[..., None]:
     """A wallet or the recovery words: what only an owner can do. Handed on as `wallet`, `words` and `words_fd`."""
-    function = click.option(
-        "--words-fd", type=WholeNumber(0), metavar="N", help="The recovery words, from descriptor N."
-    )(function)
-    function = click.option(
-        "--words", is_flag=True, help="The recovery words instead of a wallet, typed in."
-    )(function)
-    return wallet_options(function)
+    return wallet_options(_hidden(function, _PHRASE_OPTIONS))
 
 
 @contextlib.contextmanager

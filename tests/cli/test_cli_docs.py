@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.cli.app import SHORT
+from ipfsmem.cli.app import HIDDEN, SHORT
 from ipfsmem.device.kernel_keyring import has_kernel_keyring
 from ipfsmem.sync.report import MOST_NAMED, Notice
 from tests.support import effort, forked_program
@@ -125,7 +125,7 @@ def test_every_example_of_the_command_line_page_runs_and_prints_that(
 def test_every_command_has_a_section_with_an_example() -> None:
     text = (DOCS / "CLI.md").read_text("utf-8")
     sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE))
-    assert set(sections) == set(SHORT)
+    assert set(sections) == {*SHORT, *HIDDEN}
     for name, section in sections.items():
         assert re.search(rf"^\$ .*\bipfsmem {name}\b", section, re.MULTILINE), name
 

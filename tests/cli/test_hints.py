@@ -20,7 +20,7 @@ from tests.support.cli_lab import KEY, Cli, Result
 from tests.support.hints import FILLED, WHOLE, Told, texts, told
 
 #: "ipfsmem" in front of these is the program in a sentence, not a command.
-PROSE = {"process", "memory", "program", "again", "folder"}
+PROSE = {"process", "memory", "program", "again", "folder", "itself"}
 
 
 def commands() -> Iterator[Told]:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
 
+from ipfsmem.cli import edit_cmd
 from ipfsmem.content.cid import CID, parse_cid, raw_cid
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.memory import Memory
@@ -43,6 +44,8 @@ from tests.support.outcomes import (
     claude_code,
     damaged_head,
     dreaming_elsewhere,
+    edited_meanwhile,
+    editor,
     full_stick,
     listed_then_written,
     lose_packs,
@@ -75,6 +78,17 @@ class Hint(NamedTuple):
     mode: str = "local"
     before: tuple[str, ...] = ()
     prepare: Callable[[Place], object] | None = None
+
+
+def no_editor(place: Place) -> None:
+    place.patch.delenv("VISUAL", raising=False)
+    place.patch.delenv("EDITOR", raising=False)
+
+
+def write_the_kept_text(place: Place) -> None:
+    kept = max(edit_cmd._IN_MEMORY.glob("ipfsmem-*/tone.md"), key=lambda path: path.stat().st_mtime_ns)
+    place.ok(f"write tone --whole --file {kept}")
+    assert "mine" in place.cli.ok("read", "tone").out
 
 
 def plug_in(place: Place) -> None:
@@ -380,6 +394,12 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Look at them, then once more: ipfsmem clear", "clear --yes", ("list",), "clear --yes", before=HAS, prepare=listed_then_written),
     Hint("Longer texts are memories: ipfsmem write", f"fact add {'x' * 2001}", ("write long --body x",), "read long"),
     Hint("List them with: ipfsmem fact list", f"fact delete {FACT_KEY}", ("fact list",), "fact list"),
+    Hint("It is in the scope VALUE: ipfsmem edit VALUE --scope VALUE", "edit tone", ("edit tone --scope work",), "read tone --scope work", before=("write tone --body x --scope work",), prepare=editor("")),
+    Hint("See what there is with: ipfsmem list.", "edit tone", ("list",), "list"),
+    Hint("Forget it with: ipfsmem forget VALUE", "edit tone", ("forget tone",), "list", before=HAS, prepare=editor("path.write_text('')")),
+    Hint("Set EDITOR to another one.", "edit tone", (lambda p: editor("")(p),), before=HAS, prepare=editor("raise SystemExit(1)")),
+    Hint("Set EDITOR, or write the text with: ipfsmem write KEY --file PATH.", "edit tone", ("write tone --file BASE/note.md",), "read tone", before=HAS, prepare=no_editor),
+    Hint("Your text is kept. Look at VALUE, then write it with: ipfsmem write VALUE --whole --file VALUE", "edit tone", (write_the_kept_text,), "read tone", before=HAS, prepare=edited_meanwhile),
     Hint("To take it away: ipfsmem fact delete VALUE", f"fact edit {FACT_KEY} ''", (f"fact delete {FACT_KEY}",), "fact list", before=(FACT,)),
     Hint("See what can come back: ipfsmem fact list --deleted", f"fact restore {FACT_KEY}", ("fact list --deleted",), "fact list", before=(FACT,)),
     Hint("See them: ipfsmem fact history VALUE", f"fact restore {FACT_KEY} --number 9", (f"fact history {FACT_KEY}",), f"fact restore {FACT_KEY} --number 1", before=(FACT, f"fact edit {FACT_KEY} Coffee")),
@@ -595,8 +615,8 @@ def test_u12_what_a_hint_tells_to_run_is_what_was_run() -> None:
             step for step in (*row.follow, row.then or row.asks) if isinstance(step, str)
         )
     for text, run in steps.items():
-        if text.endswith("ipfsmem salvage"):
-            continue  # salvage_a_part runs it
+        if text.endswith(("ipfsmem salvage", "--whole --file VALUE")):
+            continue  # salvage_a_part and write_the_kept_text run it
         told = [match[1].strip() for match in WHOLE.finditer(text)]
         assert not told or any(is_run(step, one) for step in run for one in told), (text, run)
 

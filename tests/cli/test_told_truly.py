@@ -285,7 +285,7 @@ def test_who_mistypes_a_key_or_a_command_is_told_what_is_near(cli: Cli) -> None:
     assert "; perhaps feedback_tone\n" in cli.fails(4, "read", "feedback_tome", "--stack", "").err
     assert "perhaps" not in cli.fails(4, "read", "something_else").err
     for words in (("dream", "aply"), ("fact", "lst"), ("config", "shw"), ("lst",)):
-        assert f"there is no command '{words[-1]}'; perhaps '" in cli.fails(2, *words).err
+        assert f"unknown command '{words[-1]}'; did you mean '" in cli.fails(2, *words).err
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
+from ipfsmem.cli import edit_cmd
 from ipfsmem.device.tables import meta
 from tests.support import prepared
 from tests.support.cli_lab import KEY, OTHER_KEY, Cli, Result, pipe
@@ -107,8 +110,6 @@ class Place:
 
 
 def _split(command: str) -> list[str]:
-    import shlex
-
     return shlex.split(command)
 
 
@@ -578,6 +579,34 @@ def no_wallet_can_be_made(place: Place) -> None:
     place.patch.setattr(demo, "create_keystore", fails)
 
 
+def editor(code: str) -> Prepare:
+    """An editor that does this with the file at `path`, which has `text`."""
+
+    def prepare(place: Place) -> None:
+        script = place.base / "editor.py"
+        script.write_text(
+            f"import pathlib, sys\npath = pathlib.Path(sys.argv[-1])\ntext = path.read_text()\n{code}\n"
+        )
+        place.patch.delenv("VISUAL", raising=False)
+        place.patch.setenv("EDITOR", shlex.join([sys.executable, str(script)]))
+
+    return prepare
+
+
+def edited_meanwhile(place: Place) -> None:
+    """An editor that is open while somebody else writes the memory."""
+    (place.base / "editing").mkdir()
+    place.patch.setattr(edit_cmd, "_IN_MEMORY", place.base / "editing")
+    editor("path.write_text(text + 'mine')")(place)
+    opens = edit_cmd._edited
+
+    def opened(*given: Any) -> bytes:
+        place.ok("write tone --body theirs")
+        return opens(*given)
+
+    place.patch.setattr(edit_cmd, "_edited", opened)
+
+
 # -- the rows -----------------------------------------------------------------------------------------------------------
 
 HAS = ("write tone --body x",)
@@ -585,6 +614,9 @@ SAID = ("write tone --body x", "sync")
 PUBLIC = ("write tone --body x", "sync --yes-public")
 
 ROWS: tuple[Row, ...] = (
+    Row("help", "shown", 0, "help all", "none"),
+    Row("help", "there is no such command or topic", 2, "help reed", "none"),
+    Row("version", "printed", 0, "version", "none"),
     Row("demo", "a claim did not hold", 1, "demo", "none", prepare=no_wallet_can_be_made),
     Row("demo", "its folder is not empty", 2, "demo --keep --dir PLAIN", "none"),
     Row("init", "made", 0, "init --mode local", "none"),
@@ -612,6 +644,11 @@ ROWS: tuple[Row, ...] = (
     Row("write", "the file is not there", 4, "write tone --file BASE/none"),
     Row("write", "not a valid key or scope", 12, "write 'Not a key' --body x"),
     Row("write", "the scope is forgotten", 4, "write tone --body x --scope work", before=("write tone --body x --scope work", "scope forget work --yes")),
+    Row("edit", "written", 0, "edit tone", before=HAS, prepare=editor("path.write_text(text + 'y')")),
+    Row("edit", "the text is as it was", 0, "edit tone", before=HAS, prepare=editor("")),
+    Row("edit", "there is no such memory", 4, "edit tone"),
+    Row("edit", "the editor failed, or the text is empty", 2, "edit tone", before=HAS, prepare=editor("path.write_text('')")),
+    Row("edit", "somebody else changed it meanwhile; the edited text is kept", 6, "edit tone", before=HAS, prepare=edited_meanwhile),
     Row("read", "printed", 0, "read tone", before=HAS),
     Row("read", "several scopes have it, and none was named", 2, "read tone", before=("write tone --body x --scope work", "write tone --body y --scope job")),
     Row("read", "there is no such memory, copy, root or scope", 4, "read tone"),

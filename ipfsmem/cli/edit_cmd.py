@@ -1,0 +1,130 @@
+"""`ipfsmem edit KEY`: one memory in the user's text editor."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.printing import size
+from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.readings import Reading
+
+#: Where a text in the clear touches no disk, on most systems.
+_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
+
+
+@cli_command("edit", scoped=True)
+@click.argument("key")
+def command(context: CommandContext, key: str) -> None:
+    """Edit the memory KEY, header and all, in your text editor.
+
+    The editor is VISUAL or EDITOR of the environment. It gets the text in a file of its own, which is deleted afterwards. The
+    memory is written only if nobody else changed it meanwhile; otherwise your text is kept, and the error says where.
+
+    \b
+    Examples:
+      ipfsmem edit tone
+      EDITOR="code --wait" ipfsmem edit tone
+    """
+    with context.memory() as memory:
+        shown = memory.read(key, counts=False)
+        elsewhere = memory.scopes.having(key) if shown is None and context.scope is None else []
+    if shown is None:
+        raise NotFoundError(
+            f"there is no memory {key}",
+            hint=(
+                f"It is in the scope {elsewhere[0]}: ipfsmem edit {key} --scope {elsewhere[0]}"
+                if elsewhere
+                else "See what there is with: ipfsmem list."
+            ),
+        )
+    editor = _editor()
+    with _file(shown) as path:
+        text = _edited(editor, path)
+        if text == shown.data:
+            _say(context, shown, "is unchanged")
+            return
+        if not text.strip():
+            raise UsageError(
+                "the text is empty, so nothing was written", hint=f"Forget it with: ipfsmem forget {key}"
+            )
+        with context.memory() as memory:
+            written = memory.write_text(key, text, if_match=shown.sha256)
+    _say(context, written, f"is written: {size(len(written.data))}, on this disk")
+    context.print_where_scope_went()
+
+
+def _editor() -> str:
+    """The command of the editor. Raises UsageError where none is set and nobody sits at a terminal."""
+    from ipfsmem.cli.secret_input import can_ask
+
+    chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if chosen:
+        return chosen
+    if not can_ask():
+        raise UsageError(
+            "no editor is set, and there is no terminal for one",
+            hint="Set EDITOR, or write the text with: ipfsmem write KEY --file PATH.",
+        )
+    return "notepad" if sys.platform == "win32" else "vi"
+
+
+@contextlib.contextmanager
+def _file(shown: Reading) -> Iterator[Path]:
+    """A file with a memory's text that only this user can read. It is deleted, but for a text that was edited and not written."""
+    import shutil
+    import tempfile
+
+    place = _IN_MEMORY if _IN_MEMORY.is_dir() and os.access(_IN_MEMORY, os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="ipfsmem-", dir=place))
+    path = folder / f"{shown.key}.md"
+    try:
+        path.write_bytes(shown.data)
+        yield path
+    except BaseException as error:
+        if not _was_edited(path, shown):
+            shutil.rmtree(folder, ignore_errors=True)
+        elif isinstance(error, IpfsmemError):
+            error.hint = f"Your text is kept. Look at {shown.key}, then write it with: ipfsmem write {shown.key} --whole --file {shlex.quote(str(path))}"
+        else:
+            click.echo(f"your text is kept in {path}", err=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _was_edited(path: Path, shown: Reading) -> bool:
+    try:
+        return path.read_bytes().strip() not in (b"", shown.data.strip())
+    except OSError:
+        return False
+
+
+def _edited(editor: str, path: Path) -> bytes:
+    """The text of the file after the editor ended. Raises UsageError when the editor failed, or took the file away."""
+    try:
+        click.edit(filename=str(path), editor=editor)
+        return path.read_bytes()
+    except (click.ClickException, OSError) as error:
+        text = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        raise UsageError(
+            f"the editor {editor} failed, so nothing was written: {text}", hint="Set EDITOR to another one."
+        ) from None
+
+
+def _say(context: CommandContext, reading: Reading, text: str) -> None:
+    if context.json:
+        from ipfsmem.results import Written
+
+        context.emit(Written.of(reading))
+    else:
+        click.echo(f"{reading.key} {text}")

@@ -1,0 +1,106 @@
+"""The first help is short, `help` has the rest, and a wrong or foreign name leads to the right command."""
+
+from __future__ import annotations
+
+import re
+
+import click
+import pytest
+
+from ipfsmem.cli import app
+from ipfsmem.cli.wallets import root_options
+from ipfsmem.errors import ChangedError
+from tests.support.cli_lab import Cli
+
+
+def group_of(name: str) -> click.Command:
+    found = app.group.get_command(click.Context(app.group), name)
+    assert found is not None, name
+    return found
+
+
+def test_first_help_shows_sixteen_commands_in_three_groups(bare: Cli) -> None:
+    text = bare.ok("--help").out
+    rows = re.findall(r"^(\w+):\n((?:  .+\n)+)", text, re.MULTILINE)
+    assert [title for title, _ in rows] == ["Start", "Memories", "Sync", "Examples", "Options"]
+    shown = [line.split()[0] for _, block in rows[:3] for line in block.splitlines()]
+    assert shown == [name for commands in app.FIRST.values() for name in commands]
+    assert len(shown) == 16 and len(rows[3][1].splitlines()) == 3
+    assert text.endswith("More: `ipfsmem help all`\n")
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_help_without_a_topic_is_the_first_help(bare: Cli) -> None:
+    assert bare.ok("help").out == bare.ok("--help").out
+
+
+def test_help_all_shows_every_command_with_its_subcommands(bare: Cli) -> None:
+    text = " ".join(bare.ok("help", "all").out.split())
+    for name, short in app.SHORT.items():
+        verbs = f": {', '.join(app.VERBS[name])}" if name in app.VERBS else ""
+        assert f" {name} {short}{verbs} " in f" {text} ", name
+    assert not {*app.HIDDEN} & {*text.split()}
+
+
+def test_table_of_subcommands_is_that_of_the_commands() -> None:
+    groups = {name: group_of(name) for name in app.SHORT}
+    found = {name: (*one.commands,) for name, one in groups.items() if isinstance(one, click.Group)}
+    assert found == app.VERBS
+
+
+def test_summary_of_a_command_is_a_phrase_of_at_most_60_characters() -> None:
+    assert [text for text in app.SHORT.values() if len(text) > 60 or text.endswith(".")] == []
+
+
+@pytest.mark.parametrize(
+    "topic", [("recall",), ("session",), ("session", "add"), ("keys", "unlock"), ("hook",)]
+)
+def test_help_of_a_command_is_that_of_the_command_itself(bare: Cli, topic: tuple[str, ...]) -> None:
+    shown, its_own = (
+        bare.ok(*words).out.replace("-h, ", "").split() for words in (("help", *topic), (*topic, "--help"))
+    )
+    assert shown == its_own and " ".join(shown).startswith(f"Usage: ipfsmem {' '.join(topic)} ")
+
+
+@pytest.mark.parametrize("topic", [("reed",), ("read", "tone"), ("session", "adds"), ("all", "of")])
+def test_help_about_an_unknown_name_is_an_error(bare: Cli, topic: tuple[str, ...]) -> None:
+    bare.fails(2, "help", *topic)
+
+
+def test_help_wallets_shows_each_option_that_the_commands_accept_and_hide(bare: Cli) -> None:
+    @click.command
+    @root_options
+    def takes_all(**_: object) -> None:
+        pass
+
+    text = bare.ok("help", "wallets").out
+    hidden = {name for param in takes_all.params for name in param.opts}
+    assert hidden and hidden == set(re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE))
+    for words in (("init",), ("recover",), ("sync",), ("inspect",), ("keys", "unlock"), ("keys", "revoke")):
+        shown = bare.ok(*words, "--help").out
+        assert "`ipfsmem help wallets`" in shown
+        assert not {*re.findall(r"^  (--[a-z-]+)", shown, re.MULTILINE)} & (hidden - {"--words-fd"}), words
+
+
+def test_help_exit_codes_has_the_code_of_each_error(bare: Cli) -> None:
+    rows = dict(re.findall(r"^(\d+) +(.+)$", bare.ok("help", "exit-codes").out, re.MULTILINE))
+    assert rows["0"] == "Done" and rows[str(ChangedError.exit_code)] == ChangedError.__doc__
+    assert rows[str(app.UNEXPECTED)]
+
+
+def test_help_as_json_has_the_text(bare: Cli) -> None:
+    said = bare.ok("help", "all", "--json").json
+    assert said == {"topic": "all", "text": bare.ok("help", "all").out.removesuffix("\n")}
+
+
+@pytest.mark.parametrize(("name", "instead"), app.INSTEAD.items())
+def test_name_of_another_program_leads_to_the_command(bare: Cli, name: str, instead: str) -> None:
+    said = bare.fails(2, *name.split(), "--nonsense").err.splitlines()
+    assert said == [f"ipfsmem: unknown command '{name}'", f"Use: ipfsmem {instead}"]
+    bare.ok(*instead.split(), "--help")
+    assert bare("--json", *name.split()).error["hint"] == f"Use: ipfsmem {instead}"
+
+
+def test_version_is_a_command_too(bare: Cli) -> None:
+    assert bare.ok("version").out == bare.ok("--version").out
+    assert f"ipfsmem {bare.ok('version', '--json').json['version']}\n" == bare.ok("version").out
