@@ -61,6 +61,7 @@ class MemoryMaintenance(MemoryPart):
         if not dry_run:
             self._syncing.agree(public_ok)
             layout = self._syncing.layout(self._syncing.secret_check(allow))
+        before = dict(self._replica.store.frame.ctx)
         self._open.scan()
         try:
             found, done, report = await salvage(
@@ -74,6 +75,7 @@ class MemoryMaintenance(MemoryPart):
             )
         finally:
             self._open.render()
+            self._syncing.erase_forgotten(before)
         report.conflicts = len(self._memories.conflicts())
         return Salvage(dry_run=dry_run, found=found, done=done, report=report)
 

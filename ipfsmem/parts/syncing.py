@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Container, Iterable
+from collections.abc import AsyncIterator, Container, Iterable, Mapping
 from pathlib import Path
 from threading import get_ident
 
@@ -150,6 +150,7 @@ class Syncing(MemoryPart):
     async def _sync_once(
         self, places: Providers, allow: Iterable[str], progress: Progress, saved: CarFile | None
     ) -> SyncReport:
+        before = dict(self._replica.store.frame.ctx)
         self._open.scan()
         check = self.secret_check(allow)
         try:
@@ -165,6 +166,7 @@ class Syncing(MemoryPart):
         finally:
             self._open.render()
             self._let_go_when_revoked()
+            self.erase_forgotten(before)
         if saved is not None:
             _tell_unused(saved, report, held_heads(self._replica))
         for text in in_words(check.found):
@@ -176,6 +178,15 @@ class Syncing(MemoryPart):
                 report.say("folder", one)
         report.conflicts = len(self._open.memories.conflicts_everywhere())
         return report
+
+    def erase_forgotten(self, before: Mapping[str, int]) -> None:
+        """Erase the kept vectors of what other devices forgot, of all models; `before`: how many writes of each device were known before
+        their versions were joined. Raises StorageError, LockedError."""
+        if self._replica.store.frame.ctx != before:
+            from ipfsmem.memories.kept_vectors import erase_forgotten  # most syncs join nothing
+
+            with self._open.alone:
+                erase_forgotten(self._open.memories)
 
     async def bring_back(
         self,

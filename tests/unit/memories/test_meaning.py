@@ -26,8 +26,12 @@ from ipfsmem.memory import Memory
 from ipfsmem.operations.recall import Recalled
 from ipfsmem.recall.embedder import EmbedderIdentity
 from ipfsmem.recall.vectors import Vectors
+from ipfsmem.testing import SimCloud, SimProvider
+from ipfsmem.vault.owner import Unlock
+from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.embeddings import EmbeddingsServer
 from tests.servers.threaded import serve
+from tests.support.device_lab import load
 from tests.support.found import FoundTexts, found_in
 from tests.support.hints import Refused
 from tests.support.kept_vectors import load_kept, load_vectors, vectors_file
@@ -838,3 +842,38 @@ def test_what_another_process_forgets_while_vectors_are_written_down_does_not_co
         assert memory.maintenance.reindex().without_vector == 0
     after = load_vectors(memory.replica)
     assert after is not None and len(set(before.ids) - set(after.ids)) == 2 and len(times) > 1
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["sync", "sync that cannot publish"])
+def test_vectors_of_what_another_device_forgot_go_with_the_sync(
+    fails: bool, tmp_path: Path, name: Name, url: str
+) -> None:
+    """Those of the model that is set now, and of the models before it."""
+    provider, wallet = SimProvider(SimCloud()), Unlock(RawKeySigner(bytes(31) + b"\x0e"))
+    with load(tmp_path, "a", provider, wallet=wallet) as a:
+        a.write("drinks", "An espresso machine stands in the kitchen")
+        a.write("travel", "The train to Lisbon leaves at nine")
+        a.sessions.add("talk", [{"role": "user", "content": PET}])
+        asyncio.run(a.sync())
+        models = {"hashed-words": 256, "other-words": 128}
+        for model in models:
+            name(model=model, base_url=url)
+            a.recall("anything", kind="all")
+            assert a.maintenance.reindex().without_vector == 0
+        files = vector_files(a.replica)
+        with load(tmp_path, "b", provider, wallet=wallet) as b:
+            asyncio.run(b.sync())
+            b.forget("travel")
+            b.sessions.forget("talk")
+            asyncio.run(b.sync())
+        if fails:
+            a.write("more", "Nobody takes this")
+            provider.faults.reset_after = 0
+            with pytest.raises(ProviderError):
+                asyncio.run(a.sync())
+        else:
+            asyncio.run(a.sync())
+        assert a.read("travel") is None and vector_files(a.replica) == files
+        kept = [found.vectors for path in files if (found := _opened(a.replica, path)) is not None]
+        assert sorted(one.identity.name for one in kept) == sorted(models)
+        assert [len(one) for one in kept] == [1, 1]
