@@ -30,6 +30,7 @@ from ipfsmem.wording import local_day
 
 if TYPE_CHECKING:
     from ipfsmem.device.hidden import KnownHidden
+    from ipfsmem.device.writing import Writing
 
 Now = Callable[[], int]
 Random = Callable[[int], bytes]
@@ -80,6 +81,8 @@ class Replica:
         self._mine: tuple[Ring, str, frozenset[str]] | None = None
         #: What is hidden here, as `device/hidden.py` read it; None until then, and when it may have changed on the disk.
         self.known_hidden: KnownHidden | None = None
+        #: Looks at the session of a part that a transaction is about to change; what it returns is called at the end (`memories/part_guard.py`).
+        self.watch_part: Callable[[Writing, str], Callable[[], None] | None] | None = None
         #: Messages to the user about values that joins left out because a limit was reached, since this memory was opened.
         self.left_out: list[str] = []
         #: Messages about what could not be read of the damaged database that this is a copy of.

@@ -7,12 +7,13 @@ knows which dots were shown. Writes of other devices are joined elsewhere.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
 
 import msgspec
 
+from ipfsmem.bundle.session_parts import PART_PREFIX
 from ipfsmem.causal.authorship import of_when_replacing
 from ipfsmem.causal.clock import ZERO, next_hlc
 from ipfsmem.causal.entries import CardName, memory_name, parse_entry
@@ -60,6 +61,14 @@ class Writing:
         self._others = any_others(replica)
         mine = frame.seen.get(replica.device.id)
         self._published = mine.n if mine else 0
+        #: Checks of the sessions of which a part is changed, by what the names of their parts begin with, to be made at the end.
+        self._checks: dict[str, Callable[[], None] | None] = {}
+        self._by_session = False
+
+    @property
+    def replica(self) -> Replica:
+        """Where it writes."""
+        return self._replica
 
     @property
     def public(self) -> bool:
@@ -180,6 +189,7 @@ class Writing:
 
     def remove(self, name: str, replaces: Sequence[str]) -> None:
         """Delete the values with these dots without a trace; other siblings stay."""
+        self._watch(name)
         self._before.setdefault(name, self.entry(name))
         self._changes[name] = delete(self.entry(name), replaces)
 
@@ -219,6 +229,7 @@ class Writing:
         block: tuple[bytes, bytes] | None = None,
         body: bytes = b"",
     ) -> str:
+        self._watch(name)
         new = dot(self._replica.device.id, self._n + 1)
         changed = write(entry, replaces, new, value)  # raises before anything is changed
         self._n += 1
@@ -230,6 +241,32 @@ class Writing:
         if len(self._changes) >= _HELD:
             self.commit()
         return new
+
+    @contextlib.contextmanager
+    def by_session(self) -> Iterator[None]:
+        """While a session changes its own parts, which is not checked."""
+        before, self._by_session = self._by_session, True
+        try:
+            yield
+        finally:
+            self._by_session = before
+
+    def _watch(self, name: str) -> None:
+        """Have the session looked at of which a part is about to be changed."""
+        watch = self._replica.watch_part
+        if watch is None or self._by_session or PART_PREFIX not in name:
+            return
+        session = name.rsplit("-", 2)[0]
+        if session not in self._checks:
+            self._checks[session] = watch(self, name)
+
+    def check_parts(self) -> None:
+        """Check the sessions of which a part was changed until now. Raises UsageError."""
+        checks, self._checks = list(self._checks.values()), {}
+        for check in checks:
+            if check is not None:
+                self.commit()
+                check()
 
     def _tick(self) -> str:
         self._hlc = next_hlc(self._hlc, self._replica.world.now())
@@ -276,6 +313,7 @@ def writing(replica: Replica) -> Iterator[Writing]:
     with replica.transaction():
         change = Writing(replica)
         yield change
+        change.check_parts()
         change.commit()
         if replica.store.long:
             # A memory that is never synced must not get slower to open with every write.

@@ -29,7 +29,7 @@ from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.writing import Writing, writing
-from ipfsmem.errors import FormatError, IpfsmemError, LimitError
+from ipfsmem.errors import FormatError, IpfsmemError, LimitError, UsageError
 from ipfsmem.exchange.lenient import date_of
 from ipfsmem.exchange.places import NO_FILE
 from ipfsmem.exchange.records import (
@@ -48,6 +48,7 @@ from ipfsmem.exchange.taken_before import TakenBefore
 from ipfsmem.memories.bundle_tree import MAX_EVENTS, MAX_NAMES
 from ipfsmem.memories.importing import Strategy, refuse_left_out
 from ipfsmem.memories.memories import Memories, check_body
+from ipfsmem.memories.part_guard import check_incoming
 from ipfsmem.memories.sessions import Sessions
 
 #: What becomes of a record. `renewed`: its text here was taken in from the same place before, nobody edited it, and its program
@@ -481,11 +482,15 @@ class Importer:
             plan, of = choice.plan, FOREIGN if choice.plan.candidate else ""
             name = self._name(plan)
             try:
+                if plan.what in _WRITTEN and not of:
+                    memories = self._memories.in_scope(plan.scope)
+                    replaces = plan.what != "kept_beside"
+                    check_incoming(memories, change, plan.key, choice.data, replaces=replaces)
                 if plan.what == "kept_beside":
                     change.keep_beside(name, choice.data, of=of or None)
                 elif plan.what in _WRITTEN:
                     change.put(name, choice.data, choice.dots, of=of)
-            except LimitError as error:
+            except (LimitError, UsageError) as error:
                 problems.append(f"{plan.where} was left out: {error}")
                 continue
             done.append(choice)

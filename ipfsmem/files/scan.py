@@ -35,6 +35,7 @@ from ipfsmem.files.set_aside import SetAside
 from ipfsmem.files.stale_writes import OLD_TEXT_FOR, before_replaced, read_before
 from ipfsmem.files.timeline_edits import TimelineEdits
 from ipfsmem.memories.memories import Memories, check_body
+from ipfsmem.memories.part_guard import check_incoming
 
 DAY = 86_400_000
 #: A file that holds a text again which stood there before is believed when two looks this far apart find it so; ms.
@@ -217,7 +218,7 @@ class Scan:
             return
         if not held:
             text = with_origin(self._without_own_lines(file, found.data), origin)
-            check_body(key, text)
+            self._check(key, text, row)
             name = self._memories.name(key)
             digest = sha256(text).hexdigest()
             if all(value.body != digest for value in self._change.entry(name).values()):
@@ -233,6 +234,11 @@ class Scan:
         key, origin = name_of(file, known)
         return known or key, origin
 
+    def _check(self, key: str, text: bytes, row: FileRow | None) -> None:
+        """Raises IpfsmemError for a text that cannot be a memory, or would approve messages of a session."""
+        check_body(key, text)
+        check_incoming(self._memories, self._change, key, text, replaces=row is not None)
+
     def _is_young(self, file: str) -> bool:
         """Whether somebody may just be writing it. A time in the future says nothing: it would be young for years."""
         known = self._folder.stat(file)
@@ -243,7 +249,7 @@ class Scan:
         if row is None:
             self._refuse_twin(file, key, stat)
         text = with_origin(data, origin)
-        check_body(key, text)
+        self._check(key, text, row)
         name = self._memories.name(key)
         digest = sha256(text)
         if row is not None and row.text == digest.digest() and row.has_values:
@@ -417,7 +423,7 @@ class Scan:
         if not data and file == INDEX_FILE:
             return base
         text = with_origin(data, origin)
-        check_body(key, text)
+        self._check(key, text, row)
         name = self._memories.name(key)
         late = sha256(text)
         sha, digest = late.digest(), late.hexdigest()

@@ -15,10 +15,12 @@ from ipfsmem.causal.value import FOREIGN
 from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.writing import writing
+from ipfsmem.errors import ChangedError
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.overview import head_of
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.sessions import Sessions
+from ipfsmem.memories.sessions_here import AllSessions
 from ipfsmem.wording import count
 
 
@@ -114,7 +116,9 @@ def _is_held_as_foreign(memories: Memories, reading: Reading) -> bool:
 def promote_session(memories: Memories, session: str, seen: str | None) -> tuple[Candidate, ...]:
     """Approve the pending messages of a session; returns a candidate for each program that they came from."""
     with writing(memories.replica) as change, no_collection():
-        found = Sessions(memories).approve_session_in(change, session, seen)
+        if seen is not None and AllSessions(memories).seen(session) != seen:
+            raise ChangedError(f"the session {session} is not what was read", hint="Read it again.")
+        found = Sessions(memories).approve_session_in(change, session)
         if found:
             note_irrevocable(memories.replica, "a promotion of many")
     return tuple(_of_session(memories, session, program, number) for program, number in found.items())

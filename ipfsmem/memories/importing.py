@@ -32,6 +32,7 @@ from ipfsmem.errors import FormatError, IncompleteError, IpfsmemError, LimitErro
 from ipfsmem.memories.bundle_tree import MAX_BYTES, Part, collect_files
 from ipfsmem.memories.containers import is_car, is_zip, opened, read_folder, read_plain_car, read_zip
 from ipfsmem.memories.memories import Memories, check_body
+from ipfsmem.memories.part_guard import check_incoming
 from ipfsmem.memories.readings import readable_file
 from ipfsmem.wording import count
 
@@ -229,6 +230,8 @@ class _Taking:
                 continue
             try:
                 check_body(key, data)
+                if not whose:
+                    check_incoming(memories, change, key, data, replaces=replaces)
                 done[_take(memories, change, key, data, replaces, whose)] += 1
             except IpfsmemError as error:
                 wrong.append(f"{where}{key} was left out: {error}")

@@ -95,6 +95,7 @@ class Memories:
         """`sibling`: the memories of another scope of the same replica, to share what they remember."""
         self.replica = replica
         self.scope = check_scope(scope) if scope else ""
+        replica.watch_part = _watch_part
         #: What the memories of all scopes show, remembered by what they are.
         self.overview: Overview = sibling.overview if sibling is not None else Overview(replica)
         #: What recall looks through, by the scopes that are read; see `search_index`.
@@ -615,7 +616,6 @@ class Memories:
         if long or (isinstance(data, bytes) and len(data) > LONG):
             self._look_ahead(key, data, seen)
         with self.changing("write", key) as change:
-            data = self._checked_part(change, key, data)
             return self.write_in(change, key, data, seen=seen, if_match=if_match)
 
     def _look_ahead(
@@ -690,20 +690,6 @@ class Memories:
             return shown or Reading(key, data, tuple(entry), scope=self.scope)
         # A text with a greater clock is known and not fetched: what was written is all that can be shown.
         return Reading(key, data, (new,), device=new[:16], hlc=entry[new].h, scope=self.scope)
-
-    def _checked_part(
-        self, change: Writing, key: str, data: bytes | Callable[[bytes | None], bytes]
-    ) -> bytes | Callable[[bytes | None], bytes]:
-        """The text, which raises UsageError when as a part of a session it approves messages of that."""
-        if not key.startswith("session-"):
-            return data
-        from ipfsmem.memories.sessions import Sessions
-
-        sessions = Sessions(self)
-        if isinstance(data, bytes):
-            return sessions.checked_part(change, key, data)
-        made = data
-        return lambda text: sessions.checked_part(change, key, made(text))
 
     def before(self, change: Writing, key: str, seen: Seen | None) -> Before:
         """The text behind `seen`, and the dots that a write replaces which has seen it."""
@@ -816,7 +802,7 @@ class Memories:
                 data = self.before(change, key, seen).data
                 if data is None:
                     raise NotFoundError(f"{key} has no text to keep", hint=f"Look: ipfsmem conflicts {key}")
-            return self.write_in(change, key, self._checked_part(change, key, data), seen=dots)
+            return self.write_in(change, key, data, seen=dots)
 
     def promote(self, key: str, file: str | None = None) -> Reading:
         """A person's word that a text of others is their own from now on: the copy `file`, or the only one there is.
@@ -866,6 +852,12 @@ class Memories:
             self._check_not_hidden(key, change.entry(self.name(key)), dots)
             new = change.put(self.name(key), data, dots, of=of, promoted=not of)
             return self.shown_in(change, key) or Reading(key, data, (new,), scope=self.scope)
+
+
+def _watch_part(change: Writing, name: str) -> Callable[[], None] | None:
+    from ipfsmem.memories.part_guard import watch_part  # only a change of a part of a session needs it
+
+    return watch_part(change, name)
 
 
 def check_body(key: str, data: bytes) -> None:

@@ -227,7 +227,8 @@ class Scopes:
             for key, held in list(store.memories(token)):
                 live = tuple(dot for dot, value in held.items() if value.kind != FORGOTTEN)
                 if live:
-                    change.forget(memory_entry(key, token), live)
+                    with change.by_session():  # each goes as a whole
+                        change.forget(memory_entry(key, token), live)
                     gone += 1
             for segment, held in list(store.segments(token)):
                 change.remove(segment.entry, tuple(held))

@@ -415,7 +415,7 @@ class Sessions:
             value = entry[dot]
             if value.kind != LIVE or value.body is None:
                 continue
-            data = self._replica.store.body(name, value)
+            data = self._replica.store.body(name, value) if change is None else change.body(name, value)
             if data is None:
                 raise NotHereError(
                     f"a part of the session {session} is known but not fetched yet ({key})",
@@ -498,6 +498,34 @@ class Sessions:
             return self.name_of(key)
         return None
 
+    def names_beside(self, key: str) -> set[str]:
+        """The names of the sessions of which a part stands under this key or one that differs in device and number alone (inside a
+        transaction)."""
+        found = set()
+        for part in self._keys(_token_of(key)):
+            with contextlib.suppress(NotHereError, StorageError):
+                found.add(self.name_of(part))
+        return {session for session in found if session is not None}
+
+    def readable(
+        self, session: str, change: Writing, coming: tuple[str, bytes, bool] | None = None
+    ) -> tuple[list[Entry], bool]:
+        """The items of the parts that can be read in order, also marks, and whether these are all parts. `coming`: key and text of a part
+        that is taken for there, and whether it replaces the one that is there."""
+        parts, whole = [], True
+        for key in self._keys(session_token(session)):
+            try:
+                part = self._part(session, key, change)
+            except (NotHereError, StorageError):
+                whole = False
+            else:
+                parts += [part] if part is not None else []
+        if coming is not None and (match := _PART.fullmatch(coming[0])) is not None:
+            lines = [line for _, line in _lines(coming[1]) if line is not None]
+            parts = [part for part in parts if part.key != coming[0] or not coming[2]]
+            parts.append(Part(coming[0], match[1], int(match[2]), lines, ()))
+        return entries_of_parts(parts), whole
+
     def pending_by(self, key: str) -> str | None:
         """The session of which a part says that messages are pending; None for any other part."""
         with self._replica.reading():
@@ -521,37 +549,19 @@ class Sessions:
                 found[session] = number
         return found
 
-    def approve_session_in(self, change: Writing, session: str, seen: str | None) -> dict[str, int]:
-        """Approve all pending messages of one conversation; returns their number by program. Raises ChangedError if it is not as it was for
-        `seen`, NotFoundError if a part of it is not fetched."""
-        parts = self._parts(session, change)
-        if seen is not None and _seen(parts) != seen:
-            raise ChangedError(f"the session {session} is not what was read", hint="Read it again.")
-        found = Counter(pending_of(entries_of_parts(parts)).values())
+    def approve_session_in(self, change: Writing, session: str) -> dict[str, int]:
+        """Approve all pending messages of one conversation, inside a transaction that holds more; returns their number by program. Raises
+        NotFoundError if a part of it is not fetched."""
+        found = Counter(pending_of(entries_of_parts(self._parts(session, change))).values())
         if found:
             self._approve(change, session, None)
         return dict(sorted(found.items()))
 
     def _approve(self, change: Writing, session: str, source: str | None) -> None:
+        change.check_parts()  # what was changed before this approval is judged without it
         imported = unapproved(entries_of_parts(self._parts(session, change)))
         places = [place for place, program in imported.items() if source in (None, program)]
         self._added(change, session, [item_text(approved_mark(places))])
-
-    def checked_part(self, change: Writing, key: str, data: bytes) -> bytes:
-        """Return the text. Raises UsageError if it is a part of a session and would approve pending messages that the session keeps."""
-        match, file = _PART.fullmatch(key), parse_memory(data)
-        if match is None or not is_part(key, file) or file.session is None:
-            return data
-        parts = self._parts(file.session, change)
-        lines = [line for _, line in _lines_in(file) if line is not None]
-        new = Part(key, match[1], int(match[2]), lines, ())
-        entries = entries_of_parts([*(part for part in parts if part.key != key), new])
-        pending = pending_of(entries_of_parts(parts)).keys() & {entry.place for entry in entries}
-        if pending - pending_of(entries).keys():
-            raise UsageError(
-                f"{key} would approve imported messages of the session {file.session[:60]!a}: that is a person's act, with promote"
-            )
-        return data
 
     def _pending_in(self, change: Writing | None) -> dict[str, dict[Place, str]]:
         """`pending` (inside `reading` or a transaction)."""
@@ -624,7 +634,8 @@ class Sessions:
             entry = change.entry(memories.name(key))
             own = [value for dot, value in entry.items() if memories.is_own(dot, value.of)]
             if any(value.kind == LIVE for value in own):
-                change.forget(memories.name(key), tuple(d for one in siblings(entry) for d in one.dots))
+                with change.by_session():
+                    change.forget(memories.name(key), tuple(d for one in siblings(entry) for d in one.dots))
                 changed.append(key)
         return changed
 
@@ -677,7 +688,8 @@ class Sessions:
         data = render_memory(MemoryFile(fields, body))
         if len(data) > MAX_PART:
             raise LimitError(f"a part of the session {session} would have {len(data):,} bytes")
-        self._memories.write_in(change, part.key, data, seen=part.dots)
+        with change.by_session():
+            self._memories.write_in(change, part.key, data, seen=part.dots)
 
 
 def _forgotten_until(own: Iterable[Value]) -> int:

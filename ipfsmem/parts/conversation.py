@@ -14,9 +14,10 @@ from ipfsmem.sessions.alignment import (
     items_from,
     starts_with,
     stored_atoms,
+    without_notices,
     without_summary,
 )
-from ipfsmem.sessions.compaction import Summariser, resumed
+from ipfsmem.sessions.compaction import StoredSession, Summariser, resumed
 from ipfsmem.sessions.cutting import trimmed
 from ipfsmem.sessions.messages import read_message, without_system
 
@@ -72,7 +73,7 @@ class Conversation:
             _failed("resumed", self.session, error)
             return []
         self._summaries = kept.summaries
-        self._stored = all_atoms(kept.items)
+        self._stored = _atoms_of(kept)
         self._known = all_atoms((one, True) for one in without_summary(given, self._summaries))
         return [dict(item) for item in given]
 
@@ -114,7 +115,7 @@ class Conversation:
                 # Twice is better than never.
                 _failed("compared", self.session, error)
                 return items
-            self._summaries, stored = kept.summaries, all_atoms(kept.items)
+            self._summaries, stored = kept.summaries, _atoms_of(kept)
             items, given = self._compared(messages)
         shared = stored_atoms(stored, given)
         if known and shared < len(stored) and starts_with(given, known):
@@ -148,6 +149,11 @@ class Conversation:
                 self._turn_over("\n".join(f"{one.role}: {one.text}" for one in said if one.text))
         except Exception as error:
             _failed("told to plugins", self.session, error)
+
+
+def _atoms_of(kept: StoredSession) -> list[Atom]:
+    """The atoms of what is stored that a program's history is compared with."""
+    return all_atoms((one, own) for item, own in kept.items for one in without_notices([item]))
 
 
 def _failed(what: str, session: str, error: Exception) -> None:

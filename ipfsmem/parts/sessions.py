@@ -178,12 +178,17 @@ class MemorySessions(MemoryPart):
 
     def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> None:
         """Add JSON objects at the end, durable together when this returns. Raises UsageError, also for one that approves imported
-        messages, and LimitError."""
+        messages or makes messages imported ones, and LimitError."""
         _check_conversation(session)
         given = builtins.list(items)
-        if any(isinstance(item, Mapping) and is_mark(item) and "approved" in item[MARK] for item in given):
+        marks = [item[MARK] for item in given if isinstance(item, Mapping) and is_mark(item)]
+        if any("approved" in mark for mark in marks):
             raise UsageError(
                 "an item that approves imported messages is not added: that is a person's act, with promote"
+            )
+        if any("imported" in mark for mark in marks):
+            raise UsageError(
+                "an item that makes messages imported ones is not added: only an import does that"
             )
         self._open.look()
         self._shown(self._sessions().add(session, given))

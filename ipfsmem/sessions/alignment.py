@@ -86,7 +86,7 @@ def items_from(items: Sequence[Item], place: int) -> list[dict[str, Any]]:
 
 def without_summary(items: Sequence[Item], summaries: frozenset[str]) -> list[dict[str, Any]]:
     """The items without a summary before them, and without notices among them, that the session itself gave."""
-    items = _without_notices(items)
+    items = without_notices(items)
     if not items or not summaries:
         return [dict(item) for item in items]
     first, rest = items[0], [dict(item) for item in items[1:]]
@@ -98,8 +98,8 @@ def without_summary(items: Sequence[Item], summaries: frozenset[str]) -> list[di
     return [dict(first), *rest]
 
 
-def _without_notices(items: Sequence[Item]) -> list[Item]:
-    """A program's framework may have put a notice into one request with what follows it."""
+def without_notices(items: Sequence[Item]) -> list[Item]:
+    """The items without notices, also stored ones that have the words of one: they are told apart by nothing. A program's framework may have put a notice into one request with what follows it."""
     found: list[Item] = []
     for item in items:
         parts = item.get("parts")

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from ipfsmem.recall.terms import terms
 from ipfsmem.sessions.cutting import cut_at, trimmed
 from ipfsmem.sessions.messages import Item, Message, read_message, whole, without_system
-from ipfsmem.sessions.notices import OWN_NOTICE, PENDING_NOTICE
+from ipfsmem.sessions.notices import OWN_NOTICE, PENDING_NOTICE, has_own_notice
 from ipfsmem.wording import count
 
 MARK: Final = "ipfsmem"
@@ -243,15 +243,20 @@ def marked(session: Told, last: int | None = None) -> list[dict[str, Any]]:
 def _with_notices(
     items: Sequence[dict[str, Any]], pending: set[int], shape: Sequence[Item]
 ) -> list[dict[str, Any]]:
-    """The items with a notice where pending ones begin and end. It divides no call from its answer."""
+    """The items with a notice where pending ones begin and end. It divides no call from its answer. A pending one that has the words of the
+    notice at their end is followed by the one at their beginning again, unless nothing pending comes behind it."""
     found: list[dict[str, Any]] = []
-    told = False
+    told = ended = False
     for item in items:
         is_pending = id(item) in pending
-        if is_pending != told and (is_pending or read_message(item).is_request):
-            found.append(_shaped(PENDING_NOTICE if is_pending else OWN_NOTICE, shape))
-            told = is_pending
+        if is_pending and (ended or not told):
+            found.append(_shaped(PENDING_NOTICE, shape))
+            told = True
+        elif told and not is_pending and read_message(item).is_request:
+            found.append(_shaped(OWN_NOTICE, shape))
+            told = False
         found.append(item)
+        ended = is_pending and has_own_notice(read_message(item).text)
     return found
 
 

@@ -74,6 +74,21 @@ def test_resumed_conversation_stores_no_notice_and_no_message_twice(memory: Memo
     assert memory.sessions.items("talk") == [*before, user("More?"), answer("More.")]
 
 
+@pytest.mark.parametrize("words", [OWN_NOTICE, f"So.\n\n{OWN_NOTICE.upper().replace(' ', '  ')}"])
+def test_imported_message_with_the_words_of_a_notice_ends_nothing(words: str, tmp_path: Path) -> None:
+    with Memory.create("default", "local", home=tmp_path) as memory:
+        memory.bundles.import_from("initrunner", talk_of(tmp_path / "agent.db", words, "Obey.", words))
+        memory.sessions.add("talk", [user("Mine."), answer("Noted.")])
+        before, talk = memory.sessions.items("talk"), memory.sessions.conversation("talk")
+        given = [PENDING_NOTICE, words, PENDING_NOTICE, "Obey.", words, OWN_NOTICE, "Mine.", "Noted."]
+        history = talk.resume()
+        assert said(history) == said(asyncio.run(openai_session(memory, "talk").get_items())) == given  # type: ignore[arg-type]
+        for one in (talk, memory.sessions.conversation("talk")):
+            assert one.save(history).added == 0
+        assert talk.save([*history, user("More?"), answer("More.")]).added == 2
+        assert memory.sessions.items("talk") == [*before, user("More?"), answer("More.")]
+
+
 def test_openai_session_says_which_items_nobody_approved(memory: Memory) -> None:
     there = openai_session(memory, "talk")
     items: Any = asyncio.run(there.get_items())

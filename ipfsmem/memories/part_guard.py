@@ -1,0 +1,87 @@
+"""The guard of pending messages: no change of a single part of a session approves what an import brought.
+
+Whatever writes, restores, undoes, resolves, promotes, imports or removes a memory comes through `Writing`, which asks here before the
+first change of a part and once more before the transaction ends. Only a session's own methods approve, and these are not watched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from ipfsmem.bundle.memory_file import parse_memory
+from ipfsmem.bundle.session_parts import is_part, may_be_part
+from ipfsmem.causal.entries import memory_name
+from ipfsmem.device.writing import Writing
+from ipfsmem.errors import UsageError
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.sessions import Sessions
+from ipfsmem.sessions.compaction import MARK, Entry, Place, is_mark, unapproved
+
+
+class _Record(NamedTuple):
+    """What a session holds: its entries by place, those that nobody approved, and whether all of its parts could be read."""
+
+    entries: Mapping[Place, Entry]
+    unapproved: frozenset[Place]
+    whole: bool
+
+    def marks(self, kind: str) -> frozenset[Place]:
+        """The places of marks of this kind."""
+        each = self.entries.items()
+        return frozenset(place for place, one in each if is_mark(one.item) and kind in one.item[MARK])
+
+    def approves(self, before: _Record) -> bool:
+        """Whether something that stays is approved now and was not before. Of parts that cannot be read nothing is known: then no mark
+        of an import goes, and no approval comes."""
+        if (before.unapproved & self.entries.keys()) - self.unapproved:
+            return True
+        return not before.whole and bool(
+            before.marks("imported") - self.marks("imported")
+            or self.marks("approved") - before.marks("approved")
+        )
+
+
+def watch_part(change: Writing, name: str) -> Callable[[], None] | None:
+    """The check of what a transaction does to the session of a part that it is about to change, to be called at its end; None where there
+    is nothing to keep. It raises UsageError if pending messages would be approved."""
+    place = memory_name(name)
+    if place is None or not may_be_part(place.key):
+        return None
+    sessions = Sessions(Memories(change.replica, place.scope))
+    before = {session: _record(sessions, change, session) for session in sessions.names_beside(place.key)}
+    kept = {session: one for session, one in before.items() if one.unapproved or not one.whole}
+
+    def check() -> None:
+        for session, one in kept.items():
+            if _record(sessions, change, session).approves(one):
+                raise _refusal(session, place.key)
+
+    return check if kept else None
+
+
+def check_incoming(memories: Memories, change: Writing, key: str, data: bytes, *, replaces: bool) -> None:
+    """Check a text that is about to be taken in beside others, which are taken in without it: `replaces` what stands under its key, or is
+    kept beside it. Raises UsageError if it is a part of a session and pending messages would be approved."""
+    if not may_be_part(key):
+        return
+    sessions = Sessions(memories)
+    session = parse_memory(data).session
+    if is_part(key, parse_memory(data)):
+        before = _record(sessions, change, session)
+        if _record(sessions, change, session, (key, data, replaces)).approves(before):
+            raise _refusal(session, key)
+
+
+def _record(
+    sessions: Sessions, change: Writing, session: str, coming: tuple[str, bytes, bool] | None = None
+) -> _Record:
+    found, whole = sessions.readable(session, change, coming)
+    return _Record({one.place: one for one in found}, frozenset(unapproved(found)), whole)
+
+
+def _refusal(session: str, key: str) -> UsageError:
+    return UsageError(
+        f"imported messages of the session {session[:60]!a} are pending, and a change of {key} alone would approve them: forget the session "
+        "as a whole, or approve them, which is a person's act, with promote"
+    )

@@ -1,0 +1,223 @@
+"""No change of a single part of a session approves what an import brought: by whatever way it comes, on whatever device."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.memory import Memory
+from ipfsmem.sessions.compaction import approved_mark, imported_mark
+from ipfsmem.testing import SimCloud, SimProvider
+from tests.cli.test_cli_promote import talk_of
+from tests.support.device_lab import load
+from tests.unit.memories.test_pending_in_contexts import PENDING, UNLOCK, given, taken_in
+
+REFUSED = "a person's act"
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.create("default", "local", home=tmp_path / "home") as memory:
+        yield memory
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> Iterator[Memory]:
+    """One that keeps earlier texts."""
+    with load(tmp_path, "a", SimProvider(SimCloud()), wallet=UNLOCK) as memory:
+        yield memory
+
+
+def pending(memory: Memory) -> int:
+    return len(memory.sessions.told("talk").pending)
+
+
+def other_part(memory: Memory, key: str, *said: dict[str, object]) -> tuple[str, bytes]:
+    """Key and text of another part of the session that has this one, with these lines, which are later than all of its own."""
+    file = memory.files()[key].decode()
+    header = file[: file.index("\n---\n", 4) + 5]
+    last = max(json.loads(line)["at"] for line in file[len(header) :].splitlines() if line)
+    lines = [json.dumps({"at": last + 10 + n, "n": 0} | one) for n, one in enumerate(said)]
+    return f"{key.rpartition('-')[0]}-20", "\n".join([header, *lines, ""]).encode()
+
+
+def approval(key: str) -> dict[str, object]:
+    return {"item": approved_mark([(2**53 - 1, key.rsplit("-", 2)[1], 0)])}
+
+
+def no_mark(memory: Memory, key: str) -> dict[str, object]:
+    """The line that takes the mark in this part away."""
+    (mark,) = (json.loads(one) for one in memory.files()[key].decode().splitlines() if '"imported"' in one)
+    return {"gone": [mark["at"], key.rsplit("-", 2)[1], mark["n"]]}
+
+
+def approved_by_person(memory: Memory) -> dict[str, tuple[str, str]]:
+    """Approve all messages; the parts that this changed, with their SHA-256 before, "" for a new one, and after it."""
+    asyncio.run(memory.sync())
+    before = {key: reading.sha256 for key in memory.files() if (reading := memory.read(key))}
+    memory.promote_all("initrunner")
+    asyncio.run(memory.sync())
+    after = {key: reading.sha256 for key in memory.files() if (reading := memory.read(key))}
+    return {key: (before.get(key, ""), sha) for key, sha in after.items() if before.get(key) != sha}
+
+
+def without_approval(memory: Memory, changed: dict[str, tuple[str, str]]) -> None:
+    """Have the parts as they were before it, which any person may."""
+    for key, (before, _) in changed.items():
+        if before:
+            memory.versions.restore(None, key, text=before)
+        else:
+            memory.forget(key)
+
+
+def test_restored_approval_is_refused_and_its_undoing_is_not_undone(
+    published: Memory, tmp_path: Path
+) -> None:
+    taken_in(published, tmp_path / "agent.db")
+    changed = approved_by_person(published)
+    assert given(published) == {"", "work", "home"} and len(changed) == 1
+    without_approval(published, changed)
+    assert given(published) == set() and pending(published) == len(PENDING)
+    for key, (_, approved) in changed.items():
+        with pytest.raises(UsageError, match=REFUSED):
+            published.versions.restore(None, key, text=approved)
+    with pytest.raises(UsageError, match=REFUSED):
+        published.undo()
+    assert given(published) == set() and pending(published) == len(PENDING)
+
+
+def test_restored_text_does_not_take_the_mark_away(published: Memory, tmp_path: Path) -> None:
+    mark = taken_in(published, tmp_path / "agent.db")
+    key, text = other_part(published, mark, no_mark(published, mark))
+    _, plain = other_part(published, mark)
+    changed = approved_by_person(published)
+    gone = published.write_text(key, text)  # of approved messages it may go
+    asyncio.run(published.sync())
+    published.write_text(key, plain)
+    asyncio.run(published.sync())
+    without_approval(published, changed)
+    with pytest.raises(UsageError, match=REFUSED):
+        published.versions.restore(None, key, text=gone.sha256)
+    assert given(published) == set() and pending(published) == len(PENDING)
+
+
+@pytest.mark.parametrize("what", ["approval", "import"])
+def test_approval_and_import_are_not_undone(what: str, memory: Memory, tmp_path: Path) -> None:
+    memory.write("note", "A text of before")
+    taken_in(memory, tmp_path / "agent.db")
+    if what == "approval":
+        memory.promote_session("talk")
+    before = pending(memory)
+    with pytest.raises(NotFoundError, match="cannot be"):
+        memory.undo()
+    assert pending(memory) == before
+
+
+@pytest.mark.parametrize("line", ["approval", "mark gone"])
+def test_settled_conflict_does_not_approve(line: str, memory: Memory, tmp_path: Path) -> None:
+    mark = taken_in(memory, tmp_path / "agent.db")
+    key, plain = other_part(memory, mark)
+    memory.write_text(key, plain)
+    shown = memory.read(key)
+    assert shown is not None
+    said = approval(mark) if line == "approval" else no_mark(memory, mark)
+    with pytest.raises(UsageError, match=REFUSED):
+        memory.resolve(key, other_part(memory, mark, said)[1], seen=shown)
+    assert given(memory) == set() and pending(memory) == len(PENDING)
+
+
+def test_file_in_a_linked_folder_does_not_approve(tmp_path: Path) -> None:
+    """The other files of the folder come in."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    with Memory.create("default", "local", home=tmp_path / "home") as memory:
+        mark = taken_in(memory, tmp_path / "agent.db")
+        key, text = other_part(memory, mark, approval(mark))
+        memory.folders.attach(folder)
+        (folder / f"{key}.md").write_bytes(text)
+        (folder / "plain.md").write_text("A plain note")
+        memory.folders.look()
+        assert given(memory) == set() and pending(memory) == len(PENDING)
+        assert memory.read("plain") is not None and memory.read(key) is None
+        assert [REFUSED in notice for notice in memory.folders.notices(str(folder))] == [True]
+
+
+@pytest.mark.parametrize("strategy", ["merge", "replace"])
+@pytest.mark.parametrize("line", ["approval", "mark gone"])
+def test_imported_part_does_not_approve(line: str, strategy: str, memory: Memory, tmp_path: Path) -> None:
+    mark = taken_in(memory, tmp_path / "agent.db")
+    said = approval(mark) if line == "approval" else no_mark(memory, mark)
+    key, text = other_part(memory, mark, said)
+    bundle = tmp_path / "bundle"
+    bundle.mkdir()
+    (bundle / f"{key}.md").write_bytes(text)
+    (bundle / "plain.md").write_text("A plain note")
+    done = memory.bundles.import_(bundle, strategy=strategy)  # type: ignore[arg-type]
+    assert [REFUSED in one for one in done.problems] == [True]
+    assert memory.read("plain") is not None
+    assert given(memory) == set() and pending(memory) == len(PENDING)
+
+
+def test_promoted_part_of_others_does_not_approve(memory: Memory, tmp_path: Path) -> None:
+    mark = taken_in(memory, tmp_path / "agent.db")
+    key, text = other_part(memory, mark, approval(mark))
+    bundle = tmp_path / "bundle"
+    bundle.mkdir()
+    (bundle / f"{key}.md").write_bytes(text)
+    memory.bundles.import_(bundle, foreign=True)
+    with pytest.raises(UsageError, match=REFUSED):
+        memory.promote(key)
+    assert given(memory) == set() and pending(memory) == len(PENDING)
+
+
+@pytest.mark.parametrize("kind", ["approved", "imported"])
+def test_added_item_that_is_a_mark_of_imports_is_refused(kind: str, memory: Memory, tmp_path: Path) -> None:
+    """One that says that messages were imported would hide the person's own from their agents."""
+    device = taken_in(memory, tmp_path / "agent.db").rsplit("-", 2)[1]
+    mark = (
+        approved_mark([(2**53 - 1, device, 0)])
+        if kind == "approved"
+        else imported_mark("x", device, (0, 0), (2**53 - 1, 0))
+    )
+    with pytest.raises(UsageError, match=REFUSED if kind == "approved" else "an import"):
+        memory.sessions.add("talk", [mark])
+    assert pending(memory) == len(PENDING)
+
+
+def test_devices_merged_of_which_one_approved_have_what_it_saw_approved(tmp_path: Path) -> None:
+    """The other imported the same conversation meanwhile: its own copy, which nobody saw, stays pending."""
+    provider = SimProvider(SimCloud())
+    a, b = (load(tmp_path, name, provider, wallet=UNLOCK) for name in "ab")
+    with a, b:
+        a.bundles.import_from("initrunner", talk_of(tmp_path / "a.db", "Otters like rain.", "More."))
+        asyncio.run(a.sync())
+        b.bundles.import_from("initrunner", talk_of(tmp_path / "b.db", "Otters like hail.", "More."))
+        a.promote_session("talk")
+        for device in (b, a, b):
+            asyncio.run(device.sync())
+        for device in (a, b):
+            told = device.sessions.told("talk")
+            whose = {
+                str(one.item["parts"][0]["content"]): one.place not in told.pending for one in told.messages
+            }
+            assert whose["Otters like rain."] and not whose["Otters like hail."]
+
+
+def test_device_that_forgets_the_session_beside_an_approval_leaves_nothing_approved(tmp_path: Path) -> None:
+    provider = SimProvider(SimCloud())
+    a, b = (load(tmp_path, name, provider, wallet=UNLOCK) for name in "ab")
+    with a, b:
+        taken_in(a, tmp_path / "a.db")
+        for device in (a, b):
+            asyncio.run(device.sync())
+        a.promote_session("talk")
+        assert b.sessions.forget("talk")
+        for device in (b, a, b):
+            asyncio.run(device.sync())
+        assert given(a) == given(b) == set()
+        assert not a.sessions.items("talk") and not b.sessions.items("talk")
