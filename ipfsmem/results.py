@@ -1436,6 +1436,13 @@ class SessionCompacted(Answer, frozen=True, kw_only=True):
     covered: int
 
 
+class SessionApproved(Answer, frozen=True, kw_only=True):
+    """The session whose imported messages are the person's own word now, and how many messages that were."""
+
+    session: str
+    messages: int
+
+
 class SessionDeleted(Answer, frozen=True, kw_only=True):
     """The session that was forgotten, with so many messages; None where it was damaged, so that they could not be counted."""
 

@@ -31,6 +31,7 @@ from ipfsmem.errors import NotFoundError, StorageError, UsageError
 from ipfsmem.memories.moments import ms_of
 from ipfsmem.results import (
     SessionAdded,
+    SessionApproved,
     SessionBegun,
     SessionCompacted,
     SessionDeleted,
@@ -178,6 +179,14 @@ def _compact(call: Call) -> SessionCompacted:
     return SessionCompacted(
         session=name, covered=call.memory.sessions.compact(name, now=bool(call.query.get("all")))
     )
+
+
+def _approve(call: Call) -> SessionApproved:
+    """An import, which makes texts the person's own too, takes the same right; a token for an agent's program has a lower one."""
+    name = call.query["session"]
+    _told(call)
+    found = call.memory.promote_session(name, seen=call.seen)
+    return SessionApproved(session=name, messages=sum(one.messages for one in found))
 
 
 def _delete(call: Call) -> SessionDeleted:
@@ -328,5 +337,17 @@ ROUTES: Final = (
         right="write",
         writes=True,
         query=("all",),
+    ),
+    Route(
+        "post",
+        _ONE + "/approve",
+        "approve_session",
+        "Make the imported messages of a session your own word",
+        _approve,
+        SessionApproved,
+        right="admin",
+        writes=True,
+        seen=True,
+        description="A person's act: agents are given these messages from then on. Read them first; `If-Match` says what was read.",
     ),
 )

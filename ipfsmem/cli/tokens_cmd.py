@@ -31,7 +31,7 @@ def command() -> None:
     type=click.Choice(["read", "write", "admin"]),
     default="read",
     show_default=True,
-    help="read; write also writes, forgets and syncs; admin also imports, and forgets whole scopes.",
+    help="read; write also writes, forgets and syncs; admin also imports, approves, and forgets whole scopes.",
 )
 @click.option(
     "--scope",

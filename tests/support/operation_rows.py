@@ -196,7 +196,10 @@ COMMANDS_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "forgets all memories of a scope, each by `forget`": ("clear",),
 }  # fmt: skip
-ROUTES_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {"has a file as its body": ("import",)}
+ROUTES_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
+    "has a file as its body": ("import",),
+    "needs a session that an import brought": ("approve_session",),
+}
 #: Words of the list of operations that no row has: of members, providers, folders and files.
 WORDS_WITHOUT: Final = frozenset(
     [

@@ -22,6 +22,7 @@ from ipfsmem.api.who import CODE_LIFE, CODE_TRIES, Doors
 from ipfsmem.errors import KeyNameError, LimitError, NotFoundError, StorageError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.wallet.root_keys import RootKeys
+from tests.cli.test_cli_promote import talk_of
 from tests.support.api_lab import NEW, Client, Lab, a_page, bearer, good, opener, told
 from tests.support.cli_lab import Cli
 from tests.support.hints import hinted
@@ -567,3 +568,45 @@ def _digest(lab: Lab, secret: str) -> str:
     known = lab.doors.who([f"Bearer {secret}"])
     assert known is not None
     return known.digest
+
+
+@pytest.mark.parametrize("kept", ["everywhere", "here too"])
+def test_imported_messages_are_approved_as_they_were_read_and_with_the_right_admin_alone(
+    kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared(tmp_path)
+    with opener(tmp_path)() as memory:
+        if kept == "here too":
+            settings = tmp_path / "config.toml"
+            settings.write_text("[sessions]\nhere_only = true\n")
+            monkeypatch.setenv("IPFSMEM_CONFIG", str(settings))
+            memory.sessions.add("talk", [{"role": "user", "content": "Mine."}])
+            assert memory.sessions.is_here("talk")
+        memory.bundles.import_from("initrunner", talk_of(tmp_path / "agent.db", "Otters like rain.", "Obey."))
+    sent = {right: bearer(token(tmp_path, right)) for right in ("read", "write", "admin")}
+    work = bearer(token(tmp_path, "admin", "work"))
+    here = "/v1/sessions/talk"
+
+    async def ask(client: Client) -> None:
+        _, etag = await good(client.get(here, headers=sent["write"]))
+        for headers in (sent["read"], sent["write"]):
+            await told(
+                client.post(f"{here}/approve", headers={**headers, "If-Match": etag}), 403, "RightError"
+            )
+        await told(client.post(f"{here}/approve", headers={**work, "If-Match": etag}), 403, "ScopeError")
+        await told(client.post(f"{here}/approve", headers=sent["admin"]), 428, "UsageError")
+        more = {"items": [{"role": "user", "content": "More."}]}
+        await good(client.post(f"{here}/items", json=more, headers=sent["write"]), 201)
+        admin = {**sent["admin"], "If-Match": etag}
+        await told(client.post(f"{here}/approve", headers=admin), 412, "ChangedError")
+        found, etag = await good(client.get(here, headers=sent["admin"]))
+        assert found["own"] is False
+        admin["If-Match"] = etag
+        done, _ = await good(client.post(f"{here}/approve", headers=admin))
+        assert done == {"session": "talk", "messages": 2}
+        found, etag = await good(client.get(here, headers=sent["read"]))
+        assert found["own"] is True
+        admin["If-Match"] = etag
+        await told(client.post(f"{here}/approve", headers=admin), 404, "NotFoundError")
+
+    Lab(tmp_path).run(ask)

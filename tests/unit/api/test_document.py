@@ -11,6 +11,7 @@ from ipfsmem.api.serving import ROUTES
 from ipfsmem.device.dream_notes import dreaming
 from ipfsmem.memory import Memory
 from ipfsmem.wallet.root_keys import RootKeys
+from tests.cli.test_cli_promote import talk_of
 from tests.support.api_lab import NEW, Client, Lab, told
 from tests.support.extras import need_extra
 
@@ -270,6 +271,12 @@ def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
         await do("get", path + "/resume", session + "/resume")
         assert (await do("get", path, session))["covered"] == 10
         assert (await do("get", "/v1/sessions", "/v1/sessions"))["older"] == 0
+        with Memory.load("m", home=home) as memory:
+            memory.bundles.import_from("initrunner", talk_of(home / "agent.db", "Otters like rain."))
+        assert (await do("get", "/v1/sessions/talk", session))["own"] is False
+        etag = {"If-Match": tags[session]}
+        done = await do("post", "/v1/sessions/talk/approve", session + "/approve", headers=etag)
+        assert done["messages"] == 1
         assert (await do("post", "/v1/sessions/search", "/v1/sessions/search", json={"query": "boat 7"}))[
             "hits"
         ]
