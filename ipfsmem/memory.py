@@ -301,6 +301,7 @@ class Memory(MemoryMethods):
     index = _of_texts(MemoryTexts.index)
     why = _of_texts(MemoryTexts.why)
     duplicates = _of_texts(MemoryTexts.duplicates)
+    readiness = _of_texts(MemoryTexts.readiness)
     make_ready = _of_texts(MemoryTexts.make_ready)
     context = _of_texts(MemoryTexts.context)
     begin_anew = _of_texts(MemoryTexts.begin_anew)

@@ -95,6 +95,7 @@ async def _sync(namespace: str, home: Path, folder: str, passphrase: str | None)
             memory.folders.scan()
             _finish(memory, folder)
             return False
+        _make_ready(memory, folder)  # a prompt waits for it, and a sync may take long, or fail
         report = await memory.sync()
         _finish(memory, folder)
         return bool(report.entries_changed)
@@ -102,9 +103,13 @@ async def _sync(namespace: str, home: Path, folder: str, passphrase: str | None)
 
 def _finish(memory: Memory, folder: str) -> None:
     """What a hook has no time for. What is wrong with an index keeps nothing back: a prompt is given memories without it."""
+    dream_if_due(memory)
+    _make_ready(memory, folder)
+
+
+def _make_ready(memory: Memory, folder: str) -> None:
     from ipfsmem.agents.session_text import make_ready
 
-    dream_if_due(memory)
     with contextlib.suppress(IpfsmemError):
         make_ready(memory, folder)
 

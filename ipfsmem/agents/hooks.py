@@ -68,6 +68,8 @@ class Hook:
         #: What is to be noted once the answer is printed.
         self._once_printed: list[Callable[[], None]] = []
         self._place = namespace_folder(home, namespace)
+        #: Where the agent works; empty until it was read.
+        self.folder = ""
 
     def run(self, given: bytes, environment: Mapping[str, str]) -> bytes:
         """Do what the event asks for; what is to be printed. Raises IpfsmemError when it could not, which is noted by then."""
@@ -79,7 +81,7 @@ class Hook:
         self.unreadable = said.unreadable
         if self._event == "pre-compact" and said.may_compact and not self._was_compacted(said):
             return b""
-        folder = said.folder or _working_directory()
+        folder = self.folder = said.folder or _working_directory()
         printed = b""
         try:
             if self._event == "session-start":
@@ -191,6 +193,8 @@ class Hook:
             self._passphrase,
         )
         self._once_printed.append(lambda: note_shown(self._place, said.session, found.marks))
+        if not found.ready:
+            self._start(folder)  # which makes the index
         return found.text
 
     def _look(self, folder: str) -> SessionText:
@@ -245,6 +249,7 @@ def run_hook(
     `give_up` is called from another thread when the bound is reached and nothing was printed yet.
     """
     place: Path | None = None
+    hook: Hook | None = None
     printing = threading.Lock()
 
     def failed(failure: str) -> None:
@@ -257,7 +262,7 @@ def run_hook(
         if printing.acquire(blocking=False):
             failed("it took too long")
             with contextlib.suppress(OSError):
-                start_sync(namespace, home, "")
+                start_sync(namespace, home, "" if hook is None else hook.folder)
             give_up()
 
     bound = threading.Timer(BOUNDS.get(event, _BOUND), over)

@@ -98,10 +98,12 @@ def _by_key(line: re.Match[str]) -> str:
 
 
 class PromptText(msgspec.Struct, frozen=True):
-    """What fits a prompt, empty when nothing new does, and what stands for the texts in it."""
+    """What fits a prompt, empty when nothing new does, and what stands for the texts in it. `ready`: False where not all was looked
+    through, as somebody has to make the index first."""
 
     text: str = ""
     marks: tuple[str, ...] = ()
+    ready: bool = True
 
 
 def prompt_text(
@@ -125,11 +127,15 @@ def prompt_text(
     # By words and without plugins: a model takes longer to load, or to answer, than a hook may take.
     with _opened(namespace, home, passphrase) as memory, acting_as("hook", program):
         scope, _ = _scope(memory, folder, program)
-        block = memory.scope(scope).context(
+        there = memory.scope(scope)
+        ready = there.readiness()
+        if not ready.something:
+            return PromptText(ready=False)
+        block = there.context(
             query, layout="turn", without=without, by_meaning=False, plugins=False, running=session
         )
         whole = _WHOLE if any(words in block.text for words in _CUT) else ""
-        return PromptText(block.text + whole, block.marks)
+        return PromptText(block.text + whole, block.marks, ready.everything)
 
 
 def asked(prompt: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from datetime import date
 from itertools import islice
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -62,9 +62,9 @@ _TURN_HITS = 3
 _SAID, _TURN_SAID, _FIRST_SAID = 60, 5, 3
 #: Hits that are looked at for messages and events in the layout `turn`.
 _TURN_LOOKED = 40
-#: Entries of which a hook makes an index for messages and events; of more it uses one that is there already.
-_MADE_AT_ONCE = 4_000
-#: Of such a part of these one is made for hooks already: of three quarters it takes all the time that a prompt has.
+#: Bytes of texts that a prompt takes into an index, half a second of work; of more it uses one that is there, or none.
+_MADE_AT_ONCE = 1_000_000
+#: Of such a part of these one is made for prompts already: other machines are slower.
 _MADE_AHEAD = 4
 #: A memory comes after at most so many more messages for each memory before it.
 _SAID_BETWEEN = 4
@@ -272,14 +272,35 @@ def _not_shown(
     return _in_order(new[:most], answer.memories, unseen[:most_said]), repeated + len(counted)
 
 
+class Readiness(NamedTuple):
+    """Whether a prompt has the time to look up something, and everything that it may be given."""
+
+    something: bool
+    everything: bool
+
+
+def readiness(parts: Sequence[Memories]) -> Readiness:
+    """What a prompt has time for now; `make_ready` mends the rest."""
+    from ipfsmem.memories.search_index import has_moments, is_at_hand, is_ready
+
+    if parts[0].replica.read_only:
+        return Readiness(something=True, everything=True)  # nobody can keep an index for it
+    if is_at_hand(parts, "all") and is_ready(parts, "all", _MADE_AT_ONCE):
+        return Readiness(something=True, everything=True)
+    if is_at_hand(parts, "memory") and is_ready(parts, "memory", _MADE_AT_ONCE):
+        return Readiness(something=True, everything=not has_moments(parts))
+    small = is_ready(parts, "all", _MADE_AT_ONCE)
+    return Readiness(something=small, everything=small)
+
+
 def make_ready(parts: Sequence[Memories]) -> None:
-    """Make the index that a hook looks in, where there is so much that it has no time for that."""
-    from ipfsmem.memories.search_index import Filter, has_moments, index_of, is_ready
+    """Make the index that a prompt is looked up in, where there is so much that a hook has no time for that, and write it down. Raises
+    StorageError."""
+    from ipfsmem.memories.search_index import has_moments, is_ready, make_index
 
     kind: Kind = "all" if has_moments(parts) else "memory"
     if not is_ready(parts, kind, _MADE_AT_ONCE // _MADE_AHEAD):
-        with parts[0].replica.reading():
-            index_of(parts, kind).index(parts, Filter())
+        make_index(parts, kind)
 
 
 def _in_order(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from hashlib import blake2b
 from itertools import islice
@@ -51,6 +51,8 @@ _OF_KIND = "\n*"
 _KNOWING: tuple[Kind, ...] = ("all", "memory")
 #: An image is written anew when so many memories were taken in or out since, and of fewer memories than these none is.
 _STALE, _FEW = 200, 100
+#: What an entry costs who makes an index, beside the bytes of its text, in such bytes.
+_EACH = 500
 #: Maximum characters of the events and messages that are cached.
 _MOST_TOLD = 1_000_000
 
@@ -230,11 +232,11 @@ class SearchIndex:
             self._image, self._stale = image.index, 0
         return True
 
-    def keep(self, replica: Replica, stack: str) -> None:
-        """Write it down for the next process, where enough is new. Raises StorageError."""
+    def keep(self, replica: Replica, stack: str, *, always: bool = False) -> None:
+        """Write it down for the next process, where enough is new, or `always`. Raises StorageError."""
         words, made = self._indexes.get(_ALL), self._made
-        few = len(self.held) + len(self.moments) < _FEW
-        if made is None or words is None or self._stale < _STALE or few:
+        few = len(self.held) + len(self.moments) < _FEW or self._stale < _STALE
+        if made is None or words is None or (few and not always):
             return
         rest = _Rest(made.today, made.mark, self._known, self.held, self.not_fetched)
         told = _Moments(self.moments, list(self._groups.items()), list(self._missing.items()))
@@ -248,6 +250,23 @@ class SearchIndex:
         return 0 if self._made is None else len(self._changed(parts, self._made.mark)[0])
 
     # -- what changed --------------------------------------------------------------------------------------------
+
+    def not_taken_in(self, parts: Sequence[Memories]) -> Iterator[int]:
+        """For each entry that `refresh` would look at: the bytes of its texts, and `_EACH` for itself (inside `reading`)."""
+        store, made = parts[0].replica.store, self._made
+        same = made is not None and self._kind == index_kind(parts)
+        if same and made is not None and made.today != parts[0].replica.world.today():
+            yield from (_EACH for one in self.held.values() if one.fades)
+        if same and made is not None and store.is_at(made.mark):
+            return
+        scopes = {part.scope for part in parts if not part.forgotten()}
+        mark = made.mark if same and made is not None else StateMark()
+        for name, text in store.changes_since(mark).texts.items():
+            if _scope_of(name) in scopes and not (
+                same and self._known.get(name) == blake2b(text, digest_size=8).digest()
+            ):
+                sizes = (one.loc.size for one in decode_entry(name, text).values() if one.loc is not None)
+                yield _EACH + sum(sizes)
 
     def refresh(self, parts: Sequence[Memories]) -> None:
         """Take in what changed (inside `reading`)."""
@@ -365,12 +384,22 @@ class SearchIndex:
         if one is not None:
             self._told_characters -= _size(one)
 
-    def may_have_moments(self) -> bool:
-        """Whether an event or a message may be in these scopes (after `refresh`)."""
-        if self._may_have_moments is None:
-            some = (name for name in self._known if name[0] != "m" or PART_PREFIX in name)
-            self._may_have_moments = any(map(_may_be_moment, some))
-        return self._may_have_moments
+    def may_have_moments(self, parts: Sequence[Memories]) -> bool:
+        """Whether an event or a message may be in these scopes (inside `reading`); nothing that changed is taken in for that."""
+        store, made, known = parts[0].replica.store, self._made, self._known
+        if self._kind != index_kind(parts):
+            made, known = None, {}
+        if made is not None and store.is_at(made.mark):
+            if self._may_have_moments is None:
+                self._may_have_moments = any(map(_may_be_moment, known))
+            return self._may_have_moments
+        scopes = {part.scope for part in parts if not part.forgotten()}
+        since = store.changes_since(StateMark() if made is None else made.mark)
+        gone = set(since.may_be_gone(known))
+        here = (name for name in since.texts if name not in known and _scope_of(name) in scopes)
+        return any(map(_may_be_moment, here)) or any(
+            name not in gone and _may_be_moment(name) for name in known
+        )
 
     def _take_group(self, group: Group, told: Sequence[Told], missing: int) -> None:
         """Take in what stands in a day or a session now. What it begins with as before stays as it is."""
@@ -629,29 +658,56 @@ def has_moments(parts: Sequence[Memories]) -> bool:
         for kind in _KNOWING:
             found = _at_hand(parts, kind)
             if found is not None:
-                found.refresh(parts)
-                return _held_last(parts, found).may_have_moments()
+                return _held_last(parts, found).may_have_moments(parts)
         for name in parts[0].replica.store.names():
-            if _may_be_moment(name):
-                place = memory_name(name) or segment_name(name)
-                if place is not None and place.scope in scopes:
-                    return True
+            if _may_be_moment(name) and _scope_of(name) in scopes:
+                return True
     return False
+
+
+def _scope_of(name: str) -> str | None:
+    """The scope of a memory or of a piece of a timeline; None for what is neither."""
+    place = memory_name(name) or segment_name(name)
+    return None if place is None else place.scope
 
 
 def _may_be_moment(name: str) -> bool:
     """Whether an entry of the state is of a timeline, or may be a part of a session."""
+    if name[0] == "m" and PART_PREFIX not in name:
+        return False
     place = memory_name(name)
     return segment_name(name) is not None if place is None else may_be_part(place.key)
 
 
 def is_ready(parts: Sequence[Memories], kind: Kind, most: int) -> bool:
-    """Whether an index is held or was kept, or is one of so few entries that it is made at once."""
+    """Whether an index is brought up to date, or made, of texts of at most so many bytes."""
     with parts[0].replica.reading():
-        if next(islice(parts[0].replica.store.names(), most, None), None) is None:
-            return True
+        found = _at_hand(parts, kind)
+        if found is None or not _held_last(parts, found).has_words():
+            return _few(SearchIndex(kind).not_taken_in(parts), most)
+        if not _few(found.not_taken_in(parts), most):
+            return False
+        found.refresh(parts)
+        return True
+
+
+def is_at_hand(parts: Sequence[Memories], kind: Kind) -> bool:
+    """Whether an index is held, or was kept by an earlier process, of whatever state."""
+    with parts[0].replica.reading():
         found = _at_hand(parts, kind)
         return found is not None and _held_last(parts, found).has_words()
+
+
+def _few(left: Iterator[int], most: int) -> bool:
+    return sum(islice(left, most // _EACH + 1)) <= most
+
+
+def make_index(parts: Sequence[Memories], kind: Kind) -> None:
+    """Make an index, or bring it up to date, and write it down at once, however small it is. Raises StorageError."""
+    with parts[0].replica.reading():
+        found = index_of(parts, kind)
+        found.index(parts, _ALL)
+        found.keep(parts[0].replica, _stack(parts, kind), always=True)
 
 
 def index_at_hand(parts: Sequence[Memories]) -> SearchIndex | None:

@@ -23,7 +23,7 @@ from ipfsmem.parts.timeline import MemoryTimeline
 
 if TYPE_CHECKING:
     from ipfsmem.memories.candidates import Candidate
-    from ipfsmem.memories.context import ContextBlock
+    from ipfsmem.memories.context import ContextBlock, Readiness
     from ipfsmem.memories.duplicates import Duplicate
     from ipfsmem.memories.recall import Why
     from ipfsmem.memories.stacks import Stack
@@ -324,8 +324,15 @@ class MemoryTexts(MemoryPart):
         """The scopes of which a model is given something."""
         return [self.memories, *self._below(), *([self.memories.in_scope("")] if self.scope else [])]
 
+    def readiness(self) -> Readiness:
+        """Whether the layout `turn` finds something, and everything, without the time that a large index takes to make."""
+        from ipfsmem.memories.context import readiness
+
+        return readiness(self._given())
+
     def make_ready(self) -> None:
-        """Make the index that the layout `turn` is looked up in by who has no time to make it, where it is missing and long. It is kept when the memory is closed."""
+        """Make and write the index that the layout `turn` is looked up in by who has no time to make it, where it is missing and long.
+        Raises StorageError."""
         from ipfsmem.memories.context import make_ready
 
         make_ready(self._given())

@@ -596,7 +596,7 @@ def test_a_hook_that_takes_too_long_ends(
     hook("session-start", tmp_path)
     assert hook.gave_up == 1
     assert hook_notes(hook.place).failure
-    assert hook.started
+    assert set(hook.started) == {str(tmp_path)}  # which makes what a prompt in this folder is looked up in
 
 
 def test_a_pipe_that_stays_open_is_not_waited_for(hook: Hooks, tmp_path: Path) -> None:
@@ -676,6 +676,98 @@ def test_the_sync_beside_makes_the_index_for_prompts_that_no_hook_has_time_for(
     assert "number 77" not in asks(hook, root, "which heron was number 77 by the weir")
     sync(hook, root)
     assert "number 77" in asks(hook, root, "which heron was number 77 by the weir")
+
+
+def heron(n: int) -> dict[str, str]:
+    return {"role": "user", "content": f"the heron number {n} nests by the weir"}
+
+
+QUESTION = "which heron was number 77 by the weir"
+
+
+@pytest.mark.parametrize("kind", ["memories", "messages"])
+def test_prompt_without_an_index_starts_who_makes_it_in_its_folder(
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(ipfsmem.memories.context, "_MADE_AT_ONCE", 2_000)  # as on a slow machine
+    root = repository(tmp_path / "api")
+    scope = connect(hook, root)
+    with hook.open() as memory:
+        there = memory.scope(scope)
+        for n in range(76, 86):
+            if kind == "memories":
+                there.write(f"heron-{n}", heron(n)["content"], type="project")
+            else:
+                there.sessions.add(f"talk {n}", [heron(n)] * 3)
+    hook("session-start", root)
+    hook.started.clear()
+    assert "number 77" not in asks(hook, root, QUESTION)
+    assert hook.started == [str(root)]
+    sync(hook, root)
+    hook.started.clear()
+    assert "number 77" in asks(hook, root, QUESTION)
+    assert hook.started == []
+
+
+def test_prompt_far_behind_its_index_starts_who_takes_in_the_rest(
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fewer changes than a process writes an index for, and too many for a prompt: each prompt would be cut off."""
+    monkeypatch.setattr(ipfsmem.memories.context, "_MADE_AT_ONCE", 2_000)
+    root = repository(tmp_path / "api")
+    scope = connect(hook, root)
+    for first in (60, 70):
+        with hook.open() as memory:
+            for n in range(first, first + 10):
+                memory.scope(scope).write(f"heron-{n}", heron(n)["content"], type="project")
+        if first == 60:
+            sync(hook, root)
+    hook("session-start", root)
+    hook.started.clear()
+    assert "number 77" not in asks(hook, root, QUESTION) and hook.started == [str(root)]
+    sync(hook, root)
+    assert "number 77" in asks(hook, root, QUESTION) and hook.started == [str(root)]
+
+
+def test_the_index_for_prompts_is_made_before_a_sync_that_fails(
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ipfsmem.memories.context, "_MADE_AT_ONCE", 2_000)
+
+    async def fails(_: Memory) -> None:
+        raise StorageError("no provider answers")
+
+    monkeypatch.setattr(Memory, "sync", fails)
+    hook.home = tmp_path / "published"
+    store = str(tmp_path / "store")
+    with Memory.create(
+        "default", "encrypted-ipfs", provider=store, passphrase=False, home=hook.home
+    ) as memory:
+        for n in range(70, 80):
+            memory.write(f"heron-{n}", heron(n)["content"], type="project")
+    assert asks(hook, tmp_path, QUESTION) == ""
+    sync(hook, tmp_path)
+    assert background_notes(hook.home / "default").failing
+    assert "number 77" in asks(hook, tmp_path, QUESTION)
+
+
+def test_prompt_to_a_memory_that_nobody_can_write_to_tries_without_an_index(
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ipfsmem.memories.context, "_MADE_AT_ONCE", 0)
+    load = Memory.load
+
+    def read_only(*args: Any, **named: Any) -> Memory:
+        memory = load(*args, **named)
+        memory.replica.read_only = "this memory"
+        return memory
+
+    with hook.open() as memory:
+        memory.write("heron-77", heron(77)["content"], type="project")
+    assert asks(hook, tmp_path, QUESTION) == ""
+    monkeypatch.setattr(Memory, "load", read_only)
+    hook.started.clear()
+    assert "number 77" in asks(hook, tmp_path, QUESTION) and hook.started == []
 
 
 def test_the_sync_beside_takes_in_what_the_agent_wrote_and_names_an_unconnected_folder(

@@ -190,6 +190,7 @@ NOT_READING = {
     "promote_session",
     "undo",
     "begin_anew",
+    "readiness",
     "make_ready",
     "given",
 }
