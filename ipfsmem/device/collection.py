@@ -6,7 +6,7 @@ Mark and sweep inside one transaction. The caller decides which roots are kept; 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -43,10 +43,12 @@ def reachable(db: Database, roots: Iterable[CID]) -> set[bytes]:
     return {cid.digest for cid in seen}
 
 
-def collect(store: Store, roots: Iterable[CID], *, dry_run: bool, forgotten: str | None = None) -> Collected:
+def collect(
+    store: Store, roots: Iterable[CID], *, dry_run: bool, forgotten: Collection[str] = ()
+) -> Collected:
     """Delete blocks that neither the state nor a kept root nor an edit of a plain file needs (inside a transaction).
 
-    The texts of plain files stay, as edits are merged with them; those of the memory with the key `forgotten` do not.
+    The texts of plain files stay, as edits are merged with them; those of the memories with the keys `forgotten` do not.
     """
     from ipfsmem.device.dreams import (
         blocks_for_dreams,
@@ -61,7 +63,7 @@ def collect(store: Store, roots: Iterable[CID], *, dry_run: bool, forgotten: str
     needed.update(blocks_for_undo(store))
     needed.update(blocks_for_dreams(store))
     if store.codec.cover is None:
-        needed.update(renders.texts_needed(run, forgotten or ""))
+        needed.update(renders.texts_needed(run, forgotten))
     gone = [(digest, size) for digest, size in blocks.sizes(run) if digest not in needed]
     if not dry_run:
         blocks.forget(run, [digest for digest, _ in gone])

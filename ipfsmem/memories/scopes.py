@@ -239,7 +239,7 @@ class Scopes:
             forget_sessions_here(self.replica, token)
             note_irrevocable(self.replica, f"the scope {token} was forgotten (ipfsmem scope restore {token})")
         if self.replica.config.mode.only_here:
-            erase(self.replica, Memories(self.replica), "")
+            erase(self.replica, Memories(self.replica), ())
         elif not self.replica.config.mode.sealed:
             self.replica.db.empty_log()  # sessions that were kept here lay in the clear
         from ipfsmem.memories.kept_vectors import erase_forgotten  # most calls take nothing away

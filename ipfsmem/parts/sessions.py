@@ -260,8 +260,8 @@ class MemorySessions(MemoryPart):
         for key in gone.keys:
             if self._open.files is not None:
                 self._open.files.forget(key, scope)
-            if self._open.mode.only_here:
-                erase(self._replica, self._open.memories.in_scope(scope), key)
+        if gone.keys and self._open.mode.only_here:
+            erase(self._replica, self._open.memories.in_scope(scope), gone.keys, f"the session {session}")
         if gone.any:
             from ipfsmem.memories.kept_vectors import erase_forgotten  # most calls take nothing away
 

@@ -396,7 +396,7 @@ class MemoryTexts(MemoryPart):
         if self._open.mode.only_here:
             from ipfsmem.memories.purge import erase
 
-            erase(self._replica, self.memories, key)
+            erase(self._replica, self.memories, [key], key)
         from ipfsmem.memories.kept_vectors import erase_forgotten
 
         erase_forgotten(self.memories)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from hashlib import sha256
 
 import msgspec
@@ -353,10 +353,12 @@ def forget_copy(db: Connection, copy: str) -> None:
         db.execute(f"DELETE FROM {table} WHERE copy=?", (copy,))  # noqa: S608
 
 
-def texts_needed(db: Connection, but: str) -> Iterator[bytes]:
-    """SHA-256 of every text that an edit of a plain file may have to be merged with, but for those of the memory `but`; of a plain
+def texts_needed(db: Connection, but: Container[str]) -> Iterator[bytes]:
+    """SHA-256 of every text that an edit of a plain file may have to be merged with, but for those of the memories `but`; of a plain
     memory, for in a sealed one they stand in a table of their own."""
-    for text, base in db.execute("SELECT text, base FROM renders WHERE key != ?", (but,)):
+    for key, text, base in db.execute("SELECT key, text, base FROM renders"):
+        if key in but:
+            continue
         yield bytes(text)
         yield from (base[start : start + 32] for start in range(0, len(base or b""), 32))
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ipfsmem.memories import purge
 from tests.support.files_lab import Lab
 
 CANARY = b"CANARY-4f1d"
@@ -67,3 +69,55 @@ def test_the_texts_that_plain_files_stand_for_stay_when_something_else_is_forgot
     lab.look()
     assert memory.read("tone").data == b"A\nb\nC\n"  # type: ignore[union-attr]
     memory.close()
+
+
+@pytest.mark.parametrize("parts", [1, 5])
+def test_forgotten_session_leaves_nothing_after_one_collection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: int
+) -> None:
+    """Once for each part it looked through the whole database."""
+    lab = Lab(tmp_path)
+    memory = lab.start()
+    memory.write_text("other", b"another text\n")
+    for _ in range(parts):
+        memory.sessions.add("talk", [{"role": "user", "content": CANARY.decode() + " x" * 10_000}])
+    memory.recall("other", kind="all")
+    assert [one.parts for one in memory.sessions.list()] == [parts]
+    lab.again()
+    lab.look()
+    assert holding(lab)
+    collected: list[tuple[str, ...]] = []
+    production = purge.collect
+
+    def collect(*of: Any, **named: Any) -> Any:
+        collected.append(tuple(named["forgotten"]))
+        return production(*of, **named)
+
+    monkeypatch.setattr(purge, "collect", collect)
+    assert lab.memory.sessions.forget("talk")
+    lab.look()
+    assert holding(lab) == [] and [len(keys) for keys in collected] == [parts]
+    lab.again()
+    lab.look()
+    assert holding(lab) == [] and [one.key for one in lab.memory.list()] == ["other"]
+    assert [finding for finding in lab.memory.maintenance.check() if finding.level == "error"] == []
+    lab.memory.close()
+
+
+def test_forgotten_scope_leaves_nothing_in_mode_local(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    memory = lab.start()
+    memory.write_text("other", b"another text\n")
+    memory.scopes.make("work")
+    work = memory.scope("work")
+    for n in range(3):
+        work.write("secret", f"version {n} of {CANARY.decode()}", name=CANARY.decode())
+    work.sessions.add("talk", [{"role": "user", "content": CANARY.decode()}])
+    work.recall("version", kind="all")
+    lab.again()
+    assert holding(lab)
+    assert lab.memory.scopes.forget("work")
+    assert holding(lab) == []
+    lab.again()
+    assert holding(lab) == []
+    lab.memory.close()
