@@ -313,6 +313,21 @@ class Sessions:
         with self._replica.reading():
             return entries_of_parts(self._parts(session, keys=keys))
 
+    def has(self, session: str) -> bool:
+        """Whether this person's devices wrote a part of it that still stands; of other sessions nothing is read. Raises NotFoundError where
+        none of its parts is fetched."""
+        not_here = None
+        with self._replica.reading():
+            for key in self._keys(session_token(session)):
+                try:
+                    if self.name_of(key) == session:
+                        return True
+                except NotHereError as error:
+                    not_here = error
+        if not_here is not None:
+            raise not_here
+        return False
+
     def part(self, key: str) -> tuple[str, Part] | None:
         """The session that a key belongs to, and what this part has of it; None where it is a part of none (inside `reading`). Raises
         NotFoundError when it is not fetched."""

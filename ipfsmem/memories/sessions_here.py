@@ -155,9 +155,7 @@ class AllSessions:
     def _stays_here(self, session: str) -> bool:
         if self._memories.forgotten():
             return False  # the other kind says so
-        return self.is_here(session) or (
-            self._here_only and all(one.session != session for one in self._everywhere.listing())
-        )
+        return self.is_here(session) or (self._here_only and not self._everywhere.has(session))
 
     def _put(self, session: str, texts: list[str]) -> None:
         db, mark = self._replica.db.connection, self._mark(session)

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ipfsmem.bundle.session_parts import session_token
+from ipfsmem.device.state import Store
 from ipfsmem.errors import ChangedError, IncompleteError, StorageError, UsageError
 from ipfsmem.memories.sessions_here import scopes_with_sessions_here
 from ipfsmem.memory import Memory
@@ -61,6 +63,27 @@ def test_no_other_device_and_no_provider_hears_of_it(lab: Lab, here_only: Path) 
         ("shared", False),
     }
     assert len(a.sessions.items("private")) == 31
+
+
+def test_first_message_of_a_session_here_opens_no_other_session(
+    tmp_path: Path, here_only: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Memory.create("m", "local", home=tmp_path / "home") as memory:
+        here_only.write_text("")
+        for n in range(12):
+            memory.sessions.add(f"talk {n}", [said(n)])
+        here_only.write_text("[sessions]\nhere_only = true\n")
+        opened: list[str] = []
+        production = Store.body
+        monkeypatch.setattr(
+            Store, "body", lambda store, name, value: opened.append(name) or production(store, name, value)
+        )
+        memory.sessions.add("private", [said(0)])
+        assert opened == []
+        memory.sessions.add("talk 3", [said(1)])
+        assert opened and all(session_token("talk 3") in name for name in opened)
+        assert [one.session for one in memory.sessions.list() if one.here] == ["private"]
+        assert len(memory.sessions.items("talk 3")) == 2
 
 
 def test_whoever_uses_it_sees_no_difference(tmp_path: Path) -> None:
