@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.device.bulk import no_collection, not_here
@@ -29,6 +30,10 @@ from ipfsmem.sync.resend_damaged import resend_damaged
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.sending import Sent, new_blocks, send
 from ipfsmem.sync.steps import Joined
+from ipfsmem.sync.times import passed
+
+#: How long a service's list may lack what was just placed there, in milliseconds: many answer lists out of an index that lags.
+LIST_LAG_MS: Final = 600_000
 
 
 async def bring_out_anchors(run: Run, joined: Joined) -> None:
@@ -179,7 +184,7 @@ async def place_at(run: Run, joined: Joined, provider: Provider, root: CID) -> C
     db = run.replica.db.connection
     can = provider.capabilities
     row = placed.under_either_name(db, provider.name, str(root))
-    if row is not None and await _serves_root(run, provider, parse_cid(row.answered)):
+    if row is not None and await _serves_root(run, provider, row):
         return parse_cid(row.answered)
     run.progress(f"publishing to {provider.name}", 0, 0)
     name = pin_name(run.anchor)
@@ -200,6 +205,8 @@ async def place_at(run: Run, joined: Joined, provider: Provider, root: CID) -> C
     with run.replica.transaction():
         now = run.replica.world.now()
         placed.put(db, PlacedRow(provider.name, str(root), str(sent.root), sent.handle, now))
+    if row is not None:
+        _tell_of_unlisted(run, provider, root)
     return sent.root
 
 
@@ -232,7 +239,7 @@ async def _pin_at(run: Run, provider: Provider, root: CID, answered: CID) -> Non
     """Have a root pinned where nothing can be uploaded: such a service fetches it from where it was placed."""
     db = run.replica.db.connection
     row = placed.get(db, provider.name, str(root))
-    if row is not None and await _serves_root(run, provider, parse_cid(row.answered)):
+    if row is not None and await _serves_root(run, provider, row):
         return
     try:
         pin = await provider.pin(answered, pin_name(run.anchor))
@@ -243,6 +250,8 @@ async def _pin_at(run: Run, provider: Provider, root: CID, answered: CID) -> Non
     with run.replica.transaction():
         now = run.replica.world.now()
         placed.put(db, PlacedRow(provider.name, str(root), str(answered), pin.handle, now))
+    if row is not None:
+        _tell_of_unlisted(run, provider, root)
 
 
 async def _connect_nodes(run: Run, provider: Provider) -> bool:
@@ -257,20 +266,28 @@ async def _connect_nodes(run: Run, provider: Provider) -> bool:
     return connected > 0
 
 
-async def _serves_root(run: Run, provider: Provider, root: CID) -> bool:
+async def _serves_root(run: Run, provider: Provider, row: PlacedRow) -> bool:
     """Whether a root that was placed is still there, for an account can be closed and a pin taken away by hand: asked only where that
-    costs little. Where a listing is read, the check of presence notices."""
+    costs little. Where a listing is read, the check of presence notices. A list says nothing yet of what was placed just now."""
     can = provider.capabilities
+    root = parse_cid(row.answered)
     if can.listing:
         return True
     if can.has:
         return bool(await provider.has([root]))
-    if not _has_what_it_lists(provider):
+    if not _has_what_it_lists(provider) or not passed(row.at, run.replica.world.now(), LIST_LAG_MS):
         return True
     try:
         return any(pin.cid == root for pin in await provider.pins(pin_name(run.anchor)))
     except ProviderError:
         return True  # that says nothing, and whoever looked for heads there has said so
+
+
+def _tell_of_unlisted(run: Run, provider: Provider, root: CID) -> None:
+    run.notices.say(
+        "repaired",
+        f"{provider.name} did not list version {root} any more, which was published there, and was asked to keep it again",
+    )
 
 
 def _has_what_it_lists(provider: Provider) -> bool:

@@ -92,6 +92,8 @@ class PinningServiceProvider(ProviderBase):
         #: Whether the service is in our own network. One on the internet may not make our node call addresses in our network.
         self._own_network = not is_public(URL(endpoint).host or "") and _is_address(URL(endpoint).host or "")
         self._delegates: tuple[str, ...] = ()
+        #: What was asked for here, for a list may show it late.
+        self._asked: dict[tuple[CID, str], PinRequest] = {}
 
     @property
     def name(self) -> str:
@@ -134,7 +136,8 @@ class PinningServiceProvider(ProviderBase):
         if there:
             request = min(there, key=_age)
         else:
-            request = await self._ask(root, name, failed)
+            request = await self._asked_before(root, name) or await self._ask(root, name, failed)
+            self._asked[root, name] = request
         self._delegates = request.delegates
         request = await self._wait(request)
         if request.status == FAILED:
@@ -170,6 +173,12 @@ class PinningServiceProvider(ProviderBase):
         await self._http.close()
         if self._gateway is not None:
             await self._gateway.close()
+
+    async def _asked_before(self, root: CID, name: str) -> PinRequest | None:
+        """The request that was made here before and is not listed yet; None where the service does not know it or could not fulfil it."""
+        asked = self._asked.pop((root, name), None)
+        request = await self._client.status(asked.id, root) if asked is not None else None
+        return request if request is not None and request.status in _LISTED else None
 
     async def _ask(self, root: CID, name: str, failed: list[PinRequest]) -> PinRequest:
         if failed:

@@ -21,11 +21,14 @@ from ipfsmem_providers.psa_client import PinningClient, milliseconds
 
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.content.tree import build_tree
+from ipfsmem.device.replica import World
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.http import psa
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Pin, Provider, open_provider
-from ipfsmem.testing import MockClock, SimCloud, SimProvider
+from ipfsmem.sync.placing import LIST_LAG_MS
+from ipfsmem.testing import MockClock, SeededRandom, SimCloud, SimProvider
+from ipfsmem.vault.home import Home
 from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.clockwork import Clockwork
@@ -225,7 +228,7 @@ def test_p7_the_node_beside_it_calls_those_who_fetch(tmp_path: Path, reachable: 
 
 def test_pin_that_a_service_forgot_is_asked_for_again(tmp_path: Path) -> None:
     """Its list no longer showed what this device had published, and the sync said that all was up to date."""
-    kubo, cloud = FakeKubo(), SimCloud()
+    kubo, cloud, clock = FakeKubo(), SimCloud(), MockClock()
 
     class Fetches(SimProvider):
         async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
@@ -236,7 +239,7 @@ def test_pin_that_a_service_forgot_is_asked_for_again(tmp_path: Path) -> None:
     with (
         serve(kubo.app) as node,
         serve(lambda: psa.app(Fetches(cloud), token=TOKEN)) as url,
-        Memory.load("m", "encrypted-ipfs", provider=[KuboProvider(node, {"kubo_patience": "2"}), opened(url)], unlock=unlock, passphrase=False, home=tmp_path, create=True) as memory,
+        Memory.load("m", "encrypted-ipfs", provider=[KuboProvider(node, {"kubo_patience": "2"}), opened(url)], unlock=unlock, passphrase=False, home=Home(folder=tmp_path, world=World(lambda: clock.ms, SeededRandom("forgot"))), create=True) as memory,
     ):  # fmt: skip
         memory.write("note", "text")
         assert asyncio.run(memory.sync()).exit_code == 0
@@ -249,6 +252,7 @@ def test_pin_that_a_service_forgot_is_asked_for_again(tmp_path: Path) -> None:
             return await service.pins(name)
 
         assert asyncio.run(forget()) == []
+        clock.advance(LIST_LAG_MS / 1000)
         assert asyncio.run(memory.sync()).exit_code == 0
         again = {pin.cid for pin in asyncio.run(opened(url).pins(name))}
         assert again and again <= before
@@ -500,6 +504,28 @@ def test_a_request_whose_answer_got_lost_is_not_asked_for_twice(url: str, faults
             await service.pin(TREE.cid, "n")
         await service.pin(TREE.cid, "n")
         assert len([pin for pin in await service.pins("n") if pin.cid == TREE.cid]) == 1
+
+    asyncio.run(body())
+
+
+def test_request_that_the_list_shows_late_is_not_made_twice(
+    url: str, cloud: SimCloud, faults: Faults
+) -> None:
+    unfetched = raw_cid(hashlib.sha256(b"nobody has this").digest())
+    faults.answer("GET", "/pins$", 200, '{"count": 0, "results": []}', times=3)
+
+    async def body() -> None:
+        service = opened(url)
+        for _ in range(3):
+            with pytest.raises(ProviderUnavailable, match="is still fetching"):
+                await service.pin(unfetched, "n")
+        (listed,) = await service.pins("n")
+        await service.unpin(listed)
+        faults.answer("GET", "/pins$", 200, '{"count": 0, "results": []}')
+        with pytest.raises(ProviderUnavailable, match="is still fetching"):
+            await service.pin(unfetched, "n")
+        (again,) = await service.pins("n")
+        assert again.handle != listed.handle
 
     asyncio.run(body())
 

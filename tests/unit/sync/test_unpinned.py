@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.device.replica import World
 from ipfsmem.errors import DamagedError
 from ipfsmem.memory import Memory
+from ipfsmem.sync.placing import LIST_LAG_MS
+from ipfsmem.testing import MockClock, SeededRandom
+from ipfsmem.vault.home import Home
 from tests.support.device_lab import ROOT
 from tests.unit.providers.services_lab import account
 
@@ -17,11 +21,13 @@ from tests.unit.providers.services_lab import account
 def test_what_was_unpinned_by_hand_at_a_service_that_only_lists_is_sent_again(
     tmp_path: Path, kind: str
 ) -> None:
-    with account(kind) as at, Memory.create("m", "encrypted-ipfs", provider=at.open(), unlock=ROOT, recovery=False, passphrase=False, home=tmp_path / "a") as memory:  # fmt: skip
+    clock = MockClock()
+    with account(kind) as at, Memory.create("m", "encrypted-ipfs", provider=at.open(), unlock=ROOT, recovery=False, passphrase=False, home=Home(folder=tmp_path / "a", world=World(lambda: clock.ms, SeededRandom("unpinned")))) as memory:  # fmt: skip
         memory.write("tone", "Be direct.")
         asyncio.run(memory.sync())
         at.server.files.clear()
         at.server.blocks.clear()
+        clock.advance(LIST_LAG_MS / 1000)
         report = asyncio.run(memory.sync(provider=at.open()))
         # That what it published last was gone is told once.
         assert report.exit_code in (0, DamagedError.exit_code) and at.server.files
