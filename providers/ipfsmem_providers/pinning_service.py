@@ -159,6 +159,10 @@ class PinningServiceProvider(ProviderBase):
         ]
         return sorted(found, key=lambda pin: (-pin.created, pin.handle))
 
+    def unread(self) -> list[str]:
+        """See `Unreading`."""
+        return self._client.gaps.unread()
+
     async def unpin(self, pin: Pin) -> None:
         """Remove one request. That it is missing is no error."""
         if pin.handle:

@@ -1,7 +1,7 @@
 """A client of the Pinning Service API 1.0.0 (ipfs.github.io/pinning-services-api-spec): add, status, list, replace, delete.
 
-Services differ from the specification in every direction, so answers are read leniently: entries that cannot be read
-are passed over, and only an answer that is useless as a whole is an error. The API has no cursor; pages go back in time
+Services differ from the specification in every direction, so answers are read leniently: entries that cannot be read are noted as gaps
+of the list, and only an answer that is useless as a whole is an error. The API has no cursor; pages go back in time
 and overlap by a millisecond, as entries of one instant would otherwise be lost between two pages.
 """
 
@@ -14,12 +14,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem_providers.http.client import Answer, Http
 from ipfsmem_providers.http.errors import short
-from ipfsmem_providers.http.pages import Pages
+from ipfsmem_providers.http.pages import ListGaps, Pages, readable
 
 QUEUED: Final = "queued"
 PINNING: Final = "pinning"
@@ -81,6 +80,8 @@ class PinningClient:
         """`endpoint`: the URL that users get from their service; `/pins` at its end is optional."""
         self._http = http
         self._url = f"{endpoint.rstrip('/').removesuffix('/pins')}/pins"
+        #: What lists of pins by name showed and could not be read.
+        self.gaps = ListGaps(http.redact)
 
     async def add(self, cid: CID, name: str, *, origins: Iterable[str] = ()) -> PinRequest:
         """Ask for a pin. This is never repeated by itself: see whether it is listed before asking again."""
@@ -129,17 +130,22 @@ class PinningClient:
             params["cid"] = str(cid)
         seen: set[str] = set()
         found: list[PinRequest] = []
+        unread, others = list[str](), 0
         pages, total, step, skipped = Pages(self._http.service), -1, 1, False
         while True:
             answer = await self._http.request(
                 "GET", self._url, params=params, what="list pins", max_bytes=_LIST_MAX
             )
             page = answer.decode(_Results)
-            rows = [row for row in map(_row, page.results or ()) if row is not None]
+            before = len(unread)
+            rows = list(readable(page.results or (), _Status, name, ("pin", "name"), unread))
+            others += len(page.results or ()) - len(rows) - (len(unread) - before)
             new = [row for row in rows if row.requestid not in seen]
             for row in new:
                 # A page may hold an entry twice.
                 request = None if row.requestid in seen else _request(row, self._http.redact)
+                if request is None and row.requestid not in seen and row.pin.name == name:
+                    unread.append(row.requestid)
                 seen.add(row.requestid)
                 if request is not None and _matches(request, name, cid, wanted):
                     found.append(request)
@@ -158,6 +164,9 @@ class PinningClient:
             pages.goes_on((row.requestid for row in new), size=len(answer.body))
         if skipped and len(seen) < total:
             raise pages.unread("has more pins with the same time than fit on a page")
+        if name and cid is None:
+            hidden = 0 if page.results else count - len(seen.union(unread)) - others
+            self.gaps.note(name, dict.fromkeys(unread), hidden=hidden)
         return found
 
     def _one(self, answer: Answer, cid: CID) -> PinRequest:
@@ -181,13 +190,6 @@ def _pin_object(cid: CID, name: str, origins: Iterable[str]) -> dict[str, Any]:
     if some := list(origins)[:ORIGINS_MAX]:
         pin["origins"] = some
     return pin
-
-
-def _row(raw: msgspec.Raw) -> _Status | None:
-    try:
-        return read_json(raw, type=_Status)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
 
 
 def _request(row: _Status, redact: Callable[[str], str] = str) -> PinRequest | None:

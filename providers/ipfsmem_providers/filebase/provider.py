@@ -146,6 +146,10 @@ class FilebaseProvider(ProviderBase):
         self._reader.note_pins(pin.cid for pin in found)
         return found
 
+    def unread(self) -> list[str]:
+        """See `Unreading`."""
+        return self._rpc.unread() if self._via == "rpc" else self._bucket.gaps.unread()
+
     async def listing(self) -> dict[str, int]:
         """The CARs in the bucket and their sizes."""
         if self._via == "rpc":

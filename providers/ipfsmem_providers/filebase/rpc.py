@@ -100,6 +100,10 @@ class Rpc:
             raise ProviderRefused(f"filebase could not pin {root}: {request.status}{why}")
         return Pin(root, name, request.id, request.created)
 
+    def unread(self) -> list[str]:
+        """See `Unreading`."""
+        return self._client.gaps.unread()
+
     async def pins(self, name: str) -> list[Pin]:
         """Pinned roots with exactly this name, newest first."""
         found = await self._client.list(name=name, statuses=(PINNED,))

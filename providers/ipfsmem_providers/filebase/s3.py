@@ -20,7 +20,7 @@ from ipfsmem.provider.contract import Pin
 from ipfsmem_providers.filebase.signing import Signer
 from ipfsmem_providers.http.body import SpooledCar
 from ipfsmem_providers.http.client import ANSWER_MAX, Answer, Http
-from ipfsmem_providers.http.pages import Pages
+from ipfsmem_providers.http.pages import ListGaps, Pages
 from ipfsmem_providers.http.polling import Polling
 
 PREFIX: Final = "ipfsmem/"
@@ -43,6 +43,8 @@ class Bucket:
         self._patience = patience
         #: Keys below a name when it was listed last: an object that is not among them is put without asking for it first.
         self._listed: dict[str, set[str]] = {}
+        #: Keys below a name that are not those of pins.
+        self.gaps = ListGaps(http.redact)
 
     async def put(self, root: CID, car: SpooledCar, name: str) -> CID:
         """Put a CAR, wait for its CID, and return it. When it is not `root`, the object is deleted and ProviderRefused raised;
@@ -76,9 +78,13 @@ class Bucket:
 
     async def pins(self, name: str) -> list[Pin]:
         """The roots under a name, newest first."""
+        unread: list[str] = []
         found = {
-            pin.handle: pin async for page in self._pages(f"{PREFIX}{name}/") for pin in _pins(page, name)
+            pin.handle: pin
+            async for page in self._pages(f"{PREFIX}{name}/")
+            for pin in _pins(page, name, unread)
         }
+        self.gaps.note(name, unread)
         self._listed[name] = set(found)
         return sorted(found.values(), key=lambda pin: pin.created, reverse=True)
 
@@ -106,8 +112,9 @@ class Bucket:
             yield page
             token = page.findtext("{*}NextContinuationToken") or ""
             keys = [entry.findtext("{*}Key") for entry in page.iterfind("{*}Contents")]
-            if not token or not pages.goes_on(keys, token, size=len(answer.body)):
+            if not token:
                 break
+            pages.goes_on(keys, token, size=len(answer.body))
             params["continuation-token"] = token
 
     async def delete(self, key: str) -> None:
@@ -218,8 +225,8 @@ def _page(answer: Answer) -> Element:
     return page
 
 
-def _pins(page: Element, name: str) -> list[Pin]:
-    """The pins under a name on one page."""
+def _pins(page: Element, name: str, unread: list[str]) -> list[Pin]:
+    """The pins under a name on one page; the keys of those that cannot be read go to `unread`."""
     pins = []
     for entry in page.iterfind("{*}Contents"):
         key = entry.findtext("{*}Key") or ""
@@ -229,6 +236,7 @@ def _pins(page: Element, name: str) -> list[Pin]:
         try:
             cid = parse_cid(match[1])
         except FormatError:
+            unread.append(key)
             continue
         pins.append(Pin(cid, name, key, _milliseconds(entry.findtext("{*}LastModified") or "")))
     return pins

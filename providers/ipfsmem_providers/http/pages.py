@@ -1,22 +1,31 @@
 """Detect paged listings that never end: repeated pages, endless pages, endless empty pages. Requests nothing itself.
 
 A few empty or repeated pages in a row are valid: a service may filter after it cut the pages, and numbered pages shift when entries are
-added. More empty pages in a row end the list. A list that repeats itself, or is longer than any of ours, is unread from there on.
+added. A list that has more of them in a row, or is longer than any of ours, is unread from there on. Entries that cannot be read one by
+one are noted for the report of a sync.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from typing import Final
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, Final, TypeVar
 
+import msgspec
+
+from ipfsmem.canonical import read_json
 from ipfsmem.errors import ProviderRefused
+from ipfsmem_providers.http.errors import short
 
-#: Empty pages in a row that end a listing, and pages of known entries in a row that make it unread.
-EMPTY_MAX: Final = 3
+T = TypeVar("T")
+#: Pages of known entries in a row, and empty pages in a row, that make a listing unread.
+KNOWN_MAX: Final = 3
+EMPTY_MAX: Final = 10
 #: Maximum pages, entries and bytes of one listing; a longer one is not ours.
 PAGES_MAX: Final = 1_000
 ENTRIES_MAX: Final = 200_000
 BYTES_MAX: Final = 64 * 1024 * 1024
+#: Bytes of an unreadable entry that are shown.
+_SHOWN: Final = 60
 
 
 class Pages:
@@ -29,24 +38,74 @@ class Pages:
         self._after: set[str] = set()
         self._empty = self._known = self._pages = self._bytes = 0
 
-    def goes_on(self, entries: Iterable[Hashable], after: str = "", *, size: int = 0) -> bool:
-        """Count one more page of `size` bytes that is not the last one, with the cursor `after` of the next page. Returns whether to request
-        the next page. Raises ProviderRefused if the list repeats itself or is too long."""
+    def goes_on(self, entries: Iterable[Hashable], after: str = "", *, size: int = 0) -> None:
+        """Count one more page of `size` bytes that is not the last one, with the cursor `after` of the next page. Raises ProviderRefused if
+        the list repeats itself or is too long."""
         known, found = len(self._seen), 0
         for entry in entries:
             self._seen.add(entry)
             found += 1
         self._known = self._known + 1 if found and len(self._seen) == known else 0
-        if self._known >= EMPTY_MAX or (after and after in self._after):
+        if self._known >= KNOWN_MAX or (after and after in self._after):
             raise self.unread("repeats the pages of its list")
         self._after.add(after)
         self._empty = 0 if found else self._empty + 1
         self._pages += 1
         self._bytes += size
+        if self._empty >= EMPTY_MAX:
+            raise self.unread("sends one empty page after another")
         if self._pages >= PAGES_MAX or len(self._seen) > ENTRIES_MAX or self._bytes > BYTES_MAX:
             raise self.unread("sends an endless list")
-        return self._empty < EMPTY_MAX
 
     def unread(self, what: str) -> ProviderRefused:
         """The error for a list that is unread in part; `what`: what the service does wrong."""
         return ProviderRefused(f"{self._service} {what}, so the rest is unread")
+
+
+def readable(
+    page: Iterable[msgspec.Raw], kind: type[T], name: str, path: Iterable[str], unread: list[str]
+) -> Iterator[T]:
+    """The entries of a page that can be read as `kind`. The beginnings of the others go to `unread`, except of those that have another name
+    than `name` at `path`."""
+    for raw in page:
+        try:
+            yield read_json(raw, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            named = _at(raw, path)
+            if not name or not isinstance(named, str) or named == name:
+                unread.append(bytes(raw)[:_SHOWN].decode("utf-8", "replace"))
+
+
+def _at(raw: msgspec.Raw, path: Iterable[str]) -> Any:
+    try:
+        found = read_json(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    for step in path:
+        found = found.get(step) if isinstance(found, dict) else None
+    return found
+
+
+class ListGaps:
+    """Entries of a service's pin lists that could not be read, by the name of the pins."""
+
+    def __init__(self, redact: Callable[[str], str] = str) -> None:
+        """`redact` removes secrets from what the service calls an entry."""
+        self._redact = redact
+        self._gaps: dict[str, list[str]] = {}
+
+    def note(self, name: str, entries: Iterable[str], *, hidden: int = 0) -> None:
+        """Note what the list of pins under `name` showed when it was read last. `entries`: ids of those that could not be read; `hidden`: how
+        many it counts beyond those that it showed."""
+        ids = list(entries)
+        gaps = []
+        if ids:
+            found = "an entry" if len(ids) == 1 else f"{len(ids):,} entries"
+            gaps.append(f"{found} in its pin list (for instance {short(ids[0], self._redact)})")
+        if hidden > 0:
+            gaps.append(f"{hidden:,} pins that its list counts and does not show")
+        self._gaps[name] = gaps
+
+    def unread(self) -> list[str]:
+        """See `Unreading`."""
+        return [gap for gaps in self._gaps.values() for gap in gaps]

@@ -27,7 +27,7 @@ from ipfsmem.content.unixfs import Directory, directory
 from ipfsmem.errors import FormatError, ProviderError, ProviderRefused
 from ipfsmem.provider.contract import Pin
 from ipfsmem_providers.http.body import Multipart, SpooledCar
-from ipfsmem_providers.http.pages import ENTRIES_MAX
+from ipfsmem_providers.http.pages import ENTRIES_MAX, ListGaps
 from ipfsmem_providers.http.policy import REST_AFTER_STALL
 from ipfsmem_providers.kubo.rpc import CommandFailed, KuboRpc
 
@@ -64,6 +64,8 @@ class Pins:
         """`patience`: seconds that a pin may take."""
         self._rpc = rpc
         self._patience = patience
+        #: Pins under our names whose CIDs cannot be read.
+        self.gaps = ListGaps(rpc.http.redact)
         #: Seconds that listings took which failed, since one succeeded, and until when that is remembered.
         self._wasted = self._wasted_until = 0.0
 
@@ -244,6 +246,7 @@ class Pins:
         if name:
             params["name"] = wanted
         found: dict[CID, str] = {}
+        unread: list[str] = []
         lines = self._rpc.lines(
             "pin/ls", _Line, params, what="list pins", max_bytes=_LIST_MAX, max_line=_LINE_MAX
         )
@@ -256,11 +259,15 @@ class Pins:
                 try:
                     cid = parse_cid(text)
                 except FormatError:
-                    continue  # a kind of CID that is none of ours
+                    if ours and _time(named, name) is not None:
+                        unread.append(text)
+                    continue
                 if ours or cid in roots:
                     found[cid] = named
             if len(found) > ENTRIES_MAX:
                 raise ProviderRefused(f"kubo lists more than {ENTRIES_MAX:,} pins named {name!r}")
+        if name:
+            self.gaps.note(name, unread)
         return found
 
 

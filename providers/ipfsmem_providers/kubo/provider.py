@@ -154,6 +154,10 @@ class KuboProvider(ProviderBase):
         """Pins with this name, newest first."""
         return await self._pins.named(name)
 
+    def unread(self) -> list[str]:
+        """See `Unreading`."""
+        return self._pins.gaps.unread()
+
     async def unpin(self, pin: Pin) -> None:
         """Take a name off a root, with the last one the pin; the node collects its blocks when it likes."""
         await self._pins.drop(pin)

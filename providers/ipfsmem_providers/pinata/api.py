@@ -17,7 +17,7 @@ import msgspec
 from ipfsmem.errors import ProviderError, ProviderRefused
 from ipfsmem_providers.http.body import Body, Multipart
 from ipfsmem_providers.http.client import Answer, Http
-from ipfsmem_providers.http.pages import Pages
+from ipfsmem_providers.http.pages import Pages, readable
 
 #: Where Pinata's own client switches to TUS, in bytes; a single request may have 100 MB.
 ONE_REQUEST: Final = 94_371_840
@@ -65,7 +65,7 @@ class NoScopes(ProviderRefused):
 
 
 class _Files(msgspec.Struct):
-    files: list[File] | None = None
+    files: list[msgspec.Raw] | None = None
     next_page_token: str | None = None
 
 
@@ -94,8 +94,10 @@ class Api:
         self._files = f"{api}/v3/files/{NETWORK}"
         self.uploads = f"{uploads}/v3/files"
 
-    async def files(self, **filters: str) -> AsyncIterator[File]:
-        """Entries of the public file list, newest first. A filter that the service ignores lets more through."""
+    async def files(self, unread: list[str] | None = None, /, **filters: str) -> AsyncIterator[File]:
+        """Entries of the public file list, newest first. A filter that the service ignores lets more through. The beginnings of entries that
+        cannot be read go to `unread`."""
+        gaps = [] if unread is None else unread
         params = {"order": "DESC", "limit": str(_PAGE), **filters}
         seen: set[str] = set()
         pages = Pages(self.http.service)
@@ -104,14 +106,15 @@ class Api:
                 "GET", self._files, params=params, what="list files", scope=READ, max_bytes=_ANSWER_MAX
             )
             page = answer.decode(_FilesData).data
-            for file in page.files or ():
+            files = list(readable(page.files or (), File, filters.get("name", ""), ("name",), gaps))
+            for file in files:
                 if file.id not in seen:
                     seen.add(file.id)
                     yield file
             token = page.next_page_token
-            ids = (file.id for file in page.files or ())
-            if not token or not pages.goes_on(ids, token, size=len(answer.body)):
+            if not token:
                 return
+            pages.goes_on((file.id for file in files), token, size=len(answer.body))
             params["pageToken"] = token
 
     async def file(self, file_id: str) -> File | None:

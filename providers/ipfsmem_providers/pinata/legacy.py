@@ -12,7 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from ipfsmem_providers.http.body import Body, Multipart
-from ipfsmem_providers.http.pages import Pages
+from ipfsmem_providers.http.pages import Pages, readable
 from ipfsmem_providers.http.policy import RateLimiter
 from ipfsmem_providers.pinata.api import Api, NoScopes
 
@@ -53,7 +53,8 @@ class Row(msgspec.Struct):
 
 
 class _Rows(msgspec.Struct):
-    rows: list[Row]
+    rows: list[msgspec.Raw]
+    count: int | None = None
 
 
 class Pinned(msgspec.Struct):
@@ -99,8 +100,10 @@ class Legacy:
             return False
         return True
 
-    async def rows(self, **filters: str) -> AsyncIterator[Row]:
-        """Pins; filters as in the query (`metadata[name]`, `hashContains`)."""
+    async def rows(self, unread: list[str] | None = None, /, **filters: str) -> AsyncIterator[Row]:
+        """Pins; filters as in the query (`metadata[name]`, `hashContains`). The beginnings of entries that cannot be read go to `unread`."""
+        gaps = [] if unread is None else unread
+        name = filters.get("metadata[name]", "")
         seen = 0
         pages, known = Pages(self._api.http.service), set[tuple[str, str | None]]()
         while True:
@@ -110,14 +113,18 @@ class Legacy:
                 params={"status": "pinned", "pageLimit": str(_PAGE), "pageOffset": str(seen), **filters},
                 what="list pins", scope="pinList",
             )  # fmt: skip
-            rows = answer.decode(_Rows).rows
+            page = answer.decode(_Rows)
+            rows = list(readable(page.rows, Row, name, ("metadata", "name"), gaps))
             for row in rows:
                 if row.key not in known:
                     known.add(row.key)
                     yield row
-            seen += len(rows)
-            if len(rows) < _PAGE or not pages.goes_on((row.key for row in rows), size=len(answer.body)):
+            seen += len(page.rows)
+            if len(page.rows) < _PAGE and seen >= (page.count or 0):
                 return
+            if not page.rows:
+                raise pages.unread("counts more pins than it lists")
+            pages.goes_on((row.key for row in rows), size=len(answer.body))
 
     async def pin(self, cid: str, name: str) -> None:
         """Ask it to fetch and keep a CID."""

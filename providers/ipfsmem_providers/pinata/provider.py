@@ -37,6 +37,7 @@ from ipfsmem.provider.contract import Block, Capabilities, Pin
 from ipfsmem_providers.gateways.own_gateway import OwnGateway
 from ipfsmem_providers.http.body import Body, SpooledCar
 from ipfsmem_providers.http.client import Http
+from ipfsmem_providers.http.pages import ListGaps
 from ipfsmem_providers.http.polling import Polling
 from ipfsmem_providers.http.tokens import token_for
 from ipfsmem_providers.pinata import api as pinata_api
@@ -111,6 +112,7 @@ class PinataProvider(ProviderBase):
         self._legacy_folders: bool | None = None
         #: What was uploaded a moment ago and may not be in the list yet: (root, name) -> pin.
         self._recent: dict[tuple[CID, str], Pin] = {}
+        self._gaps = ListGaps(self._http.redact)
         reads = self._reader.reads
         self._capabilities = Capabilities(
             keeps_root=self._upload == "car", blocks=reads, dag=reads, pin=True, list=True, unpin=True,
@@ -179,17 +181,23 @@ class PinataProvider(ProviderBase):
     async def pins(self, name: str) -> list[Pin]:
         """Pins with this name, newest first."""
         found: list[Pin] = []
+        unread: list[str] = []
         if self._legacy_mode:
-            async for row in self._legacy.rows(**{"metadata[name]": name}):
+            async for row in self._legacy.rows(unread, **{"metadata[name]": name}):
                 if row.name == name:
-                    found += _pin(row.ipfs_pin_hash, name, row.ipfs_pin_hash, row.date_pinned)
+                    found += _pin(row.ipfs_pin_hash, name, row.ipfs_pin_hash, row.date_pinned, unread)
         else:
-            async for file in self._api.files(name=name):
+            async for file in self._api.files(unread, name=name):
                 if file.name == name and not file.pending:
-                    found += _pin(file.cid, name, file.id, file.created_at)
+                    found += _pin(file.cid, name, file.id, file.created_at, unread)
+        self._gaps.note(name, unread)
         found.sort(key=lambda pin: pin.created, reverse=True)
         self._reader.note_pins(pin.cid for pin in found)
         return found
+
+    def unread(self) -> list[str]:
+        """See `Unreading`."""
+        return self._gaps.unread()
 
     async def unpin(self, pin: Pin) -> None:
         """Delete the file entry (v3, by its id) or unpin the CID (legacy)."""
@@ -435,11 +443,12 @@ async def _parts(root: CID, car: SpooledCar, name: str) -> list[tuple[str, Body]
     return [(f"{name}/{path}" if path else name, file) for path, file in files]
 
 
-def _pin(cid: str | None, name: str, handle: str, created: str | None) -> list[Pin]:
-    """One pin, or none for an entry whose CID is no CID."""
+def _pin(cid: str | None, name: str, handle: str, created: str | None, unread: list[str]) -> list[Pin]:
+    """One pin, or none for an entry whose CID is no CID; that goes to `unread`."""
     try:
         return [Pin(parse_cid(cid or ""), name, handle, pinata_api.milliseconds(created))]
     except FormatError:
+        unread.append(handle)
         return []
 
 

@@ -167,7 +167,7 @@ class Uploads:
             results = [row for row in page.get("results") or () if isinstance(row, dict)]
             rows += ({name: row[name] for name in _FIELDS if name in row} for row in results)
             cursor = page.get("cursor")
-            if not results or cursor is None:
+            if cursor is None:
                 break
             if not isinstance(cursor, str):
                 raise pages.unread("returns a page cursor that is not text")
@@ -254,7 +254,7 @@ class Uploads:
                 links = [link for link in page.get("results") or () if isinstance(link, CID)]
                 found[root] += links
                 after = page.get("cursor")
-                if links and isinstance(after, str):
+                if isinstance(after, str):
                     pages[root].goes_on(links, after)
                     following[root] = after
             left = following

@@ -188,6 +188,20 @@ def test_last_page_that_comes_again_where_others_were_added_is_the_end(liar: Lia
     assert pages == []
 
 
+def test_empty_page_of_uploads_with_a_cursor_is_not_the_end(liar: Liar) -> None:
+    row = {"root": ROOT, "shards": [tag_of("n")], "insertedAt": "2026-01-01T00:00:00.000Z"}
+    pages = [listing(cursor="1"), listing(cursor="2"), listing(row)]
+    liar.handlers["upload/list"] = lambda details: pages.pop(0)(details)
+    assert [pin.cid for pin in asyncio.run(provider(liar).pins("n"))] == [ROOT]
+
+
+def test_empty_page_of_shards_with_a_cursor_is_not_the_end(liar: Liar) -> None:
+    liar.handlers["upload/list"] = listing({"root": ROOT, "insertedAt": "2026-01-01T00:00:00.000Z"})
+    pages = [listing(cursor="1"), listing(tag_of("n"))]
+    liar.handlers["upload/shard/list"] = lambda details: pages.pop(0)(details)
+    assert [pin.cid for pin in asyncio.run(provider(liar).pins("n"))] == [ROOT]
+
+
 def test_list_whose_cursor_is_no_text_is_unread(liar: Liar) -> None:
     row = {"root": ROOT, "shards": [tag_of("n")], "insertedAt": "2026-01-01T00:00:00.000Z"}
     liar.handlers["upload/list"] = listing(row, cursor=12)

@@ -1,0 +1,106 @@
+"""Pin lists with entries that cannot be read: the others are used, and those are named."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ipfsmem.errors import UnreadError
+from ipfsmem.memory import Memory
+from ipfsmem.provider.contract import Unreading
+from tests.support.device_lab import ROOT, says
+from tests.unit.providers.services_lab import account, tree
+from tests.unit.providers.sick_lab import bench
+
+CID_TEXT = str(tree().cid)
+AT = "2026-11-01T00:00:00Z"
+
+
+def _v3(name: str) -> str:
+    good = {"id": "1", "cid": CID_TEXT, "name": name, "created_at": AT}
+    bad = [{**good, "id": "2", "cid": "no cid"}, {**good, "id": 3}, "row", {**good, "id": 4, "name": "other"}]
+    return json.dumps({"data": {"files": [good, *bad], "next_page_token": None}})
+
+
+def _legacy(name: str) -> str:
+    good = {"ipfs_pin_hash": CID_TEXT, "date_pinned": AT, "metadata": {"name": name}}
+    bad = [{**good, "ipfs_pin_hash": "no cid"}, {**good, "ipfs_pin_hash": 3}, 7, {**good, "ipfs_pin_hash": 4, "metadata": {"name": "other"}}]  # fmt: skip
+    return json.dumps({"count": 5, "rows": [good, *bad]})
+
+
+def _psa(name: str) -> str:
+    good = {"requestid": "1", "status": "pinned", "created": AT, "pin": {"cid": CID_TEXT, "name": name}, "delegates": []}  # fmt: skip
+    bad = [{**good, "requestid": "2", "pin": {"cid": "no cid", "name": name}}, {**good, "requestid": 3}, None, {**good, "requestid": 4, "pin": {"name": "other"}}]  # fmt: skip
+    return json.dumps({"count": 5, "results": [good, *bad]})
+
+
+def _s3(name: str) -> str:
+    def rows(prefix: str) -> str:
+        return "".join(f"<Contents><Key>{prefix}{cid}.car</Key><Size>5</Size></Contents>" for cid in (CID_TEXT, "bafynocid1", "bafynocid2", "bafynocid3"))  # fmt: skip
+
+    return f"<ListBucketResult>{rows(f'ipfsmem/{name}/')}</ListBucketResult>"
+
+
+def _kubo(name: str) -> str:
+    cids = (CID_TEXT, "bafynocid1", "bafynocid2", "bafynocid3")
+    keys = {cid: {"Type": "recursive", "Name": f"{name}@7"} for cid in cids}
+    return json.dumps({"Keys": {**keys, "bafynocid4": {"Type": "recursive", "Name": "other@7"}}})
+
+
+LISTS = [
+    ("pinata-car", _v3, "GET", "/v3/files"),
+    ("pinata-legacy", _legacy, "GET", "/data/pinList"),
+    ("filebase-s3", _s3, "GET", ".*"),
+    ("filebase-rpc", _psa, "GET", "/pins"),
+    ("pinning_service", _psa, "GET", "/pins"),
+    ("kubo", _kubo, "POST", "pin/ls"),
+]
+
+
+@pytest.mark.parametrize(("kind", "listing", "method", "path"), LISTS)
+def test_pin_list_with_unreadable_entries_is_read_and_they_are_named(
+    kind: str, listing: Callable[[str], str], method: str, path: str, tmp_path: Path
+) -> None:
+    with bench(kind, tmp_path) as at:
+        at.faults.answer(method, path, 200, listing("n"), times=1)
+        provider = at.open()
+        assert [str(pin.cid) for pin in asyncio.run(provider.pins("n"))] == [CID_TEXT]
+        assert isinstance(provider, Unreading)
+        (told,) = provider.unread()
+        assert told.startswith("3 entries in its pin list (for instance ")
+
+
+def test_sync_with_an_unreadable_entry_of_its_pin_list_is_not_up_to_date(tmp_path: Path) -> None:
+    with account("pinata-car") as at, Memory.create("m", "encrypted-ipfs", provider=at.open(), unlock=ROOT, recovery=False, passphrase=False, home=tmp_path / "a") as memory:  # fmt: skip
+        memory.write("tone", "Be direct.")
+        asyncio.run(memory.sync())
+        assert asyncio.run(memory.sync(provider=at.open())).exit_code == 0
+        (entry,) = [one for one in at.server.files.values() if one["name"].startswith("ipfsmem")][:1]
+        at.server.files["x"] = {**entry, "id": "x", "cid": "no cid"}
+        report = asyncio.run(memory.sync(provider=at.open()))
+        assert report.exit_code == UnreadError.exit_code
+        told = says(report, "record-unread")
+        assert "an entry in its pin list (for instance x), which cannot be read" in told
+
+
+def test_list_with_empty_pages_between_is_read_to_its_end(tmp_path: Path) -> None:
+    row = {"id": "1", "cid": CID_TEXT, "name": "n", "created_at": AT}
+    with bench("pinata-car", tmp_path) as at:
+        for number in range(5):
+            page = {"files": [], "next_page_token": f"{number}"}
+            at.faults.answer("GET", "/v3/files", 200, json.dumps({"data": page}))
+        at.faults.answer("GET", "/v3/files", 200, json.dumps({"data": {"files": [row]}}))
+        assert len(asyncio.run(at.open().pins("n"))) == 1
+
+
+def test_list_in_shorter_pages_than_asked_for_is_read_to_its_end(tmp_path: Path) -> None:
+    rows = [{"ipfs_pin_hash": CID_TEXT, "date_pinned": f"2026-11-0{n}T00:00:00Z", "metadata": {"name": "n"}} for n in (3, 2, 1)]  # fmt: skip
+    with bench("pinata-legacy", tmp_path) as at:
+        for row in rows:
+            page = {"count": len(rows), "rows": [row]}
+            at.faults.answer("GET", "/data/pinList", 200, json.dumps(page))
+        assert len(asyncio.run(at.open().pins("n"))) == 3
