@@ -271,7 +271,7 @@ class _Blocks:
     async def get_record(self, request: web.Request) -> web.StreamResponse:
         name = ipns_record.canonical_name(request.match_info["name"])
         record = await self._store.get_name(name)
-        unread = [file for file in self._unread() if file.startswith(name)]
+        unread = [file for file in self._unread() if name in file]
         marks = {UNREAD_HEADER: str(len(unread))} if unread else {}
         if record is None:
             return error(404, "NOT_FOUND", f"no record of {name} is here", marks)

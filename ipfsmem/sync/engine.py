@@ -161,8 +161,8 @@ def _unread_records(run: Run) -> int:
             found += 1
             run.notices.say(
                 "record-unread",
-                f"{provider.name} holds {file}, which cannot be read: newer texts may be missing here. It may still be on its way "
-                "there; else sync the device that wrote it, which puts it there again",
+                f"{provider.name} holds {file}, which cannot be read: newer texts may be missing here. If a sync program still "
+                "copies it or keeps it elsewhere, let that bring it here; else sync the device that wrote it, which puts it there again",
             )
     return found + len(run.names.unread)
 

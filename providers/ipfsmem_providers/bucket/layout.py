@@ -77,6 +77,10 @@ class BucketShelf:
         """A bucket has none."""
         return frozenset()
 
+    def containing(self, part: str) -> frozenset[str]:
+        """None: nothing but devices puts objects."""
+        return frozenset()
+
     def set_aside(self, name: str) -> None:
         """There is nothing to set aside."""
 

@@ -53,6 +53,12 @@ class FolderShelf(SharedFolder):
             )
         return frozenset()
 
+    def containing(self, part: str) -> frozenset[str]:
+        """Every name that contains `part`."""
+        with contextlib.suppress(FileNotFoundError), self.opened() as inside, inside.scan() as entries:
+            return frozenset(entry.name for entry in entries if part in entry.name)
+        return frozenset()
+
     def heads(self, names: Sequence[str], length: int) -> dict[str, Head]:
         """The first bytes of the files that exist."""
         found = {}

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Final
 
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import FormatError, ProviderError, SealError
 from ipfsmem.published import ipns_record
 from ipfsmem_providers.packs.blocking_work import heartbeat
+from ipfsmem_providers.packs.pins import NO_STAND_IN
 from ipfsmem_providers.packs.shelf import FileInfo, Head, Shelf
 
 #: Attempts to read the records of a name when those that were listed are gone: another device puts newer ones just now.
@@ -64,8 +65,9 @@ class NameRecords:
     def _remove_old_garbage(self, name: str) -> None:
         """Remove what has not been a record of this name for a day. A file that a sync program is still copying may become one."""
         files = self._shelf.files(f"{name}{self.separator}")
+        garbage = [file for file in self.unread & files.keys() if file.endswith(self.ending)]
         newest = max((info.modified for info in files.values()), default=0)
-        for file in self._heads([*(self.unread & files.keys())]):  # not what another user alone may read
+        for file in self._heads(garbage):  # not what another user alone may read
             if files[file].modified < newest - _PATIENCE_MS:
                 with contextlib.suppress(OSError, ProviderError):
                     self._shelf.unlink(file)
@@ -94,13 +96,24 @@ class NameRecords:
             before, left = left, {file for file in files if file.endswith(self.ending)} - found.keys()
             if left <= before:
                 break
-        odd = self._odd(prefix)
-        self.unread = {file for file in self.unread if not file.startswith(prefix)} | (left & before) | odd
+        now = (left & before) | self._odd(prefix) | self._stand_ins(name, found)
+        self.unread = {file for file in self.unread if prefix not in file} | now
         return found
 
     def _odd(self, prefix: str) -> set[str]:
         """Folders and links in the place of records."""
         return {file for file in self._shelf.not_files(prefix) if file.endswith(self.ending)}
+
+    def _stand_ins(self, name: str, found: Collection[str]) -> set[str]:
+        """What sync programs put in the place of records of a name that are not here: `.<file>.icloud`, `<file>.nextcloud` and the like."""
+        prefix = f"{name}{self.separator}"
+        there: set[str] = set()
+        for entry in self._shelf.containing(prefix):
+            start, ending, rest = entry.partition(self.ending)
+            if ending and not NO_STAND_IN.search(entry) and (rest or not entry.startswith(prefix)):
+                record = f"{start[start.index(prefix) :]}{ending}"
+                there |= set() if record in found else {entry}
+        return there
 
     def _read(self, files: Mapping[str, FileInfo]) -> dict[str, ipns_record.Record]:
         """The valid records in these files: each must be signed by the name that its file is called after."""

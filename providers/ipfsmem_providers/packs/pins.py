@@ -45,7 +45,7 @@ _ATTEMPTS: Final = 4
 #: its way or lies elsewhere. The name of a conflict copy holds only the hash.
 _LIST_NAME: Final = re.compile(r"(?<![0-9a-f])([0-9a-f]{64})\.pins")
 #: What systems and sync programs put next to a file: attributes of it, and conflict copies, whose original keeps its name.
-_NO_STAND_IN: Final = re.compile(r"^\._|:|conflict", re.IGNORECASE)
+NO_STAND_IN: Final = re.compile(r"^\._|:|conflict", re.IGNORECASE)
 #: A single pin's root and the hash of its name. Programs put words of theirs before the ending, and around the name.
 _SINGLE_NAME: Final = re.compile(r"(?<![0-9A-Za-z])([0-9A-Za-z]+)\.(?:[0-9a-f]{16}(?![0-9a-f])|[^/]*json$)")
 
@@ -100,9 +100,6 @@ class Pins:
         files, read = self._listed(prefix, is_list)
         odd = self.shelf.not_files(prefix)
         found: dict[CID, Pin] = {}
-        damaged = {file for file, each in read.items() if not each.intact}
-        self.unread = {file for file in self.unread if not file.startswith(prefix)} | damaged
-        self.unread.update(filter(is_list, odd))
         lists = read.values()
         for pin in (
             *self._single_pins(files, name, damaged=True),
@@ -111,7 +108,24 @@ class Pins:
         ):
             if pin.cid not in found or pin.created < found[pin.cid].created:
                 found[pin.cid] = pin
+        damaged = {file for file, each in read.items() if not each.intact}
+        self.unread = {file for file in self.unread if not file.startswith(prefix)} | damaged
+        self.unread.update(filter(is_list, odd))
+        self.unread.update(self._stand_ins(name, read, found))
         return sorted(found.values(), key=lambda pin: (-pin.created, pin.handle))
+
+    def _stand_ins(self, name: str, lists: Mapping[str, _PinList], found: Collection[CID]) -> set[str]:
+        """What sync programs put in the place of lists, and of pins under `name`, that are not here."""
+        intact = {_hash_named(file) for file, each in lists.items() if each.intact}
+        there = {
+            file
+            for file in self.shelf.containing(PIN_LIST)
+            if not is_list(file) and (listed := _list_named(file)) and listed not in intact
+        }
+        for file in self.shelf.containing(f".{tag_of(name)}{SINGLE}"):
+            if not is_single(file) and not NO_STAND_IN.search(file) and (root := _root_named(file)):
+                there |= set() if root in found else {file}
+        return there
 
     def remove(self, pins: Iterable[Pin]) -> None:
         """Remove these pins."""
@@ -326,7 +340,7 @@ def _root_named(file: str) -> CID | None:
 def _list_named(file: str) -> str:
     """The hash of the list that a file is by its name, or whose place it holds; "" for any other, such as a conflict copy."""
     base = file.rpartition("/")[2]
-    named = None if _NO_STAND_IN.search(base) else _LIST_NAME.search(base)
+    named = None if NO_STAND_IN.search(base) else _LIST_NAME.search(base)
     return named[1] if named is not None else ""
 
 

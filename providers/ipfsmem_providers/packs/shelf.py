@@ -55,6 +55,10 @@ class Shelf(Protocol):
     def not_files(self, prefix: str = "") -> frozenset[str]:
         """The links, folders and the like whose names begin with `prefix`: they hold nothing that can be read."""
 
+    def containing(self, part: str) -> frozenset[str]:
+        """Every name that contains `part`, also of links and folders: programs that keep a folder in step put a placeholder for a file
+        that is not here. Empty where no such program works."""
+
     def read(self, name: str, limit: int) -> bytes | None:
         """A whole file; None when it is missing or longer than `limit` bytes."""
 

@@ -289,9 +289,12 @@ def test_pin_list_not_yet_brought_by_a_sync_program_stops_collection(folder: Pat
     other = folder / shape.format(file.name)
     other.write_bytes(b"on its way")
     assert pins_in(folder).roots() == whole, "the list itself is here"
+    pins = pins_in(folder)
+    assert pins.named(NAME) and pins.unread == set()
     file.unlink()
     with pytest.raises(ProviderRefused):
-        pins_in(folder).roots()
+        pins.roots()
+    assert pins.named(NAME) != [] and pins.unread == {other.name}
     other.write_bytes(data)
     assert pins_in(folder).roots() == whole
 
@@ -299,8 +302,11 @@ def test_pin_list_not_yet_brought_by_a_sync_program_stops_collection(folder: Pat
 @pytest.mark.parametrize("shape", STAND_INS[:-1])
 def test_pin_that_a_sync_program_has_not_brought_yet_keeps_its_root(folder: Path, shape: str) -> None:
     pin = pins_in(folder).add(root(0), NAME)
-    (folder / pin.handle).rename(folder / shape.format(pin.handle))
-    assert pins_in(folder).roots() == {root(0)}
+    other = (folder / pin.handle).rename(folder / shape.format(pin.handle))
+    pins = pins_in(folder)
+    assert pins.roots() == {root(0)}
+    assert pins.named(NAME) == [] and pins.unread == {other.name}
+    assert pins.named("another vault") == [] and pins.unread == set()
 
 
 @pytest.mark.parametrize(
