@@ -227,8 +227,8 @@ def store(
     )
 
 
-def hosts(address: Address, settings: Mapping[str, Any]) -> list[str]:
-    """The hosts that requests of an S3 store may go to: the server, those of AWS, and what the environment names; of others any.
+def places(address: Address, settings: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """The hosts and ports that requests of an S3 store may go to: the server, those of AWS, and what the environment names; of others any.
 
     obstore follows redirects, and the session token, which it sends in a header of AWS's own, would go along.
     """
@@ -236,12 +236,14 @@ def hosts(address: Address, settings: Mapping[str, Any]) -> list[str]:
         return []
     endpoint = address.endpoint or setting(settings, "BUCKET_ENDPOINT")
     named = (text for name, text in os.environ.items() if name.startswith("AWS_"))
-    hosts = [*_AWS_HOSTS]
+    found = [(host, port) for host in _AWS_HOSTS for port in (80, 443)]
     for text in (endpoint, *named):
         if text.startswith("http"):
             with contextlib.suppress(ValueError):  # an address that is none leads nowhere
-                hosts += filter(None, [urlsplit(text).hostname])
-    return hosts
+                url = urlsplit(text)
+                if url.hostname:
+                    found.append((url.hostname, url.port or (443 if url.scheme == "https" else 80)))
+    return found
 
 
 def _emulated(settings: Mapping[str, Any]) -> bool:

@@ -74,8 +74,8 @@ def gate_error(problem: str, where: str, what: str) -> ProviderError:
         return ProviderRefused(f"{where} sent an endless answer when asked to {what}")
     if problem == ELSEWHERE:
         return ProviderRefused(
-            f"{where} redirects to another host when asked to {what}; the redirect was not followed",
-            hint="Name the host that has the bucket, and its region (BUCKET_REGION).",
+            f"{where} redirects to another host or port when asked to {what}; the redirect was not followed",
+            hint="Name the host and port that have the bucket, and its region (BUCKET_REGION).",
         )
     return _no_connection(where)
 

@@ -1,9 +1,12 @@
-"""A forward proxy on loopback for the requests of obstore: it limits the length of answers and the hosts of an S3 bucket.
+"""A forward proxy on loopback for the requests of obstore: it limits the length of answers and the hosts and ports of an S3 bucket.
 
 obstore reads whole lists and error bodies, whatever their length, and follows redirects with the session token of S3 in a header. The
-gate ends an answer above the limit and refuses hosts that are not the bucket's; of other stores any host is accepted. With https it
-sees only lengths. A proxy of the environment is used for the connections of the gate. A client must authenticate with a secret that
-only obstore is given.
+gate ends an answer above the limit and refuses places that are not the bucket's; of other stores any place is accepted. With https it
+sees only lengths. An http or https proxy of the environment is used for the connections of the gate; one of another kind, such as SOCKS,
+is not used, as by obstore. A client must authenticate with a secret that only obstore is given.
+
+A server that refuses an upload before it has read it resets the connection: its answer is read to the end, and passed on before the
+connection ends.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import base64
 import contextlib
 import ipaddress
 import secrets
+import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -25,9 +29,14 @@ from ipfsmem_providers.http.name_lookup import look_up
 #: Maximum bytes of a request line with its headers.
 _HEAD_MAX: Final = 64 * 1024
 _PIECE: Final = 64 * 1024
+#: Bytes that may wait to be sent before no more are read from the other end.
+_BUFFER: Final = 512 * 1024
 #: A piece of at most this many bytes from a client is not a request: TLS answers some records of the server automatically.
 _NO_REQUEST: Final = 128
 _CONNECT: Final = 60.0
+#: Seconds for which a client may go on to send after the server has ended the connection: a connection that is closed before loses
+#: the answer.
+_LINGER: Final = 5.0
 #: Seconds until the next address of a host is tried in parallel.
 _NEXT: Final = 0.25
 
@@ -40,12 +49,12 @@ UNREACHABLE: Final = "unreachable"
 class Gate:
     """A gate. It starts to listen when `url` is read for the first time."""
 
-    def __init__(self, hosts: Collection[str], longest: int, proxies: Mapping[str, str]) -> None:
-        """`hosts`: the hosts to which it connects, with their subdomains; empty for any. `longest`: maximum bytes of an answer.
+    def __init__(self, places: Collection[tuple[str, int]], longest: int, proxies: Mapping[str, str]) -> None:
+        """`places`: the hosts, with their subdomains, and ports to which it connects; empty for any. `longest`: maximum bytes of an answer.
         `proxies`: the proxies of the environment by scheme, from `usable_proxies`."""
-        self._hosts = tuple(map(_plain, hosts))
-        self._longest = longest
-        self._proxies = proxies
+        self._places = tuple((_plain(host), port) for host, port in places)
+        self.longest = longest
+        self.proxies = proxies
         self._secret = secrets.token_urlsafe(24)
         self._expected = b"Basic " + base64.b64encode(f"ipfsmem:{self._secret}".encode())
         self._url = ""
@@ -54,6 +63,7 @@ class Gate:
         #: Number of requests that ended with each of ENDLESS, ELSEWHERE and UNREACHABLE.
         self.problems = Counter({ENDLESS: 0, ELSEWHERE: 0, UNREACHABLE: 0})
         self.requests = 0  #: connections that were accepted, for reports and tests
+        self.relays: set[_Relay] = set()  #: of the thread of the gate
 
     @property
     def url(self) -> str:
@@ -70,13 +80,25 @@ class Gate:
             with contextlib.suppress(RuntimeError):  # its loop has ended by itself
                 self._stop()
 
+    def may(self, request: _Request) -> bool:
+        """Whether a request has the secret and is for a place of the bucket."""
+        host = _plain(request.host)
+        return request.secret == self._expected and (
+            not self._places
+            or any(
+                request.port == port and (host == one or host.endswith(f".{one}"))
+                for one, port in self._places
+            )
+        )
+
     def _opened(self) -> str:
         opened: list[int | OSError] = []
         ready = threading.Event()
 
         async def serve() -> None:
+            loop = asyncio.get_running_loop()
             try:
-                server = await asyncio.start_server(self._take, "127.0.0.1", 0, limit=_HEAD_MAX)
+                server = await loop.create_server(lambda: _Relay(self).client, "127.0.0.1", 0)
             except OSError as error:
                 opened.append(error)
                 return
@@ -84,11 +106,14 @@ class Gate:
                 if not opened:
                     opened.append(0)
             stopped = asyncio.Event()
-            self._stop = partial(asyncio.get_running_loop().call_soon_threadsafe, stopped.set)
+            self._stop = partial(loop.call_soon_threadsafe, stopped.set)
             opened[0] = server.sockets[0].getsockname()[1]
             ready.set()
             await stopped.wait()
             server.close()
+            for relay in [*self.relays]:
+                relay.abort()
+            await asyncio.sleep(0)  # the connections are closed by then
 
         def run() -> None:
             try:
@@ -103,130 +128,284 @@ class Gate:
             raise opened[0]
         return f"http://ipfsmem:{self._secret}@127.0.0.1:{opened[0]}"
 
-    # -- one connection, in the thread of the gate -----------------------------------------------------------------
 
-    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        up: asyncio.StreamWriter | None = None
+class _End(asyncio.Protocol):
+    """One end of a connection through the gate. It reads no more than the other end can send."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, took: Callable[[bytes], None], ended: Callable[[Exception | None], None]) -> None:
+        self._took, self._ended = took, ended
+        self.other: _End | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        transport.set_write_buffer_limits(high=_BUFFER)
+
+    def data_received(self, data: bytes) -> None:
+        self._took(data)
+
+    def eof_received(self) -> bool:
+        self._ended(None)
+        return self.transport.get_extra_info("sslcontext") is None  # with TLS both directions end together
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._ended(error)
+
+    def pause_writing(self) -> None:
+        if self.other is not None:
+            self.other.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self.other is not None:
+            self.other.transport.resume_reading()
+
+
+class _Relay:
+    """One connection of obstore, and the one to the server that belongs to it. All of it runs in the thread of the gate."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self.client = _End(self._from_client, self._client_ended)
+        self._server: _End | None = None
+        #: What came from the client and is not sent on: the beginning of a request.
+        self._waiting = b""
+        self._request: _Request | None = None
+        #: See `_connect`.
+        self._behind: bytes | None = None
+        self._task: asyncio.Task[None] | None = None
+        #: The answer of a proxy to CONNECT.
+        self._greeting: asyncio.Future[bytes] | None = None
+        self._greeted = b""
+        #: The socket of the server once more, for what it sent before it reset the connection.
+        self._raw: socket.socket | None = None
+        #: Bytes of the request's body to come, and of the answer so far.
+        self._left = self._passed = 0
+        self._over = False
+        gate.relays.add(self)
+        self._timer = asyncio.get_running_loop().call_later(_CONNECT, self.abort)
+
+    def abort(self) -> None:
+        """End both connections at once."""
+        self._over = True
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+        self._release()
+        if hasattr(self.client, "transport"):
+            self.client.transport.abort()
+        self._gate.relays.discard(self)
+
+    def _release(self) -> None:
+        """End the connection to the server."""
+        if self._raw is not None:
+            self._raw.close()
+            self._raw = None
+        if self._server is not None:
+            self._server.transport.abort()
+
+    def _refuse(self, problem: str) -> None:
+        self._gate.problems[problem] += 1
+        self.abort()
+
+    # -- from the client -------------------------------------------------------------------------------------------
+
+    def _from_client(self, data: bytes) -> None:
+        if self._over:
+            return
+        if self._server is not None and self._request is not None and self._task is None:
+            self._send(data)
+        else:
+            self._waiting += data
+            if self._task is None:
+                self._begin()
+
+    def _begin(self) -> None:
+        """Connect for the first request. A client that follows a redirect to another host omits the secret."""
+        request = self._next_request()
+        if request is None:
+            return
+        self._request = request
+        self.client.transport.pause_reading()
+        self._task = asyncio.ensure_future(self._connect(request))
+
+    def _next_request(self) -> _Request | None:
+        """The request that the waiting bytes begin with, without its head in them then; None for one that is not here or may not be."""
+        head, ending, rest = self._waiting.partition(b"\r\n\r\n")
+        if not ending:
+            if len(self._waiting) > _HEAD_MAX:
+                self.abort()
+            return None
+        try:
+            request = _Request.read(head + ending)
+        except ValueError:
+            self.abort()  # something else than a request
+            return None
+        if not self._gate.may(request) or (self._request and request.place != self._request.place):
+            self._refuse(ELSEWHERE)
+            return None
+        self._waiting = rest
+        return request
+
+    def _send(self, data: bytes) -> None:
+        """Send on what came from the client."""
+        assert self._server is not None and self._request is not None
+        server = self._server.transport
+        if self._request.tunnel:
+            if len(data) > _NO_REQUEST:
+                self._passed = 0
+            server.write(data)
+            return
+        while data and not self._over:
+            if self._left:
+                part = data if len(data) <= self._left else data[: self._left]
+                self._left -= len(part)
+                server.write(part)
+                data = data[len(part) :]
+                continue
+            self._waiting += data
+            request = self._next_request()
+            if request is None:
+                return
+            data, self._waiting = self._waiting, b""
+            self._send_head(request, server)
+
+    def _send_head(self, request: _Request, server: asyncio.Transport) -> None:
+        self._passed, self._left = 0, request.length
+        server.write(request.head(self._behind))
+
+    def _client_ended(self, error: Exception | None) -> None:
+        self.abort()
+
+    # -- the connection to the server ------------------------------------------------------------------------------
+
+    async def _connect(self, request: _Request) -> None:
+        """Connect to the host of the first request, and send that on."""
         try:
             async with asyncio.timeout(_CONNECT):
-                request = _Request.read(await reader.readuntil(b"\r\n\r\n"))
-            # A client that follows a redirect to another host omits the secret.
-            if not self._may(request):
-                self.problems[ELSEWHERE] += 1
-                return
-            try:
-                down, up, behind = await self._connected(request)
-            except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-                self.problems[UNREACHABLE] += 1
-                return
-            self.requests += 1
-            if request.tunnel:
-                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            await self._relay(request, behind, reader, writer, down, up)
-        except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # the client is gone, or sent something else than a request
-        except asyncio.CancelledError:
-            pass  # the gate is closed; Python 3.11 would print it
-        finally:
-            for each in (writer, up):
-                if each is not None:
-                    each.close()
+                await self._connected(request)
+        except (OSError, ValueError):  # a proxy's address may be none
+            self._task = None
+            self._refuse(UNREACHABLE)
+            return
+        self._task = None
+        self._timer.cancel()
+        if self._over or self._server is None:
+            return
+        self._gate.requests += 1
+        if request.tunnel:
+            self.client.transport.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        else:
+            self._send_head(request, self._server.transport)
+        self.client.other, self._server.other = self._server, self.client
+        self.client.transport.resume_reading()
+        waiting, self._waiting = self._waiting, b""
+        if waiting:
+            self._send(waiting)
 
-    async def _relay(
-        self,
-        request: _Request,
-        behind: bytes | None,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        down: asyncio.StreamReader,
-        up: asyncio.StreamWriter,
-    ) -> None:
-        passed = 0
-
-        async def tunnelled() -> None:
-            nonlocal passed
-            while piece := await reader.read(_PIECE):
-                if len(piece) > _NO_REQUEST:
-                    passed = 0
-                up.write(piece)
-                await up.drain()
-
-        async def plain() -> None:
-            nonlocal passed
-            following = request
-            while following.place == request.place and self._may(following):
-                passed, left = 0, following.length
-                up.write(following.head(behind))
-                while left and (piece := await reader.read(min(left, _PIECE))):
-                    left -= len(piece)
-                    up.write(piece)
-                    await up.drain()
-                following = _Request.read(await reader.readuntil(b"\r\n\r\n"))
-            self.problems[ELSEWHERE] += 1
-            writer.transport.abort()
-
-        async def answers() -> None:
-            nonlocal passed
-            while piece := await down.read(_PIECE):
-                passed += len(piece)
-                if passed > self._longest:
-                    self.problems[ENDLESS] += 1
-                    writer.transport.abort()
-                    up.transport.abort()
-                    return
-                writer.write(piece)
-                await writer.drain()
-
-        sending = asyncio.ensure_future(tunnelled() if request.tunnel else plain())
-        sending.add_done_callback(lambda done: done.cancelled() or done.exception())
-        receiving = asyncio.ensure_future(answers())
-        receiving.add_done_callback(lambda done: done.cancelled() or done.exception())
-        try:
-            await asyncio.wait((sending, receiving), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            sending.cancel()
-            receiving.cancel()
-
-    def _may(self, request: _Request) -> bool:
-        return request.secret == self._expected and self._is_allowed(request.host)
-
-    def _is_allowed(self, host: str) -> bool:
-        host = _plain(host)
-        return not self._hosts or any(host == one or host.endswith(f".{one}") for one in self._hosts)
-
-    async def _connected(
-        self, request: _Request
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes | None]:
-        """Connect to the host of a request, through a proxy of the environment if one applies. The third value is None, or for plain
-        http through a proxy the header field that the proxy requires, b"" for none."""
+    async def _connected(self, request: _Request) -> None:
+        """Connect, through a proxy of the environment if one applies. `_behind` is None then, or for plain http through a proxy the header
+        field that the proxy requires, b"" for none."""
         host, port, tunnel = request.host, request.port, request.tunnel
-        proxy = _proxy_for(self._proxies, host, port, "https" if tunnel else "http")
-        async with asyncio.timeout(_CONNECT):
-            if not proxy:
-                return (*await asyncio.open_connection(host, port, happy_eyeballs_delay=_NEXT), None)
-            at = urlsplit(proxy)
-            down, up = await asyncio.open_connection(at.hostname, at.port or 80, limit=_HEAD_MAX)
-            behind = b""
-            if at.username is not None:
-                pair = f"{unquote(at.username)}:{unquote(at.password or '')}"
-                behind = b"Proxy-Authorization: Basic " + base64.b64encode(pair.encode())
-            if not tunnel:
-                return down, up, behind
-            try:
-                place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-                fields = [
-                    f"CONNECT {place} HTTP/1.1".encode(),
-                    f"Host: {place}".encode(),
-                    *([behind] if behind else []),
-                ]
-                up.write(b"\r\n".join(fields) + b"\r\n\r\n")
-                answer = await down.readuntil(b"\r\n\r\n")
-                if answer.split(b" ", 2)[1:2] != [b"200"]:
-                    raise ConnectionRefusedError("the proxy refused")
-            except BaseException:
-                up.close()
-                raise
-            return down, up, None
+        proxy = _proxy_for(self._gate.proxies, host, port, "https" if tunnel else "http")
+        if not proxy:
+            await self._open(host, port)
+            return
+        at = urlsplit(proxy)
+        tls = at.scheme == "https"
+        await self._open(at.hostname or "", at.port or (443 if tls else 80), tls=tls)
+        behind = b""
+        if at.username is not None:
+            pair = f"{unquote(at.username)}:{unquote(at.password or '')}"
+            behind = b"Proxy-Authorization: Basic " + base64.b64encode(pair.encode())
+        if not tunnel:
+            self._behind = behind
+            return
+        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        fields = [
+            f"CONNECT {place} HTTP/1.1".encode(),
+            f"Host: {place}".encode(),
+            *([behind] if behind else []),
+        ]
+        self._greeting = asyncio.get_running_loop().create_future()
+        assert self._server is not None
+        self._server.transport.write(b"\r\n".join(fields) + b"\r\n\r\n")
+        answer = await self._greeting
+        self._greeting = None
+        if answer.split(b" ", 2)[1:2] != [b"200"]:
+            raise ConnectionRefusedError("the proxy refused")
+
+    async def _open(self, host: str, port: int, *, tls: bool = False) -> None:
+        context = None
+        if tls:
+            import ssl  # takes long to load
+
+            context = ssl.create_default_context()
+        transport, server = await asyncio.get_running_loop().create_connection(
+            lambda: _End(self._from_server, self._server_ended),
+            host,
+            port,
+            ssl=context,
+            happy_eyeballs_delay=_NEXT,
+        )
+        self._server = server
+        if self._over:
+            transport.abort()
+        elif not tls:
+            self._raw = transport.get_extra_info("socket").dup()
+            self._raw.setblocking(False)
+
+    # -- from the server -------------------------------------------------------------------------------------------
+
+    def _from_server(self, data: bytes) -> None:
+        if self._greeting is not None:
+            self._greeted += data
+            if not self._greeting.done() and (b"\r\n\r\n" in self._greeted or len(self._greeted) > _HEAD_MAX):
+                self._greeting.set_result(self._greeted)
+            return
+        if self._over:
+            return
+        self._passed += len(data)
+        if self._passed > self._gate.longest:
+            self._refuse(ENDLESS)
+        else:
+            self.client.transport.write(data)
+
+    def _server_ended(self, error: Exception | None) -> None:
+        """Pass on what the server sent before it ended the connection, and then the end."""
+        if self._greeting is not None:
+            if not self._greeting.done():
+                self._greeting.set_exception(ConnectionResetError("the proxy ended the connection"))
+            return
+        if error is not None:
+            self._take_rest()
+        if self._over or self._request is None:
+            return
+        self._over = True
+        self._release()
+        client = self.client.transport
+        self.client.other = None
+        if not client.is_closing():
+            client.resume_reading()
+            client.write_eof()
+        self._linger()
+
+    def _take_rest(self) -> None:
+        """Pass on what is here of the answer: where a write failed, nothing was read after that."""
+        with contextlib.suppress(OSError):
+            while self._raw is not None and (piece := self._raw.recv(_PIECE)):
+                self._from_server(piece)
+
+    def _linger(self) -> None:
+        """Give the client time to take the answer; what it still sends is dropped."""
+        self._timer = asyncio.get_running_loop().call_later(_LINGER, self._end_slowly)
+
+    def _end_slowly(self) -> None:
+        if self.client.transport.get_write_buffer_size():
+            self._linger()
+        else:
+            self.abort()
 
 
 class _Loop(asyncio.SelectorEventLoop):
@@ -282,9 +461,8 @@ class _Request(NamedTuple):
         return b"\r\n".join((b" ".join((self.method, path, self.version)), *kept, *more)) + b"\r\n\r\n"
 
 
-def usable_proxies() -> dict[str, str] | None:
-    """The proxies of the environment by scheme, and in "no" the hosts that are excluded; None if one is not an http proxy, which the gate does
-    not support."""
+def usable_proxies() -> dict[str, str]:
+    """The http and https proxies of the environment by scheme, and in "no" the hosts that are excluded."""
     from urllib.request import getproxies  # takes long to load
 
     found = getproxies()
@@ -293,8 +471,7 @@ def usable_proxies() -> dict[str, str] | None:
         for scheme in ("http", "https", "all")
         if (url := found.get(scheme))
     }
-    if not all(url.lower().startswith("http://") for url in used.values()):
-        return None
+    used = {scheme: url for scheme, url in used.items() if url.lower().startswith(("http://", "https://"))}
     return {**used, "no": found.get("no", "")}
 
 

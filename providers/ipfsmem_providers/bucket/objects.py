@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused
-from ipfsmem_providers.bucket.address import Address, Patience, credentials, hosts, secrets, store
+from ipfsmem_providers.bucket.address import Address, Patience, credentials, places, secrets, store
 from ipfsmem_providers.bucket.errors import BehindTheEnd, NoAnswer, NoSuchObject, gate_error, provider_error
 from ipfsmem_providers.bucket.gate import Gate, usable_proxies
 from ipfsmem_providers.http.bounds import Bounds
@@ -56,8 +56,7 @@ class Objects:
         self._progress: Callable[[str, int], None] | None = settings.get("progress")
         credentials(address, settings)
         self._redact = Redactor(secrets(address, settings))
-        #: None if a proxy of the environment is of a kind that the gate does not support.
-        self._gate = _gate(address, settings)
+        self._gate = Gate(places(address, settings), _ANSWER_MAX, usable_proxies())
         self._stores: dict[Patience, Any] = {}
         self._lock = threading.Lock()
         try:
@@ -82,8 +81,7 @@ class Objects:
         """Let go of connections and of the gate. What asks afterwards makes new ones."""
         with self._lock:
             self._stores.clear()
-            if self._gate is not None:
-                self._gate.close()
+            self._gate.close()
 
     def put(self, key: str, data: bytes) -> None:
         """Put an object whole, in place of one with the same key."""
@@ -222,7 +220,7 @@ class Objects:
                 )
             patience = self._patience(size)
             began = self._now()
-            before = Counter() if self._gate is None else self._gate.problems.copy()
+            before = self._gate.problems.copy()
             self.requests[kind] = self.requests.get(kind, 0) + 1
             try:
                 found = work(self._store(patience))
@@ -253,7 +251,7 @@ class Objects:
 
     def _stopped(self, before: Counter[str], what: str) -> ProviderError | None:
         """The error for what the gate did since then, if that may be the reason of a failed request."""
-        problems = Counter[str]() if self._gate is None else self._gate.problems - before
+        problems = self._gate.problems - before
         return next((gate_error(problem, self.where, what) for problem in problems), None)
 
     def _failed(
@@ -285,14 +283,9 @@ class Objects:
         with self._lock:
             found = self._stores.get(patience)
             if found is None:
-                proxy = self._gate.url if self._gate is not None else ""
-                found = self._stores[patience] = store(self._address, self._settings, patience, proxy)
+                found = store(self._address, self._settings, patience, self._gate.url)
+                self._stores[patience] = found
             return found
-
-
-def _gate(address: Address, settings: Mapping[str, Any]) -> Gate | None:
-    proxies = usable_proxies()
-    return None if proxies is None else Gate(hosts(address, settings), _ANSWER_MAX, proxies)
 
 
 def _first(found: Any, most: int) -> bytes:

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import hashlib
 import socket
+import ssl
+import struct
 import subprocess
 import sys
 import threading
@@ -485,7 +487,7 @@ def test_redirect_of_a_bucket_to_another_host_takes_no_session_token_along(
             objects = BucketProvider(f"{url}/memories/mem", {**KEYS, "retry": ONCE}).objects
             with pytest.raises(ProviderRefused, match="redirects to another host"):
                 objects.read("a")
-            with Refused("Name the host that has the bucket, and its region (BUCKET_REGION)."):
+            with Refused("Name the host and port that have the bucket, and its region (BUCKET_REGION)."):
                 objects.list("packs")
             with pytest.raises(ProviderRefused, match="refused to store an object"):
                 objects.put("a", b"x")
@@ -571,9 +573,134 @@ def test_redirect_behind_a_proxy_takes_no_session_token_along(monkeypatch: pytes
     assert [urlsplit(one).hostname for one in asked] == ["bucket.example"]
 
 
+@contextlib.contextmanager
+def behind_tls(url: str, tls: ssl.SSLContext) -> Iterator[str]:
+    """The https URL of what is at an http URL."""
+    where = urlsplit(url)
+    ready = threading.Event()
+    state: list[Any] = []
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while piece := await reader.read(1 << 16):
+                writer.write(piece)
+                await writer.drain()
+        writer.close()
+
+    async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        down, up = await asyncio.open_connection(where.hostname, where.port)
+        await asyncio.gather(pump(reader, up), pump(down, writer))
+
+    async def main() -> None:
+        server = await asyncio.start_server(connection, "127.0.0.1", 0, ssl=tls)
+        stop = asyncio.Event()
+        state.extend((asyncio.get_running_loop(), stop, server.sockets[0].getsockname()[1]))
+        ready.set()
+        await stop.wait()
+        server.close()
+
+    thread = threading.Thread(target=asyncio.run, args=(main(),))
+    thread.start()
+    assert ready.wait(PATIENCE)
+    try:
+        yield f"https://{where.username}:{where.password}@127.0.0.1:{state[2]}"
+    finally:
+        state[0].call_soon_threadsafe(state[1].set)
+        thread.join(PATIENCE)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_bucket_behind_an_https_proxy_of_the_environment_is_used(
+    scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy = Gate((), 1 << 30, {})
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    monkeypatch.setattr(ssl, "create_default_context", lambda: trusting)
+    for name in ("no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    _trust_all(monkeypatch)
+    tls = own_certificate(tmp_path)
+    server = s3.SmallS3(signed=False)
+    with (
+        behind_tls(proxy.url, tls) as secure,
+        serve(server.bucket_app, tls if scheme == "https" else None) as url,
+    ):
+        for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+            monkeypatch.setenv(name, secure)
+        objects = BucketProvider(f"{url}/memories/mem", KEYS).objects
+        objects.put("packs/1", b"x" * (3 << 20))
+        assert objects.read("packs/1") == b"x" * (3 << 20)
+        assert objects._gate.requests > 0
+        objects.close()
+    assert proxy.requests > 0
+    proxy.close()
+
+
+def test_bucket_with_a_socks_proxy_in_the_environment_is_asked_directly_and_bounded(
+    at: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"socks5h://127.0.0.1:{free_port()}")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    objects = at.open().objects
+    assert objects.list("packs") == {}
+    assert objects._gate.requests > 0
+
+
+@pytest.mark.parametrize("end", ["closes", "resets"])
+def test_refusal_of_an_upload_by_a_server_that_ends_the_connection_keeps_its_reason(end: str) -> None:
+    """The server answers when it has seen the head, and reads nothing of the body."""
+    body = b"<Error><Code>QuotaExceeded</Code><Message>the account is full</Message></Error>"
+    head = b"HTTP/1.1 403 Forbidden\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
+
+    def answers(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                got = b""
+                while b"\r\n\r\n" not in got:
+                    got += client.recv(1_000)
+                client.sendall(head + body)
+                if end == "resets":
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                client.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=answers, args=(listener,), daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        objects = BucketProvider(f"{url}/memories/mem", {**KEYS, "retry": ONCE}).objects
+        for _ in range(5):
+            with pytest.raises(ProviderRefused, match=r"takes no more \(QuotaExceeded: the account"):
+                objects.put("a", b"x" * (8 << 20))
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def test_redirect_of_a_bucket_to_another_port_takes_no_session_token_along(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "a-session-token-of-the-tests")
+    asked: list[str] = []
+
+    def elsewhere() -> web.Application:
+        async def answer(request: web.Request) -> web.Response:
+            asked.append(str(request.headers))
+            return web.Response(text="taken")
+
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", answer)
+        return app
+
+    with serve(elsewhere) as other, serve(lambda: leads_to(other)) as url:
+        objects = BucketProvider(f"{url}/memories/mem", {**KEYS, "retry": ONCE}).objects
+        with pytest.raises(ProviderRefused, match="redirects to another host or port"):
+            objects.read("a")
+    assert asked == []
+
+
 def test_bucket_gate_refuses_a_client_without_its_secret(at: Bucket) -> None:
     gate = at.open().objects._gate
-    assert gate is not None
     where = urlsplit(gate.url)
     with socket.create_connection((where.hostname, where.port)) as stranger:
         stranger.sendall(f"GET {at.url}/memories/x HTTP/1.1\r\nHost: x\r\n\r\n".encode())
@@ -603,7 +730,7 @@ def test_closed_bucket_leaves_no_thread_behind(at: Bucket, caplog: pytest.LogCap
 def test_what_strangers_send_to_the_gate_changes_no_answer() -> None:
     def missing() -> web.Application:
         def knock() -> None:
-            where = urlsplit(objects._gate.url) if objects._gate is not None else urlsplit("")
+            where = urlsplit(objects._gate.url)
             with socket.create_connection((where.hostname or "", where.port or 0)) as stranger:
                 stranger.sendall(b"GET http://elsewhere.example/ HTTP/1.1\r\nHost: x\r\n\r\n")
                 assert stranger.recv(100) == b""
@@ -652,7 +779,7 @@ def test_bucket_where_no_server_is_allowed_costs_no_other_provider(monkeypatch: 
     async def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(asyncio, "start_server", refuse)
+    monkeypatch.setattr(asyncio.SelectorEventLoop, "create_server", refuse)
     with pytest.raises(ConfigError, match="allows no connection to itself"):
         BucketProvider("https://s3.example/memories/mem", KEYS)
 
