@@ -54,7 +54,8 @@ DEADLINE: Final = 60.0
 #: Bytes a second that even a slow connection moves, and seconds that a block takes in an answer of many.
 _SLOWEST: Final = 64 * 1024
 _BLOCK: Final = 0.05
-#: Pauses up to so many seconds are waited for by whoever sends the request; longer ones end the provider's part in the sync.
+#: Pauses up to so many seconds are waited for by whoever sends the request; a longer one ends the provider's part in the sync, and so does
+#: a shorter one after that where others are beside it.
 WAITED: Final = 5.0
 #: The longest pause that is kept, in seconds: a provider must not keep itself out for good.
 LONGEST: Final = 3600.0
@@ -328,7 +329,9 @@ class Member:
         try:
             return await (self._watched(work, call) if self._company.is_company else work())
         except ProviderError as error:
-            if (after := error.again_after) is not None and after > WAITED and self.gone is None:
+            # Whoever sent the request has waited for a short pause, and was turned away once more.
+            most = 0.0 if self._company.is_company else WAITED
+            if (after := error.again_after) is not None and after > most and self.gone is None:
                 self._company.pause(self, error, after)
             if isinstance(error, ProviderRefused):
                 self.refusals.add(str(error))

@@ -97,6 +97,8 @@ class Attempts:
         self._host, self._retry, self._timing = host, retry, timing
         self._outages, self._limiter = outages, limiter
         self._failures = 0
+        #: Seconds that the host asked to be left alone for so far.
+        self._asked = 0.0
 
     def answered(self) -> None:
         """The host answered, be it with a refusal or a request to wait."""
@@ -113,10 +115,14 @@ class Attempts:
 
         `after`: seconds that the host asked to be left alone for. `connecting`: the time to connect ran out, which costs more
         than a refusal and counts twice. `heard`: the host answered all the same. A host that failed every attempt of a
-        request gets one attempt a request until it answers again.
+        request gets one attempt a request until it answers again. Short pauses that it asks for one after another are waited for as long
+        as a single one would be.
         """
         self._failures += 2 if connecting else 1
+        self._asked += after or 0.0
         pause = self._retry.wait(self._failures, after, self._timing.random())
+        if self._asked > self._retry.patience:
+            pause = None
         if pause is None or self._outages.is_down(self._host):
             if not heard:
                 self._outages.failed(self._host, silent=connecting)

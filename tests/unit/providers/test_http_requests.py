@@ -192,6 +192,16 @@ def test_pause_of_one_of_several_providers_is_not_awaited(site: Site, work: Cloc
     assert work.pauses == [] and len(site.seen) == 1
 
 
+def test_short_pauses_of_one_of_several_providers_are_awaited_within_one_bound(
+    site: Site, work: Clockwork
+) -> None:
+    site.answers = [plain(429, Retry_After="3")] * 4
+    http = client(site.url, work, company=True)
+    error = fails(http, http.request("GET", site.url))
+    assert isinstance(error, ProviderUnavailable) and error.again_after == 3.0
+    assert work.pauses == [3.5] and len(site.seen) == 2
+
+
 def test_awaited_pause_is_reported_before_the_wait(site: Site, work: Clockwork) -> None:
     site.answers = [plain(429, Retry_After="7"), plain(200)]
     http, said = client(site.url, work), []

@@ -236,6 +236,25 @@ def test_pause_that_a_provider_asked_for_is_kept_by_the_next_syncs(tmp_path: Pat
     assert report.exit_code == 0 and world.read_at(1) == "next text"
 
 
+def test_provider_that_asks_for_short_pauses_again_and_again_is_left_out(tmp_path: Path) -> None:
+    def hasty(neighbour: Neighbour, healthy: Healthy) -> None:
+        async def refuse(call: str) -> None:
+            await asyncio.sleep(3)  # what the HTTP client waited for
+            error = ProviderUnavailable("neighbour answered 429 (try again in 3 s)")
+            error.again_after = 3.0
+            raise error
+
+        neighbour.before = refuse
+
+    world = World(tmp_path, first=True)
+    report, held, ended, _ = world.sync(hasty)
+    assert held <= HURRY + 0.2 and ended <= 4 + HURRY
+    assert {notice.kind for notice in report.notices} == {"provider-paused"} and report.exit_code == 7
+    world.clock.advance(4)
+    report, *_ = world.sync(lambda neighbour, healthy: None, None)
+    assert report.exit_code == 0 and world.read_at(1) == "new text"
+
+
 def test_pause_of_the_only_provider_ends_a_sync_at_once(tmp_path: Path) -> None:
     cloud, clock = SimCloud(), MockClock()
 
