@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
-from ipfsmem_providers.bucket.gate import ELSEWHERE, ENDLESS
+from ipfsmem_providers.bucket.gate import DRIPPING, ELSEWHERE, ENDLESS
 from ipfsmem_providers.http.errors import PAUSE, Reason, Redactor, is_unavailable, reason_of
 
 _STATUS: Final = re.compile(r"non-2xx status code: (\d{3})[^:\n]{0,60}(?:: )?")
@@ -34,7 +34,7 @@ _FULL: Final = frozenset(("QuotaExceeded", "EntityTooLarge", "AccountQuotaExceed
 
 
 class NoAnswer(ProviderUnavailable):
-    """The server accepted no connection, or sent no byte, until the time-out."""
+    """The server accepted no connection, or sent nothing or too little, until the time-out."""
 
 
 class BehindTheEnd(EOFError):
@@ -72,6 +72,8 @@ def gate_error(problem: str, where: str, what: str) -> ProviderError:
     """The error for a request that the gate (gate.py) ended."""
     if problem == ENDLESS:
         return ProviderRefused(f"{where} sent an endless answer when asked to {what}")
+    if problem == DRIPPING:
+        return NoAnswer(f"{where} does not answer to {what}: its answer comes too slowly")
     if problem == ELSEWHERE:
         return ProviderRefused(
             f"{where} redirects to another host or port when asked to {what}; the redirect was not followed",

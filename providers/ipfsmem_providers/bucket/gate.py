@@ -42,6 +42,7 @@ _NEXT: Final = 0.25
 
 #: Reasons to end a request without a complete answer.
 ENDLESS: Final = "endless"
+DRIPPING: Final = "dripping"
 ELSEWHERE: Final = "elsewhere"
 UNREACHABLE: Final = "unreachable"
 
@@ -49,19 +50,28 @@ UNREACHABLE: Final = "unreachable"
 class Gate:
     """A gate. It starts to listen when `url` is read for the first time."""
 
-    def __init__(self, places: Collection[tuple[str, int]], longest: int, proxies: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        places: Collection[tuple[str, int]],
+        longest: int,
+        proxies: Mapping[str, str],
+        *,
+        stall: float = 60.0,
+        drip: int = 1,
+    ) -> None:
         """`places`: the hosts, with their subdomains, and ports to which it connects; empty for any. `longest`: maximum bytes of an answer.
-        `proxies`: the proxies of the environment by scheme, from `usable_proxies`."""
+        `proxies`: the proxies of the environment by scheme, from `usable_proxies`. An answer that comes in pieces must bring `drip` bytes in
+        `stall` seconds."""
         self._places = tuple((_plain(host), port) for host, port in places)
-        self.longest = longest
+        self.longest, self.stall, self.drip = longest, stall, drip
         self.proxies = proxies
         self._secret = secrets.token_urlsafe(24)
         self._expected = b"Basic " + base64.b64encode(f"ipfsmem:{self._secret}".encode())
         self._url = ""
         self._stop: Callable[[], object] = lambda: None
         self._lock = threading.Lock()
-        #: Number of requests that ended with each of ENDLESS, ELSEWHERE and UNREACHABLE.
-        self.problems = Counter({ENDLESS: 0, ELSEWHERE: 0, UNREACHABLE: 0})
+        #: Number of requests that ended with each of these.
+        self.problems = Counter({ENDLESS: 0, DRIPPING: 0, ELSEWHERE: 0, UNREACHABLE: 0})
         self.requests = 0  #: connections that were accepted, for reports and tests
         self.relays: set[_Relay] = set()  #: of the thread of the gate
 
@@ -182,6 +192,9 @@ class _Relay:
         self._raw: socket.socket | None = None
         #: Bytes of the request's body to come, and of the answer so far.
         self._left = self._passed = 0
+        #: Since when an answer comes, and its bytes since then.
+        self._since: float | None = None
+        self._came = 0
         self._over = False
         gate.relays.add(self)
         self._timer = asyncio.get_running_loop().call_later(_CONNECT, self.abort)
@@ -252,6 +265,7 @@ class _Relay:
         """Send on what came from the client."""
         assert self._server is not None and self._request is not None
         server = self._server.transport
+        self._since = None
         if self._request.tunnel:
             if len(data) > _NO_REQUEST:
                 self._passed = 0
@@ -369,8 +383,22 @@ class _Relay:
         self._passed += len(data)
         if self._passed > self._gate.longest:
             self._refuse(ENDLESS)
+        elif self._is_dripping(len(data)):
+            self._refuse(DRIPPING)
         else:
             self.client.transport.write(data)
+
+    def _is_dripping(self, size: int) -> bool:
+        """Whether too little came in the time that anything may take; `size` bytes more have come now."""
+        now = asyncio.get_running_loop().time()
+        if self._since is None:
+            self._since, self._came = now, 0
+        self._came += size
+        if now - self._since <= self._gate.stall:
+            return False
+        little = self._came < self._gate.drip
+        self._since, self._came = now, 0
+        return little
 
     def _server_ended(self, error: Exception | None) -> None:
         """Pass on what the server sent before it ended the connection, and then the end."""

@@ -56,7 +56,10 @@ class Objects:
         self._progress: Callable[[str, int], None] | None = settings.get("progress")
         credentials(address, settings)
         self._redact = Redactor(secrets(address, settings))
-        self._gate = Gate(places(address, settings), _ANSWER_MAX, usable_proxies())
+        limits = self._bounds.timeouts
+        self._gate = Gate(
+            places(address, settings), _ANSWER_MAX, usable_proxies(), stall=limits.stall, drip=limits.drip
+        )
         self._stores: dict[Patience, Any] = {}
         self._lock = threading.Lock()
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import hashlib
 import socket
@@ -23,8 +24,9 @@ from ipfsmem_providers.bucket import address as bucket_address
 from ipfsmem_providers.bucket import layout as bucket_layout
 from ipfsmem_providers.bucket import objects as bucket_objects
 from ipfsmem_providers.bucket.address import Address, Patience, credentials, parse, store
-from ipfsmem_providers.bucket.gate import Gate
-from ipfsmem_providers.http.policy import ONCE, Retry
+from ipfsmem_providers.bucket.errors import NoAnswer, gate_error
+from ipfsmem_providers.bucket.gate import DRIPPING, Gate
+from ipfsmem_providers.http.policy import ONCE, Retry, Timeouts
 
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.content.tree import build_tree
@@ -523,6 +525,48 @@ def test_endless_answer_of_a_bucket_is_cut(status: int, what: str) -> None:
             with pytest.raises(ProviderRefused, match="sent an endless answer when asked to"):
                 objects.list("packs") if what == "list" else objects.put("a", b"x")
     assert sum(sent) < 64 << 20
+
+
+def test_answer_of_a_bucket_that_drips_is_given_up(at: Bucket) -> None:
+    """Each byte was progress to obstore, which reads a list, or the reason of a failure, to its end."""
+    ended = threading.Event()
+
+    def dripping() -> web.Application:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            with contextlib.suppress(ConnectionError):
+                while not ended.is_set():
+                    await response.write(b" ")
+                    await asyncio.sleep(0.02)
+            return response
+
+        app = web.Application()
+        app.router.add_get("/{path:.*}", answer)
+        return app
+
+    gate = Gate((), 1 << 30, {}, stall=0.2, drip=1024)
+    timer = threading.Timer(PATIENCE, ended.set)
+    timer.start()
+    with serve(dripping) as url:
+        where = urlsplit(gate.url)
+        secret = base64.b64encode(f"{where.username}:{where.password}".encode()).decode()
+        with socket.create_connection((where.hostname, where.port)) as client:
+            client.sendall(
+                f"GET {url}/ HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic {secret}\r\n\r\n".encode()
+            )
+            with contextlib.suppress(ConnectionError):
+                while client.recv(1_000):
+                    pass
+        given_up = not ended.is_set()
+        ended.set()
+    timer.cancel()
+    gate.close()
+    assert given_up and gate.problems[DRIPPING] == 1
+    limits = Timeouts(stall=7.5, drip=99)
+    used = at.open(timeouts=limits).objects._gate
+    assert (used.stall, used.drip) == (7.5, 99)
+    assert isinstance(gate_error(DRIPPING, "bucket:x", "list objects"), NoAnswer)
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
