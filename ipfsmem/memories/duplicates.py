@@ -70,7 +70,8 @@ def pairs_by_meaning(
 ) -> list[tuple[str, str, float]]:
     """The pairs among memories whose vectors are that near, with the cosine, the nearest first; `scopes`: where each key stands. Only
     by vectors that are here: no model is asked."""
-    vectors = None if parts[0].meaning is None else parts[0].meaning().at_hand()
+    meaning = parts[0].meaning()
+    vectors = None if meaning is None else meaning.at_hand()
     if vectors is None:
         return []
     store, by_scope = parts[0].replica.store, {part.scope: part for part in parts}

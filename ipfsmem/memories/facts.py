@@ -169,13 +169,15 @@ class Facts:
                 for one in near
                 if one is not None and (fact := fact_of(one)) and not expired_on(one.readable, today)
             ]
-            if self._memories.meaning is None or not meaning_matters(text, known):
-                return known, self._memories.meaning is not None and self._memories.meaning().named
-            said = self._memories.meaning().ask(text[:MAX_QUERY])
+            meaning = self._memories.meaning()
+            if meaning is None or not meaning_matters(text, known):
+                return known, meaning is not None and meaning.named
+            said = meaning.ask(text[:MAX_QUERY])
             close = self._meanings(said, [one.key for one in known])
             return [one._replace(meaning=close.get(one.key)) for one in known], False
         query = text[:MAX_QUERY]
-        asked = None if self._memories.meaning is None else self._memories.meaning().ask(query)
+        meaning = self._memories.meaning()
+        asked = None if meaning is None else meaning.ask(query)
         try:
             matches = search((self._memories,), Question(query, limit=_HITS, said=asked), read=True)
         except UsageError:
@@ -210,8 +212,8 @@ class Facts:
         if not keys or asked.vectors is None or asked.share < _KNOWN:
             return {}
         with self._replica.reading():
-            held = index_of((self._memories,)).held
-        rows = [asked.vectors.at.get(held[key].vector, -1) if key in held else -1 for key in keys]
+            vectors = index_of((self._memories,)).vectors
+        rows = [asked.vectors.at.get(vectors.get(key, b""), -1) for key in keys]
         return {
             keys[place]: cosine
             for place, cosine in asked.vectors.nearest(asked.question, rows, -1.0, len(rows)).items()
@@ -449,7 +451,7 @@ class Facts:
     def _ranked(self, kind: Kind, words: FactWords) -> Sequence[Place]:
         """Where the entries of a kind stand that are in sight, in order; a header is read only for its creation date. Parts of sessions
         stand nowhere."""
-        rows = index_of((self._memories,)).held
+        rows = index_of((self._memories,)).held.whole()
         today, fading, order = self._replica.world.today(), self._memories.fading, self._limits.order
 
         def place(key: str) -> Place | None:

@@ -110,8 +110,8 @@ class Memories:
         self.part_keys: list[PartKeys] = sibling.part_keys if sibling is not None else []
         #: What was there when vectors were erased last, by the file they lie in; see `kept_vectors`.
         self.erased: dict[Path, Erased] = sibling.erased if sibling is not None else {}
-        #: Opens recall by meaning, when somebody asks; None where nobody can.
-        self.meaning: Callable[[], Meaning] | None = sibling.meaning if sibling is not None else None
+        #: Opens recall by meaning, when somebody asks; gives None where no model is named.
+        self.meaning: Callable[[], Meaning | None] = sibling.meaning if sibling is not None else lambda: None
         #: What counts how much in recall, asked for at each; None: as usual.
         self.weighed: Callable[[], Weighed] | None = sibling.weighed if sibling is not None else None
         #: Opens the table of what was used, when somebody asks; None where nothing is counted.

@@ -22,7 +22,8 @@ from ipfsmem.device.events import events_of, lines_with, missing_of
 from ipfsmem.errors import FormatError
 from ipfsmem.memories.memories import NotHereError
 from ipfsmem.memories.moment_kinds import Group, Moment, place_of
-from ipfsmem.memories.sessions import Ends, ItemsAt, Part, Sessions, entries_of_parts
+from ipfsmem.memories.parts_read import PartsRead
+from ipfsmem.memories.sessions import ItemsAt, Part, Sessions, entries_of_parts
 from ipfsmem.recall.passages import PACKED, passages
 from ipfsmem.sessions.compaction import Entry as Item
 from ipfsmem.sessions.compaction import Place, told
@@ -126,12 +127,13 @@ class Reader:
         self,
         parts: Sequence[Memories],
         names: Callable[[Group], Iterable[str]] | None = None,
-        ends: dict[str, Ends] | None = None,
+        kept: PartsRead | None = None,
     ) -> None:
-        """`names`: what gives the names of the pieces of a day or a session, for who has them; `ends`: of parts, which are added to."""
+        """`names`: what gives the names of the pieces of a day or a session, for who has them; `kept`: what was read of
+        parts before, which is added to."""
         self._parts = parts
         self._names = names
-        self._ends: dict[str, Ends] = {} if ends is None else ends
+        self._kept = PartsRead() if kept is None else kept
         self._memories = {part.scope: part for part in parts if not part.forgotten()}
         self._sessions = {scope: Sessions(part) for scope, part in self._memories.items()}
         self._opened: dict[tuple[Group, str], ItemsAt] = {}
@@ -199,7 +201,7 @@ class Reader:
                 held = keys.get((group.scope, group.name), [])
             else:
                 held = [place.key for name in self._names(group) if (place := memory_name(name)) is not None]
-            self._opened[group, session] = ItemsAt(self._sessions[group.scope], session, held, self._ends)
+            self._opened[group, session] = ItemsAt(self._sessions[group.scope], session, held, self._kept)
 
 
 def read_again(parts: Sequence[Memories], moments: Mapping[str, Moment]) -> dict[str, Told]:

@@ -318,7 +318,7 @@ class _Texts:
     def _reader(self) -> Reader:
         from ipfsmem.memories.moments import Reader
 
-        return Reader(self.parts, self._found.pieces, self._found.part_ends)
+        return Reader(self.parts, self._found.pieces, self._found.parts_read)
 
 
 def _then(since: str | None, until: str | None, when: str | None, now: int) -> tuple[int, int]:
@@ -460,9 +460,8 @@ def _weighed(part: Memories, asked: Asked) -> Weighed:
 
 def _asked(part: Memories, query: str, threshold: float | None, kind: Kind = "memory") -> Asked:
     """What the model says of a query, where one is named. Raises what `search` says."""
-    asked = _NOT_ASKED
-    if part.meaning is not None:
-        asked = part.meaning().ask(query, newest=threshold is not None, kind=kind)
+    meaning = part.meaning()
+    asked = _NOT_ASKED if meaning is None else meaning.ask(query, newest=threshold is not None, kind=kind)
     if threshold is not None and asked.vectors is None:
         if asked.problem is not None:
             raise asked.problem
@@ -603,7 +602,7 @@ def _meant(words: Sequence[str], index: Index) -> dict[str, tuple[str, ...]]:
     """The words of a query, each with its terms as `spelling` takes them."""
     sought = list(dict.fromkeys(term for word in words for term in terms(word)))
     having = index.words.having
-    meant = likened(spelled(sought, having), having, index.words.alike)
+    meant = likened(spelled(sought, having, index.words.among), having, index.words.alike)
     taken = dict(zip(sought, meant, strict=True))
     return {word: tuple(taken[term] for term in terms(word)) for word in words}
 

@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from hashlib import blake2b
-from itertools import islice
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -30,8 +30,10 @@ from ipfsmem.device.recall_image import VERSION, RecallImage, load_image, remove
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateMark, Store
 from ipfsmem.errors import FormatError, IpfsmemError
+from ipfsmem.memories.decoded_later import DecodedLater
 from ipfsmem.memories.merits import merits_of
 from ipfsmem.memories.moment_kinds import Group, Kind, Moment, vector_keys
+from ipfsmem.memories.parts_read import PartsRead
 from ipfsmem.memories.readings import readable_file
 from ipfsmem.recall.worth import Merits
 from ipfsmem.wording import ALWAYS, FOREVER
@@ -40,7 +42,6 @@ if TYPE_CHECKING:  # who only lists what is there loads no ranking
     from ipfsmem.memories.context_facts import FactText
     from ipfsmem.memories.memories import Memories
     from ipfsmem.memories.moments import Told
-    from ipfsmem.memories.sessions import Ends
     from ipfsmem.recall.ranking import Document, Index
 
 #: Stacks of scopes, and filters of one, of which the index is held.
@@ -55,6 +56,8 @@ _STALE, _FEW = 200, 100
 _EACH = 500
 #: Maximum characters of the events and messages that are cached.
 _MOST_TOLD = 1_000_000
+#: Bytes by which the vector of a memory is kept.
+VECTOR_ID = 16
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -111,8 +114,6 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
     #: Its section in the index of memories, and its line there; both empty where it has none.
     section: str
     line: str
-    #: What its vector is kept by.
-    vector: bytes
     merits: Merits
 
     @property
@@ -147,16 +148,23 @@ class _Rest(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=
     today: date
     mark: StateMark
     known: dict[str, bytes]
-    held: dict[str, Held]
+    held: dict[str, msgspec.Raw]
+    #: What the vectors of these are kept by, one after the other.
+    vectors: memoryview
     not_fetched: set[str]
+    #: The keys of what is others' word, and of what says until when it holds.
+    others: set[str]
+    ending: set[str]
 
 
 class _Moments(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """What is kept of events and messages."""
 
-    moments: dict[str, Moment]
+    moments: dict[str, msgspec.Raw]
     groups: list[tuple[Group, list[str]]]
     missing: list[tuple[Group, int]]
+    #: The ids of what is others' word.
+    others: set[str]
 
 
 _rest = msgspec.msgpack.Decoder(_Rest)
@@ -176,7 +184,10 @@ class SearchIndex:
         #: The entries that it was made of: the hash of each as it stood in the state.
         self._known: dict[str, bytes] = {}
         #: By key.
-        self.held: dict[str, Held] = {}
+        self.held = DecodedLater(Held)
+        #: What the vector of each of these is kept by, and as it was kept, in their order, until somebody asked.
+        self._vectors: dict[str, bytes] = {}
+        self._vectors_kept = memoryview(b"")
         #: What those of them say as facts that somebody asked for.
         self.facts: dict[str, tuple[FactText | None]] = {}
         #: What was made of the memories as they are now, by what it is, with what else it depends on.
@@ -188,14 +199,14 @@ class SearchIndex:
         #: Keys of which no text is on this device.
         self.not_fetched: set[str] = set()
         #: Events and messages by id; those of each day and session in order; and of how many pieces the texts are not here.
-        self.moments: dict[str, Moment] = {}
+        self.moments = DecodedLater(Moment)
         self._groups: dict[Group, list[str]] = {}
         self._missing: dict[Group, int] = {}
-        #: The names of the pieces of each day and session; None until somebody asked. Between which lines parts of sessions lie that were
-        #: read, and how many bytes a line of a context has at least whose moment was read.
+        #: The names of the pieces of each day and session; None until somebody asked. What was read of parts of sessions, and how many
+        #: bytes a line of a context has at least whose moment was read.
         self._pieces: dict[Group, set[str]] | None = None
         self._may_have_moments: bool | None = None
-        self.part_ends: dict[str, Ends] = {}
+        self.parts_read = PartsRead()
         self.least_lines: dict[str, int] = {}
         #: The cache of events and messages by id, the one used last at the end, and its number of characters.
         self._told: dict[str, Told] = {}
@@ -221,13 +232,18 @@ class SearchIndex:
             return False
         try:
             rest = _rest.decode(image.rest)
-            told = _moments.decode(image.moments) if image.moments else _Moments({}, [], [])
+            told = _moments.decode(image.moments) if image.moments else _Moments({}, [], [], set())
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return False
+        if len(rest.vectors) != VECTOR_ID * len(rest.held):
             return False
         self._clear(kind)
         self._made = _Made(rest.mark, rest.today)
-        self._known, self.held, self.not_fetched = rest.known, rest.held, rest.not_fetched
-        self.moments, self._groups, self._missing = told.moments, dict(told.groups), dict(told.missing)
+        self._known, self.not_fetched = rest.known, rest.not_fetched
+        self.held, self._vectors_kept = DecodedLater(Held, rest.held), rest.vectors
+        self.moments = DecodedLater(Moment, told.moments)
+        self._groups, self._missing = dict(told.groups), dict(told.missing)
+        self._others, self._ending = rest.others | told.others, rest.ending
         if ours:
             self._image, self._stale = image.index, 0
         return True
@@ -238,8 +254,23 @@ class SearchIndex:
         few = len(self.held) + len(self.moments) < _FEW or self._stale < _STALE
         if made is None or words is None or (few and not always):
             return
-        rest = _Rest(made.today, made.mark, self._known, self.held, self.not_fetched)
-        told = _Moments(self.moments, list(self._groups.items()), list(self._missing.items()))
+        others, vectors = self._whose(), self.vectors
+        rest = (
+            made.today,
+            made.mark,
+            self._known,
+            self.held.stored(),
+            b"".join(vectors[key] for key in self.held),
+            self.not_fetched,
+            others & self.held.keys(),
+            self._with_an_end(),
+        )
+        told = (
+            self.moments.stored(),
+            list(self._groups.items()),
+            list(self._missing.items()),
+            others & self.moments.keys(),
+        )
         kept, moments = memoryview(msgspec.msgpack.encode(rest)), memoryview(msgspec.msgpack.encode(told))
         image = RecallImage(self._kind, kept, memoryview(words.image()), moments)
         if save_image(replica, image, stack):
@@ -311,6 +342,7 @@ class SearchIndex:
                 keys.add(place.key)
             if group is not None:
                 groups.add(group)
+                self.parts_read.drop(name)
                 if self._pieces is not None:
                     there = self._pieces.setdefault(group, set())
                     (there.add if name in self._known else there.discard)(name)
@@ -460,6 +492,7 @@ class SearchIndex:
                 self.not_fetched.add(key)
             if self._ending is not None:
                 self._ending.discard(key)
+            self.vectors.pop(key, None)
             if self.held.pop(key, None) is not None:
                 self._made_of.clear()
                 self._note_whose(key, own=True)
@@ -475,8 +508,8 @@ class SearchIndex:
         file = self._searched(key, found.data or b"")
         hides = tuple(other.scope for other, _ in there if other is not part)
         name = part.name(key)
-        vector = entry_id(name, store.raw(name) or b"")
-        one = self.held[key] = _held(key, part.scope, found, file, hides, vector)
+        self.vectors[key] = entry_id(name, store.raw(name) or b"")
+        one = self.held[key] = _held(key, part.scope, found, file, hides)
         self._note_whose(key, own=one.own)
         if self._ending is not None:
             (self._ending.add if one.merits.until else self._ending.discard)(key)
@@ -506,9 +539,23 @@ class SearchIndex:
 
     def expired(self, today: date) -> frozenset[str]:
         """The keys of what held until an earlier day."""
+        return frozenset(key for key in self._with_an_end() if self.held[key].merits.expired(today))
+
+    def _with_an_end(self) -> set[str]:
         if self._ending is None:
             self._ending = {key for key, one in self.held.items() if one.merits.until}
-        return frozenset(key for key in self._ending if self.held[key].merits.expired(today))
+        return self._ending
+
+    @property
+    def vectors(self) -> dict[str, bytes]:
+        """What the vector of each memory is kept by, by key."""
+        if self._vectors_kept:
+            kept, self._vectors_kept = self._vectors_kept.tobytes(), memoryview(b"")
+            begins = range(0, len(kept), VECTOR_ID)
+            self._vectors = {
+                key: kept[at : at + VECTOR_ID] for key, at in zip(self.held, begins, strict=True)
+            }
+        return self._vectors
 
     # -- for a question ------------------------------------------------------------------------------------------
 
@@ -549,14 +596,9 @@ class SearchIndex:
         filter = next(filter for filter, one in self._indexes.items() if one is index)
         rows = by_filter.get(filter)
         if rows is None:
-            held, row_of, of_moment = self.held.get, at.get, self._keys_of_moments().get
-            rows = by_filter[filter] = array(
-                "i",
-                [
-                    row_of(of_moment(id, b"") if (one := held(id)) is None else one.vector, -1)
-                    for id in index.ids
-                ],
-            )
+            of_memory, of_moment = self.vectors.get, self._keys_of_moments().get
+            keys = [of_memory(id) or of_moment(id, b"") for id in index.ids]
+            rows = by_filter[filter] = array("i", map(at.get, keys, repeat(-1)))
         return rows
 
     def _keys_of_moments(self) -> dict[str, bytes]:
@@ -578,15 +620,20 @@ class SearchIndex:
     def parted(self, index: Index) -> tuple[frozenset[int], frozenset[int]]:
         """The numbers of an index's entries that are this person's word, and of those that are others'. Where nothing is others' both
         are empty."""
+        others_word = self._whose()
+        if not others_word:
+            return frozenset(), frozenset()
+        if index.parted is None:
+            others = frozenset(n for id in others_word if (n := index.number(id)) is not None)
+            index.parted = frozenset(n for n, id in enumerate(index.ids) if id) - others, others
+        return index.parted
+
+    def _whose(self) -> set[str]:
+        """The ids of what is others' word."""
         if self._others is None:
             self._others = {key for key, one in self.held.items() if not one.own}
             self._others |= {id for id, one in self.moments.items() if not one.own}
-        if not self._others:
-            return frozenset(), frozenset()
-        if index.parted is None:
-            others = frozenset(n for id in self._others if (n := index.number(id)) is not None)
-            index.parted = frozenset(n for n, id in enumerate(index.ids) if id) - others, others
-        return index.parted
+        return self._others
 
     def _note_whose(self, id: str, *, own: bool) -> None:
         if self._others is not None:
@@ -760,7 +807,9 @@ def unlike_the_texts(parts: Sequence[Memories]) -> list[str] | None:
     return sorted(
         key
         for key in kept.held.keys() | fresh.held.keys()
-        if kept.held.get(key) != fresh.held.get(key) or words[0].get(key) != words[1].get(key)
+        if kept.held.get(key) != fresh.held.get(key)
+        or kept.vectors.get(key) != fresh.vectors.get(key)
+        or words[0].get(key) != words[1].get(key)
     )
 
 
@@ -788,7 +837,7 @@ def keep_indexes(memories: Memories) -> None:
 
 def entry_id(name: str, text: bytes) -> bytes:
     """What the vector of an entry is kept by: its name and its values, as they stand in the state."""
-    return blake2b(name.encode() + b"\0" + text, digest_size=16).digest()
+    return blake2b(name.encode() + b"\0" + text, digest_size=VECTOR_ID).digest()
 
 
 def shown_of(part: Memories, key: str, entry: Entry) -> _Shown | None:
@@ -811,9 +860,7 @@ def _is_list_alone(key: str, file: MemoryFile) -> bool:
     return key == INDEX_KEY and not file.body
 
 
-def _held(
-    key: str, scope: str, found: _Shown, file: MemoryFile, hides: tuple[str, ...], vector: bytes
-) -> Held:
+def _held(key: str, scope: str, found: _Shown, file: MemoryFile, hides: tuple[str, ...]) -> Held:
     is_list = _is_list_alone(key, file)
     return Held(
         scope,
@@ -827,7 +874,6 @@ def _held(
         file.tags,
         hides,
         *(("", "") if is_list else index_line(item_of(key, file))),
-        vector,
         merits_of(file, hlc_ms(found.hlc) if found.hlc else 0),
     )
 

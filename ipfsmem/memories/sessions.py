@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NoReturn
 
 import msgspec
 
@@ -40,6 +40,7 @@ from ipfsmem.device.state import StateMark, Store
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import ChangedError, FormatError, IpfsmemError, LimitError, StorageError, UsageError
 from ipfsmem.memories.memories import Memories, NotHereError
+from ipfsmem.memories.parts_read import Ends, PartsRead
 from ipfsmem.memories.readings import token_hash
 from ipfsmem.sessions.compaction import (
     MARK,
@@ -129,14 +130,6 @@ class Part(msgspec.Struct):
     ours: bool = True
 
 
-class Ends(NamedTuple):
-    """Between which lines a part lies, each as its `at` and `n`, and of which version of its entry that is so."""
-
-    version: int
-    first: tuple[int, int]
-    last: tuple[int, int]
-
-
 #: Characters of a title.
 _MAX_TITLE = 200
 _decode = msgspec.json.Decoder(Line).decode
@@ -213,11 +206,11 @@ class ItemsAt:
     """Reads items of a session by their places, each in the parts where its device has it: no line of a part is later than those behind it.
     Of the other parts only a few are read, none whose ends are known (inside `reading`)."""
 
-    def __init__(self, sessions: Sessions, session: str, keys: Iterable[str], ends: dict[str, Ends]) -> None:
-        """`keys`: of its parts; `ends`: between which lines parts lie, by the name of each part's entry, which is added to."""
+    def __init__(self, sessions: Sessions, session: str, keys: Iterable[str], kept: PartsRead) -> None:
+        """`keys`: of its parts; `kept`: what was read of parts before, which is added to."""
         self._sessions = sessions
         self._session = session
-        self._ends = ends
+        self._kept = kept
         self._parts: dict[str, Part | None] = {}
         self._looked: dict[str, Ends] = {}
         #: The keys of each device's parts, in order.
@@ -239,12 +232,12 @@ class ItemsAt:
                     taken[key] = self._read(key)
         except NotHereError:
             return []
-        there = _items([part for part in taken.values() if part is not None])
-        return [Entry(place, _item(text)) for place, text in there if place in places]
+        there = _items([part for part in taken.values() if part is not None], places)
+        return [Entry(place, _item(text)) for place, text in there]
 
     def _read(self, key: str) -> Part | None:
         if key not in self._parts:
-            found = self._sessions.part(key)
+            found = self._kept.part(*self._sessions.version(key), partial(self._sessions.part, key))
             self._parts[key] = found[1] if found is not None and found[0] == self._session else None
         return self._parts[key]
 
@@ -255,12 +248,12 @@ class ItemsAt:
 
     def _ends_now(self, key: str) -> Ends:
         name, version = self._sessions.version(key)
-        known = self._ends.get(name)
+        known = self._kept.ends.get(name)
         if known is None or known.version != version:
             part = self._read(key)
             lines = [(line.at, line.n) for line in part.lines] if part is not None else []
             first, last = min(lines, default=_NOWHERE), max(lines, default=_NOWHERE)
-            known = self._ends[name] = Ends(version, first, last)
+            known = self._kept.ends[name] = Ends(version, first, last)
         return known
 
     def _last(self, held: list[str], number: int) -> tuple[int, int]:
@@ -806,8 +799,8 @@ def _joined(texts: Iterable[str]) -> str:
     return "".join(texts).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
-def _items(parts: list[Part]) -> list[tuple[Place, str]]:
-    """The items of all parts in order, those that are gone left out."""
+def _items(parts: list[Part], places: Collection[Place] | None = None) -> list[tuple[Place, str]]:
+    """The items of all parts in order, those that are gone left out. `places`: of these alone."""
     found: dict[Place, str] = {}
     pieces: dict[tuple[Place, int], dict[int, str]] = {}
     gone: set[Place] = set()
@@ -818,10 +811,14 @@ def _items(parts: list[Part]) -> list[tuple[Place, str]]:
                 gone.add(line.gone)
             elif line.piece is not None:
                 pieces.setdefault((place, line.piece[1]), {})[line.piece[0]] = line.text or ""
-            else:
+            elif places is None or place in places:
                 found[place] = bytes(line.item).decode()
     for (place, many), held in pieces.items():
-        if len(held) == many and _is_object(text := _joined(held[i] for i in range(many))):
+        if (
+            (places is None or place in places)
+            and len(held) == many
+            and _is_object(text := _joined(held[i] for i in range(many)))
+        ):
             found[place] = text
     return sorted((place, text) for place, text in found.items() if place not in gone)
 

@@ -100,7 +100,7 @@ class OpenMemory:
         #: The texts of the nameless scope; `in_scope` leads to those of another.
         self.memories = Memories(replica)
         self._meaning: Meaning | None = None
-        self.memories.meaning = self.meaning
+        self.memories.meaning = self.meaning_if_named
         self.memories.weighed = _weighed
         self.memories.decay_rate = _decay_rate
         self._uses: Uses | None = None
@@ -196,6 +196,14 @@ class OpenMemory:
 
             self._meaning = Meaning(self.memories, self.alone, _embedder)
         return self._meaning
+
+    def meaning_if_named(self) -> Meaning | None:
+        """The same; None where the settings name no model and none is installed: then nothing of it is loaded."""
+        if self._meaning is None:
+            with contextlib.suppress(IpfsmemError):  # `Meaning` says what is wrong
+                if _embedder(True) is None:
+                    return None
+        return self.meaning()
 
     def end_meaning(self) -> None:
         """Make no more vectors, and wait a little for those under way. Not while `alone` is held."""

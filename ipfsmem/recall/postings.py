@@ -129,7 +129,7 @@ class Terms(Mapping[str, int]):
         return len(self.begins) - 1
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
+        return iter(self.all())
 
     def __contains__(self, term: object) -> bool:
         return isinstance(term, str) and self._place(term) is not None
@@ -147,9 +147,10 @@ class Terms(Mapping[str, int]):
             place = bisect_left(range(size), term, key=lambda at: text[begins[at] + 1 : begins[at + 1]])
             found = place < size and text[begins[place] + 1 : begins[place + 1]] == term
             return place if found else None
-        return self._all().get(term)
+        return self.all().get(term)
 
-    def _all(self) -> dict[str, int]:
+    def all(self) -> dict[str, int]:
+        """Each with its place, where they are found at once."""
         if self._places is None:
             self._places = dict(zip(self.text.split("\n")[1:-1], range(len(self)), strict=False))
         return self._places
@@ -299,6 +300,11 @@ class Postings:
     def having(self, term: str) -> int:
         """How many entries have a term; quick where none has."""
         return len(self.row(term).numbers) if term in self._at or term in self._added else 0
+
+    def among(self, terms: Iterable[str]) -> list[str]:
+        """Those of many terms that entries have or had."""
+        at, added = self._at.all() if isinstance(self._at, Terms) else self._at, self._added
+        return [term for term in terms if term in at or term in added]
 
     def alike(self, term: str) -> list[tuple[str, float]]:
         """The terms that entries have or had that are like one."""

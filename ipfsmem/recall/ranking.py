@@ -505,7 +505,7 @@ def rank(
         return there if not there or only is None else len(only.intersection(index.words.row(term).numbers))
 
     if wanted is None:
-        wanted = spelled(list(dict.fromkeys(terms(question))), having_it)
+        wanted = spelled(list(dict.fromkeys(terms(question))), having_it, index.words.among)
         wanted = likened(wanted, having_it, index.words.alike)
     wanted_terms = list(dict.fromkeys(wanted))[:MAX_TERMS]
     if similar is None:

@@ -16,12 +16,16 @@ LIKE, LEAST_THREES = 0.5, 3
 _ALPHABETS = ("abcdefghijklmnopqrstuvwxyz", "абвгдежзиклмнопрстуфхцчшщъыьэюя", "αβγδεζηθικλμνξοπρστυφχψω")
 
 
-def spelled(terms: Sequence[str], having: Callable[[str], int]) -> list[str]:
+def spelled(
+    terms: Sequence[str],
+    having: Callable[[str], int],
+    among: Callable[[Iterable[str]], Iterable[str]] = iter,
+) -> list[str]:
     """The same terms, each that no entry has as the near one that most have, of equal ones the first. `having`: how many entries have
-    a term; it is asked often."""
+    a term; `among`: leaves out of hundreds those that none has, or not all of them."""
     if len(set(terms)) > MOST_TERMS:
         return list(terms)
-    return [_near(term, having) if _is_to_change(term, having) else term for term in terms]
+    return [_near(term, having, among) if _is_to_change(term, having) else term for term in terms]
 
 
 def likened(
@@ -81,9 +85,9 @@ def _most_like(term: str, having: Callable[[str], int], found: Iterable[tuple[st
     return min(there, default=(0.0, 0, term))[2]
 
 
-def _near(term: str, having: Callable[[str], int]) -> str:
+def _near(term: str, having: Callable[[str], int], among: Callable[[Iterable[str]], Iterable[str]]) -> str:
     best, most = term, 0
-    for other in _slips(term):
+    for other in among(_slips(term)):
         times = having(other)
         if times > most or (times == most and times and other < best):
             best, most = other, times

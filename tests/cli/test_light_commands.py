@@ -61,6 +61,8 @@ RARE = {
 NOT_ON_LINUX = {"platformdirs", "tempfile", "random"}
 #: What a read or a write of a text has nothing to do with.
 OF_OTHERS = {"ipfsmem.bundle.timeline", "ipfsmem.memories.scopes", "rfc8785"}
+#: What recall without a model needs nothing of.
+OF_A_MODEL = {"ipfsmem.memories.meaning", "ipfsmem.memories.moments", "ipfsmem.memories.sessions", "numpy"}
 #: What a hook has no command line for.
 OF_COMMANDS = {"click", "ipfsmem.cli.app", "ipfsmem.cli.context"}
 #: What a hook that only starts a sync reads nothing with.
@@ -75,7 +77,7 @@ OF_MEMORIES = {"msgspec", "hashlib", "inspect", "ipfsmem.config", "ipfsmem.memor
         (("note", "said"), 108),
         (("list",), 100),  # with the headers that an earlier list kept
         (("context",), 127),
-        (("recall", "direct"), 150),  # without a model
+        (("recall", "direct"), 140),  # without a model
         (("hook", "session-start", "--program", "claude-code"), 142),
         (("hook", "prompt", "--program", "claude-code"), 148),
         (("hook", "stop", "--program", "claude-code"), 15),
@@ -110,6 +112,8 @@ def test_what_agents_call_loads_nothing_that_meets_a_provider(
     if call[0] == "hook":
         assert sorted(OF_COMMANDS & set(loaded)) == []
         assert not {"typing_extensions", "inspect"} & set(loaded), "a tenth of a hook"
+    if call[0] == "recall":
+        assert sorted(OF_A_MODEL & set(loaded)) == []
     if call[1:2] == ("stop",):
         assert sorted(OF_MEMORIES & set(loaded)) == []
     if call[0] != "hook":

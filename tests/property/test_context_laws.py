@@ -152,7 +152,7 @@ def test_a_message_read_by_itself_is_the_one_in_its_whole_session(
             with here.replica.reading():
                 whole = {one.id: one for _, there, _ in read_groups([here], sorted(groups)) for one in there}
                 assert {id: one.moment for id, one in whole.items()} == index.moments
-                reader = Reader([here], index.pieces, index.part_ends)
+                reader = Reader([here], index.pieces, index.parts_read)
                 for id, one in whole.items():
                     assert read_again([here], {id: one.moment}) == reader.read({id: one.moment}) == {id: one}
                 assert read_again([here], index.moments) == whole

@@ -23,6 +23,7 @@ words = st.text(letters, min_size=1, max_size=7) | st.text("ab", min_size=4, max
 def test_each_term_is_as_a_look_at_all_terms_says(asked: list[str], having: dict[str, int]) -> None:
     found = spelled(asked, lambda term: having.get(term, 0))
     assert found == [plainly_spelled(term, having) for term in asked]
+    assert found == spelled(asked, lambda term: having.get(term, 0), lambda some: having.keys() & set(some))
     assert all(one == other for one, other in zip(asked, found, strict=True) if one in having)
 
 

@@ -110,8 +110,8 @@ def test_vectors_count_only_when_nine_of_ten_of_what_is_looked_through_have_one(
         memory.write(f"note_{n}", f"The roof was painted on day {n}")
     vectors, parts = Vectors(EmbedderIdentity("test", "given", "00")), [Memories(memory.replica)]
     with memory.replica.reading():
-        held = dict(index_of(parts).held)
-    near = {held[key].vector: [1.0, n / 10] for n, key in enumerate(sorted(held)) if key != "drinks"}
+        kept_by = dict(index_of(parts).vectors)
+    near = {kept_by[key]: [1.0, n / 10] for n, key in enumerate(sorted(kept_by)) if key != "drinks"}
 
     def asked(some: int) -> FoundTexts:
         vectors.add(dict(list(near.items())[:some]))
@@ -811,7 +811,7 @@ def test_two_processes_that_make_vectors_keep_those_of_both_and_bring_nothing_fo
     after = load_vectors(memory.replica)
     assert after is not None and len(set(before.ids) - set(after.ids)) == 2  # the part, and the message
     with memory.replica.reading():
-        there = {one.vector for one in index_of([Memories(memory.replica)]).held.values()}
+        there = set(index_of([Memories(memory.replica)]).vectors.values())
     assert len(there) == 4 and there <= set(after.ids)
 
 

@@ -284,6 +284,7 @@ def test_a_message_that_is_not_where_it_should_be_is_found_in_its_whole_session(
 
 def keep_nothing_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ipfsmem.memories.search_index._MOST_TOLD", 0)
+    monkeypatch.setattr("ipfsmem.memories.parts_read._MOST", 0)
 
 
 def test_what_was_read_for_one_question_is_not_read_again_for_the_next(
@@ -317,6 +318,45 @@ def test_cache_of_read_messages_is_bounded_and_holds_no_forgotten_one(
     assert kept() == []  # something changed: nothing is taken from what was read before it is known what
     assert texts(memory, "waves of gold", kind="message")
     assert "gold" not in repr(index._told) and "waves" in repr(index._told)
+
+
+def test_a_part_is_read_once_for_many_questions_until_it_changes(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ipfsmem.memories.search_index._MOST_TOLD", 0)
+    memory.sessions.add("voyage", [said(f"harbour {word}") for word in ("gold", "silver", "copper")])
+    assert texts(memory, "gold", kind="message") == ["harbour gold"]
+    real = Sessions.part
+    with monkeypatch.context() as patch:
+        patch.setattr(Sessions, "part", lambda *_: pytest.fail("it is read again"))
+        assert texts(memory, "silver", kind="message") == ["harbour silver"]
+    memory.sessions.add("voyage", [said("harbour iron")])
+    read = list[str]()
+    monkeypatch.setattr(Sessions, "part", lambda self, key: read.append(key) or real(self, key))
+    assert texts(memory, "iron", kind="message") == ["harbour iron"] and read
+    assert texts(memory, "copper", kind="message") == ["harbour copper"]
+
+
+def test_cache_of_parts_is_bounded_and_holds_no_forgotten_one(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ipfsmem.memories.search_index._MOST_TOLD", 0)
+    monkeypatch.setattr("ipfsmem.memories.parts_read._MOST", 4_000)
+    for n in range(5):
+        memory.sessions.add(f"voyage {n}", [said(f"harbour {n} " + "waves " * 150)])
+    memory.sessions.add("gold", [said("gold in the harbour")])
+    texts(memory, "harbour waves", kind="message", limit=20)  # type: ignore[arg-type]
+    assert texts(memory, "gold", kind="message") == ["gold in the harbour"]
+    (index,) = (one for one in memory._open.memories.indexes.values() if one.kind == "message")
+
+    def kept() -> bytes:
+        read = (one.found[1] for one in index.parts_read._parts.values() if one.found is not None)
+        return b"".join(bytes(line.item) for part in read for line in part.lines)
+
+    assert b"gold" in kept() and 900 < len(kept()) <= 3_000
+    memory.sessions.forget("gold")
+    assert texts(memory, "waves", kind="message")
+    assert b"gold" not in kept() and b"waves" in kept()
 
 
 def test_of_events_that_tell_much_beside_a_short_text_only_so_much_is_kept(
