@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ipfsmem.api.page import Files
+from tests.cli.test_cli_promote import talk_of
 from tests.interop.counterparts import built_page
 from tests.support.api_lab import Client, Lab, opener
 from tests.support.browsers import Page, browser
@@ -44,6 +45,7 @@ def test_firefox_shows_the_page_writes_and_hears_of_what_others_write(tmp_path: 
         memory.write("plan", "We ship on Monday.", seen=seen)
         memory.write("plan", "We ship on Thursday.", seen=seen)
         memory.note("said", text="Something happened")
+        memory.bundles.import_from("initrunner", talk_of(tmp_path / "agent.db", "Otters like rain."))
     lab = Lab(tmp_path, files=files)
 
     async def ask(client: Client) -> None:
@@ -75,7 +77,13 @@ def test_firefox_shows_the_page_writes_and_hears_of_what_others_write(tmp_path: 
             await page.evaluate("location.hash = '#/conflicts'")
             await there(page, ".side:nth-child(2) button", "Take this", "it.click()")
             await there(page, ".empty", "No conflicts")
+            await page.evaluate("location.hash = '#/sessions'")
+            await there(page, ".item", "imported, not approved", "it.click()")
+            await there(page, ".messages li", "imported, not approved")
+            await there(page, "sessions-view button", "Approve", "it.click()")
+            await there(page, "sessions-view button.danger", "They are my word", "it.click()")
+            await there(page, "sessions-view:not(:has(.warns)) .messages li", "Otters like rain.")
 
     lab.run(ask)
     with opener(tmp_path)() as memory:
-        assert memory.conflicts() == []
+        assert memory.conflicts() == [] and not memory.sessions.told("talk").pending

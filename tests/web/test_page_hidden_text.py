@@ -86,6 +86,17 @@ def test_error_of_a_sync_stays_until_it_is_dismissed(tmp_path: Path) -> None:
             other.write("tone2", "A change that the views look at.")
         await page.wait_for_selector(".card:has-text('2')")
         assert await page.is_visible("vault-view .problem")
+        # Nor does one that failed meanwhile, and the next that succeeds.
+        refused = {"kind": "Unexpected", "detail": "a load failed", "hint": ""}
+        await page.route("**/v1/status*", lambda route: route.fulfill(status=500, json=refused))
+        async with page.expect_response(lambda one: "/v1/status" in one.url and one.status == 500):
+            with opened() as other:
+                other.write("tone3", "Another change.")
+        await page.unroute("**/v1/status*")
+        with opened() as other:
+            other.write("tone4", "One more.")
+        await page.wait_for_selector(".card:has-text('4')")
+        assert "stick" in await page.inner_text("vault-view .problem")
         banner = await page.inner_text(".offline[role=alert]")
         assert "The last sync was not complete" in banner and "stick" in banner
         await shown.go("memories", ".rows")

@@ -16,6 +16,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.testing.clock import SeededRandom
 from ipfsmem.vault.home import Home
 from ipfsmem.wording import zone_of
+from tests.cli.test_cli_promote import talk_of
 from tests.support.api_lab import opener
 from tests.support.page_lab import Shown, looked_at
 
@@ -92,6 +93,40 @@ def test_sessions_are_read_searched_saved_and_forgotten_as_they_were_shown(tmp_p
         with opener(tmp_path)() as other:
             left = {one.session for one in other.sessions.list()}
             assert "harbour" in left and "tides" not in left
+
+    looked_at(tmp_path, look)
+
+
+def test_imported_messages_are_marked_and_approved_after_a_question(tmp_path: Path) -> None:
+    with opener(tmp_path)() as memory:
+        memory.bundles.import_from("initrunner", talk_of(tmp_path / "agent.db", "Otters like rain.", "Obey."))
+        memory.sessions.add("talk", [{"role": "user", "content": "Mine."}])
+
+    def pending() -> int:
+        with opener(tmp_path)() as other:
+            return len(other.sessions.told("talk").pending)
+
+    async def look(shown: Shown) -> None:
+        page = shown.page
+        await page.click("nav a:has-text('Sessions')")
+        await page.click(".item:has-text('imported, not approved')")
+        await page.wait_for_selector(".messages li:has-text('Mine.')")
+        assert await page.locator(".messages li:has-text('imported, not approved')").count() == 2
+        assert await shown.faults() == []
+        # Whoever was about to approve it is asked again when something came meanwhile.
+        await page.click("button:has-text('Approve')")
+        with opener(tmp_path)() as other:
+            other.sessions.add("talk", [{"role": "user", "content": "More."}])
+        await page.wait_for_selector(".messages li:has-text('More.')")
+        await page.wait_for_selector("button:has-text('They are my word')", state="detached")
+        await page.click("button:has-text('Approve')")
+        await page.click("button:has-text('Leave them pending')")
+        assert pending() == 2
+        await page.click("button:has-text('Approve')")
+        await page.click("button:has-text('They are my word')")
+        await page.wait_for_selector(":text('imported, not approved')", state="detached")
+        assert await page.locator("button:has-text('Approve')").count() == 0
+        assert pending() == 0
 
     looked_at(tmp_path, look)
 

@@ -258,6 +258,11 @@ export class Memory {
     return text
   }
 
+  /** A person's word that the imported messages of a session are their own from now on; how many they were. Never to be called for a model. `seen`: as it was read. */
+  async approveSession(session: string, { scope = '', seen }: { scope?: string; seen?: string } = {}): Promise<number> {
+    return this.#written(async change => (await this.#sessions(scope)).approve(change, session, seen))
+  }
+
   /** Forget a conversation on every device; with `seen` only as it was then. False when there is none. What another device adds at the same time begins it anew. */
   async deleteSession(session: string, { scope = '', reason = '', seen }: { scope?: string; reason?: string; seen?: string } = {}): Promise<boolean> {
     await this.#sessions(scope)
@@ -366,7 +371,11 @@ export class Memory {
       const entry = change.entry(name)
       if (Object.keys(entry).length === 0) throw new MemoryError('not found', `there is no memory ${key}`)
       const dots = this.#dots(key, scope, seen)
-      if (text !== null) return this.#put(change, name, utf8(text), dots)
+      if (text !== null) {
+        await this.#checkPart(key, scope, utf8(text))
+        return this.#put(change, name, utf8(text), dots)
+      }
+      await this.#checkPart(key, scope, null)
       const some = Object.fromEntries(Object.entries(entry).filter(([dot]) => dots.includes(dot)))
       if (this.#replica.viewOfSome(name, some).forgotten) return void (await change.forget(name, dots))
       const { shown } = this.#before(change, key, scope, seen)
@@ -386,6 +395,7 @@ export class Memory {
       if (isNothing) needNotShown(this.#look, key, scope)
       const dots = this.#dots(key, scope, isNothing ? undefined : seen)
       checkBody(key, data)
+      await this.#checkPart(key, scope, data)
       this.#checkNotHidden(change, name, dots)
       await change.put(name, data, dots, { of, promoted: of === '' })
     })

@@ -161,6 +161,7 @@ export type Session = {
   readonly summary: string
   readonly summaryBy: string
   readonly summaryOwn: boolean
+  readonly own: boolean
   readonly seen: string
   readonly before: number
   readonly said: readonly SessionMessage[]

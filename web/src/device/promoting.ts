@@ -22,6 +22,8 @@ export async function promote(shown: Shown, change: Writing, key: string, scope:
   const copy = view.others.find(one => one.file === file)
   const text = copy === undefined ? (file === '' && !view.own ? view.shown : null) : shown.replica.textOf(name, copy.body)
   if (text === null) throw new MemoryError('not found', `${key} has no text of others ${file} on this device`)
+  const { Sessions } = await import('./sessions.ts')
+  new Sessions(shown, scope).needNoApproval(key, text)
   await change.put(name, text, [...new Set([...view.dots, ...(copy?.dots ?? [])])], { promoted: true })
 }
 

@@ -3,17 +3,17 @@
  * concurrent ones and those of other devices too (FORMAT.md 5.1). What never leaves another device is not among them.
  */
 
-import { byCodePoints, type Bytes, unlessRefused } from '../core/bytes.ts'
+import { byCodePoints, type Bytes, unlessRefused, utf8 } from '../core/bytes.ts'
 import { clockMs } from '../core/clock.ts'
-import { fieldOf, parseFile } from '../core/memory_file.ts'
+import { fieldOf, parseFile, renderFile } from '../core/memory_file.ts'
 import { type Line, lineOf, type Place, type Placed, placedItems, partsOf } from '../core/session_items.ts'
 import { isSessionPart, sessionToken } from '../core/sessions.ts'
 import type { Value } from '../core/state.ts'
 import { fetcherOf, isOwnWord } from '../core/views.ts'
-import { asMarkdown, coveredIn, isImportMark, pendingOf, previewOf, type Said, titleOf, tokensIn, told, type Told } from '../life/conversation.ts'
+import { approvalOf, asMarkdown, coveredIn, isImportMark, pendingOf, previewOf, type Said, titleOf, tokensIn, told, type Told } from '../life/conversation.ts'
 import { searched } from '../life/session_search.ts'
 import type { Session, SessionHit, SessionLine } from '../results.ts'
-import { localDay } from './days.ts'
+import { localDate, localDay } from './days.ts'
 import { MemoryError } from './errors.ts'
 import { entryName, headOf, notFetched, type Shown, tokenHash } from './shown.ts'
 import type { Writing } from './writing.ts'
@@ -58,7 +58,7 @@ export class Sessions {
     const shown = last === 0 ? [] : messages.slice(-last)
     return {
       session, title: titleOf(found), preview: previewOf(found), messages: messages.length, tokens: tokensIn(found), devices: new Set(messages.map(one => one.place[1])).size,
-      began: messages[0]?.place[0] ?? null, changed: messages.at(-1)?.place[0] ?? null, covered: coveredIn(found), summary: summary?.text ?? '', summaryBy: summary?.by ?? '', summaryOwn: !found.isSummaryPending,
+      began: messages[0]?.place[0] ?? null, changed: messages.at(-1)?.place[0] ?? null, covered: coveredIn(found), summary: summary?.text ?? '', summaryBy: summary?.by ?? '', summaryOwn: !found.isSummaryPending, own: found.pending.size === 0,
       seen: seenOf(parts), before: messages.length - shown.length, said: shown.map(({ place: [at], message: { role, text, tools } }, n) => ({ role, at, text, tools, own: !found.pending.has((shown[n] as Said).place) }))
     }
   }
@@ -116,6 +116,23 @@ export class Sessions {
     return isGone
   }
 
+  /** Approve all imported messages of a session, in a write; how many they were. `seen`: as `read` said it. */
+  async approve(change: Writing, session: string, seen: string | undefined): Promise<number> {
+    const parts = this.#parts(session)
+    if (seen !== undefined && seenOf(parts) !== seen) throw new MemoryError('changed', `the session ${session.slice(0, 60)} is not what was read`, 'Read it again.')
+    const entries = placedItems(parts)
+    const pending = pendingOf(entries).size
+    if (pending === 0 || session.startsWith(HISTORY)) throw new MemoryError('not found', `no pending messages in a session ${session.slice(0, 60)}`)
+    const { world, device } = this.shown.replica
+    const own = parts.filter(one => one.device === device.id).map(one => Number(one.name.slice(one.name.lastIndexOf('-') + 1)))
+    const at = parts.flatMap(one => one.lines).reduce((last, line) => Math.max(last, line.at + 1), world.now())
+    const key = `session-${sessionToken(session)}-${device.id}-${Math.max(-1, ...own) + 1}`
+    const name = entryName(key, this.scope)
+    const fields: [string, string][] = [['name', `Session ${session}`], ['type', 'session'], ['updated', localDate(world.now())], ['session', session]]
+    await change.put(name, utf8(renderFile({ fields, body: JSON.stringify({ at, item: approvalOf(entries) }) })), this.#own(key).map(([dot]) => dot))
+    return pending
+  }
+
   /** Refuses to replace or take away a part that says which messages of its session are pending: without it they are this person's word. */
   needReplaceable(key: string): void {
     let session: string | null = null
@@ -130,14 +147,14 @@ export class Sessions {
     throw new MemoryError('usage', `${key} says which messages of the session ${(session as string).slice(0, 60)} are pending; without it agents are given them`, 'Forget the session as a whole.')
   }
 
-  /** Refuses a text under the key of a part with which messages of its session would not be pending any more: approving them is a person's act. */
-  needNoApproval(key: string, data: Bytes): void {
+  /** Refuses a text under the key of a part with which messages of its session would not be pending any more: approving them is a person's act. `isBeside`: what stands there stays. */
+  needNoApproval(key: string, data: Bytes, isBeside = false): void {
     const file = unlessRefused(() => headOf(data))
     const session = file === null ? '' : fieldOf(file, 'session')
     if (file === null || !isSessionPart(key, fieldOf(file, 'type'), session)) return
     const parts = this.#parts(session)
     const device = partsOf(session).exec(key)?.[1] as string
-    const left = placedItems([...parts.filter(one => keyOf(one.name) !== key), { device, lines: [...linesIn(data).values()] }])
+    const left = placedItems([...parts.filter(one => isBeside || keyOf(one.name) !== key), { device, lines: [...linesIn(data).values()] }])
     const nameOf = (place: Place): string => place.join(' ')
     const pending = new Set([...pendingOf(left)].map(nameOf))
     const stay = new Set(left.map(one => nameOf(one.place)))

@@ -67,6 +67,10 @@ export class Taking {
     const isHere = Object.values(entry).some(value => value.body === hash)
     const isShown = isHere && view.own && view.dots.some(dot => entry[dot]?.body === hash)
     try {
+      if (of === '' && key.startsWith('session-')) {
+        const { Sessions } = await import('./sessions.ts')
+        new Sessions(this.shown, scope).needNoApproval(key, body, !(isFirst && this.strategy === 'replace'))
+      }
       if (Object.keys(entry).length === 0 && of === '') {
         await change.put(name, body, [])
         this.#added++
@@ -79,7 +83,7 @@ export class Taking {
         this.#kept++
       }
     } catch (error) {
-      if (!(error instanceof MemoryError) || error.kind !== 'limit') throw error
+      if (!(error instanceof MemoryError) || (error.kind !== 'limit' && error.kind !== 'usage')) throw error
       this.#problems.push(`${key} was left out: ${error.message}`)
     }
   }

@@ -86,6 +86,16 @@ function unapprovedOf(entries: readonly Placed[]): ReadonlySet<Place> {
   return new Set(entries.map(one => one.place).filter(place => isImported(place) && !isApproved(place)))
 }
 
+/** The mark that approves all imported messages, and the titles and summaries that came with them: of each device up to the last of these. */
+export function approvalOf(entries: readonly Placed[]): object {
+  const until: Record<string, Position> = {}
+  for (const [at, device, n] of unapprovedOf(entries)) {
+    const last = until[device]
+    if (last === undefined || isAfter([at, n], last)) until[device] = [at, n]
+  }
+  return { [MARK]: { approved: until } }
+}
+
 type Position = readonly [at: number, n: number]
 /** A moment and a number as a mark holds them; null where it does not. */
 const positionIn = (value: unknown): Position | null => (Array.isArray(value) && value.length === 2 && value.every(Number.isInteger) ? (value as unknown as Position) : null)

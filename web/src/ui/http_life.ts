@@ -34,7 +34,7 @@ export class HttpLife implements SessionsClient, GraphClient, DreamsClient, Drea
     const one = (await answer.json()) as Json
     return {
       session: one['session'], title: one['title'], messages: one['messages'], tokens: one['tokens'], devices: one['devices'], began: one['began'], changed: one['changed'],
-      covered: one['covered'], summary: one['summary'], summaryBy: one['summary_by'], seen: answer.headers.get('ETag') ?? ''
+      covered: one['covered'], summary: one['summary'], summaryBy: one['summary_by'], summaryOwn: one['summary_own'], own: one['own'], seen: answer.headers.get('ETag') ?? ''
     }
   }
 
@@ -53,6 +53,11 @@ export class HttpLife implements SessionsClient, GraphClient, DreamsClient, Drea
 
   async deleteSession(scope: string, name: string, seen: string): Promise<void> {
     await this.#ask('DELETE', at(name), { scope }, undefined, { 'If-Match': seen })
+  }
+
+  async approveSession(scope: string, name: string, seen: string): Promise<number> {
+    const answer = await this.#ask('POST', `${at(name)}/approve`, { scope }, undefined, { 'If-Match': seen })
+    return ((await answer.json()) as Json)['messages']
   }
 
   async entities(scope: string, words: string): Promise<readonly Entity[]> {

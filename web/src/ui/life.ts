@@ -4,13 +4,13 @@
  * The words are those of every other face. Moments are milliseconds since 1970 UTC, costs are millionths of a US dollar.
  */
 
-export type Session = { readonly session: string; readonly title: string; readonly preview: string; readonly messages: number; readonly changed: number }
-/** `covered` of its messages stand in the summary. */
-export type SessionFacts = { readonly session: string; readonly title: string; readonly messages: number; readonly tokens: number; readonly devices: number; readonly began: number | null; readonly changed: number | null; readonly covered: number; readonly summary: string; readonly summaryBy: string; readonly seen: string }
-export type Message = { readonly role: string; readonly at: number; readonly text: string; readonly tools: readonly string[] }
+export type Session = { readonly session: string; readonly title: string; readonly preview: string; readonly messages: number; readonly changed: number; readonly own: boolean }
+/** `covered` of its messages stand in the summary. `own`, `summaryOwn`: false where messages, or those in the summary, were imported and nobody approved them. */
+export type SessionFacts = { readonly session: string; readonly title: string; readonly messages: number; readonly tokens: number; readonly devices: number; readonly began: number | null; readonly changed: number | null; readonly covered: number; readonly summary: string; readonly summaryBy: string; readonly summaryOwn: boolean; readonly own: boolean; readonly seen: string }
+export type Message = { readonly role: string; readonly at: number; readonly text: string; readonly tools: readonly string[]; readonly own: boolean }
 /** One that is damaged, which nothing can be read of; it can be forgotten as it was seen. */
 export type SessionProblem = { readonly session: string; readonly detail: string; readonly seen: string }
-export type SessionHit = { readonly session: string; readonly at: number; readonly role: string; readonly text: string }
+export type SessionHit = { readonly session: string; readonly at: number; readonly role: string; readonly text: string; readonly own: boolean }
 
 export type Entity = { readonly key: string; readonly name: string; readonly kind: string; readonly observations: readonly string[] }
 export type Relation = { readonly begin: string; readonly type: string; readonly end: string }
@@ -42,6 +42,8 @@ export interface SessionsClient {
   searchSessions(scope: string, query: string): Promise<readonly SessionHit[]>
   exportSession(scope: string, name: string, format: 'markdown' | 'json'): Promise<Blob>
   deleteSession(scope: string, name: string, seen: string): Promise<void>
+  /** Make its imported messages the person's own; how many they were. */
+  approveSession(scope: string, name: string, seen: string): Promise<number>
 }
 
 export interface GraphClient {

@@ -17,7 +17,7 @@ import type { Life } from './life.ts'
 import { LocalDreams, LocalGraph, LocalSessions } from './local_life.ts'
 import { LocalUsage } from './local_usage.ts'
 
-type Asked = 'read' | 'list' | 'recall' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'places' | 'status' | 'history' | 'past' | 'context' | 'sessions' | 'session' | 'searchSessions' | 'exportSession' | 'deleteSession' | 'entities' | 'graph' | 'dreams' | 'undoDream' | 'restore' | 'write' | 'forget' | 'resolve' | 'note' | 'export' | 'exportFiles' | 'outbox'
+type Asked = 'read' | 'list' | 'recall' | 'conflicts' | 'timeline' | 'scopes' | 'members' | 'places' | 'status' | 'history' | 'past' | 'context' | 'sessions' | 'session' | 'searchSessions' | 'exportSession' | 'deleteSession' | 'approveSession' | 'entities' | 'graph' | 'dreams' | 'undoDream' | 'restore' | 'write' | 'forget' | 'resolve' | 'note' | 'export' | 'exportFiles' | 'outbox'
 
 /** The memory, here or in a worker. */
 export type Behind = { readonly [K in Asked]: (...given: Parameters<Memory[K]>) => ReturnType<Memory[K]> | Promise<Awaited<ReturnType<Memory[K]>>> } & {

@@ -38,6 +38,10 @@ export class LocalSessions implements SessionsClient {
   async deleteSession(scope: string, name: string, seen: string): Promise<void> {
     if (!(await asked(() => this.memory().deleteSession(name, { scope, seen })))) throw gone(name)
   }
+
+  async approveSession(scope: string, name: string, seen: string): Promise<number> {
+    return asked(() => this.memory().approveSession(name, { scope, seen }))
+  }
 }
 
 export class LocalGraph implements GraphClient {

@@ -10,8 +10,11 @@ const MOST = 1000
 const REST = 160
 const WHO: Readonly<Record<string, string>> = { user: 'User', assistant: 'Assistant', system: 'System', tool: 'Tool' }
 
+/** What is said beside messages that were imported. */
+const PENDING = html`<span class="kind warns">imported, not approved</span>`
+
 export class SessionsView extends View {
-  static override properties = { ...View.properties, chosen: { attribute: false }, all: { state: true }, facts: { state: true }, messages: { state: true }, older: { state: true }, last: { state: true }, query: { state: true }, hits: { state: true }, sure: { state: true }, every: { state: true }, more: { state: true }, torn: { state: true }, asking: { state: true } }
+  static override properties = { ...View.properties, chosen: { attribute: false }, all: { state: true }, facts: { state: true }, messages: { state: true }, older: { state: true }, last: { state: true }, query: { state: true }, hits: { state: true }, sure: { state: true }, approving: { state: true }, every: { state: true }, more: { state: true }, torn: { state: true }, asking: { state: true } }
   declare chosen: string
   declare all: readonly Session[] | null
   declare facts: SessionFacts | null
@@ -25,6 +28,8 @@ export class SessionsView extends View {
   /** What the question found; null without one. */
   declare hits: readonly SessionHit[] | null
   declare sure: boolean
+  /** Whether somebody is about to approve imported messages. */
+  declare approving: boolean
   /** Whether the older ones are listed too, and how many are left out. */
   declare every: boolean
   declare more: number
@@ -33,14 +38,14 @@ export class SessionsView extends View {
 
   constructor() {
     super()
-    Object.assign(this, { chosen: '', all: null, facts: null, messages: [], older: 0, last: STEP, query: '', hits: null, sure: false, every: false, more: 0, torn: [], asking: '' })
+    Object.assign(this, { chosen: '', all: null, facts: null, messages: [], older: 0, last: STEP, query: '', hits: null, sure: false, approving: false, every: false, more: 0, torn: [], asking: '' })
   }
 
   protected override willUpdate(changed: PropertyValues<this>): void {
     const before = changed.get('place')
     const moved = changed.has('place') && (before?.scope !== this.place.scope || before?.revision !== this.place.revision || before?.client !== this.place.client)
     if (moved) void this.#load()
-    if (changed.has('chosen')) Object.assign(this, { facts: null, messages: [], older: 0, last: STEP, sure: false })
+    if (changed.has('chosen')) Object.assign(this, { facts: null, messages: [], older: 0, last: STEP, sure: false, approving: false })
     if (this.chosen && (moved || changed.has('chosen'))) void this.#show()
   }
 
@@ -58,8 +63,8 @@ export class SessionsView extends View {
     await this.attempt(async () => {
       const [facts, read] = await Promise.all([this.life.sessions.session(scope, name), this.life.sessions.messages(scope, name, this.last)])
       if (name !== this.chosen) return
-      // Whoever wanted to forget it has not seen what came meanwhile, and is asked again.
-      if (facts.seen !== this.facts?.seen) this.sure = false
+      // Whoever wanted to forget or approve it has not seen what came meanwhile, and is asked again.
+      if (facts.seen !== this.facts?.seen) this.sure = this.approving = false
       Object.assign(this, { facts, messages: read.messages, older: read.before })
     })
   }
@@ -83,6 +88,23 @@ export class SessionsView extends View {
     else void this.#show()
   }
 
+  async #approve(): Promise<void> {
+    const facts = this.facts!
+    await this.act(() => this.life.sessions.approveSession(this.place.scope, facts.session, facts.seen))
+    this.approving = false
+    await this.#load()
+    await this.#show()
+  }
+
+  /** That messages were imported and nobody approved them, and a question before somebody does: agents are given them from then on. */
+  #pending(facts: SessionFacts): TemplateResult | typeof nothing {
+    if (facts.own) return nothing
+    const mayApprove = this.place.right === 'admin' || (this.place.client.alone && this.mayWrite)
+    return html`<div class="problem" role="note"><p>Messages here were imported, and nobody approved them: agents are told not to follow them, and contexts leave them out.</p>
+      ${!mayApprove ? nothing : this.approving ? html`<p>Read them first. Approved messages are your own words on every device, which agents follow; that cannot be undone.</p><button class="danger" @click=${() => void this.#approve()} ?disabled=${this.acting}>They are my word</button><button @click=${() => (this.approving = false)}>Leave them pending</button>`
+      : html`<button @click=${() => (this.approving = true)}>Approve…</button>`}</div>`
+  }
+
   async #forgetTorn(one: SessionProblem): Promise<void> {
     this.asking = ''
     await this.act(() => this.life.sessions.deleteSession(this.place.scope, one.session, one.seen))
@@ -96,17 +118,17 @@ export class SessionsView extends View {
       : html`<button @click=${() => (this.asking = one.session)}>Forget</button>`}</div>`)
   }
 
-  #line(session: string, title: string, about: string, when: number): TemplateResult {
+  #line(session: string, title: string, about: string, when: number, own: boolean): TemplateResult {
     return html`<li><a class=${session === this.chosen ? 'item chosen' : 'item'} href=${`#/sessions/${encodeURIComponent(session)}`} aria-current=${session === this.chosen ? 'true' : nothing}>
-      <span class="title" dir="auto">${title}</span><span class="when">${moment(when)}</span><span class="about" dir="auto">${about}</span></a></li>`
+      <span class="title" dir="auto">${title}</span><span class="when">${moment(when)}</span><span class="about" dir="auto">${about}</span>${own ? nothing : PENDING}</a></li>`
   }
 
   #list(): TemplateResult | typeof nothing {
     if (this.all === null) return nothing
     if (this.hits !== null) {
-      return this.hits.length ? html`<ul class="items">${this.hits.map(one => this.#line(one.session, one.text, `${WHO[one.role] ?? 'Other'} in ${this.#titled(one.session)}`, one.at))}</ul>` : empty('Nothing fits', 'Try other words, or another scope.')
+      return this.hits.length ? html`<ul class="items">${this.hits.map(one => this.#line(one.session, one.text, `${WHO[one.role] ?? 'Other'} in ${this.#titled(one.session)}`, one.at, one.own))}</ul>` : empty('Nothing fits', 'Try other words, or another scope.')
     }
-    return this.all.length ? html`<ul class="items">${this.all.map(one => this.#line(one.session, one.title, `${many(one.messages, 'message')}${one.preview ? ` · ${one.preview}` : ''}`, one.changed))}${this.more ? html`<li class="more"><button @click=${() => { this.every = true; void this.#load() }}>Show ${many(this.more, 'older session')}</button></li>` : nothing}</ul>`
+    return this.all.length ? html`<ul class="items">${this.all.map(one => this.#line(one.session, one.title, `${many(one.messages, 'message')}${one.preview ? ` · ${one.preview}` : ''}`, one.changed, one.own))}${this.more ? html`<li class="more"><button @click=${() => { this.every = true; void this.#load() }}>Show ${many(this.more, 'older session')}</button></li>` : nothing}</ul>`
     : this.torn.length ? nothing : empty('No sessions yet', 'Conversations that your agents keep appear here.')
   }
 
@@ -122,12 +144,12 @@ export class SessionsView extends View {
         <button @click=${() => void this.#save('markdown')}>Save as Markdown</button><button @click=${() => void this.#save('json')}>As JSON</button>
         ${!this.mayWrite ? nothing : this.sure ? html`<button class="danger" @click=${() => void this.#forget()} ?disabled=${this.acting}>Forget it on every device</button><button @click=${() => (this.sure = false)}>Keep it</button>`
         : html`<button @click=${() => (this.sure = true)}>Forget</button>`}</div></div>
-      ${this.problem()}
+      ${this.problem()}${this.#pending(facts)}
       <dl class="facts"><div><dt>Session</dt><dd>${facts.session}</dd></div><div><dt>Holds</dt><dd>${many(facts.messages, 'message')}, about ${many(facts.tokens, 'token')}</dd></div>
         <div><dt>Began</dt><dd>${moment(facts.began)}</dd></div><div><dt>Last written</dt><dd>${moment(facts.changed)}</dd></div><div><dt>On</dt><dd>${many(facts.devices, 'device')}</dd></div></dl>
-      ${facts.summary ? html`<details class="summary"><summary>Summary of ${many(facts.covered, 'message')}, by ${facts.summaryBy}</summary><p class="said" dir="auto">${facts.summary}</p></details>` : nothing}
+      ${facts.summary ? html`<details class="summary"><summary>Summary of ${many(facts.covered, 'message')}, by ${facts.summaryBy}${facts.summaryOwn ? nothing : PENDING}</summary><p class="said" dir="auto">${facts.summary}</p></details>` : nothing}
       ${this.older ? html`<p class="faint">${many(this.older, 'message')} before these. ${this.last < MOST ? html`<button @click=${() => { this.last = Math.min(MOST, this.last + STEP); void this.#show() }}>Show earlier ones</button>` : 'Save it to read them.'}</p>` : nothing}
-      <ol class="messages">${this.messages.map(one => html`<li class=${WHO[one.role] === undefined ? '' : one.role}><header><strong>${WHO[one.role] ?? 'Other'}</strong><time class="when">${moment(one.at)}</time>${one.tools.length ? html`<span class="kind" dir="auto">calls ${one.tools.join(', ')}</span>` : nothing}</header>
+      <ol class="messages">${this.messages.map(one => html`<li class=${WHO[one.role] === undefined ? '' : one.role}><header><strong>${WHO[one.role] ?? 'Other'}</strong><time class="when">${moment(one.at)}</time>${one.tools.length ? html`<span class="kind" dir="auto">calls ${one.tools.join(', ')}</span>` : nothing}${one.own ? nothing : PENDING}</header>
         ${one.text ? html`<p class="said" dir="auto">${one.text}</p>` : nothing}</li>`)}</ol></article>`
   }
 

@@ -31,7 +31,7 @@ export abstract class View extends LitElement {
   #asked = false
 
   /** Load something that may be refused; it is shown, and nothing else changes. What a person asked for is answered until they ask
-   * for something else: a load that succeeds meanwhile takes no such error away. */
+   * for something else: a load that succeeds or fails meanwhile takes no such error away. */
   protected async attempt<T>(work: () => Promise<T>, asked = false): Promise<T | undefined> {
     this.busy = true
     try {
@@ -41,8 +41,10 @@ export abstract class View extends LitElement {
     } catch (error) {
       const failed = error instanceof Refusal ? error : new Refusal('Unexpected', String(error), '', 500)
       const shut = failed.status === 401 || failed.status === 423
-      this.failed = shut ? null : failed
-      this.#asked = asked && !shut
+      if (shut || asked || !this.#asked || this.failed === null) {
+        this.failed = shut ? null : failed
+        this.#asked = asked && !shut
+      }
       if (shut) this.dispatchEvent(new CustomEvent('shut', { detail: failed, bubbles: true }))
       return undefined
     } finally {
