@@ -90,10 +90,37 @@ def _ask(preview: FolderPreview) -> None:
             f" --scope {shlex.quote(preview.scope)}" if preview.scope else ""
         )
         raise UsageError(
-            f"{preview.path} is in the git repository {preview.repository}: {count(len(preview.taken), 'file')} of it would become "
-            f"memories, and {preview.written} written among its files",
+            f"{_in_repository(preview)}, and {preview.written} written among its files",
             hint=f"Preview it: ipfsmem attach {typed} --dry-run. Attach it: ipfsmem attach {typed} --yes",
         )
+
+
+def ask_before_making(memory_dir: str | None) -> None:
+    """Have a person agree that the files of a folder become memories of one that is about to be made. Raises UsageError where nobody can be
+    asked and the folder is in a git repository, and for one that cannot be attached."""
+    if memory_dir is None:
+        return
+    from ipfsmem.files.attaching import examine_place
+    from ipfsmem.files.working_copies import preview_of
+
+    preview = preview_of(examine_place(memory_dir, begun=False))
+    if not preview.taken:
+        return
+    if secret_input.can_ask():
+        click.echo("\n".join(_told(preview)[:-1]), err=True)
+        confirm("Attach this folder?", "nothing was made", default=not preview.repository)
+    elif preview.repository:
+        raise UsageError(
+            f"{_in_repository(preview)}, so nothing was made",
+            hint=f"Make the memory without --memory-dir. Then preview the folder: ipfsmem attach {shlex.quote(preview.path)} --dry-run",
+        )
+
+
+def _in_repository(preview: FolderPreview) -> str:
+    files = count(len(preview.taken), "file")
+    return (
+        f"{preview.path} is in the git repository {preview.repository}: {files} of it would become memories"
+    )
 
 
 def _told(preview: FolderPreview) -> list[str]:

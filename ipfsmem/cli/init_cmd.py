@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ipfsmem.cli import secret_input
+from ipfsmem.cli.attach_cmd import ask_before_making
 from ipfsmem.cli.consent import agrees_to_publish
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
@@ -97,6 +98,7 @@ def command(context: CommandContext, request: InitRequest) -> None:
     if secret_input.can_ask() and not context.json:
         request = ask_for_the_rest(request, default_keystore(context.home))
     request.check()
+    ask_before_making(request.memory_dir)
     makes_words = request.kind.published and not request.no_recovery
     if makes_words and not request.wallet.named:
         require_output(_WORDS)

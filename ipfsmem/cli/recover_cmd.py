@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ipfsmem.cli.attach_cmd import ask_before_making
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.new_memory import (
     MemoryRequest,
@@ -66,6 +67,7 @@ def command(context: CommandContext, request: RecoverRequest) -> None:
     claim_folder(context.folder)
     if request.wallet.named and request.words_fd is not None:
         raise UsageError("a wallet or the recovery words, not both")
+    ask_before_making(request.memory_dir)
     words = None if request.wallet.named else recovery_root(request.words_fd)
     passphrase = device_passphrase(context, request)
     unlock = words or request.wallet.unlock(passphrase)

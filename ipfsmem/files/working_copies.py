@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,6 +59,28 @@ class FolderPreview(msgspec.Struct, frozen=True):
     repository: str
     #: Whether it was attached before, and goes on.
     known: bool
+
+
+def preview_of(place: Place, scope: str = "", keys: Collection[str] = ()) -> FolderPreview:
+    """What `attach` would do with a folder; `keys`: of the memories of the scope."""
+    import os
+
+    from ipfsmem.bundle.keys import INDEX_FILE
+    from ipfsmem.files.folder import PlainFolder
+    from ipfsmem.files.repositories import find_repository
+
+    names: list[str] = []
+    if not place.new:
+        plain = PlainFolder(place.path)
+        try:
+            found = plain.look().files
+        finally:
+            plain.close()
+        names = sorted(name for name in found if "/" not in name and name != INDEX_FILE)
+    repository = find_repository(Path(os.path.realpath(place.path)))
+    written = set(keys) - {name[:-3] for name in names}
+    tree = "" if repository is None else str(repository.tree)
+    return FolderPreview(str(place.path), scope, names, len(written), tree, place.known is not None)
 
 
 def readers_of(path: Path) -> str:
@@ -170,32 +192,8 @@ class WorkingCopies:
 
     def preview(self, folder: str | Path, *, scope: str = "", take_over: bool = False) -> FolderPreview:
         """Preview `attach` without changes. Raises the errors of `attach` about the folder."""
-        import os
-
-        from ipfsmem.bundle.keys import INDEX_FILE
-        from ipfsmem.files.folder import PlainFolder
-        from ipfsmem.files.repositories import find_repository
-
         place = self.examine(folder, scope=scope, take_over=take_over)
-        names: list[str] = []
-        if not place.new:
-            plain = PlainFolder(place.path)
-            try:
-                found = plain.look().files
-            finally:
-                plain.close()
-            names = sorted(name for name in found if "/" not in name and name != INDEX_FILE)
-        repository = find_repository(Path(os.path.realpath(place.path)))
-        return FolderPreview(
-            str(place.path),
-            scope,
-            names,
-            len(
-                {one.key for one in self._memories.in_scope(scope).listing()} - {name[:-3] for name in names}
-            ),
-            "" if repository is None else str(repository.tree),
-            place.known is not None,
-        )
+        return preview_of(place, scope, {one.key for one in self._memories.in_scope(scope).listing()})
 
     def _row(self, place: Place, scope: str, timeline: bool) -> Copy:
         path = "" if place.path == self.own else str(place.path)

@@ -124,6 +124,22 @@ def test_a_folder_is_chosen_with_a_sealed_memory(bare: Cli, stick: Path, tmp_pat
     assert (theirs / "role.md").read_text() == "firmware\n"
 
 
+@pytest.mark.parametrize("command", ["init", "recover"])
+def test_folder_in_a_repository_is_not_taken_in_without_a_question(
+    command: str, bare: Cli, stick: Path, tmp_path: Path
+) -> None:
+    if command == "recover":
+        bare.ok("init", "--unprotected-keys", key=KEY)
+    sources = tmp_path / "sources"
+    (sources / ".git").mkdir(parents=True)
+    (sources / "notes.md").write_text("a source\n")
+    cli = Cli(tmp_path / "second", bare._monkeypatch)
+    refused = cli.fails(2, command, "--unprotected-keys", "--memory-dir", str(sources), key=KEY)
+    assert "1 file of it would become memories, so nothing was made" in refused.err
+    assert sorted(path.name for path in sources.iterdir()) == [".git", "notes.md"]
+    assert not list((tmp_path / "second").rglob("state.db"))
+
+
 def test_init_says_where_a_folder_lies_too(bare: Cli, tmp_path: Path) -> None:
     place = tmp_path / "Dropbox" / "notes"
     place.mkdir(parents=True)

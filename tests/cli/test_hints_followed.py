@@ -563,6 +563,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Sync a device that has it; what is missing where is shown by: ipfsmem providers check. Send it again with: ipfsmem providers check --repair.", "sync", (other_syncs, "sync", "providers check"), "providers check --repair", "sealed", SAID, hole),
     Hint("Put the file there, or name another one, or unset IPFSMEM_CONFIG.", "list", (lambda p: (p.base / "settings.toml").touch(),), "list", prepare=lambda p: p.patch.setenv("IPFSMEM_CONFIG", str(p.base / "settings.toml"))),
     Hint("Put the file there, or name another one, or unset IPFSMEM_CONFIG.", "list", (lambda p: p.patch.delenv("IPFSMEM_CONFIG"),), "list", prepare=lambda p: p.patch.setenv("IPFSMEM_CONFIG", str(p.base / "settings.toml"))),
+    Hint("Make the memory without --memory-dir. Then preview the folder: ipfsmem attach VALUE --dry-run", "init --mode local --memory-dir PLAIN", ("init --mode local", "attach PLAIN --dry-run"), "attach PLAIN --yes", "none", prepare=lambda p: (p.folder / ".git").mkdir()),
     Hint("Choose another name.", "init --mode local --memory-dir 'BASE/a\udcff'", (), "init --mode local --memory-dir BASE/a", "none"),
     Hint("Name a folder of its own in it.", "attach /", (), "attach BASE/new"),
     Hint("Name a folder of its own in it.", "attach ~", (), "attach BASE/new"),
