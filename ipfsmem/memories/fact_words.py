@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Entries that are compared with a new text, and those of them that are handed out.
 _COMPARED: Final = 400
+#: What says all of a new text and more stands before what is only like it.
+_SAYS_MORE: Final = 0.9
 #: Spans of a new text that are looked up among whole entries.
 _SPANS: Final = 4_000
 
@@ -70,8 +72,7 @@ class FactWords:
     def refresh(self) -> None:
         """Take in what changed (inside `reading`)."""
         store, scope = self._memories.replica.store, self._memories.scope
-        mark = store.mark()
-        if mark == self._mark and not self._not_here:
+        if store.is_at(self._mark) and not self._not_here:
             return
         since, again, self._not_here = store.changes_since(self._mark), self._not_here, set()
         missing = {name: text for name in again if (text := store.raw(name)) is not None}
@@ -87,7 +88,7 @@ class FactWords:
             del self._seen[name]
             if (place := memory_name(name)) is not None:
                 self._drop(place.key)
-        self._mark = mark
+        self._mark = since.mark
 
     def _look(self, name: str, key: str, text: bytes) -> None:
         from ipfsmem.memories.search_index import shown_of
@@ -222,11 +223,13 @@ class FactWords:
 def _share(wanted: frozenset[str], different: frozenset[str], one: Known) -> float:
     """How much a text of these stems and words has in common with an entry, 0 to 1."""
     of_words, different_there, of_stems, _, _ = one
-    both, same, share = len(wanted & of_stems), len(different.intersection(of_words)), 0.0
-    if both:
-        # What says all of the new text and more stands before what is only like it.
-        share = 0.9 if both == len(wanted) else 0.0
-        share = max(share, both / (len(wanted) + len(of_stems) - both))
-    if same:
-        share = max(share, same / (len(different) + different_there - same))
+    share, all_of_it = 0.0, len(wanted)
+    if both := len(wanted & of_stems):
+        share = both / (all_of_it + len(of_stems) - both)
+        if both == all_of_it and share < _SAYS_MORE:
+            share = _SAYS_MORE
+    if same := len(different.intersection(of_words)):
+        by_words = same / (len(different) + different_there - same)
+        if by_words > share:
+            return by_words
     return share

@@ -310,8 +310,8 @@ class SearchIndex:
         same = before is not None and before.today == today and store.is_at(before.mark)
         if same and not self.not_fetched and not self._missing:
             return
-        made = _Made(store.mark(), today)
-        changed, groups = self._changed(parts, before.mark if before is not None else StateMark())
+        changed, groups, mark = self._changed(parts, before.mark if before is not None else StateMark())
+        made = _Made(mark, today)
         if before is not None and before.today != today:
             changed |= {key for key, one in self.held.items() if one.fades}
         changed |= self.not_fetched
@@ -331,8 +331,8 @@ class SearchIndex:
                     self._take_group(group, told, missing)
         self._made = made
 
-    def _changed(self, parts: Sequence[Memories], mark: StateMark) -> tuple[set[str], set[Group]]:
-        """The keys of memories, and the days and sessions, whose entries are not those of last time."""
+    def _changed(self, parts: Sequence[Memories], mark: StateMark) -> tuple[set[str], set[Group], StateMark]:
+        """The keys of memories, and the days and sessions, whose entries are not those of last time; and the state that is here now."""
         scopes = {part.scope for part in parts if not part.forgotten()}
         since = parts[0].replica.store.changes_since(mark)
         keys, groups = set[str](), set[Group]()
@@ -363,7 +363,7 @@ class SearchIndex:
             if place is None and group is None:
                 self._stale = _STALE  # no image keeps the day of an event that went
             changed(name, place, group)
-        return keys, groups
+        return keys, groups, since.mark
 
     def _place(self, name: str) -> tuple[MemoryName | None, Group | None, str | None]:
         """What an entry of the state is to this index: a memory, and in which day or session, and the scope; None for the scope of
