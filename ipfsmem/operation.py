@@ -31,6 +31,8 @@ Right = Literal["read", "write", "admin"]
 #: several as one. `scope`: it reads or writes one scope. `target`: it reads or writes the scope that the named scope leads to. `memory`:
 #: it works on the whole memory.
 About = Literal["stack", "scope", "target", "memory"]
+#: How a problem of one item of a list begins.
+OF_ITEM = "has an item that "
 Face = Literal["python", "cli", "http", "mcp"]
 JSON = dict[str, Any]
 
@@ -182,7 +184,7 @@ class Parameter:
         problem = next(
             (said for one in typing.cast("list[Any]", value) if (said := self.item.problem(one))), ""
         )
-        return f"has an item that {problem}" if problem else ""
+        return f"{OF_ITEM}{problem}" if problem else ""
 
 
 class operation(msgspec.Struct, kw_only=True, frozen=True):  # noqa: N801  a decorator
@@ -289,6 +291,8 @@ class Operation(Generic[P, R]):
                 asked = {**asked, name: value}
             if problem := parameter.problem(value):
                 label = f"{self.name.rpartition('.')[2]}: " if face == "python" else ""
+                if face == "cli":
+                    problem = problem.removeprefix(OF_ITEM)  # an option that is given again has no list
                 raise UsageError(f"{label}{parameter.called(face)} {problem}")
         if self.declared.waits:
             return self._noted(view, asked)

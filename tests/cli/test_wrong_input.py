@@ -153,3 +153,7 @@ def test_value_of_json_with_a_doubled_name_is_refused(cli: Cli) -> None:
     cli("value", "set", "k", "before")
     assert "twice" in cli.fails(2, "value", "set", "k", '{"a": {"b": 1, "b": 2}}', "--parse").err
     assert cli("value", "get", "k").out == "before\n"
+
+
+def test_empty_text_in_a_repeated_option_is_named_by_the_option(cli: Cli) -> None:
+    assert cli.fails(2, "recall", "tea", "--also", "green", "--also", "").err == "ipfsmem: --also is empty\n"
