@@ -39,6 +39,7 @@ _SPACED = lazy_pattern(rb'"\s')
 _NAME_END = lazy_pattern(rb'"\s*:')
 _SURROGATE = lazy_pattern("[\ud800-\udfff]")
 _NORMAL = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INSTANT = lazy_pattern(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?:[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,9}))?)?(?:[Zz]|([+-])([0-9]{2}):?([0-9]{2}))?)?"
@@ -75,6 +76,11 @@ def normal_ts(ts: str) -> str:
         f"{moment.year:04d}-{moment.month:02d}-{moment.day:02d}T{moment.hour:02d}:{moment.minute:02d}:"
         f"{moment.second:02d}.{moment.microsecond // 1000:03d}Z"
     )
+
+
+def ms_of(ts: str) -> int:
+    """An instant in milliseconds since 1970 UTC, negative before; what is finer is cut off. Raises FormatError."""
+    return (datetime.fromisoformat(normal_ts(ts)) - _EPOCH) // timedelta(milliseconds=1)
 
 
 @lru_cache(maxsize=4096)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Container, Generator, Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ipfsmem.bundle import timeline
 from ipfsmem.bundle.program_events import is_use
 from ipfsmem.bundle.session_parts import HISTORY, NUMBERED
-from ipfsmem.bundle.timeline import event_line, normal_ts, parse_line, split_own_id, union, union_of_scopes
+from ipfsmem.bundle.timeline import event_line, parse_line, split_own_id, union, union_of_scopes
 from ipfsmem.causal.entries import SegmentName, memory_name, segment_name
 from ipfsmem.causal.value import Entry, decode_entry
 from ipfsmem.device.events import events_of, lines_with, missing_of
@@ -351,7 +352,7 @@ def _own_time(value: object) -> int:
     """When a message says that it was said, in milliseconds since 1970 UTC; 0 where it says none that can be read."""
     try:
         if isinstance(value, str):
-            return int(datetime.fromisoformat(normal_ts(value)).timestamp() * 1000)
+            return timeline.ms_of(value)
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _YEAR_9999_MS:
             return int(value if value >= _MILLISECONDS else value * 1000)
     except (FormatError, ValueError, OverflowError):
@@ -387,8 +388,8 @@ def ms_of(ts: str, day: str) -> int:
     """The moment of an event in milliseconds, else the beginning of its day."""
     for text in (ts, f"{day}T00:00:00Z"):
         try:
-            return int(datetime.fromisoformat(normal_ts(text)).timestamp() * 1000)
-        except (FormatError, ValueError, OverflowError):
+            return timeline.ms_of(text)
+        except FormatError:
             continue
     return 0
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
-from ipfsmem.bundle.timeline import normal_ts
+from ipfsmem.bundle.timeline import ms_of
 from ipfsmem.errors import FormatError, LimitError, UsageError
 from ipfsmem.exchange.lenient import Fields, date_of
 from ipfsmem.exchange.places import Files, each_file
@@ -127,5 +126,5 @@ def _time(message: Mapping[str, Any], saved: str) -> int | None:
     told = [message, *(one for one in (parts if isinstance(parts, list) else ()) if isinstance(one, dict))]
     for said in (*(one.get("timestamp") for one in told), saved):
         if date := date_of(said):
-            return int(datetime.fromisoformat(normal_ts(date)).timestamp() * 1000)
+            return ms_of(date)
     return None

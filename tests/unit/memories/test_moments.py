@@ -106,6 +106,23 @@ def test_texts_from_before_1970_are_found_and_have_their_day(memory: Memory, tmp
     assert len(memory.recall("landed", kind="all", until="1969-12-31").moments) == 3
 
 
+@pytest.mark.parametrize(
+    "ts", ["1952-11-05T01:52:56.654Z", "1968-11-30T10:09:41.038Z", "2004-07-09T17:08:16.501Z"]
+)
+def test_text_of_a_millisecond_is_within_a_range_that_begins_and_ends_there(
+    memory: Memory, tmp_path: Path, ts: str
+) -> None:
+    lines = tmp_path / "memory" / "timeline"
+    lines.mkdir(parents=True)
+    event = {"ts": ts, "type": "seen", "id": "1", "text": "A boat landed."}
+    (lines / f"{ts[:10]}.jsonl").write_text(json.dumps(event) + "\n")
+    memory.bundles.import_(tmp_path)
+    memory.sessions.add(memory.sessions.create("x"), [{"role": "user", "content": "It landed!", "ts": ts}])
+    for bounds in ({"since": ts}, {"until": ts}):
+        hits = memory.recall("landed", kind="all", **bounds).moments  # type: ignore[arg-type]
+        assert len(hits) == 2, bounds
+
+
 def test_a_message_is_found_by_who_said_it_and_an_event_by_what_it_tells_beside_its_text(
     memory: Memory,
 ) -> None:
