@@ -485,20 +485,27 @@ async def _open_roots(search: Search, roots: list[CID], *, anchor: bool) -> dict
 
 
 async def _read_and_use(search: Search, roots: list[CID], anchor: bool) -> dict[CID, IpfsmemError]:
+    """Read roots and use them. All are judged by the ring as it is now: whichever is verified first, none keeps a revoke that
+    another one brings from being learned."""
     reads = {root: read_root(Reader(), root) for root in roots}
-    return await search.run.fetcher.side_by_side(reads, lambda root, files: _use(search, root, files, anchor))
-
-
-def _use(search: Search, root: CID, files: RootFiles, anchor: bool) -> IpfsmemError | None:
-    """Keep the ring and note the head of a root; the error for which it is not used."""
     ring = search.run.replica.ring
+    return await search.run.fetcher.side_by_side(
+        reads, lambda root, files: _use(search, root, files, anchor, ring)
+    )
+
+
+def _use(
+    search: Search, root: CID, files: RootFiles, anchor: bool, ring: Ring | None
+) -> IpfsmemError | None:
+    """Keep the ring and note the head of a root, judged by `ring`; the error for which it is not used."""
+    before = search.run.replica.ring
     secrets = [search.run.replica.device.box_secret]
     if search.run.root is not None:
         secrets.append(search.run.root.box_secret)
     try:
         opened = open_root(files, search.run.vault, ring, secrets, held=root in search.held)
     except OpenError as error:
-        _learn_publicly(search, files.keyring, ring)
+        _learn_publicly(search, files.keyring)
         return error
     except IpfsmemError as error:
         return error
@@ -525,14 +532,18 @@ def _use(search: Search, root: CID, files: RootFiles, anchor: bool) -> IpfsmemEr
         search.ring_roots.add(root)
     else:
         search.heads[root] = opened.head
-        search.verified_with[root] = search.run.replica.ring
+        # By no other ring than that: what roots brought between may refuse it.
+        search.verified_with[root] = search.run.replica.ring if before is ring else ring
     return None
 
 
 def _keep_ring(search: Search, opened: VerifiedRoot) -> None:
     """Join the ring of a root to ours, and say when that dropped a revoke, so that somebody is a member again."""
     replica, before = search.run.replica, search.run.replica.ring
-    after = (opened.ring if before is None else before.join(opened.shown)).with_spare(opened.spare)
+    after = opened.ring if before is None else before.join(opened.shown)
+    # It was judged by the ring before its round: another root of that round may have ended keys of its own.
+    ended = {*opened.shown.unbounded_ring.keys} - {*after.keys} if opened.head is not None else ()
+    after = after.with_spare((*opened.spare, *ended))
     replica.set_ring(after)
     if after.used > WARN_FROM:
         search.run.notices.say(
@@ -564,9 +575,10 @@ def _is_anchored(search: Search, ring: Ring) -> bool:
     return bytes.fromhex(search.run.replica.config.vault.admin) in ring.view.roots
 
 
-def _learn_publicly(search: Search, keyring: bytes, ring: Ring | None) -> None:
+def _learn_publicly(search: Search, keyring: bytes) -> None:
     """Learn from a ring that this device cannot open that another key seals, which is signed: then nothing is published with the
     old one."""
+    ring = search.run.replica.ring
     if ring is None:
         return
     with contextlib.suppress(SealError, FormatError), search.run.replica.transaction():

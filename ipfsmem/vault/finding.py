@@ -16,6 +16,7 @@ from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import (
+    DamagedError,
     FormatError,
     IpfsmemError,
     NotFoundError,
@@ -29,6 +30,7 @@ from ipfsmem.errors import (
 from ipfsmem.mode import vault_mode
 from ipfsmem.provider.contract import Provider
 from ipfsmem.published.root_reader import RootFiles, read_root
+from ipfsmem.published.root_verification import open_root
 from ipfsmem.ring.keyring import Keyring, parse_keyring
 from ipfsmem.ring.statements import Member, member_id
 from ipfsmem.sync.anchor_pins import MAX_HOPS, PINS_AT_ONCE, learn_records
@@ -252,20 +254,47 @@ class _Search:
         """Where the ring at the end of this key's anchor cannot be had: find the vault by the pin lists of the anchor to which this
         key's own leads. It counts by a ring in which this very key signed that it belongs to the vault, and that has that anchor."""
         main = public_of_ipns_name(self._last)
+        revoked: WrongWalletError | None = None
+        unverified: IpfsmemError | None = None
         for provider in self._providers:
             if not provider.capabilities.list:
                 continue
             roots = list(dict.fromkeys(pin.cid for pin in await provider.pins(pin_name(main))))
             keyrings, _ = await self._rings(roots[:PINS_AT_ONCE], alone=True)
-            for keyring in keyrings.values():
+            for root, keyring in keyrings.items():
                 if not self._has_own_statement(keyring) or self._is_other(keyring):
                     continue
                 try:
                     if _main_anchor(self._root, keyring) == main:
                         return _pinned(keyring, main)
                 except (FormatError, SealError) as error:  # another root of the list may open
-                    self._doubts.append(str(error))
+                    has_commit, verified = await self._commit(root, keyring)
+                    if verified and isinstance(error, WrongWalletError):
+                        revoked = revoked or error
+                    elif has_commit:
+                        unverified = unverified or error
+        if revoked is not None:
+            raise revoked
+        if unverified is not None:
+            raise DamagedError(
+                f"{self._where} lists versions of this memory, and none can be verified with this key: {unverified}",
+                hint="Ask another provider that holds this memory, or a device that has it, to sync first.",
+            )
         return None
+
+    async def _commit(self, root: CID, keyring: Keyring) -> tuple[bool, bool]:
+        """Whether a root has a commit, and whether that verifies with the root's own ring."""
+        try:
+            files = await drive_async(read_root(Reader(), root), self._fetcher.get)
+        except (NotFoundError, FormatError):
+            return True, False  # a root that holds a ring alone needs no block more
+        if files.head is None:
+            return False, False
+        try:
+            open_root(files, keyring.vault, None, [self._root.box_secret])
+        except IpfsmemError:
+            return True, False
+        return True, True
 
     def _has_own_statement(self, keyring: Keyring) -> bool:
         """Whether a statement of the ring says that this key and its anchor belong to the vault."""

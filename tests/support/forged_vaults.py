@@ -1339,6 +1339,7 @@ ALONE = {
     "a root whose commit does not open, alone": "a root whose commit does not open",
     "a root whose ring is none, alone": "a root whose ring is none",
     "a refused state, alone": "a counter that its device did not sign",
+    "a body with an unknown field, alone": "a body with an unknown field",
     "plain: a root without a commit, alone": "a root without a commit",
 }
 
@@ -1665,6 +1666,94 @@ def _named_by_another_ring(kept: Kept) -> dict[str, Any]:
     return {"listed": [has, names]}
 
 
+def _lost_record(kept: Kept, *, lost: bool = True, said: Iterable[Statement] = ()) -> list[CID]:
+    """Records of the anchors, which lead to a ring; the blocks of that ring where it is `lost`."""
+    before, more = set(kept.forge.blocks), kept.forge.more
+    kept.forge.more = [*said]
+    kept.forge._anchor()
+    kept.forge.more = more
+    return [cid for cid in kept.forge.blocks if cid not in before] if lost else []
+
+
+def _with_later_words(kept: Kept) -> None:
+    """Later words are an admin whom the wallet enrolled, and have the first key."""
+    kept.forge.base.append(kept.forge.member(ROOT, LATER, "admin"))
+    kept.forge.people.append(LATER)
+    kept.forge.base.append(kept.forge._epoch(ROOT, KEYS[0], kept.forge.people, []))
+
+
+def _revoked_words_and_lost_ring(verified: int) -> Callable[[Kept], dict[str, Any]]:
+    """The record of revoked words leads to a lost ring. Of two listed roots one has a commit that verifies: its place in the list."""
+
+    def made(kept: Kept) -> dict[str, Any]:
+        _with_later_words(kept)
+        lost = _lost_record(kept)
+        kept.forge.more = [says_revoked(ROOT, LATER, vault=kept.forge.tag)]
+        good = kept.publish(kept.first)
+        bad = kept.publish(kept.second, LIES["a commit of number 0"])
+        roots = [good, bad] if verified == 0 else [bad, good]
+        return {"listed": roots, "without": lost, "opened_by": "later words"}
+
+    return made
+
+
+def _shut_to_revoked_words(kept: Kept) -> dict[str, Any]:
+    """The record of revoked words leads to a lost ring, and the one listed root is sealed under a key that they were not given."""
+    _with_later_words(kept)
+    lost = _lost_record(kept)
+    people = [one for one in kept.forge.people if one is not LATER]
+    kept.forge.base.pop()
+    kept.forge.base.remove(next(st for st in kept.forge.base if st.body.t == "epoch"))
+    kept.forge.more = [
+        says_revoked(ROOT, LATER),
+        kept.forge._epoch(ROOT, KEYS[1], people, [LATER], old=[KEYS[0].id]),
+    ]
+    root = kept.publish(kept.second, key=KEYS[1])
+    return {"listed": [root], "without": lost, "opened_by": "later words"}
+
+
+def _malformed_ring_of_the_record(beside: bool) -> Callable[[Kept], dict[str, Any]]:
+    """The record leads to a ring with a malformed body, beside a list with a whole root or an empty one."""
+
+    def made(kept: Kept) -> dict[str, Any]:
+        forge = kept.forge
+        whole = kept.publish(kept.second)
+        file = json.loads(forge.ring_file(forge.base, KEYS[0]))
+        body = forge.opened_body(file["body"], KEYS[0])
+        file["body"] = forge.ring_body(encode({**body, "x": 1}), KEYS[0])
+        tree = build_tree({"keyring.json": encode(file)})
+        forge.blocks.update(tree.blocks)
+        forge.names[ipns_name(ROOT_KEYS.head_public)] = make_record(
+            ROOT_KEYS.head_seed, f"/ipfs/{tree.cid}", 1, _until()
+        )
+        return {"listed": [whole] if beside else []}
+
+    return made
+
+
+def _part_beside_a_lost_one(kept: Kept) -> dict[str, Any]:
+    """A name leads to a root of which something is left out, another to one whose ring is lost."""
+    part = kept.publish(kept.second, LIES["values of a stranger that no counter covers"])
+    kept.write(kept.first, "m/tone", b"two\n")
+    other = kept.publish(kept.first, _ring_with_key(KEYS[1]))
+    _named(kept, part, other)
+    return {"listed": [], "without": [_folder(kept.forge, other, "keyring.json")]}
+
+
+def _revoked_by_each_other(kept: Kept) -> dict[str, Any]:
+    """The wallet revoked each of two devices at the other one; a third root is of a device that nobody revoked."""
+    forge = kept.forge
+    third = forge.replicas[DEVICES[2].id]
+    forge.base.append(forge.member(ROOT, DEVICES[2]))
+    forge.meet(third, kept.first)
+    roots = []
+    for at, gone in ((kept.first, DEVICES[1]), (kept.second, DEVICES[0]), (third, None)):
+        forge.more = [] if gone is None else [says_revoked(ROOT, gone, vault=forge.tag)]
+        kept.write(at, f"m/by-{at.who.id}", b"of one of three\n")
+        roots.append(kept.publish(at))
+    return {"listed": roots}
+
+
 KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
     "a ring and no head": (
         _ring_alone,
@@ -1803,6 +1892,46 @@ KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
     "plain: a root without a commit, alone": (
         root_alone("plain: a root without a commit, alone"),
         "Section 9: nothing names that ring, so there is no memory.",
+    ),
+    "a body with an unknown field, alone": (
+        root_alone("a body with an unknown field, alone"),
+        "Section 9: damaged: the open part of its ring is in order and says which vault it is.",
+    ),
+    "words that were revoked, beside a name of a lost ring": (
+        _revoked_words_and_lost_ring(0),
+        "Section 9: revoked: one listed root verifies, and its ring does not have this key as an admin.",
+    ),
+    "words that were revoked, beside a name of a lost ring and a refused root": (
+        _revoked_words_and_lost_ring(1),
+        "Section 9: the same in another order.",
+    ),
+    "roots under a key that the words were not given, beside a name of a lost ring": (
+        _shut_to_revoked_words,
+        "Section 9: damaged: a root of this vault is listed, and none verifies.",
+    ),
+    "a name of a ring with a malformed body": (
+        _malformed_ring_of_the_record(beside=False),
+        "Section 9: a malformed ring is as good as a lost one.",
+    ),
+    "a name of a ring with a malformed body, beside a root": (
+        _malformed_ring_of_the_record(beside=True),
+        "Section 9: the list is looked at as well.",
+    ),
+    "a root joined in part, beside a name of a lost ring": (
+        _part_beside_a_lost_one,
+        "Section 7.1: a root that was joined in part brings the memory back too.",
+    ),
+    "two devices that were revoked at each other": (
+        _revoked_by_each_other,
+        "Section 9: all roots of a round are judged by the ring before it, so both revokes are learned.",
+    ),
+    "plain: two devices that were revoked at each other": (
+        _revoked_by_each_other,
+        "Section 9: the same.",
+    ),
+    "plain: words that were revoked, beside a name of a lost ring": (
+        _revoked_words_and_lost_ring(0),
+        "Section 9: the same.",
     ),
 }
 

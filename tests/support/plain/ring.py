@@ -220,6 +220,14 @@ class Ring:
         return {name for st in self.of("epoch") for name in (st.said["ek"], *st.said["old"])}
 
 
+class BadBody(Refused):
+    """A sealed body that a key opens and that is malformed; `ring`: its open part, as of a ring that no key opens."""
+
+    def __init__(self, why: str, ring: Ring) -> None:
+        super().__init__(why)
+        self.ring = ring
+
+
 def read_ring(data: bytes, kind: str, box: bytes, secret: bytes, known: Iterable[EpochKey] = ()) -> Ring:
     """The ring of a keyring.json. Where no key opens its body only what is open is in it."""
     if len(data) > 1 << 20:
@@ -255,7 +263,10 @@ def read_ring(data: bytes, kind: str, box: bytes, secret: bytes, known: Iterable
         if payload is None:
             ring.opened = False
             return ring
-        body = canonical(payload)
+        try:
+            closed, rest = _read_body(canonical(payload), tag)
+        except Refused as error:
+            raise BadBody(str(error), Ring(tag, dict(ring.statements), opened=False)) from None
         # The key that opens it, and of slots only those that a root signed: what else it has stands in the body.
         by_roots = {st.said["ek"] for st in ring.of("epoch") if st.by in ring.roots}
         keys = {
@@ -264,7 +275,17 @@ def read_ring(data: bytes, kind: str, box: bytes, secret: bytes, known: Iterable
             if one == sealing or (name in by_roots and name in ring.slots)
         }
     else:
-        body = file["body"]
+        closed, rest = _read_body(file["body"], tag)
+    if kind == "plain" and rest:
+        raise Refused("keys in a plain ring")
+    ring.statements |= {st.hash: st for st in closed}
+    # Whichever ring names them: a join leaves out those that none does.
+    ring.keys = keys | {one.id: one for one in rest}
+    return ring
+
+
+def _read_body(body: Any, tag: bytes) -> tuple[list[Statement], list[EpochKey]]:
+    """The statements and the keys in the body of a ring."""
     if (
         not isinstance(body, dict)
         or set(body) != {"eks", "st"}
@@ -276,13 +297,7 @@ def read_ring(data: bytes, kind: str, box: bytes, secret: bytes, known: Iterable
         if not (st.kind == "revoke" or (st.kind == "member" and st.said["role"] != "admin")):
             raise Refused("a statement in the wrong part")
     _check_order(closed)
-    rest = _eks(body["eks"], tag)
-    if kind == "plain" and rest:
-        raise Refused("keys in a plain ring")
-    ring.statements |= {st.hash: st for st in closed}
-    # Whichever ring names them: a join leaves out those that none does.
-    ring.keys = keys | {one.id: one for one in rest}
-    return ring
+    return closed, _eks(body["eks"], tag)
 
 
 def _check_order(statements: list[Statement]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from tests.support.plain.blocks import (
     record_value,
     signed_by,
 )
-from tests.support.plain.ring import MOST, Evaluation, Ring, is_hex, is_list, is_whole, join, read_ring, unb64
+from tests.support.plain.ring import MOST, BadBody, Evaluation, Ring, is_hex, is_list, is_whole, join, read_ring, unb64
 from tests.support.plain.sealed import (
     CARD,
     COMMIT,
@@ -367,25 +368,22 @@ class Reader:
         own = name_of(self.keys.head)
         root, way = self.follow(own)
         listed = self.case["pins"].get(pin_name(self.keys.head), [])
-        malformed = False
+        other = False
         if root is not None:
             data = self.ring_file(root)
             if data is not None:
                 try:
                     ring = read_ring(data, self.kind, self.keys.box, self.keys.box_secret)
                 except Refused:
-                    malformed = True
-                    if self.other_kind(root):
-                        raise _Outcome("other kind") from None
+                    other = self.other_kind(root)
                 else:
                     if not ring.opened:
                         raise _Outcome("revoked")
                     return ring
             elif not way:
                 raise _Outcome("none")
-        del malformed
         found: list[Ring] = []
-        other, verified, any_ring = False, False, False
+        any_ring = False
         lists = [*listed]
         for name in way[-1:] if len(way) > 1 else ():
             lists += self.case["pins"].get(pin_name(key_of(name)), [])
@@ -396,6 +394,8 @@ class Reader:
                 return ring
             try:
                 ring = self.ring_of(one)
+            except BadBody as error:
+                ring = error.ring
             except (Refused, Missing):
                 other = other or self.other_kind(one)
                 continue
@@ -411,10 +411,9 @@ class Reader:
                 any_ring = True
                 continue
             if head is not None:
-                verified = True
                 found.append(ring)
-        if verified:
-            return found[0]
+        if found:
+            return functools.reduce(join, found)
         if any_ring:
             raise _Outcome("damaged")
         if way and root is not None:
@@ -462,25 +461,33 @@ class Reader:
             for one in seen.members.values():
                 if one.anchor is not None and (one.id in seen.roots or one.by_root):
                     root, _ = self.follow(name_of(bytes.fromhex(one.anchor)))
-                    ring = self._with(ring, root, by_anchor=True)
-            for root in [*places["names"], *places["list"]]:
-                ring = self._with(ring, root, by_anchor=False)
+                    ring = self._with(ring, ring, root, by_anchor=True)
+            ring = self._with_all(self._with_all(ring, places["names"]), places["list"])
             if (set(ring.statements), set(ring.keys)) == before:
                 return ring, places
 
-    def _with(self, ring: Ring, root: str | None, *, by_anchor: bool) -> Ring:
+    def _with_all(self, ring: Ring, roots: list[str]) -> Ring:
+        """A ring joined with those of roots, round after round: in each all are judged by the ring before it."""
+        while True:
+            judge = ring
+            for root in roots:
+                ring = self._with(ring, judge, root, by_anchor=False)
+            if (set(ring.statements), set(ring.keys)) == (set(judge.statements), set(judge.keys)):
+                return ring
+
+    def _with(self, ring: Ring, judge: Ring, root: str | None, *, by_anchor: bool) -> Ring:
         """A ring joined with that of a root: of an anchor, or beside a commit that verifies; what is open of one that no key opens."""
         if root is None:
             return ring
         try:
-            theirs = self.ring_of(root, ring.keys.values())
+            theirs = self.ring_of(root, judge.keys.values())
             if theirs.tag != ring.tag:
                 return ring
             if not theirs.opened:
                 return join(ring, Ring(ring.tag, theirs.statements, {}))
             if not by_anchor:
                 try:
-                    if self.head(root, ring) is None:
+                    if self.head(root, judge) is None:
                         return ring
                 except Refused as error:
                     if str(error) == "no key opens the commit":
@@ -531,7 +538,7 @@ class Reader:
         joining.join_group(groups[1])
         joining.finish()
         state = joining.state
-        back = any(verdicts[head.root] == "joined" and head.counters for head in joining.joined)
+        back = any(head.counters for head in joining.joined)
         bad = {"damaged"} if joining.joined else {"damaged", "refused: state", "refused: head"}
         # What a device's name leads to is a head, also where it cannot be read.
         unread = any(self.is_unread(root) for root in places["names"])

@@ -32,6 +32,8 @@ async function unlessRefusedAsync<T>(read: () => Promise<T>): Promise<T | null> 
 
 /** Roots of one list that are looked at where names lead somewhere, newest first. */
 export const MOST_LISTED = 128
+/** Why there is no ring to begin with, the least telling first. */
+const WHY = ['none', 'other kind', 'missing', 'damaged', 'member'] as const satisfies readonly RefusalKind[]
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000
 
 /**
@@ -233,6 +235,12 @@ export class VaultReader {
     return name
   }
 
+  /** Whether a root has a ring that is in order, as far as this key can tell. */
+  async #isRing(root: string): Promise<boolean> {
+    const found = await this.#keyringAt(root)
+    return found !== null && (found.file.plain !== this.shelf.plain || (await unlessRefusedAsync(() => this.#opened(found))) !== null)
+  }
+
   /** Whether a ring has a statement of this key with its anchor, and `main` as the anchor of its first root. */
   #hasBoth(file: KeyringFile, keys: Seeker, main: Bytes): boolean {
     const first = file.open.find(one => one.t === 'genesis')?.by
@@ -295,35 +303,41 @@ export class VaultReader {
     const own = pins[pinName(keys.head)] ?? []
     for (const root of own) await this.#takeAnchorRoot(root, keys.head)
     const anchor = this.follow(keys.head)
-    // Where the ring at the end of a key's names is lost, the list of the anchor that they lead to may show another one.
+    // Where the ring at the end of a key's names is lost or malformed, the list of the anchor that they lead to may show another one.
     const main = keyOfName(this.#lastName(keys.head))
-    const isLost = anchor !== null && (await this.#keyringAt(anchor)) === null
+    const isLost = anchor !== null && !(await this.#isRing(anchor))
     const listed = isLost ? [...own, ...(pins[pinName(main)] ?? [])] : own
     let why: RefusalKind = 'none'
+    const note = (kind: (typeof WHY)[number]): void => void (why = greatest([why, kind], one => [WHY.indexOf(one as typeof kind)]))
+    const candidates: Ring[] = []
     for (const root of new Set([...(anchor === null ? [] : [anchor]), ...listed])) {
-      const found = await this.#keyringAt(root)
+      const found = root === anchor && isLost ? null : await this.#keyringAt(root)
       if (found === null) {
-        if (root === anchor && why === 'none') why = 'missing'
+        if (root === anchor) note('missing')
         continue
       }
       const isFirst = found.file.open.some(one => one.t === 'genesis' && one.roots[0] === hex(keys.admin))
       if (!isFirst && root !== anchor && root !== begin && !(isLost && this.#hasBoth(found.file, keys, main))) continue
       if (found.file.plain !== plain) {
-        if (why === 'none') why = 'other kind'
+        note('other kind')
         continue
       }
       if (root !== anchor && root !== begin && this.#isHeadless(root)) continue
       const opened = await unlessRefusedAsync(() => this.#opened(found))
-      if (!isFirst && root !== anchor && root !== begin && opened?.shut !== false) continue
       const itself = opened === null ? null : new Ring(opened.tag, opened.plain, opened.all, []).joinedWith(opened)
       const isNamed = root === anchor && this.#isHeadless(root)
       const read = itself && !isNamed ? await unlessRefusedAsync(() => this.#commit(root, { found, joined: itself.joined, all: itself.reading })) : null
-      if (opened !== null && root === anchor && (opened.shut || !isAdminOf(opened, keys))) why = 'member'
+      const use = (ring: Ring): Ring => ring.withKey(read?.reading.readable.find(key => key.id === read.commit.ek))
+      if (opened !== null && root === anchor && (opened.shut || !isAdminOf(opened, keys))) return refuse('member', 'this key was revoked')
       else if (opened?.shut !== false && root === begin && root !== anchor && !isFirst) continue // a saved copy of other keys
-      else if (opened === null || itself === null || opened.shut || !(isNamed || read !== null)) why = 'damaged'
-      else if (!isAdminOf(opened, keys)) why = 'member'
-      else return itself.joined.withKey(read?.reading.readable.find(key => key.id === read.commit.ek))
+      else if (opened === null || itself === null || opened.shut || !(isNamed || read !== null)) note('damaged')
+      else if (!isAdminOf(opened, keys)) note('member')
+      else if (root === anchor) return use(itself.joined)
+      else candidates.push(use(itself.joined))
     }
+    const [first, ...more] = candidates
+    // Whichever the list shows first: each may tell of a revoke that another one's maker did not know.
+    if (first !== undefined) return more.reduce((ring, other) => unlessRefused(() => ring.joinedWith(other).joined.with([], other.readable)) ?? ring, first)
     return refuse(why, 'there is no vault that this key signed for')
   }
 
@@ -372,23 +386,35 @@ export class VaultReader {
       for (const anchor of ring.said.anchors()) {
         const root = this.follow(fromHex(anchor))
         if (root === null || !this.#isHeadless(root)) continue
-        ring = await this.#grown(ring, root, async theirs => theirs.joined)
+        ring = await this.#grown(ring, ring, root, async theirs => theirs.joined)
       }
       const { named, listed } = this.places(ring)
-      for (const root of [...named, ...listed]) {
-        ring = await this.#grown(ring, root, async theirs => {
+      ring = await this.#grownByAll(await this.#grownByAll(ring, named), listed)
+    }
+    return ring
+  }
+
+  /** Ours with what verified heads among these roots bring. In each round all are judged by the ring before it: whichever is read first, none keeps another's revoke from being learned. */
+  async #grownByAll(start: Ring, roots: readonly string[]): Promise<Ring> {
+    let ring = start
+    for (let before: Ring | null = null; before?.mark !== ring.mark; ) {
+      const judge = ring
+      before = judge
+      for (const root of roots) {
+        ring = await this.#grown(ring, judge, root, async theirs => {
           const { commit, reading } = await this.#commit(root, theirs)
-          return theirs.joined.withKey(reading.readable.find(key => key.id === commit.ek))
+          const { joined } = judge === ring ? theirs : ring.joinedWith(await this.#opened(theirs.found, judge.readable))
+          return joined.withKey(reading.readable.find(key => key.id === commit.ek))
         })
       }
     }
     return ring
   }
 
-  /** Ours with what a root brings, once `verified` found it in order; where no key opens the root, with what the open part of its ring says: a key may have been replaced. */
-  async #grown(ring: Ring, root: string, verified: (theirs: Trial) => Promise<Ring>): Promise<Ring> {
+  /** Ours with what a root brings, once `verified` found it in order, on trial with the ring `judge`; where no key opens the root, with what the open part of its ring says: a key may have been replaced. */
+  async #grown(ring: Ring, judge: Ring, root: string, verified: (theirs: Trial) => Promise<Ring>): Promise<Ring> {
     try {
-      return await verified(await this.#trial(root, ring))
+      return await verified(await this.#trial(root, judge))
     } catch (error) {
       if (!(error instanceof Refused)) throw error
       const file = error.kind === 'open' ? (await this.#keyringAt(root))?.file : undefined
