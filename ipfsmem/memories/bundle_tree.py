@@ -107,8 +107,17 @@ class _Beside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     v: Literal[1] = 1
 
 
+class _ReadBeside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The same as it is read: a card of another form is left out, and what is forgotten stays forgotten."""
+
+    card: msgspec.Raw = msgspec.Raw(b"null")
+    forgotten: tuple[str, ...] = ()
+    v: Literal[1] = 1
+
+
 _encode = msgspec.json.Encoder(order="deterministic").encode
-_decode = msgspec.json.Decoder(_Beside).decode
+_decode = msgspec.json.Decoder(_ReadBeside).decode
+_decode_card = msgspec.json.Decoder(Card | None).decode
 
 
 # -- out -----------------------------------------------------------------------------------------------------------
@@ -255,18 +264,19 @@ def _read_beside(name: str | None, read: ReadFile, room: Room, problems: list[st
     # Counted before they are decoded: each list item but the first has a comma before it.
     room.take(size=len(data or b""), forgotten=0 if data is None else data.count(b","))
     try:
-        found = _decode(data) if data is not None else _Beside()
+        found = _decode(data) if data is not None else _ReadBeside()
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         problems.append(f"{_shown(name)} was not read: {error}")
         return _Beside()
     try:
-        if found.card is not None:
-            ids = [one for part in parted(found.card) for one in part.ids]
-            found = msgspec.structs.replace(found, card=msgspec.structs.replace(found.card, ids=tuple(ids)))
-    except FormatError as error:  # the forgotten texts stay hidden all the same
+        card = _decode_card(found.card)
+        if card is not None:
+            ids = [one for part in parted(card) for one in part.ids]
+            card = msgspec.structs.replace(card, ids=tuple(ids))
+    except (msgspec.DecodeError, UnicodeError, RecursionError, FormatError) as error:
         problems.append(f"the card in {_shown(name)} was left out: {error}")
-        return msgspec.structs.replace(found, card=None)
-    return found
+        card = None
+    return _Beside(card=card, forgotten=found.forgotten)
 
 
 def collect_files(

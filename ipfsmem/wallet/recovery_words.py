@@ -56,7 +56,7 @@ def from_words(text: str) -> bytes:
     Raises FormatError that names the wrong word and its position, the wrong number of words, or a sequence that
     cannot be right because its checksum is not.
     """
-    words = text.lower().split()
+    words = text.lower().replace("\ufeff", " ").split()
     slip = first_unknown_word(words)
     if slip is not None:
         raise FormatError(str(slip))

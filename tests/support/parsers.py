@@ -6,12 +6,16 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha256
 from math import isinf
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+import msgspec
 import yaml
+from ipfsmem_providers.packs.pins import Pins, tag_of
+from ipfsmem_providers.packs.shelf import FileInfo, Head, Shelf
 
 from ipfsmem.bundle import timeline
 from ipfsmem.bundle.blob import read_blob
@@ -22,13 +26,23 @@ from ipfsmem.bundle.keys import is_key, is_scope, key_of_foreign_name, split_con
 from ipfsmem.bundle.memory_file import MemoryFile, parse_fields, parse_memory, render_memory
 from ipfsmem.bundle.program_events import read_move, read_vault
 from ipfsmem.canonical import decode as decode_canonical
+from ipfsmem.canonical import encode as encode_canonical
+from ipfsmem.canonical import unb64 as strict_unb64
 from ipfsmem.causal.cards import parse_card
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import MemoryName, SegmentName, parse_entry
 from ipfsmem.causal.merge3 import merge_memory
-from ipfsmem.content.cid import decode_cid, parse_cid, public_of_ipns_name
-from ipfsmem.errors import FormatError
+from ipfsmem.content.car import car_bytes, read_car
+from ipfsmem.content.cid import decode_cid, ipns_name, parse_cid, public_of_ipns_name, raw_cid
+from ipfsmem.content.dagpb import decode_node, decode_unixfs
+from ipfsmem.errors import FormatError, SignatureError, SignerError
+from ipfsmem.memories.bundle_tree import read_tree
 from ipfsmem.memories.sessions import entries_of_files
+from ipfsmem.published import ipns_data
+from ipfsmem.published.ipns_record import verify_record
+from ipfsmem.seal.primitives import Signer25519
+from ipfsmem.wallet.message import read_signature
+from ipfsmem.wallet.recovery_words import from_words, to_words
 from tests.interop.counterparts import run
 from tests.support.plain import judging as plain
 
@@ -168,6 +182,68 @@ def _loaded(given: list[list[str]]) -> Any:
     return [pairs, pairs]
 
 
+def _node(given: str) -> Any:
+    node = decode_node(unb64(given))
+    links = [[link.name, str(link.tsize), str(link.cid)] for link in node.links]
+    return [links, None if node.data is None else b64(node.data)]
+
+
+def _unixfs(given: str) -> Any:
+    it = decode_unixfs(unb64(given))
+    filesize = None if it.filesize is None else str(it.filesize)
+    return [it.type, b64(it.data), filesize, list(map(str, it.blocksizes)), str(it.hash_type), str(it.fanout)]
+
+
+def _car(given: str) -> Any:
+    car = read_car(unb64(given))
+    return [[b64(bytes(cid)) for cid in some] for some in (car.roots, [cid for cid, _ in car])]
+
+
+def _record(given: list[str]) -> Any:
+    record = verify_record(given[0], unb64(given[1]))
+    return [record.value, str(record.sequence), str(record.validity), str(record.ttl)]
+
+
+#: Of the pins that are drawn: the names that are asked for, and the time at which that is.
+PIN_NAMES, PIN_TIME = ("a", "é"), 7
+
+
+class _Folder:
+    """Files in a folder of pins, for `Pins`."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self._files = files
+
+    def files(self, prefix: str = "") -> dict[str, FileInfo]:
+        return {file: FileInfo(len(data), 0, 0) for file, data in self._files.items()}
+
+    def not_files(self, prefix: str = "") -> list[str]:
+        return []
+
+    def heads(self, files: list[str], length: int) -> dict[str, Head]:
+        return {file: Head(self._files[file][:length], len(self._files[file])) for file in files}
+
+
+def _pins(given: list[str]) -> Any:
+    pins = Pins(cast("Shelf", _Folder({given[0]: unb64(given[1])})), lambda: PIN_TIME)
+    return [[[str(pin.cid), pin.created] for pin in pins.named(name)] for name in PIN_NAMES]
+
+
+def _scope_file(given: str) -> Any:
+    files = {"scopes/work/scope.json": unb64(given), "memory/a.md": b"a"}
+    part = read_tree(files, lambda name, most: files[name])["work"]
+    card = json.loads(msgspec.json.encode(part.card)) if part.card is not None else None
+    return [card, sorted(part.blob.forgotten), len(part.blob.problems)]
+
+
+def _signature(given: str) -> Any:
+    """What `normalise_signature` is given: a signature of another length is refused there."""
+    found = read_signature(given)
+    if len(found) != 65:
+        raise SignerError("of another length")
+    return list(found)
+
+
 def _tags(given: str) -> Any:
     return [list(parse_tags(given)), render_tags(parse_tags(given))]
 
@@ -194,6 +270,15 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "event": _event,
     "blob": _blob,
     "session": _session,
+    "node": _node,
+    "unixfs": _unixfs,
+    "car": _car,
+    "record": _record,
+    "pins": _pins,
+    "words": lambda given: list(from_words(given)),
+    "signature": _signature,
+    "base64url": lambda given: list(strict_unb64(given, "it")),
+    "scope_file": _scope_file,
 }
 
 
@@ -201,7 +286,7 @@ def judged(parser: str, given: Any) -> Any:
     """What Python makes of an input, as a JSON value."""
     try:
         return PARSERS[parser](given)
-    except FormatError:
+    except (FormatError, SignatureError, SignerError):
         return REFUSED
 
 
@@ -407,7 +492,8 @@ def _mutated_bytes(r: Random, data: bytes) -> bytes:
 
 def _seeds() -> dict[str, list[Any]]:
     files, keys, cids = _vectors("memory_file"), _vectors("keys"), _vectors("cids")
-    lines, cards = _vectors("timeline"), _vectors("scopes")
+    lines, cards, nodes = _vectors("timeline"), _vectors("scopes"), _vectors("dagpb")
+    cids_of = [raw_cid(sha256(text).digest()) for text in (b"one", b"two")]
     texts = [row["file"] for row in files["read"]] + [row["file"] for row in files["render"]]
     return {
         "memory": texts,
@@ -426,6 +512,15 @@ def _seeds() -> dict[str, list[Any]]:
         "clock": ["0" * 16, "0197" * 4, "f" * 16],
         "event": [row["event"] for row in _vectors("program_events")["rows"]],
         "blob": [row["blob"] for row in _vectors("blob")["read"]],
+        "node": [bytes.fromhex(row["block"]) for name in ("valid", "accepted", "refused") for row in nodes[name]],
+        "unixfs": [bytes.fromhex(row["message"]) for name in ("unixfs", "unixfs_accepted", "unixfs_refused") for row in nodes[name]],
+        "car": [car_bytes([cids_of[0]], [(cid, cid_text) for cid, cid_text in zip(cids_of, (b"one", b"two"), strict=True)])],
+        "words": [" ".join(to_words(bytes([n] * 32))) for n in range(3)],
+        "signature": ["0x" + "0a" * 65, "0A" * 65],
+        "base64url": ["AQID", "AQI", "AQ", "", "_-8"],
+        "scope_file": [
+            text for row in _vectors("scope_trees")["read"] for path, text in row["tree"].items() if path.endswith("scope.json") and text.startswith("{")
+        ] + ['{"card":{"ids":[["id","0123456789abcdef0123456789abcdef"]],"into":null,"kind":"user","title":"T","v":1},"forgotten":["a","b"],"v":1}'],
     }  # fmt: skip
 
 
@@ -539,6 +634,19 @@ def _input(r: Random, parser: str, seeds: Mapping[str, list[Any]]) -> Any:
         return mutated(r, text)
     if parser == "event":
         return json.dumps(_changed(r, r.choice(seeds["event"])))
+    if parser in ("node", "unixfs", "car"):
+        return b64(_mutated_bytes(r, r.choice(seeds[parser])))
+    if parser == "record":
+        return _record_of(r)
+    if parser == "pins":
+        return _pins_of(r)
+    if parser == "scope_file":
+        text = r.choice(seeds["scope_file"])
+        return b64(
+            (mutated(r, text) if r.random() < 0.4 else json.dumps(_changed(r, json.loads(text)))).encode(
+                "utf-8", "replace"
+            )
+        )
     if parser == "blob":
         text = r.choice(seeds["blob"])
         try:
@@ -547,6 +655,76 @@ def _input(r: Random, parser: str, seeds: Mapping[str, list[Any]]) -> Any:
             return _utf8(mutated(r, text))
         return _utf8(mutated(r, text)) if r.random() < 0.4 else json.dumps(_changed(r, value))
     return mutated(r, r.choice(seeds[parser]))
+
+
+#: Whose record it is.
+_RECORD_SEED = b"\x01" * 32
+
+
+def _record_of(r: Random) -> list[str]:
+    """A name, and a record that its key signed, of data and fields that may break any rule."""
+    signer = Signer25519(_RECORD_SEED)
+    until = (
+        mutated(
+            r,
+            r.choice(("2027-01-01T00:00:00.000000000Z", "2027-02-29T23:59:59Z", "0001-01-01T00:00:00+00:01")),
+        )
+        if r.random() < 0.4
+        else "2027-01-01T00:00:00Z"
+    )
+    value = mutated(r, "/ipfs/bafkqaaa") if r.random() < 0.3 else "/ipfs/bafkqaaa"
+    sequence, ttl = (
+        r.choice((0, 1, 23, 24, 255, 256, 2**32, 2**63 - 1, 2**63)),
+        r.choice((0, 300, 2**63 - 1, 2**64 - 1)),
+    )
+    data = ipns_data.encode(value.encode("utf-8", "replace"), until.encode("utf-8", "replace"), sequence, ttl)
+    if r.random() < 0.3:
+        data = _mutated_bytes(r, data)
+    fields = [
+        (1, value.encode("utf-8", "replace")), (2, b"s"), (3, 0), (4, until.encode("utf-8", "replace")), (5, sequence), (6, ttl),
+        (7, b"\x08\x01\x12\x20" + signer.public), (8, signer.sign(b"ipns-signature:" + data)), (9, data), (11, b"x"), (12, 5),
+    ]  # fmt: skip
+    fields = [one for one in fields if one[0] in (8, 9) or r.random() < 0.5]
+    if r.random() < 0.1:
+        fields.append(r.choice(fields))
+    if r.random() < 0.3:
+        r.shuffle(fields)
+    record = b"".join(
+        _varint(tag << 3) + _varint(said) if isinstance(said, int) else _varint(tag << 3 | 2) + _varint(len(said)) + said
+        for tag, said in fields
+    )  # fmt: skip
+    return [ipns_name(signer.public), b64(_mutated_bytes(r, record) if r.random() < 0.2 else record)]
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def _pins_of(r: Random) -> list[str]:
+    """The name of a file of pins, and what it holds."""
+    cid = str(raw_cid(sha256(b"x").digest()))
+
+    def line() -> bytes:
+        pin = {"cid": cid, "created": r.choice((0, 5, 7, 9, 2**53 - 1, 2**53)), "name": r.choice((*PIN_NAMES, "b", "a" * 255, "é" * 256)), "v": 1}  # fmt: skip
+        kind = r.random()
+        if kind < 0.5:
+            return encode_canonical(pin)
+        if kind < 0.7:
+            return json.dumps(_changed(r, pin)).encode()
+        return mutated(r, r.choice((json.dumps(pin), encode_canonical(pin).decode()))).encode(
+            "utf-8", "replace"
+        )
+
+    end = r.choice((b"\n", b"\n", b"\r\n", b"\r", b"\n\n", b"\x0b", b"\xe2\x80\xa8"))
+    data = end.join(line() for _ in range(r.randrange(4))) + r.choice((b"", end))
+    if r.random() < 0.5:
+        return [f"{'0' * 64}.pins", b64(data)]
+    named = r.choice((cid, cid, cid, cid.upper(), "Qm" + "a" * 44, "x"))
+    return [f"{named}.{tag_of(r.choice(PIN_NAMES))}.json", b64(line() if r.random() < 0.8 else data)]
 
 
 def _utf8(text: str) -> str:

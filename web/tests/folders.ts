@@ -8,7 +8,7 @@ import type { Judge, Rows } from './judging.ts'
 const filesIn = (row: Rows): Map<string, Bytes> => new Map(Object.entries(row.files as Record<string, string>).map(([path, data]) => [path, fromBase64url(data)]))
 
 async function read(files: Map<string, Bytes>, asked: Rows): Promise<unknown> {
-  const folder = new SharedFolder(files)
+  const folder = new SharedFolder(files, asked.now)
   const blocks = (asked.blocks as string[]).flatMap(cid => {
     const data = folder.block(cid)
     return data === null ? [] : [[cid, base64url(data)]]

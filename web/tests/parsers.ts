@@ -3,20 +3,24 @@
 import { CORE_SCHEMA, load, YAML11_SCHEMA } from 'js-yaml'
 import { readFileSync, writeSync } from 'node:fs'
 import { readBlob } from '../src/core/blob_reading.ts'
-import { byCodePoints, type Bytes, fromBase64url, join, parseCanonical, Refused, utf8 } from '../src/core/bytes.ts'
+import { base64url, byCodePoints, type Bytes, fromBase64url, join, parseCanonical, Refused, utf8 } from '../src/core/bytes.ts'
 import { parseCard } from '../src/core/cards.ts'
-import { writeCar } from '../src/core/car.ts'
+import { readCar, writeCar } from '../src/core/car.ts'
 import { cidBytes, cidFromBytes, cidOf, keyOfName, parseCid, RAW } from '../src/core/cid.ts'
 import { clockMs } from '../src/core/clock.ts'
+import { readNode, readUnixFS } from '../src/core/dagpb.ts'
 import { SharedFolder } from '../src/core/folder.ts'
 import { frontMatter } from '../src/core/front_matter.ts'
 import { editFile } from '../src/core/header_edit.ts'
+import { readRecord } from '../src/core/ipns.ts'
 import { isKey, isScope, keyOfForeignName, splitConflictName } from '../src/core/keys.ts'
 import { parseFile, readTags, renderFile, renderLines, writeTags } from '../src/core/memory_file.ts'
 import { merge3 } from '../src/core/merge3.ts'
 import { readMove, readVault } from '../src/core/program_events.ts'
+import { type Part, readScopeTree } from '../src/core/scope_tree.ts'
 import { partItems } from '../src/core/session_items.ts'
 import { readName } from '../src/core/state.ts'
+import { secretOfWords, signatureBytes } from '../src/core/wallet.ts'
 import { lineOf, normalTs, parseLine, parseLines, splitOwnId } from '../src/core/timeline.ts'
 
 type Parser = (input: any) => unknown
@@ -82,6 +86,33 @@ const parsers: Readonly<Record<string, Parser>> = {
     const [move, vault] = [readMove(event), readVault(event)]
     return [move && [move.id, move.by, move.at, move.left, move.to], vault && [vault.address, vault.key_number, vault.name]]
   },
+  node: input => {
+    const { links, data } = readNode(bytes(input))
+    return [links.map(one => [one.name, `${one.size}`, one.cid.text]), data && base64url(data)]
+  },
+  unixfs: input => {
+    const it = readUnixFS(bytes(input))
+    return [it.type, base64url(it.data ?? new Uint8Array()), it.filesize === null ? null : `${it.filesize}`, it.blocksizes.map(String), `${it.hashType ?? 0}`, `${it.fanout ?? 0}`]
+  },
+  car: input => {
+    const { roots, blocks } = readCar(bytes(input))
+    return [roots, blocks.map(([cid]) => cid)].map(some => some.map(cid => base64url(cidBytes(parseCid(cid)))))
+  },
+  record: async ([name, data]) => {
+    const { value, sequence, validUntil, ttlNs } = await readRecord(name, bytes(data))
+    return [value, `${sequence}`, `${validUntil}`, `${ttlNs}`]
+  },
+  pins: ([file, data]) => {
+    const folder = new SharedFolder(new Map([[`pins/${file}`, bytes(data)]]), 7)
+    return ['a', 'é'].map(name => folder.pins(name).map(pin => [pin.cid, pin.created]))
+  },
+  words: input => [...secretOfWords(input)],
+  signature: input => [...signatureBytes(input)],
+  base64url: input => [...bytes(input)],
+  scope_file: input => {
+    const { card, forgotten, problems } = readScopeTree(new Map([['scopes/work/scope.json', bytes(input)], ['memory/a.md', utf8('a')]])).get('work') as Part
+    return [card, forgotten, problems.length]
+  },
   session: ([one, other]) =>
     partItems('chat', [['0', one], ['1', other]].map(([i, body]) => ({ key: `session-chat-00aabbccddeeff11-${i}`, file: utf8(`---\ntype: session\nsession: chat\n---\n\n${body}\n`) })))
       .map(({ place, item }) => [place, item]),
@@ -91,9 +122,9 @@ const parsers: Readonly<Record<string, Parser>> = {
   }
 }
 
-function judged(parser: string, input: unknown): unknown {
+async function judged(parser: string, input: unknown): Promise<unknown> {
   try {
-    return (parsers[parser] as Parser)(input)
+    return await (parsers[parser] as Parser)(input)
   } catch (error) {
     if (error instanceof Refused) return { refused: true }
     return { crashed: error instanceof Error ? `${error.name}: ${error.message}` : String(error) }
@@ -104,7 +135,7 @@ const out: string[] = []
 for (const line of readFileSync(process.argv[2] as string, 'utf8').split('\n')) {
   if (line === '') continue
   const [parser, input] = JSON.parse(line)
-  out.push(JSON.stringify(judged(parser, input) ?? null))
+  out.push(JSON.stringify((await judged(parser, input)) ?? null))
 }
 const all = utf8(`${out.join('\n')}\n`)
 for (let at = 0; at < all.length; ) at += writeSync(1, all, at)

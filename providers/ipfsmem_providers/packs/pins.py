@@ -36,6 +36,8 @@ SINGLE: Final = ".json"
 #: When there are more files than this, the smallest are merged into one list until half as many are left.
 MAX_FILES: Final = 64
 _PIN_MAX: Final = 4096
+#: Characters of a pin's name.
+_NAME_MAX: Final = 255
 #: Bytes of a list that merging makes at most; one of more than twice this is not read.
 _LIST_MAX: Final = 8 * 1024 * 1024
 _HEX: Final = frozenset("0123456789abcdef")
@@ -271,12 +273,15 @@ class Pins:
         unread = [file for file in lists if file not in found]
         for file, head in self._heads(unread, 2 * _LIST_MAX + 1).items():
             heartbeat()
-            pins = {}
+            pins: dict[tuple[str, str], int] = {}
+            whole = True  # a line of another form may keep a root that nothing else names
             for line in head.data.splitlines() if head is not None and head.size <= 2 * _LIST_MAX else ():
                 pin = _parsed(line)
                 if pin is not None:
-                    pins[pin.cid, pin.name] = pin.created
-            intact = head is not None and hashlib.sha256(head.data).hexdigest() == _hash_named(file)
+                    key = pin.cid, pin.name
+                    pins[key] = min(pin.created, pins.get(key, pin.created))
+                whole = whole and (pin is not None or not line)
+            intact = whole and head is not None and hashlib.sha256(head.data).hexdigest() == _hash_named(file)
             found[file] = self._list_of(pins, intact=intact)
             if intact:
                 self._lists[file] = found[file]
@@ -322,6 +327,8 @@ def _line(cid: str, name: str, created: int) -> bytes:
 def _parsed(data: bytes) -> _PinFile | None:
     try:
         read = read_json(data, type=_PinFile)
+        if read.v != 1 or not 0 <= read.created <= canonical.MAX_INT or len(read.name) > _NAME_MAX:
+            return None
         return _PinFile(str(parse_cid(read.cid)), read.created, read.name, read.v)
     except (msgspec.DecodeError, UnicodeDecodeError, FormatError):
         return None

@@ -23,7 +23,18 @@ from tests.support.plain.blocks import (
     record_value,
     signed_by,
 )
-from tests.support.plain.ring import MOST, BadBody, Evaluation, Ring, is_hex, is_list, is_whole, join, read_ring, unb64
+from tests.support.plain.ring import (
+    MOST,
+    BadBody,
+    Evaluation,
+    Ring,
+    is_hex,
+    is_list,
+    is_whole,
+    join,
+    read_ring,
+    unb64,
+)
 from tests.support.plain.sealed import (
     CARD,
     COMMIT,

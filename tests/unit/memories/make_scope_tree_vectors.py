@@ -54,6 +54,8 @@ READ: list[tuple[str, dict[str, str]]] = [
     ("folders that are no scope", {"memory/a.md": "x", "scopes/Work/memory/a.md": "x", "scopes/2026-04-14/memory/a.md": "x", "scopes/all/memory/a.md": "x", "scopes/w\u00f6rk/memory/a.md": "x", "scopes/../memory/a.md": "hidden"}),
     ("what stands elsewhere", {"memory/a.md": "x", "scopes/work/a.md": "x", "scopes/work/other/a.md": "x", "notes/a.md": "x"}),
     ("a card that is none", {"scopes/work/memory/a.md": "x", "scopes/work/scope.json": '{"card":{"title":""},"v":1}'}),
+    ("a card of another form beside what is forgotten", {"scopes/work/memory/a.md": "x", "scopes/work/scope.json": '{"card":{"title":7},"forgotten":["gone"],"v":1}'}),
+    ("a card that is a list beside what is forgotten", {"scopes/work/memory/a.md": "x", "scopes/work/scope.json": '{"card":[],"forgotten":["gone"],"v":1}'}),
     ("a card with the ids of all its siblings", _with_ids(*range(100))),
     ("a card with ids in any order, one twice", _with_ids(3, 1, 2, 1)),
     ("a card with more ids than are taken", _with_ids(*range(1025))),

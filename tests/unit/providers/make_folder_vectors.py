@@ -94,6 +94,23 @@ def cases() -> list[dict[str, Any]]:
     """Folders by name, each with the words that say what it shows."""
     whole = written()
     packs = sorted(path for path in whole if path.endswith(".car"))
+    others = {path: data for path, data in whole.items() if not path.startswith("pins/")}
+    plain = {"cid": str(TREE.cid), "created": NOW + 5, "name": PIN, "v": 1}
+    lines = [
+        json.dumps(plain),
+        json.dumps({**plain, "created": NOW + 3}, sort_keys=False, indent=None, separators=(" , ", " : ")),
+        json.dumps({"v": 1, "name": PIN, "created": NOW + 1, "cid": str(LATER.cid)}),
+        *(json.dumps({**plain, "name": "holiday", **more}) for more in ({"v": 2}, {"created": -1}, {"created": 2**53}, {"x": 1}, {"name": "other" * 60})),
+        '{"cid":"none","created":1,"name":"holiday","v":1}',
+        "not JSON",
+    ]  # fmt: skip
+    rewritten = {**others, f"pins/{'0' * 64}.pins": "\r\n".join([*lines, ""]).encode()}
+    torn = {
+        **others,
+        f"pins/{TREE.cid}.{tag(PIN)}.json": b'{"cid":"ba',
+        f"pins/{LATER.cid}.{tag(PIN)}.json": pin_line(TREE.cid, PIN, NOW),
+        f"pins/{LATER.cid}.{tag('holiday')}.json": b"",
+    }
     first = next(path for path in packs if dict(TREE.blocks)[TREE.cid] in whole[path])
     block = dict(TREE.blocks)[raw_cid(sha256(b"another one\n").digest())]
     at = whole[first].index(block)
@@ -156,6 +173,16 @@ def cases() -> list[dict[str, Any]]:
             "A pin under another name than its own, records that their name did not sign, files of another form: passed over.",
             strange,
         ),
+        (
+            "pins that others wrote again",
+            "A list with other ends of lines, white space, an order of names, a pin twice, and lines that are no pins.",
+            rewritten,
+        ),
+        (
+            "a pin whose file is damaged",
+            "It counts by the root and the name in its file's name, made when it is read; one that holds another pin does not.",
+            torn,
+        ),
         ("an empty folder", "Nothing was ever put there.", {}),
     ]
     return [
@@ -164,10 +191,10 @@ def cases() -> list[dict[str, Any]]:
     ]
 
 
-def asked() -> dict[str, list[str]]:
+def asked() -> dict[str, Any]:
     """What every folder is asked for."""
     cids = sorted({str(cid) for cid, _ in (*TREE.blocks, *LATER.blocks)})
-    return {"blocks": cids, "names": [NAME], "pins": [PIN, "holiday", "other"]}
+    return {"blocks": cids, "names": [NAME], "now": NOW, "pins": [PIN, "holiday", "other"]}
 
 
 def read(folder: Path, case: dict[str, Any]) -> dict[str, Any]:

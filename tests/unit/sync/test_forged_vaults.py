@@ -138,7 +138,7 @@ def test_what_a_forged_vault_says_is_lost_was_there_before() -> None:
         options = shape(made)
         if lost := options.pop("without", []):
             losing[name] = set(lost) <= set(made.forge.blocks)
-    assert len(losing) == 11 and all(losing.values())
+    assert len(losing) == 16 and all(losing.values())
 
 
 def _but_for_cids(seen: dict[str, Any]) -> dict[str, Any]:

@@ -278,15 +278,19 @@ function sortedJson(value: unknown): string {
   return JSON.stringify(value)
 }
 
-/** Canonical JSON of the format's own structures, decoded; doubled names and any other spelling differ after re-encoding. `write`: does the same, and may remember parts of it. */
-export function parseCanonical(data: Bytes | string, write: (value: Json) => string = canonical): Json {
-  const text = typeof data === 'string' ? data : fromUtf8(data)
-  let value: Json
+/** Any JSON, decoded. */
+export function parseJson(text: string): Json {
   try {
-    value = JSON.parse(text) as Json
+    return JSON.parse(text) as Json
   } catch {
     return refuse('format', 'not JSON')
   }
+}
+
+/** Canonical JSON of the format's own structures, decoded; doubled names and any other spelling differ after re-encoding. `write`: does the same, and may remember parts of it. */
+export function parseCanonical(data: Bytes | string, write: (value: Json) => string = canonical): Json {
+  const text = typeof data === 'string' ? data : fromUtf8(data)
+  const value = parseJson(text)
   check(value, 0)
   need(text.isWellFormed() && write(value) === text, 'format', 'not canonical JSON')
   need(!text.includes('\\ud') || isWellFormed(value), 'format', 'text that is not Unicode')

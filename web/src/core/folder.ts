@@ -3,7 +3,7 @@
  * 7.2). Pure functions on bytes by path; collecting, and the order in which files come and go, are not here.
  */
 
-import { type Bytes, canonical, compareBytes, fields, fromHex, fromUtf8, hex, isWhole, join, need, number, parseCanonical, sha256, uint32, unlessRefused, utf8 } from './bytes.ts'
+import { type Bytes, canonical, compareBytes, fields, fromHex, fromUtf8, hex, isWhole, join, need, number, parseJson, sha256, uint32, unlessRefused, utf8 } from './bytes.ts'
 import { readCar, soundBlock, writeCar } from './car.ts'
 import { asVersion1, isBlockOf, parseCid, size as sizeAt } from './cid.ts'
 import { newestRecord, readRecord } from './ipns.ts'
@@ -11,7 +11,7 @@ import { newestRecord, readRecord } from './ipns.ts'
 export type Files = ReadonlyMap<string, Bytes>
 
 const PACK = /^packs\/([0-9a-f]{64})\.car$/
-const PIN = /^pins\/([a-z2-7]+)\.([0-9a-f]{16})\.json$/
+const PIN = /^pins\/([0-9A-Za-z]+)\.([0-9a-f]{16})\.json$/
 const PIN_LIST = /^pins\/[0-9a-f]{64}\.pins$/
 const RECORD = /^names\/(k[0-9a-z]{61})\.([0-9a-f]{16})\.ipns-record$/
 const HEAD = utf8('ipmidx1\n')
@@ -84,7 +84,11 @@ export type Pin = { readonly cid: string; readonly created: number; readonly nam
 export class SharedFolder {
   readonly #packs: readonly Pack[]
 
-  constructor(readonly files: Files) {
+  /** `now`: milliseconds since 1970; when a pin whose file is damaged was made, as nobody knows. */
+  constructor(
+    readonly files: Files,
+    readonly now = Number.MAX_SAFE_INTEGER
+  ) {
     this.#packs = [...files].flatMap(([path, data]): Pack[] => {
       const name = PACK.exec(path)?.[1]
       if (name === undefined) return []
@@ -131,23 +135,27 @@ export class SharedFolder {
   /** The pins under a name, newest first; of two sightings of one the earlier counts. */
   pins(name: string): Pin[] {
     const found = new Map<string, Pin>()
-    for (const pin of this.#allPins()) {
+    for (const pin of this.#pinsUnder(name)) {
       const held = found.get(pin.cid)
-      if (pin.name === name && (held === undefined || pin.created < held.created)) found.set(pin.cid, pin)
+      if (held === undefined || pin.created < held.created) found.set(pin.cid, pin)
     }
     return [...found.values()].sort((a, b) => b.created - a.created || (a.cid < b.cid ? 1 : -1))
   }
 
-  *#allPins(): Generator<Pin> {
+  *#pinsUnder(name: string): Generator<Pin> {
     for (const [path, data] of this.files) {
-      const [, cid, tag] = PIN.exec(path) ?? []
-      if (cid !== undefined && data.length <= MOST_PIN) {
-        const pin = unlessRefused(() => readPin(fromUtf8(data)))
-        if (pin !== null && pin.cid === cid && tagOf(pin.name) === tag) yield pin
+      const [, named, tag] = PIN.exec(path) ?? []
+      if (named !== undefined) {
+        if (tag !== tagOf(name)) continue
+        const pin = data.length <= MOST_PIN ? unlessRefused(() => readPin(data)) : null
+        const cid = unlessRefused(() => parseCid(named).text)
+        // What is damaged is known by its name.
+        if (pin === null && cid !== null) yield { cid, created: this.now, name }
+        else if (pin?.cid === named && pin.name === name) yield pin
       } else if (PIN_LIST.test(path) && data.length <= MOST_LIST) {
-        for (const line of new TextDecoder().decode(data).split('\n')) {
+        for (const line of linesOf(data)) {
           const pin = unlessRefused(() => readPin(line))
-          if (pin !== null) yield pin
+          if (pin?.name === name) yield pin
         }
       }
     }
@@ -168,11 +176,22 @@ export class SharedFolder {
 const digestOf = (cid: string): string => hex(asVersion1(parseCid(cid)).multihash.subarray(2))
 const tagOf = (data: Bytes | string): string => hex(sha256(data)).slice(0, 16)
 
-function readPin(line: string): Pin {
-  const { cid, created, name, v } = fields(parseCanonical(line), ['cid', 'created', 'name', 'v'])
-  need(v === 1 && typeof cid === 'string' && asVersion1(parseCid(cid)).text === cid && isWhole(created) && typeof name === 'string', 'format', 'not a pin')
+/** The lines of a list: sync programs turn their ends into others. */
+function* linesOf(data: Bytes): Generator<Bytes> {
+  let start = 0
+  for (let at = 0; at <= data.length; at++) {
+    if (at < data.length && data[at] !== 10 && data[at] !== 13) continue
+    yield data.subarray(start, at)
+    start = at + 1
+  }
+}
+
+/** A pin in any JSON: a text with white space more, or its names in another order, still says what is pinned. */
+function readPin(data: Bytes): Pin {
+  const { cid, created, name, v } = fields(parseJson(fromUtf8(data)), ['cid', 'created', 'name', 'v'])
+  need(v === 1 && typeof cid === 'string' && isWhole(created) && typeof name === 'string' && name.isWellFormed(), 'format', 'not a pin')
   need([...name].length <= MOST_PIN_NAME, 'limit', 'a name of more than 255 characters')
-  return { cid, created, name }
+  return { cid: parseCid(cid).text, created, name }
 }
 
 /** A pack of blocks and its index. `root`: any CID, which means nothing here. */

@@ -8,6 +8,8 @@ import { protobuf } from './dagpb.ts'
 
 const MOST_RECORD = 10 << 10
 const MOST_NUMBER = 2n ** 63n - 1n
+/** The ends of the calendar, after the offset too. */
+const [YEAR_1, YEAR_10000] = [Date.parse('0001-01-01T00:00:00Z'), 253_402_300_800_000]
 const TIME = /^(\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.(\d{1,9}))?(Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$(?![^])/
 
 export type IpnsRecord = {
@@ -24,8 +26,10 @@ export async function readRecord(name: string, record: Bytes): Promise<IpnsRecor
   need(record.length <= MOST_RECORD, 'limit', 'a record of more than 10 KiB')
   const found = new Map<number, bigint | Bytes>()
   for (const [number, wire, value] of protobuf(record)) {
-    need(!found.has(number), 'format', 'a field twice')
-    need(number > 9 || wire === ([3, 5, 6].includes(number) ? 0 : 2), 'format', 'a field of another type')
+    // Of fields that nobody knows here any number may stand there.
+    if (number > 9) continue
+    need(number > 0 && !found.has(number), 'format', 'a field twice, or none')
+    need(wire === ([3, 5, 6].includes(number) ? 0 : 2), 'format', 'a field of another type')
     found.set(number, value)
   }
   const [signature, data] = [found.get(8), found.get(9)]
@@ -67,7 +71,9 @@ function nanoseconds(text: string): bigint {
   const [, whole, fraction = '', zone] = TIME.exec(text) ?? refuse('format', 'not an instant')
   const clock = Date.parse(`${whole}Z`)
   need(!Number.isNaN(clock) && new Date(clock).toISOString().startsWith(whole as string), 'format', 'not an instant')
-  return BigInt(Date.parse(`${whole}${zone}`)) * 1_000_000n + BigInt(fraction.padEnd(9, '0'))
+  const ms = Date.parse(`${whole}${zone}`)
+  need(ms >= YEAR_1 && ms < YEAR_10000, 'format', 'not an instant')
+  return BigInt(ms) * 1_000_000n + BigInt(fraction.padEnd(9, '0'))
 }
 
 /** Of valid records of one name the one that counts. */

@@ -2,7 +2,7 @@
 
 import type { Text } from './blob.ts'
 import { fileOf } from './blob_reading.ts'
-import { byCodePoints, type Bytes, canonical, fields, fromUtf8, isObject, need, unlessRefused, utf8 } from './bytes.ts'
+import { byCodePoints, type Bytes, canonical, fields, fromUtf8, isObject, need, parseJson, unlessRefused, utf8 } from './bytes.ts'
 import { type Card, compareIds, parseCard } from './cards.ts'
 import { INDEX_FILE, isKey, isScope, splitConflictName } from './keys.ts'
 import { MOST_FILE, MOST_LINE } from './limits.ts'
@@ -138,11 +138,10 @@ function eventsOf(name: string, data: Bytes, room: { events: number }, problems:
 function besideOf(path: string, data: Bytes, problems: string[]): Pick<Part, 'card' | 'forgotten'> {
   const value = unlessRefused(() => {
     need(data.length <= MOST_SCOPE_FILE, 'limit')
-    const said = fields(jsonOf(fromUtf8(data)), [], ['card', 'forgotten', 'v'])
+    const said = fields(parseJson(fromUtf8(data)), [], ['card', 'forgotten', 'v'])
     const { card = null, forgotten = [], v = 1 } = said
     need(v === 1 && Array.isArray(forgotten) && forgotten.every(one => typeof one === 'string'), 'format')
-    need(card === null || (isObject(card) && typeof card.title === 'string'), 'format')
-    return { card: card as Record<string, unknown> | null, forgotten: forgotten as string[] }
+    return { card, forgotten: forgotten as string[] }
   })
   if (value === null) {
     problems.push(`${path} was not read: it is of another form`)
@@ -150,7 +149,7 @@ function besideOf(path: string, data: Bytes, problems: string[]): Pick<Part, 'ca
   }
   const forgotten = [...new Set(value.forgotten.filter(isKey))].sort(byCodePoints)
   if (value.card === null) return { card: null, forgotten }
-  const { ids = [], ...rest } = value.card
+  const { ids = [], ...rest } = isObject(value.card) ? value.card : {}
   const parsed = (some: readonly unknown[]): Card => parseCard(utf8(canonical({ into: null, kind: 'workspace', v: 1, ...rest, ids: some })))
   // Those of all its siblings, more than one card may have.
   const card = unlessRefused(() => {
@@ -160,14 +159,6 @@ function besideOf(path: string, data: Bytes, problems: string[]): Pick<Part, 'ca
   })
   if (card === null) problems.push(`the card in ${path} was left out: it breaks a rule of cards`)
   return { card, forgotten }
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return need(false, 'format', 'not JSON') as never
-  }
 }
 
 export type Assigning = {
