@@ -169,6 +169,23 @@ def test_a_list_that_is_not_what_its_name_says_stops_a_collection_and_gives_what
     assert file.exists(), "a merge takes nothing over from it, and leaves it where it is"
 
 
+@pytest.mark.parametrize("line", [b'{"v":2}', b"later", b'{"cid":"Qm","created":1,"name":"n","v":1}'])
+def test_list_with_a_line_of_another_form_stops_collection(folder: Path, line: bytes) -> None:
+    """A later version of the format may keep a root by it."""
+    old = merged(folder)
+    data = old.read_bytes() + line + b"\n"
+    new = folder / f"{hashlib.sha256(data).hexdigest()}{PIN_LIST}"
+    before = len(pins_in(folder).named(NAME))
+    new.write_bytes(data)
+    old.unlink()
+    pins = pins_in(folder)
+    assert len(pins.named(NAME)) == before and pins.unread == {new.name}
+    with pytest.raises(ProviderRefused, match=new.name):
+        pins.roots()
+    pins.remove(pins.named(NAME))
+    assert new.read_bytes() == data
+
+
 def test_what_sync_programs_and_others_leave_keeps_roots_and_stands_under_no_name(folder: Path) -> None:
     pins = pins_in(folder)
     for n in range(100):
