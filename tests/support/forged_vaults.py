@@ -7,6 +7,7 @@ break any rule. `python -m tests.support.forged_vaults` writes those of `KEPT` t
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 import tempfile
@@ -1731,6 +1732,17 @@ def _malformed_ring_of_the_record(beside: bool) -> Callable[[Kept], dict[str, An
     return made
 
 
+def _name_in_another_base(kept: Kept) -> dict[str, Any]:
+    """The words' record names the vault's anchor in base32."""
+    root = kept.publish(kept.second)
+    kept.forge._anchor()
+    name = base64.b32encode(bytes(parse_cid(ipns_name(ROOT_KEYS.head_public)))).decode().rstrip("=").lower()
+    kept.forge.names[ipns_name(RECOVERY_KEYS.head_public)] = make_record(
+        RECOVERY_KEYS.head_seed, f"/ipns/b{name}", 1, _until()
+    )
+    return {"listed": [root], "opened_by": "the recovery words"}
+
+
 def _part_beside_a_lost_one(kept: Kept) -> dict[str, Any]:
     """A name leads to a root of which something is left out, another to one whose ring is lost."""
     part = kept.publish(kept.second, LIES["values of a stranger that no counter covers"])
@@ -1928,6 +1940,10 @@ KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
     "plain: two devices that were revoked at each other": (
         _revoked_by_each_other,
         "Section 9: the same.",
+    ),
+    "a record that leads to a name in another base": (
+        _name_in_another_base,
+        "Section 7: the CID of a name may be written in any base.",
     ),
     "plain: words that were revoked, beside a name of a lost ring": (
         _revoked_words_and_lost_ring(0),

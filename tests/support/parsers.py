@@ -39,7 +39,7 @@ from ipfsmem.errors import FormatError, SignatureError, SignerError
 from ipfsmem.memories.bundle_tree import read_tree
 from ipfsmem.memories.sessions import entries_of_files
 from ipfsmem.published import ipns_data
-from ipfsmem.published.ipns_record import verify_record
+from ipfsmem.published.ipns_record import value_target, verify_record
 from ipfsmem.seal.primitives import Signer25519
 from ipfsmem.wallet.message import read_signature
 from ipfsmem.wallet.recovery_words import from_words, to_words
@@ -204,6 +204,11 @@ def _record(given: list[str]) -> Any:
     return [record.value, str(record.sequence), str(record.validity), str(record.ttl)]
 
 
+def _target(given: str) -> Any:
+    to = value_target(given)
+    return to if isinstance(to, str) else list(bytes(to))
+
+
 #: Of the pins that are drawn: the names that are asked for, and the time at which that is.
 PIN_NAMES, PIN_TIME = ("a", "é"), 7
 
@@ -274,6 +279,7 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "unixfs": _unixfs,
     "car": _car,
     "record": _record,
+    "target": _target,
     "pins": _pins,
     "words": lambda given: list(from_words(given)),
     "signature": _signature,
@@ -515,6 +521,7 @@ def _seeds() -> dict[str, list[Any]]:
         "node": [bytes.fromhex(row["block"]) for name in ("valid", "accepted", "refused") for row in nodes[name]],
         "unixfs": [bytes.fromhex(row["message"]) for name in ("unixfs", "unixfs_accepted", "unixfs_refused") for row in nodes[name]],
         "car": [car_bytes([cids_of[0]], [(cid, cid_text) for cid, cid_text in zip(cids_of, (b"one", b"two"), strict=True)])],
+        "target": [f"/{kind}/{text}" for kind in ("ipfs", "ipns") for text in _texts_in(cids) if 4 < len(text) < 140 and " " not in text],
         "words": [" ".join(to_words(bytes([n] * 32))) for n in range(3)],
         "signature": ["0x" + "0a" * 65, "0A" * 65],
         "base64url": ["AQID", "AQI", "AQ", "", "_-8"],

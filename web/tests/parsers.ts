@@ -3,7 +3,7 @@
 import { CORE_SCHEMA, load, YAML11_SCHEMA } from 'js-yaml'
 import { readFileSync, writeSync } from 'node:fs'
 import { readBlob } from '../src/core/blob_reading.ts'
-import { base64url, byCodePoints, type Bytes, fromBase64url, join, parseCanonical, Refused, utf8 } from '../src/core/bytes.ts'
+import { base64url, byCodePoints, type Bytes, fromBase64url, join, parseCanonical, refuse, Refused, utf8 } from '../src/core/bytes.ts'
 import { parseCard } from '../src/core/cards.ts'
 import { readCar, writeCar } from '../src/core/car.ts'
 import { cidBytes, cidFromBytes, cidOf, keyOfName, parseCid, RAW } from '../src/core/cid.ts'
@@ -12,7 +12,7 @@ import { readNode, readUnixFS } from '../src/core/dagpb.ts'
 import { SharedFolder } from '../src/core/folder.ts'
 import { frontMatter } from '../src/core/front_matter.ts'
 import { editFile } from '../src/core/header_edit.ts'
-import { readRecord } from '../src/core/ipns.ts'
+import { readRecord, targetOf } from '../src/core/ipns.ts'
 import { isKey, isScope, keyOfForeignName, splitConflictName } from '../src/core/keys.ts'
 import { parseFile, readTags, renderFile, renderLines, writeTags } from '../src/core/memory_file.ts'
 import { merge3 } from '../src/core/merge3.ts'
@@ -101,6 +101,10 @@ const parsers: Readonly<Record<string, Parser>> = {
   record: async ([name, data]) => {
     const { value, sequence, validUntil, ttlNs } = await readRecord(name, bytes(data))
     return [value, `${sequence}`, `${validUntil}`, `${ttlNs}`]
+  },
+  target: value => {
+    const to = targetOf({ value, sequence: 0n, validUntil: 0n, ttlNs: 0n, bytes: new Uint8Array() })
+    return to === null ? refuse('format') : (to.name ?? [...cidBytes(parseCid(to.cid))])
   },
   pins: ([file, data]) => {
     const folder = new SharedFolder(new Map([[`pins/${file}`, bytes(data)]]), 7)

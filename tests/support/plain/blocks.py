@@ -66,8 +66,8 @@ def name_of(public: bytes) -> str:
 
 
 def key_of(name: str) -> bytes:
-    number = int(name[1:], 36)
-    data = number.to_bytes(40, "big")
+    """The Ed25519 key of a name in base36, or in base32."""
+    data = parse_cid(name) if name.startswith("b") else int(name[1:], 36).to_bytes(40, "big")
     if not data.startswith(b"\x01\x72\x00\x24\x08\x01\x12\x20"):
         raise Refused("no name of an Ed25519 key")
     return data[8:]

@@ -128,7 +128,7 @@ class Reader:
                 return value[6:], way
             if not value.startswith("/ipns/"):
                 return None, way
-            name = value[6:]
+            name = name_of(key_of(value[6:]))
         return None, way
 
     def form(self, root: str) -> str:

@@ -2,7 +2,7 @@
 
 import { type Bytes, fromUtf8, greatest, hex, join, need, refuse, same, utf8 } from './bytes.ts'
 import { parseCbor } from './cbor.ts'
-import { keyOfName, parseCid, toVarint } from './cid.ts'
+import { ipnsName, keyOfName, parseCid, toVarint } from './cid.ts'
 import { type Signer, verify } from './curves.ts'
 import { protobuf } from './dagpb.ts'
 
@@ -84,10 +84,8 @@ export type Target = { readonly cid: string; readonly name: null } | { readonly 
 /** Where a record leads: to a root or to another name; null where to neither. */
 export function targetOf(record: IpnsRecord): Target | null {
   const [, kind, rest = ''] = /^\/(ipfs|ipns)\/([^/]+)$(?![^])/.exec(record.value) ?? []
-  if (kind === 'ipns') {
-    keyOfName(rest)
-    return { cid: null, name: rest }
-  }
+  // In any base: records are kept by the one spelling of a name.
+  if (kind === 'ipns') return { cid: null, name: ipnsName(keyOfName(rest)) }
   return kind === undefined ? null : { cid: parseCid(rest).text, name: null }
 }
 
