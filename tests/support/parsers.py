@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from math import isinf
 from pathlib import Path
@@ -288,6 +288,21 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
+#: Parsers of what providers, wallets and bundles hand over: drawn one by one.
+OF_PROVIDERS = (
+    "node",
+    "unixfs",
+    "car",
+    "record",
+    "target",
+    "pins",
+    "words",
+    "signature",
+    "base64url",
+    "scope_file",
+)
+
+
 def judged(parser: str, given: Any) -> Any:
     """What Python makes of an input, as a JSON value."""
     try:
@@ -557,7 +572,8 @@ def _changed(r: Random, value: Any) -> Any:
 def inputs(seed: int, count: int, only: str | None = None) -> Iterator[tuple[str, Any]]:
     """So many inputs, each with the parser that it is for; headers most often, for they have most forms."""
     r, seeds = Random(seed), _seeds()
-    names = [only] if only else ["memory"] * 8 + ["edit"] * 6 + ["merge"] * 2 + list(PARSERS)
+    mixed = [name for name in PARSERS if name not in OF_PROVIDERS]
+    names = [only] if only else ["memory"] * 8 + ["edit"] * 6 + ["merge"] * 2 + mixed
     for _ in range(count):
         parser = r.choice(names)
         yield parser, _input(r, parser, seeds)
@@ -772,9 +788,12 @@ def plain_differences(seed: int, count: int) -> list[Difference]:
     return found
 
 
-def differences(node: str, program: Path, scratch: Path, seed: int, count: int) -> list[Difference]:
-    """What the implementations make differently of so many inputs; TypeScript judges all of them in one process."""
-    given = list(inputs(seed, count))
+def differences(
+    node: str, program: Path, scratch: Path, seed: int, count: int, only: Iterable[str | None] = (None,)
+) -> list[Difference]:
+    """What the implementations make differently of so many inputs, of each of these parsers (None: of all but those of providers);
+    TypeScript judges all of them in one process."""
+    given = [one for parser in only for one in inputs(seed, count, parser)]
     file = scratch / f"inputs-{seed}.jsonl"
     file.write_text("".join(json.dumps(one) + "\n" for one in given), "utf-8")
     lines = run([node, program, file]).split("\n")

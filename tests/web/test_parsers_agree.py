@@ -12,12 +12,18 @@ import pytest
 
 from tests.interop.counterparts import built_web, need_program, run
 from tests.support.effort import cases
-from tests.support.parsers import differences
+from tests.support.parsers import OF_PROVIDERS, differences
 
 
 def test_parsers_of_both_languages_agree_on_mutated_inputs(tmp_path: Path) -> None:
     node = need_program("node")
     found = differences(node, built_web() / "parsers.js", tmp_path, seed=2026, count=cases(4_000, 60_000))
+    assert found[:5] == []
+
+
+def test_parsers_of_both_languages_agree_on_what_providers_hand_over(tmp_path: Path) -> None:
+    node, count = need_program("node"), cases(200, 2_000)
+    found = differences(node, built_web() / "parsers.js", tmp_path, 2027, count, OF_PROVIDERS)
     assert found[:5] == []
 
 
