@@ -225,6 +225,9 @@ class _Folder:
     def not_files(self, prefix: str = "") -> list[str]:
         return []
 
+    def containing(self, part: str) -> frozenset[str]:
+        return frozenset(file for file in self._files if part in file)
+
     def heads(self, files: list[str], length: int) -> dict[str, Head]:
         return {file: Head(self._files[file][:length], len(self._files[file])) for file in files}
 
