@@ -494,9 +494,7 @@ async def _read_and_use(search: Search, roots: list[CID], anchor: bool) -> dict[
     )
 
 
-def _use(
-    search: Search, root: CID, files: RootFiles, anchor: bool, ring: Ring | None
-) -> IpfsmemError | None:
+def _use(search: Search, root: CID, files: RootFiles, anchor: bool, ring: Ring | None) -> IpfsmemError | None:
     """Keep the ring and note the head of a root, judged by `ring`; the error for which it is not used."""
     before = search.run.replica.ring
     secrets = [search.run.replica.device.box_secret]
