@@ -180,14 +180,14 @@ ROWS: Final = (
 #: Commands that no row has, by the reason. Their own tests are elsewhere.
 COMMANDS_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
     "starts a program that serves, watches or shows something": (
-        "api", "mcp", "serve", "ui", "hook", "demo", "service install", "service status", "service uninstall",
+        "api", "mcp", "serve", "ui", "demo", "help", "version", "service install", "service status", "service uninstall",
     ),
     "makes, brings back, opens or closes a memory": ("init", "recover", "fork", "open", "lock", "unlock"),
     "is about settings of this device or of other programs": (
         "config path", "config set", "connect", "disconnect", "tokens list", "tokens new", "tokens revoke", "plugins list", "plugins test",
     ),
     "is about folders and files of this device": (
-        "attach", "detach", "folders accept", "folders list", "folders pause", "folders put-back", "cid", "inspect", "import",
+        "attach", "detach", "folders accept", "folders list", "folders pause", "folders put-back", "cid", "inspect", "import", "edit",
     ),
     "is about members or providers of a vault": (
         "keys derive", "keys label", "keys passphrase", "keys revoke", "keys rotate", "keys sheet", "keys unlock", "keys vaults",
