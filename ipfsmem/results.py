@@ -68,47 +68,6 @@ def shown_text(data: bytes | None) -> str | None:
 # -- memories ------------------------------------------------------------------------------------------------
 
 
-class MemoryText(Answer, frozen=True, kw_only=True):
-    """One memory as it is shown. `sha256` is that of `text`; `seen` stands for `token`, which a write hands back."""
-
-    key: str
-    scope: str
-    sha256: str
-    fields: dict[str, str]
-    body: str
-    text: str
-    token: Token
-    seen: str
-    #: Who wrote it, and that device's clock: 16 hex digits, the first 12 of them milliseconds.
-    device: str
-    hlc: str
-    merged: bool
-    #: The names of conflict copies.
-    conflicts: tuple[str, ...]
-    #: Whether it is the reader's own text, not one of others that nobody approved.
-    own: bool = True
-
-    @classmethod
-    def of(cls, reading: Reading) -> MemoryText:
-        """What `Memory.read` returned. A memory that is shown is always UTF-8."""
-        file = reading.readable
-        return cls(
-            key=reading.key,
-            scope=reading.scope,
-            sha256=reading.sha256,
-            fields=file.fields,
-            body=file.body,
-            text=reading.text,
-            token=reading.token,
-            seen=reading.seen,
-            device=reading.device,
-            hlc=reading.hlc,
-            merged=reading.merged,
-            conflicts=reading.conflicts,
-            own=reading.own,
-        )
-
-
 class MemoryLine(Answer, frozen=True, kw_only=True):
     """One memory in a list: its header, not its body. `sha256` None and `fetched` False: its text is not on this device."""
 

@@ -25,7 +25,6 @@ from ipfsmem.results import (
     Conflict,
     ContextText,
     Forgotten,
-    MemoryText,
     Resolved,
     TextHistory,
     Written,
@@ -34,7 +33,7 @@ from ipfsmem.results import (
 
 
 def _shown(reading: Reading, status: int = 200) -> Reply:
-    return Reply(MemoryText.of(reading), status, reading.seen)
+    return Reply(reading, status, reading.seen)
 
 
 def _list(call: Call) -> MemoryPage:
@@ -177,14 +176,14 @@ ROUTES: Final = (
         MemoryPage,
         query=("stack", "type", "tag", "match", "cursor", "limit"),
     ),
-    Route("get", _ONE, "read", "Read a memory", _read, MemoryText, query=("stack",), tagged=True),
+    Route("get", _ONE, "read", "Read a memory", _read, Reading, query=("stack",), tagged=True),
     Route(
         "put",
         _ONE,
         "write",
         "Write a memory",
         _write,
-        MemoryText,
+        Reading,
         right="write",
         writes=True,
         body=WriteBody,
@@ -225,7 +224,7 @@ ROUTES: Final = (
         "promote",
         "Put an own text of one scope into another",
         _promote,
-        MemoryText,
+        Reading,
         right="write",
         writes=True,
         body=PromoteBody,

@@ -80,9 +80,7 @@ def print_memory(context: CommandContext, reading: Reading, *, only_body: bool) 
     """Print a memory byte for byte, or as JSON."""
     key, file = reading.key, reading.file
     if context.json:
-        from ipfsmem.results import MemoryText
-
-        context.emit(MemoryText.of(reading))
+        context.emit(reading)
         return
     data = (file.body + "\n").encode() if only_body else reading.data
     if is_terminal():

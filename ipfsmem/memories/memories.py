@@ -235,16 +235,16 @@ class Memories:
         """What is shown, None when no text is."""
         if view.data is None or view.dot is None:
             return None
-        return Reading(
+        return Reading.of(
             view.key,
             view.data,
             view.dots,
-            view.merged,
-            tuple(copy.file for copy in (*view.conflicts, *(view.others if view.own else ()))),
-            view.dot[:16],
-            entry[view.dot].h,
-            view.own,
-            self.scope,
+            merged=view.merged,
+            conflicts=tuple(copy.file for copy in (*view.conflicts, *(view.others if view.own else ()))),
+            device=view.dot[:16],
+            hlc=entry[view.dot].h,
+            own=view.own,
+            scope=self.scope,
         )
 
     def reading_of(self, key: str, entry: Entry) -> Reading | None:
@@ -272,7 +272,9 @@ class Memories:
     def _copy_reading(self, key: str, copy: ConflictCopy, entry: Entry, data: bytes) -> Reading:
         own = any(self.is_own(dot, entry[dot].of) for dot in copy.dots)
         first = copy.dot
-        return Reading(key, data, copy.dots, device=first[:16], hlc=entry[first].h, own=own, scope=self.scope)
+        return Reading.of(
+            key, data, copy.dots, device=first[:16], hlc=entry[first].h, own=own, scope=self.scope
+        )
 
     def views(self) -> Iterator[tuple[Entry, KeyView]]:
         """All entries of memories with their views (inside `reading`)."""
@@ -687,9 +689,9 @@ class Memories:
         entry = self.entry(key, change.entry(name))
         shown = self.shown_in(change, key)
         if shown is not None or new is None:
-            return shown or Reading(key, data, tuple(entry), scope=self.scope)
+            return shown or Reading.of(key, data, tuple(entry), scope=self.scope)
         # A text with a greater clock is known and not fetched: what was written is all that can be shown.
-        return Reading(key, data, (new,), device=new[:16], hlc=entry[new].h, scope=self.scope)
+        return Reading.of(key, data, (new,), device=new[:16], hlc=entry[new].h, scope=self.scope)
 
     def before(self, change: Writing, key: str, seen: Seen | None) -> Before:
         """The text behind `seen`, and the dots that a write replaces which has seen it."""
@@ -838,7 +840,9 @@ class Memories:
         if copy is not None or not view.own:
             dots = (*view.dots, *(copy.dots if copy is not None else ()))
             change.put(name, data, tuple(dict.fromkeys(dots)), promoted=True)
-        return self.shown_in(change, key) or Reading(key, data, tuple(change.entry(name)), scope=self.scope)
+        return self.shown_in(change, key) or Reading.of(
+            key, data, tuple(change.entry(name)), scope=self.scope
+        )
 
     def restore(self, key: str, data: bytes, of: str = "", *, seen: Seen | None = None) -> Reading:
         """Write a text of the past, whose word it is as it was then: it replaces what `seen` was shown ("": nothing), else what
@@ -851,7 +855,7 @@ class Memories:
             dots = self._dots(change, key, None if seen == "" else seen)
             self._check_not_hidden(key, change.entry(self.name(key)), dots)
             new = change.put(self.name(key), data, dots, of=of, promoted=not of)
-            return self.shown_in(change, key) or Reading(key, data, (new,), scope=self.scope)
+            return self.shown_in(change, key) or Reading.of(key, data, (new,), scope=self.scope)
 
 
 def _watch_part(change: Writing, name: str) -> Callable[[], None] | None:

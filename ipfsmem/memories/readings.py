@@ -8,6 +8,7 @@ reads a state or changes one.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from hashlib import sha256
 
 import msgspec
@@ -41,22 +42,70 @@ def place_of(scope: str, key: str) -> str:
     return f"{scope}/{key}" if scope else key
 
 
-class Reading(msgspec.Struct, frozen=True):
-    """One memory as it was shown: its bytes, and the token that a write which has seen it hands back."""
+class Reading(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """One memory as it is shown, in Python and as JSON. `seen` is the hash of `token`: a write that was given one of them (or the whole
+    reading) replaces this text and no other."""
 
     key: str
-    data: bytes
-    #: The dots rendered in `data`; give it to `write` or `forget` as `seen`.
-    token: Token
-    merged: bool = False
-    conflicts: tuple[str, ...] = ()
-    #: The device that wrote it, and its clock.
-    device: str = ""
-    hlc: str = ""
-    #: Whether it is the word of the reader's own person; else of others, and not promoted (format section 5.2).
-    own: bool = True
     #: The scope in which it stands; "" is the nameless one.
-    scope: str = ""
+    scope: str
+    #: Of the whole text: what `if_match` compares.
+    sha256: str
+    #: The header and the body, as far as they can be read.
+    fields: dict[str, str]
+    body: str
+    #: The whole text, header and all. Bytes of others that are not UTF-8 are replaced in it.
+    text: str
+    #: The dots rendered in the text.
+    token: Token
+    seen: str
+    #: The device that wrote it, and its clock: 16 hex digits, the first 12 of them milliseconds.
+    device: str
+    hlc: str
+    merged: bool
+    #: The names of conflict copies.
+    conflicts: tuple[str, ...]
+    #: Whether it is the reader's own text, not one of others that nobody approved (format section 5.2).
+    own: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        key: str,
+        data: bytes,
+        token: Token,
+        *,
+        merged: bool = False,
+        conflicts: tuple[str, ...] = (),
+        device: str = "",
+        hlc: str = "",
+        own: bool = True,
+        scope: str = "",
+    ) -> Reading:
+        """The text `data`, which its caller is shown."""
+        file = readable_file(data)
+        made = cls(
+            key=key,
+            scope=scope,
+            sha256=sha256(data).hexdigest(),
+            fields=file.fields,
+            body=file.body,
+            text=data.decode("utf-8", "replace"),
+            token=token,
+            seen=token_hash(token),
+            device=device,
+            hlc=hlc,
+            merged=merged,
+            conflicts=conflicts,
+            own=own,
+        )
+        vars(made)["data"] = data
+        return made
+
+    @cached_property
+    def data(self) -> bytes:
+        """The bytes of the text."""
+        return self.text.encode()
 
     @property
     def file(self) -> MemoryFile:
@@ -66,22 +115,7 @@ class Reading(msgspec.Struct, frozen=True):
     @property
     def readable(self) -> MemoryFile:
         """Header and body, as far as they can be read."""
-        return readable_file(self.data)
-
-    @property
-    def text(self) -> str:
-        """The whole text, header and all: `data`, which is always UTF-8."""
-        return self.data.decode()
-
-    @property
-    def sha256(self) -> str:
-        """What `if_match` compares."""
-        return sha256(self.data).hexdigest()
-
-    @property
-    def seen(self) -> str:
-        """The hash of the token."""
-        return token_hash(self.token)
+        return MemoryFile(self.fields, self.body)
 
 
 class Copy(msgspec.Struct, frozen=True):

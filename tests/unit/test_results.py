@@ -87,7 +87,7 @@ def test_what_python_returns_is_what_json_says(tmp_path: Path) -> None:
         assert list(told) == list(results.Status.__struct_fields__) and told["namespace"] == "alex"
         read = memory.read("tone")
         assert read is not None
-        shown = msgspec.json.decode(msgspec.json.encode(results.MemoryText.of(read)))
+        shown = msgspec.json.decode(msgspec.json.encode(read))
         assert shown["sha256"] == written.sha256 and shown["token"] == list(written.token)
         assert shown["body"] == "direct" and shown["text"].encode() == read.data
         (line,) = map(results.MemoryLine.of, memory.list())
