@@ -392,7 +392,8 @@ class Demo:
         )
         self._claim(f"{self.forgotten} is forgotten on both", self.forgotten not in files)
         copies = {item.key: item.files for item in b.conflicts()}
-        kept = [b.read_conflict(self.forgotten, name).data for name in copies.get(self.forgotten, ())]
+        beside = [b.read(self.forgotten, conflict=name) for name in copies.get(self.forgotten, ())]
+        kept = [copy.data for copy in beside if copy is not None]
         self._claim(
             f"what B wrote in {self.forgotten} is kept under its conflicts",
             self._text_by_b_after_forget in kept,
@@ -417,12 +418,9 @@ class Demo:
         )
 
     def _all_texts(self, memory: Memory, key: str) -> list[str]:
-        shown = memory.read(key)
         copies = next((item.files for item in memory.conflicts() if item.key == key), ())
-        texts = [shown.data] if shown else []
-        return [
-            data.decode() for data in (*texts, *(memory.read_conflict(key, name).data for name in copies))
-        ]
+        shown = [memory.read(key), *(memory.read(key, conflict=name) for name in copies)]
+        return [one.text for one in shown if one is not None]
 
     def _search_for_plaintext(self) -> tuple[str, dict[str, Any]]:
         words: set[str] = set()

@@ -23,7 +23,6 @@ from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.opening import Connection, LoadRequest, Made, Origin, open_here
 from ipfsmem.parts.part import refuse_wrong_calls
 from ipfsmem.parts.texts import MemoryTexts
-from ipfsmem.parts.timeline import MemoryTimeline
 from ipfsmem.vault.home import Home, HomeChoice
 
 if TYPE_CHECKING:
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from ipfsmem.parts.scopes import MemoryScopes
     from ipfsmem.parts.sessions import MemorySessions
     from ipfsmem.parts.syncing import Syncing
+    from ipfsmem.parts.timeline import MemoryTimeline
     from ipfsmem.parts.usage import MemoryUsage
     from ipfsmem.parts.values import MemoryValues
     from ipfsmem.parts.vaults import MemoryVaults
@@ -100,8 +100,13 @@ class Memory(MemoryMethods):
         self._origin = made.origin
         self._chosen = scope
         self._texts = MemoryTexts(made.opened, scope or "")
-        #: What happened: events added and read.
-        self.timeline = MemoryTimeline(made.opened, scope or "")
+
+    @functools.cached_property
+    def timeline(self) -> MemoryTimeline:
+        """What happened: events added and read."""
+        from ipfsmem.parts.timeline import MemoryTimeline
+
+        return MemoryTimeline(self._open, self._chosen or "")
 
     @functools.cached_property
     def sessions(self) -> MemorySessions:
@@ -295,8 +300,6 @@ class Memory(MemoryMethods):
 
     write = _of_texts(MemoryTexts.write)
     write_text = _of_texts(MemoryTexts.write_text)
-    read = _of_texts(MemoryTexts.read)
-    read_conflict = _of_texts(MemoryTexts.read_conflict)
     list = _of_texts(MemoryTexts.list)
     index = _of_texts(MemoryTexts.index)
     why = _of_texts(MemoryTexts.why)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from ipfsmem.memories.readings import Reading
     from ipfsmem.operation import View
     from ipfsmem.operations.recall import Recalled
     from typing import Literal
@@ -20,6 +21,26 @@ class StackMethods:
 
     if TYPE_CHECKING:
         def _view(self) -> View: ...
+
+    def read(self, key: str, *, conflict: str | None = None, root: str | None = None, counts: bool = True) -> Reading | None:
+        """Return one memory as it is shown, byte for byte; none if there is none.
+
+        Of several scopes the first that has the memory shows it, an own text before one of others. `conflict` and `root` are about the
+        first scope alone. The result names the scope and device that the text came from, its SHA-256 and its conflicts.
+
+        Args:
+            key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
+            conflict: A conflict copy instead: its name, as `conflicts` lists it.
+            root: As it was in a published version: the CID of its root, or the beginning of it.
+            counts: Whether this counts as use, so that the memory fades later.
+
+        Raises:
+            NotFoundError: no text beside it has the name `conflict`, no version here is `root`, or its text is not on this device.
+            KeyNameError: `key` is not a key.
+        """
+        from ipfsmem.operations.read import read
+
+        return read.run(self._view(), {"key": key, "conflict": conflict, "root": root, "counts": counts})
 
     def recall(self, query: str | None = None, *, queries: Iterable[str] = (), kind: Literal['memory', 'event', 'message', 'all'] = 'memory', limit: int = 10, type: str | None = None, tag: str | None = None, category: str | None = None, when: str | None = None, since: str | None = None, until: str | None = None, by: str | None = None, about: str | None = None, threshold: float | None = None, why: bool = False, joined: bool = False) -> Recalled:
         """Find the memories that fit a question or a few words, best first.

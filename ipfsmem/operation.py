@@ -13,7 +13,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sized
 from importlib import import_module
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, ParamSpec, TypeVar
 
 import msgspec
 
@@ -64,11 +64,19 @@ class ForModels(msgspec.Struct, frozen=True):
     description: str = ""
     #: Name of the argument; "" for the name of the parameter.
     name: str = ""
-    #: A default and a maximum for models only.
+    #: A default and a maximum for models only; the maximum is of a number, or of the characters of a text.
     default: Any = None
     most: int | None = None
     #: The only values that a model may pass.
     words: tuple[str, ...] = ()
+
+
+#: A key; `bundle.keys.check_key` refuses other texts.
+Key = Annotated[
+    str,
+    msgspec.Meta(description="Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone."),
+    ForModels("Key: a-z, 0-9, _ and -.", most=64),
+]
 
 
 class View:
@@ -133,10 +141,10 @@ class Parameter:
 
     def called(self, face: Face) -> str:
         """Its name in an interface."""
+        if face == "cli" and self.positional:
+            return self.cli.metavar or self.name.upper()
         if face == "cli":
-            return (
-                self.cli.metavar if self.cli.words else f"--{(self.cli.name or self.name).replace('_', '-')}"
-            )
+            return f"--{(self.cli.name or self.name).replace('_', '-')}"
         return self.models.name or self.name if face == "mcp" else self.name
 
     def annotated(self) -> Any:
@@ -196,6 +204,8 @@ class operation(msgspec.Struct, kw_only=True, frozen=True):  # noqa: N801  a dec
     about: About
     #: Errors that a caller in Python may catch, each as `UsageError: reason`.
     raises: tuple[str, ...] = ()
+    #: The message of an interface if the result is None, with arguments in braces.
+    absent: str = ""
     #: Its name in the list of operations (`log --operations`); "" if it is not listed.
     audit: str = ""
     #: Method and path of its route; "" for none.
@@ -259,8 +269,13 @@ class Operation(Generic[P, R]):
 
     @functools.cached_property
     def result(self) -> Any:
-        """The type of the result: returned in Python, and encoded as JSON by every other interface."""
+        """The type of the result in Python."""
         return self._type_of("return")
+
+    @property
+    def answer(self) -> Any:
+        """The type of the result in every other interface, encoded as JSON: never None."""
+        return _without_none(self.result)
 
     def _type_of(self, name: str) -> Any:
         """An annotation as a type. `LATE` of its module maps names to the modules from which they are imported now."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from ipfsmem.memories.layouts import Layout
 from ipfsmem.memories.memories import Listed, Memories
-from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.stacks import Noted, Stack
 from ipfsmem.methods import StackMethods
 from ipfsmem.operation import View
@@ -33,12 +32,6 @@ class MemoryStack(StackMethods, MemoryPart, Stack):
 
     def _view(self) -> View:
         return View(self._open, self._scope, tuple(self.scopes))
-
-    def read(self, key: str) -> Reading | None:
-        """The memory of the first scope that shows one, which was used by this. Raises NotFoundError when it is not fetched."""
-        found = Stack.read(self, key)
-        self._open.used(found)
-        return found
 
     def list(self, *, hidden: bool = False) -> list_[Listed]:
         """All memories that `read` would show, ordered by key."""

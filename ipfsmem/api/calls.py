@@ -270,7 +270,10 @@ QUERY: Final[dict[str, Parameter]] = {
 
 
 def read_query(
-    given: Sequence[tuple[str, str]], known: Sequence[str], needed: Sequence[str] = ()
+    given: Sequence[tuple[str, str]],
+    known: Sequence[str],
+    needed: Sequence[str] = (),
+    parameters: Mapping[str, Parameter] = QUERY,
 ) -> dict[str, Any]:
     """The parameters of a request by name. Raises UsageError for one that the route does not have, that is given twice, or that is
     needed and not given."""
@@ -280,7 +283,7 @@ def read_query(
             raise UsageError(
                 f"there is no parameter {name[:40]!a} here", hint=f"There are: {', '.join(known)}"
             )
-        parameter = QUERY[name]
+        parameter = parameters[name]
         value = _read(parameter, name, text)
         if parameter.several:
             found.setdefault(name, []).append(value)

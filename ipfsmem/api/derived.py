@@ -1,36 +1,43 @@
-"""Derive the routes of the declared operations: path, right, request body and response."""
+"""Derive the routes of the declared operations: path, right, parameters, request body and response."""
 
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from ipfsmem.api.bodies import Body
-from ipfsmem.api.calls import Call
+from ipfsmem.api.calls import Call, Parameter, Reply
 from ipfsmem.api.routes import Route
+from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.operation import Operation
+from ipfsmem.operation import Parameter as Declared
 from ipfsmem.operations import INDEX, load
+
+#: Methods whose arguments are in the body.
+_WITH_BODY: Final = ("POST", "PUT")
 
 
 def route_of(op: Operation[..., Any]) -> Route:
     """The route of an operation."""
     method, path = op.declared.http.split()
-    about = op.declared.about
+    about, query = op.declared.about, query_of(op)
     return Route(
         method.lower(),
         path,
         op.name.replace(".", "_"),
         op.declared.summary,
         functools.partial(_work, op),
-        op.result,
+        op.answer,
         right=op.declared.right,
         about="whole" if about == "memory" else "scope",
-        body=_body_type(op),
-        query=("stack",) if about == "stack" else (),
+        body=_body_type(op) if method in _WITH_BODY else None,
+        query=(*(("stack",) if about == "stack" else ()), *(one.name for one in query)),
         led=about == "target",
+        tagged="seen" in op.answer.__struct_fields__,
         description=op.doc,
+        own={one.name: _parameter(one) for one in query},
     )
 
 
@@ -39,10 +46,19 @@ def routes() -> tuple[Route, ...]:
     return tuple(route_of(op) for op in map(load, INDEX) if op.declared.http)
 
 
+def query_of(op: Operation[..., Any]) -> list[Declared]:
+    """The arguments in the query."""
+    return [] if op.declared.http.split()[0] in _WITH_BODY else _outside_path(op)
+
+
+def _outside_path(op: Operation[..., Any]) -> list[Declared]:
+    return [one for one in op.parameters("http") if f"{{{one.name}}}" not in op.declared.http]
+
+
 def _body_type(op: Operation[..., Any]) -> type[msgspec.Struct]:
     fields = [
         (one.name, one.annotated()) if one.required else (one.name, one.annotated(), one.default)
-        for one in op.parameters("http")
+        for one in _outside_path(op)
     ]
     name = "".join(word.title() for word in op.name.split("."))
     made = msgspec.defstruct(
@@ -58,6 +74,26 @@ def _body_type(op: Operation[..., Any]) -> type[msgspec.Struct]:
     return made
 
 
+def _parameter(one: Declared) -> Parameter:
+    """An argument in the query."""
+    schema = msgspec.json.schema(one.annotated())
+    schema = next((each for each in schema.get("anyOf", ()) if each.get("type") != "null"), schema)
+    schema.pop("description", None)
+
+    def read(text: str) -> Any:
+        try:
+            return msgspec.convert(text, one.annotated(), strict=False)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"{one.name} is not valid: {error}") from None
+
+    return Parameter(schema, read, one.description)
+
+
 def _work(op: Operation[..., Any], call: Call) -> Any:
     source = call.whole.stack(*call.stack) if call.stack else call.memory
-    return op.run(source._view(), msgspec.structs.asdict(call.body), "http")
+    given = {"key": call.key, **call.query} if call.body is None else msgspec.structs.asdict(call.body)
+    asked = {one.name: given[one.name] for one in op.parameters("http") if one.name in given}
+    result = op.run(source._view(), asked, "http")
+    if result is None:
+        raise NotFoundError(op.declared.absent.format(**asked))
+    return Reply(result, seen=getattr(result, "seen", ""))

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from ipfsmem.api.bodies import Namespaces, Problem
-from ipfsmem.api.calls import KEY_SCHEMA, QUERY
+from ipfsmem.api.calls import KEY_SCHEMA, QUERY, Parameter
 from ipfsmem.api.changes import Change
 from ipfsmem.api.routes import Route
 from ipfsmem.memories.readings import SEEN_DIGITS
@@ -67,7 +67,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     }
     changes = _plain("changes", "What changes, as server-sent events", by_type[Change], problem)
     changes["responses"]["200"]["content"] = {"text/event-stream": {"schema": by_type[Change]}}
-    changes["parameters"] = [_parameter("namespace"), _parameter("cursor")]
+    changes["parameters"] = [_parameter(name, QUERY[name]) for name in ("namespace", "cursor")]
     paths["/v1/changes"] = {"get": changes}
     return {
         "openapi": "3.1.0",
@@ -115,8 +115,7 @@ def _plain(name: str, summary: str, schema: Any, problem: Any) -> dict[str, Any]
     }
 
 
-def _parameter(name: str, *, required: bool = False) -> dict[str, Any]:
-    known = QUERY[name]
+def _parameter(name: str, known: Parameter, *, required: bool = False) -> dict[str, Any]:
     return {
         "name": name,
         "in": "query",
@@ -129,7 +128,7 @@ def _parameter(name: str, *, required: bool = False) -> dict[str, Any]:
 def _parameters(route: Route) -> list[dict[str, Any]]:
     path = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
     made = [{"name": name, "in": "path", "required": True, "schema": _PATH[name]} for name in path]
-    made += [_parameter(name, required=name in route.needs) for name in route.parameters]
+    made += [_parameter(name, route.known[name], required=name in route.needs) for name in route.parameters]
     # Of two headers one is sent, so neither is required by itself.
     headers = (["If-Match"] if route.seen else []) + (["If-None-Match"] if route.new else [])
     made += [

@@ -5,11 +5,11 @@ The server has these routes, and the OpenAPI document is made of them. Which sco
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from ipfsmem.api.bodies import Right
-from ipfsmem.api.calls import Call, Caller
+from ipfsmem.api.calls import QUERY, Call, Caller, Parameter
 from ipfsmem.memory import Memory
 
 #: What a route is about: one scope (or a stack of some), the caller's own scopes, or the whole memory.
@@ -47,11 +47,18 @@ class Route(NamedTuple):
     most: int = 4 * 1024 * 1024
     #: A longer description than the summary.
     description: str = ""
+    #: Parameters of its query that are its own.
+    own: Mapping[str, Parameter] = {}
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of all parameters of its query."""
         return ("namespace", *(("scope",) if self.about == "scope" else ()), *self.query)
+
+    @property
+    def known(self) -> Mapping[str, Parameter]:
+        """The parameters of a query by name."""
+        return {**QUERY, **self.own}
 
     def touched(self, whole: Memory, scope: str, stack: tuple[str, ...]) -> list[str]:
         """The scopes that a request reads or writes, whatever leads to them. Only of routes about a scope."""

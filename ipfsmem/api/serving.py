@@ -220,7 +220,7 @@ class Api:
 
     async def _call(self, route: Route, request: web.Request) -> web.StreamResponse:
         known = request[_KNOWN]
-        query = read_query(list(request.query.items()), route.parameters, route.needs)
+        query = read_query(list(request.query.items()), route.parameters, route.needs, route.known)
         served = self._memory(request, query.pop("namespace", None))
         if self._read_only and route.right != "read":
             raise Refused(problems.said(403, "ReadOnlyError", "this server is read-only"))

@@ -40,11 +40,6 @@ def _list(call: Call) -> MemoryPage:
     raise AssertionError("the server pages a list that it keeps")
 
 
-def _read(call: Call) -> Reply:
-    read = call.whole.stack(*call.stack) if call.stack else call.memory
-    return _shown(there(call.key, read.read(call.key)))
-
-
 def _write(call: Call) -> Reply:
     given: WriteBody = call.body
     seen = call.still_shown() if call.seen else None
@@ -134,7 +129,7 @@ def _resolve(call: Call) -> Resolved:
         raise ChangedError(f"{call.key} is not what you looked at; nothing was replaced")
     data = None
     if given.take is not None:
-        data = call.memory.read_conflict(call.key, given.take).data
+        data = there(call.key, call.memory.read(call.key, conflict=given.take)).data
     elif given.text is not None:
         data = given.text.encode()
         if not data.strip():
@@ -176,7 +171,6 @@ ROUTES: Final = (
         MemoryPage,
         query=("stack", "type", "tag", "match", "cursor", "limit"),
     ),
-    Route("get", _ONE, "read", "Read a memory", _read, Reading, query=("stack",), tagged=True),
     Route(
         "put",
         _ONE,

@@ -29,7 +29,7 @@ FIRST: Final[dict[str, dict[str, str]]] = {
     "Memories": {
         "write": "Write a memory",
         "edit": "Edit a memory in your text editor",
-        "read": "Print a memory",
+        "read": "Read a memory",
         "list": "List all memories",
         "recall": "Find the memories that fit a question",
         "forget": "Forget a memory, on every device",

@@ -2,51 +2,65 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import Number, WholeNumber
 
 if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
     from ipfsmem.operation import Operation, Parameter
 
-R = TypeVar("R", bound=msgspec.Struct)
+Asked = dict[str, Any]
 
 
 def operation_command(
-    name: str, op: Operation[..., R], show: Callable[[R, Mapping[str, Any]], None]
+    name: str,
+    op: Operation[..., Any],
+    show: Callable[[CommandContext, Any, Asked], None],
+    *,
+    run: Callable[[CommandContext, Memory, Asked], Any] | None = None,
+    options: Sequence[click.Parameter] = (),
+    shows: bool = True,
 ) -> click.Command:
-    """A command. `show` prints the result for people; it receives the result and the arguments."""
+    """A command. `show` prints the result for people; it receives the result and the arguments. `run`: calls the operation, if that takes
+    more than one call. `options`: options that exist on the command line only, such as those of its output. `shows`: an unknown scope is
+    refused before the call."""
     declared = op.declared
     given = op.parameters("cli")
 
     @cli_command(
         name,
         scoped=declared.about != "memory",
-        shows=declared.right == "read" and declared.about != "memory",
+        shows=shows and declared.right == "read" and declared.about != "memory",
         stacks=declared.about == "stack",
         reads=declared.right == "read",
         help=_help(op),
         short_help=declared.summary,
     )
     def command(context: CommandContext, **values: Any) -> None:
-        asked = {one.name: _asked(one, values[one.name]) for one in given}
+        asked = values | {one.name: _asked(one, values[one.name]) for one in given}
         with context.memory() as memory:
-            source = memory.stack(*context.stacked) if context.stacked else memory
-            result = op.run(source._view(), asked, "cli")
+            result = (run or functools.partial(call, op))(context, memory, asked)
         if context.json:
             context.emit(result)
         else:
-            show(result, asked)
+            show(context, result, asked)
         context.print_where_scope_went()
 
-    command.params = [*map(_parameter, given), *command.params]
+    command.params = [*map(_parameter, given), *options, *command.params]
     return command
+
+
+def call(op: Operation[..., Any], context: CommandContext, memory: Memory, asked: Asked) -> Any:
+    """Run an operation on the scope or scopes of a command. Arguments that it has not are those of the command line alone."""
+    source = memory.stack(*context.stacked) if context.stacked else memory
+    return op.run(source._view(), {name: asked[name] for name in op.names if name in asked}, "cli")
 
 
 def _help(op: Operation[..., Any]) -> str:
@@ -66,6 +80,8 @@ def _parameter(one: Parameter) -> click.Parameter:
     said = one.cli
     if said.words:
         return click.Argument([one.name], nargs=-1, required=True, metavar=f"{said.metavar}...")
+    if one.positional:
+        return click.Argument([one.name], required=one.required)
     names = [one.called("cli"), one.name]
     text = said.help or one.description
     if one.type is bool:

@@ -6,53 +6,37 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.printing import clean_lines, is_terminal, write_bytes
 from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.memories.readings import Reading
+from ipfsmem.operations.read import read
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.readings import Reading
     from ipfsmem.memory import Memory
 
 
-@cli_command("read", scoped=True, stacks=True, reads=True)
-@click.argument("key")
-@click.option("--body", "only_body", is_flag=True, help="Leave the header out.")
-@click.option(
-    "--conflict", metavar="FILE", help="A conflict copy instead: its name from `ipfsmem conflicts`."
-)
-@click.option(
-    "--root", metavar="CID", help="As it was in a published version: an address from `ipfsmem history`."
-)
-def command(
-    context: CommandContext, key: str, only_body: bool, conflict: str | None, root: str | None
-) -> None:
-    """Print the memory KEY, byte for byte.
-
-    Without --scope or --stack it is looked for in what is everybody's, then in the one scope that has it.
-    --json adds its SHA-256 (for write --if-match), the scope and device that it came from, and its conflicts.
-    """
-    if context.stacked and (conflict is not None or root is not None):
+def _run(context: CommandContext, memory: Memory, asked: Asked) -> Reading:
+    if context.stacked and (asked["conflict"] is not None or asked["root"] is not None):
         raise UsageError("--stack reads what is shown now, so it takes neither --conflict nor --root")
-    if conflict is not None and root is not None:
+    if asked["conflict"] is not None and asked["root"] is not None:
         raise UsageError("--conflict and --root exclude each other")
-    with context.memory() as memory:
-        if context.stacked:
-            reading = memory.stack(*context.stacked).read(key)
-        elif conflict is not None:
-            reading = memory.read_conflict(key, conflict)
-        else:
-            reading = memory.read(key, root=root)
-            if reading is None and root is None and context.scope is None:
-                reading = _where_it_stands(memory, key)
-        near = _near(context, memory, key) if reading is None else ""
-    if reading is None:
-        raise NotFoundError(
-            f"there is no memory {key}{near}",
-            hint=context.scope_notice or "See what there is with: ipfsmem list.",
-        )
-    print_memory(context, reading, only_body=only_body)
-    if reading.scope != (context.scope or "") and not context.json:
+    found: Reading | None = call(read, context, memory, asked)
+    key = asked["key"]
+    if found is None and asked["root"] is None and context.scope is None:
+        found = _where_it_stands(memory, key)
+    if found is not None:
+        return found
+    raise NotFoundError(
+        f"there is no memory {key}{_near(context, memory, key)}",
+        hint=context.scope_notice or "See what there is with: ipfsmem list.",
+    )
+
+
+def _show(context: CommandContext, reading: Reading, asked: Asked) -> None:
+    print_memory(context, reading, only_body=asked["only_body"])
+    if reading.scope != (context.scope or ""):
         click.echo(f"from the scope {reading.scope}", err=True)
 
 
@@ -94,3 +78,13 @@ def print_memory(context: CommandContext, reading: Reading, *, only_body: bool) 
         click.echo(
             advice(f"also: {', '.join(reading.conflicts)} (ipfsmem conflicts {key}{within})"), err=True
         )
+
+
+command = operation_command(
+    "read",
+    read,
+    _show,
+    run=_run,
+    options=[click.Option(["--body", "only_body"], is_flag=True, help="Leave the header out.")],
+    shows=False,  # what a wrong scope is told names keys that are near
+)

@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
+from ipfsmem.cli.context import CommandContext
 from ipfsmem.cli.derived import operation_command
 from ipfsmem.cli.printing import clean, clean_lines, data_of, is_terminal, local_text, style
 from ipfsmem.operations.recall import Found, FoundMoment, Recalled, recall
 from ipfsmem.wording import count
 
 
-def _show(answer: Recalled, asked: Mapping[str, Any]) -> None:
+def _show(context: CommandContext, answer: Recalled, asked: Mapping[str, Any]) -> None:
     found = answer.in_order()
     for number, hit in enumerate(found):
         place, about, text = _of_moment(hit) if isinstance(hit, FoundMoment) else _of_memory(hit)

@@ -48,7 +48,9 @@ def command(
         if len(seen) < 8 or not item.seen.startswith(seen.lower()):
             raise ChangedError(f"{key} is not what you looked at; nothing was replaced", hint=look)
         if take is not None:
-            data = memory.read_conflict(key, take).data
+            copy = memory.read(key, conflict=take)
+            assert copy is not None  # a name that is unknown was refused
+            data = copy.data
         written = memory.resolve(key, data, seen=item)
     if context.json:
         from ipfsmem.results import Resolved

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from hashlib import sha256
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -158,3 +159,23 @@ class Unsettled(msgspec.Struct, frozen=True):
 
 #: What a caller says that it has seen: what it was given, its token, or the token's hash.
 Seen = Reading | Unsettled | Token | str
+
+
+class SaysWhose(Protocol):
+    """What tells an own text from one of others."""
+
+    @property
+    def own(self) -> bool: ...
+
+
+R = TypeVar("R", bound=SaysWhose)
+
+
+def first_own(readings: Iterable[R | None]) -> R | None:
+    """What is shown of the readings of one key in several scopes: the first own one, else the first. None are read after it."""
+    others: R | None = None
+    for found in readings:
+        if found is not None and found.own:
+            return found
+        others = others or found
+    return others

@@ -6,10 +6,10 @@ A stack only reads. What is written goes to exactly one scope, which whoever wri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, tzinfo
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,7 +18,6 @@ from ipfsmem.device.scopes import scope_forgotten
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.layouts import Layout
 from ipfsmem.memories.memories import Listed, Memories
-from ipfsmem.memories.readings import Reading
 from ipfsmem.wording import local_days
 
 if TYPE_CHECKING:
@@ -27,25 +26,7 @@ if TYPE_CHECKING:
     from ipfsmem.memories.recall import Why
 
 
-class SaysWhose(Protocol):
-    """What tells an own text from one of others."""
-
-    @property
-    def own(self) -> bool: ...
-
-
-R = TypeVar("R", bound=SaysWhose)
 list_ = list  # `Stack.list` hides the builtin inside the class
-
-
-def first_own(readings: Iterable[R | None]) -> R | None:
-    """What is shown of the readings of one key in several scopes: the first own one, else the first. None are read after it."""
-    others: R | None = None
-    for found in readings:
-        if found is not None and found.own:
-            return found
-        others = others or found
-    return others
 
 
 class Noted(msgspec.Struct, frozen=True):
@@ -65,11 +46,6 @@ class Stack:
     def scopes(self) -> list[str]:
         """What is read, in this order."""
         return [part.scope for part in self._parts]
-
-    def read(self, key: str) -> Reading | None:
-        """The memory of the first scope that shows one, an own one before one of others; its `scope` says which. Raises
-        NotFoundError when it is not fetched."""
-        return first_own(part.read(key) for part in self._parts)
 
     def list(self, *, hidden: bool = False) -> list[Listed]:
         """All memories that `read` would show, ordered by key, headers only; what this device hides only with `hidden`."""

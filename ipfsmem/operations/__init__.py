@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ipfsmem.operation import Operation
 
 #: The module of each operation by the name of the operation, in the order of the docs.
-INDEX: Final[Mapping[str, str]] = {"recall": "recall"}
+INDEX: Final[Mapping[str, str]] = {"read": "read", "recall": "recall"}
 
 
 def load(name: str) -> Operation[..., Any]:

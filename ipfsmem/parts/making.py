@@ -31,6 +31,7 @@ from ipfsmem.provider.contract import Provider
 from ipfsmem.provider.opening import ProviderPool
 from ipfsmem.results import Opened
 from ipfsmem.sync.company import Company
+from ipfsmem.sync.progress import no_progress
 from ipfsmem.vault.creating import begin_replica, create_replica, scratch_replica
 from ipfsmem.vault.finding import find_vault, vault_of_root
 from ipfsmem.vault.home import Home, HomeChoice
@@ -273,7 +274,11 @@ async def recover(
         syncing.hold(pool, opened, root)
         try:
             made.origin.restored = await syncing.bring_back(
-                root, plan.home.progress, named_root=named_root, damaged_ok=damaged_ok, finders=finders
+                root,
+                plan.home.progress or no_progress,
+                named_root=named_root,
+                damaged_ok=damaged_ok,
+                finders=finders,
             )
             # Only now: a restore that is cut off is begun again, and never taken for an empty memory.
             mark_as_memory(replica)
@@ -297,7 +302,7 @@ async def _found(
     sealed = plan.mode.sealed
     with contextlib.closing(scratch_replica(plan.world)) as scratch:
         root = await asyncio.to_thread(key.root, twice=False) if isinstance(key, Unlock) else key
-        company = Company(scratch, providers, plan.home.progress)
+        company = Company(scratch, providers, plan.home.progress or no_progress)
         async with company.noticing_the_silent():
             if named_root is None:
                 vault = await find_vault(root, company.members, scratch, sealed=sealed)

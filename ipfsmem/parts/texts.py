@@ -5,32 +5,30 @@ What is read for a scope includes the scopes that turned out to be it, and what 
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.config import context_tokens, tokens_beside_for_facts
-from ipfsmem.errors import ChangedError, NotFoundError, StorageError, UsageError
-from ipfsmem.memories.layouts import Layout
-from ipfsmem.memories.memories import LONG, Listed, Memories, NotHereError
-from ipfsmem.memories.readings import Reading, Seen, Unsettled, place_of
+from ipfsmem.errors import ChangedError, NotFoundError, UsageError
+from ipfsmem.memories.memories import LONG, Listed, Memories
+from ipfsmem.memories.readings import Reading, Seen, Unsettled, first_own, place_of
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart, waits_outside
-from ipfsmem.parts.timeline import MemoryTimeline
 
 if TYPE_CHECKING:
     from ipfsmem.memories.candidates import Candidate
     from ipfsmem.memories.context import ContextBlock, Readiness
     from ipfsmem.memories.duplicates import Duplicate
+    from ipfsmem.memories.layouts import Layout
     from ipfsmem.memories.recall import Why
     from ipfsmem.memories.stacks import Stack
     from ipfsmem.memories.undo import Undone
 
 #: Types that a method takes, by where they are: imported when something is no such type.
-IMPORTED_LATE = {"ContextBlock": "ipfsmem.memories.context"}
+IMPORTED_LATE = {"ContextBlock": "ipfsmem.memories.context", "Layout": "ipfsmem.memories.layouts"}
 
 list_ = list  # `MemoryTexts.list` hides the builtin inside the class
 
@@ -196,44 +194,7 @@ class MemoryTexts(MemoryPart):
         with self._replica.reading():
             if not below or isinstance(seen, Unsettled) or self.memories.entry(check_key(key)):
                 return None
-        from ipfsmem.memories.stacks import Stack  # few scopes turned out to be another
-
-        return Stack(below).read(key)
-
-    def read(self, key: str, *, root: str | None = None, counts: bool = True) -> Reading | None:
-        """One memory as it is shown, None when there is none; its token goes to the write that has seen it. It was used by this, so
-        that it fades later, unless `counts` says otherwise.
-
-        `root`: as a published root shows it that is kept here (its CID, or the beginning); NotFoundError when it does not.
-        """
-        if root is not None:
-            from ipfsmem.published.versions import read_past
-
-            return read_past(self.memories, key, root)
-        self._open.take(key, self.scope)
-        with self._asks_for_what_is_not_here():
-            found = self._stack().read(key)
-        if counts:
-            self._open.used(found)
-        return found
-
-    def read_conflict(self, key: str, file: str) -> Reading:
-        """A conflict copy of a memory."""
-        self._open.take(key, self.scope)
-        with self._asks_for_what_is_not_here():
-            return self.memories.read_conflict(key, file)
-
-    @contextlib.contextmanager
-    def _asks_for_what_is_not_here(self) -> Iterator[None]:
-        """A text that turns out not to be here, since the disk lost it perhaps, is asked for by the next sync."""
-        try:
-            yield
-        except NotHereError:
-            from ipfsmem.sync.lost_objects import miss
-
-            with contextlib.suppress(StorageError), self._replica.transaction():
-                miss(self._replica.db)
-            raise
+        return first_own(part.read(key) for part in below)
 
     def list(self, *, hidden: bool = False) -> list_[Listed]:
         """All memories, ordered by key, headers only; `hidden`: also those that are hidden on this device."""
@@ -391,6 +352,8 @@ class MemoryTexts(MemoryPart):
         with self._replica.reading():
             where = {"scope": self.scope} if self.memories.forgotten() else {}
         # In the scope in which it stood, wherever new events of that one go.
+        from ipfsmem.parts.timeline import MemoryTimeline
+
         about = {**where, "key": key, **({"reason": reason} if reason else {})}
         MemoryTimeline(self._open, self.scope).record("forgot", about, "" if where else self.scope)
         if self._open.mode.only_here:

@@ -17,34 +17,45 @@ from ipfsmem.tools.tool import ToolResult
 if TYPE_CHECKING:
     from ipfsmem.operation import View
 
-R = TypeVar("R", bound=msgspec.Struct)
+R = TypeVar("R")
 
 
 class Told(NamedTuple):
-    """The answer for a model: a text, and the part of the result that the text shows."""
+    """The answer for a model: a text, and the part of the result that the text shows. `more`: values about the text, such as the position of
+    its next page."""
 
     text: str
     shown: msgspec.Struct
+    more: JSON = {}  # noqa: RUF012
 
 
-def tool(op: Operation[..., R], tell: Callable[[Desk, R, JSON], Told]) -> Definition:
-    """The tool of an operation. `tell` receives the result and the arguments."""
+def tool(
+    op: Operation[..., R],
+    tell: Callable[[Desk, R, JSON], Told],
+    *,
+    pages: Mapping[str, JSON] = {},
+    more: Mapping[str, JSON] = {},
+    ask: Callable[[JSON], JSON] = lambda said: {},
+) -> Definition:
+    """The tool of an operation. `tell` receives the result and the arguments. `pages`: arguments about the text of the answer. `more`: the
+    schemas of further values of the answer. `ask`: arguments of the operation that follow from these."""
     declared = op.declared
     given = op.parameters("mcp")
 
     def run(desk: Desk, said: JSON) -> ToolResult:
         asked = {one.name: _asked(one, said) for one in given}
-        told = tell(desk, op.run(_view(op, desk, said), asked, "mcp"), asked)
-        return ToolResult(told.text, _values(told.shown))
+        result = op.run(_view(op, desk, said), {**asked, **ask(said)}, "mcp")
+        told = tell(desk, result, {**said, **asked})
+        return ToolResult(told.text, {**_values(told.shown), **told.more})
 
-    properties = {one.called("mcp"): _schema(one) for one in given}
+    properties = {**{one.called("mcp"): _schema(one) for one in given}, **pages}
     scope = {} if declared.about == "memory" else {"scope": SCOPE}
     return Definition(
         name=declared.tool,
         title=declared.title,
         description=declared.for_models,
         parameters=arguments(*(one.called("mcp") for one in given if one.required), **properties, **scope),
-        returns=_returns(op),
+        returns=_returns(op, more),
         run=run,
         read_only=declared.right == "read",
         destructive=declared.destructive,
@@ -78,14 +89,14 @@ def _schema(one: Parameter) -> JSON:
         made.pop("maxLength", None)
     default = one.models.default if one.models.default is not None else one.default
     if one.models.most is not None:
-        made["maximum"] = one.models.most
-    return made if one.words or default in (None, "", ()) else {**made, "default": default}
+        made["maxLength" if made["type"] == "string" else "maximum"] = one.models.most
+    return made if one.words or one.required or default in (None, "", ()) else {**made, "default": default}
 
 
-def _returns(op: Operation[..., Any]) -> JSON:
-    """The schema of the structured answer: a notice and the fields of the result."""
-    schema = _inlined(msgspec.json.schema(op.result))
-    properties = {"notice": {"type": "string"}, **schema["properties"]}
+def _returns(op: Operation[..., Any], more: Mapping[str, JSON]) -> JSON:
+    """The schema of the structured answer: a notice, the fields of the result, and `more`."""
+    schema = _inlined(msgspec.json.schema(op.answer))
+    properties = {"notice": {"type": "string"}, **schema["properties"], **more}
     return {**schema, "properties": properties, "required": [*properties]}
 
 

@@ -14,8 +14,7 @@ from ipfsmem.bundle.fence import CANDIDATE, NOTICE, Quoted, clean_text, fence
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.config import refuse_agents_switched_off
 from ipfsmem.errors import ChangedError, NotFoundError
-from ipfsmem.memories.readings import Reading, place_of
-from ipfsmem.memories.stacks import first_own
+from ipfsmem.memories.readings import Reading, first_own, place_of
 from ipfsmem.memories.write_request import scope_of_type
 from ipfsmem.memories.writers import Writers
 from ipfsmem.tools.schema import JSON, answer

@@ -33,6 +33,7 @@ from ipfsmem.memories.merits import expired_on
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.reasons import MAX_REASON
 from ipfsmem.memories.write_request import WriteRequest
+from ipfsmem.operations.read import read
 from ipfsmem.operations.recall import Found, FoundMoment, Recalled, recall
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
 from ipfsmem.tools.derived import Told, tool
@@ -268,13 +269,8 @@ def _written(desk: Desk, written: Reading, what: str, *, known: bool, beside: st
 # -- read, list ----------------------------------------------------------------------------------------------
 
 
-def _read(desk: Desk, given: JSON) -> ToolResult:
-    key, start = given["key"], given.get("start", 0)
-    copy = given.get("copy", "")
-    if copy:
-        reading: Reading | None = desk.there(given).read_conflict(key, copy)
-    else:
-        reading = desk.read(key, given, counts=not start)
+def _read(desk: Desk, reading: Reading | None, given: JSON) -> Told:
+    key, start, copy = given["key"], given.get("start", 0), given["conflict"] or ""
     if reading is None:
         raise _no_memory(desk, key, given)
     file = reading.readable
@@ -301,18 +297,8 @@ def _read(desk: Desk, given: JSON) -> ToolResult:
     if reading.conflicts:
         beside = ", ".join(reading.conflicts[:5]) + (", ..." if len(reading.conflicts) > 5 else "")
         text += f"\nTexts beside it: {beside} (read_memory with copy, or resolve_conflict)\n"
-    return ToolResult(
-        text,
-        {
-            **as_values(item),
-            "seen": seen,
-            "characters": len(file.body),
-            "start": start,
-            "next": 0 if ends else end,
-            "whole": ends and not start,
-            "conflicts": list(reading.conflicts),
-        },
-    )
+    more = {"start": start, "next": 0 if ends else end, "characters": len(file.body)}
+    return Told(text, replace(reading, body=item.body, text="", seen=seen), more)
 
 
 def _no_memory(desk: Desk, key: str, given: JSON) -> NotFoundError:
@@ -684,29 +670,12 @@ EVERYDAY: Final = (
         run=_remember,
         idempotent=True,
     ),
-    Definition(
-        name="read_memory",
-        title="Read a memory",
-        description="Read one memory by key, page by page. The last page has the seen value that remember needs to replace it.",
-        parameters=arguments(
-            "key",
-            key=KEY,
-            start=number("Start of the next page.", 0, 10_000_000, 0),
-            copy=text("Name of a conflicting text.", least=1, most=100),
-            scope=SCOPE,
-        ),
-        returns=answer(
-            **TEXT_SCHEMA["properties"],
-            seen=_string,
-            characters=_count,
-            start=_count,
-            next=_count,
-            whole=_flag,
-            conflicts={"type": "array", "items": _string},
-        ),
-        run=_read,
-        read_only=True,
-        idempotent=True,
+    tool(
+        read,
+        _read,
+        pages={"start": number("Start of the next page.", 0, 10_000_000, 0)},
+        more={"start": _count, "next": _count, "characters": _count},
+        ask=lambda given: {"counts": not given.get("start")},
     ),
     Definition(
         name="list_memories",

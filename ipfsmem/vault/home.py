@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ipfsmem import config as configuration
 from ipfsmem.device.replica import World
 from ipfsmem.errors import UsageError
-from ipfsmem.sync.progress import Progress, no_progress
+
+if TYPE_CHECKING:
+    from ipfsmem.sync.progress import Progress
 
 
 class Home(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +26,7 @@ class Home(msgspec.Struct, frozen=True, kw_only=True):
     #: Clock and randomness.
     world: World = msgspec.field(default_factory=World)
     #: Told how far a restore is.
-    progress: Progress = no_progress
+    progress: Progress | None = None
 
     @classmethod
     def of(cls, home: HomeChoice) -> Home:

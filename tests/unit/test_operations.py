@@ -73,13 +73,13 @@ def test_operation_has_the_same_parameters_in_each_interface(op: Operation[..., 
     given = [one.name for one in command.params]
     assert given[: len(op.parameters("cli"))] == [one.name for one in op.parameters("cli")]
     (route,) = [one for one in ROUTES if one.name == op.name]
-    assert route.body is not None
-    assert list(route.body.__struct_fields__) == [one.name for one in op.parameters("http")]
+    taken = [*(route.body.__struct_fields__ if route.body is not None else ()), *route.own]
+    assert taken == [one.name for one in op.parameters("http") if f"{{{one.name}}}" not in route.path]
     (tool,) = toolset(memory, [op.declared.tool])
-    assert [*tool.parameters["properties"]] == [*(one.called("mcp") for one in op.parameters("mcp")), "scope"]
-    assert [*tool.returns["properties"]][1:] == [
-        one for one in op.result.__struct_fields__ if one != "notice"
-    ]
+    named = [one.called("mcp") for one in op.parameters("mcp")]
+    assert [*tool.parameters["properties"]][: len(named)] == named
+    fields = [one for one in op.answer.__struct_fields__ if one != "notice"]
+    assert [*tool.returns["properties"]][: len(fields) + 1] == ["notice", *fields]
 
 
 def test_interfaces_call_operations_only_with_their_checks() -> None:

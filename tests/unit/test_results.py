@@ -24,7 +24,7 @@ ANSWERS = sorted(
             and issubclass(one, results.Answer)
             and one.__module__ == results.__name__
         ),
-        *(load(name).result for name in INDEX),
+        *(load(name).answer for name in INDEX),
     ),
     key=lambda one: one.__name__,
 )

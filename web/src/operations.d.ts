@@ -19,6 +19,23 @@ export type RecallBody = {
   readonly joined?: boolean
 }
 
+/** One memory as it is shown, in Python and as JSON. `seen` is the hash of `token`: a write that was given one of them (or the whole reading) replaces this text and no other. */
+export type Reading = {
+  readonly key: string
+  readonly scope: string
+  readonly sha256: string
+  readonly fields: Readonly<Record<string, string>>
+  readonly body: string
+  readonly text: string
+  readonly token: readonly string[]
+  readonly seen: string
+  readonly device: string
+  readonly hlc: string
+  readonly merged: boolean
+  readonly conflicts: readonly string[]
+  readonly own: boolean
+}
+
 /** The result of `recall`: the best hits among the `searched` memories, and `moments` if events or messages were searched. `ranking`: what the order is based on; `words` without a model. `not_fetched`: memories that were not searched because their text is not on this device yet. `notice`: a problem of the model, for a person to read; reported once. */
 export type Recalled = {
   readonly ranking: 'words' | 'words and meaning'
@@ -67,5 +84,6 @@ export type FoundMoment = {
 
 /** The routes of these operations, by name. */
 export type Operations = {
+  'read': { method: 'GET', path: '/v1/memories/{key}', body: undefined, answer: Reading }
   'recall': { method: 'POST', path: '/v1/recall', body: RecallBody, answer: Recalled }
 }
