@@ -6,7 +6,6 @@ when it is asked for. Coroutines are the only ones that touch a provider, and `l
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import functools
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -291,7 +290,7 @@ class Memory(MemoryMethods):
         return MemoryStatus(self._open, self._syncing, self.scopes, self.members, self.folders).status()
 
     @_handed_on
-    def check(self) -> builtins.list[Finding]:
+    def check(self) -> list[Finding]:
         """Look at everything on this device: parts and hashes, signatures, members, the index of recall beside the texts, the clock. What
         is wrong and what to do."""
         return self.maintenance.check()
@@ -300,7 +299,6 @@ class Memory(MemoryMethods):
 
     write = _of_texts(MemoryTexts.write)
     write_text = _of_texts(MemoryTexts.write_text)
-    list = _of_texts(MemoryTexts.list)
     index = _of_texts(MemoryTexts.index)
     why = _of_texts(MemoryTexts.why)
     duplicates = _of_texts(MemoryTexts.duplicates)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from ipfsmem.memories.readings import Reading
     from ipfsmem.operation import View
+    from ipfsmem.operations.list import MemoryPage
     from ipfsmem.operations.recall import Recalled
     from typing import Literal
 
@@ -22,21 +23,45 @@ class StackMethods:
     if TYPE_CHECKING:
         def _view(self) -> View: ...
 
-    def read(self, key: str, *, conflict: str | None = None, root: str | None = None, counts: bool = True) -> Reading | None:
-        """Return one memory as it is shown, byte for byte; none if there is none.
+    def list(self, *, type: str | None = None, tag: str | None = None, category: str | None = None, match: str | None = None, limit: int | None = None, cursor: str | None = None, hidden: bool = False, expired: bool = True) -> MemoryPage:
+        """Return the memories by key, headers only.
 
-        Of several scopes the first that has the memory shows it, an own text before one of others. `conflict` and `root` are about the
-        first scope alone. The result names the scope and device that the text came from, its SHA-256 and its conflicts.
+        Of several scopes, the first that has a memory lists it; an own text comes before one of others. Each memory has its scope and the
+        number of its conflicts. A memory that is not fetched has no header.
+
+        Args:
+            type: Only memories of this type.
+            tag: Only memories with this tag.
+            category: Only memories of this category.
+            match: Only memories that have this text in their key, name or description.
+            limit: Maximum number of results.
+            cursor: Start after this key: `next` of the page before.
+            hidden: Include memories that are hidden on this device.
+            expired: Include expired memories.
+
+        Raises:
+            UsageError: an argument is out of bounds.
+            KeyNameError: `cursor` is invalid.
+        """
+        from ipfsmem.operations.list import list_
+
+        return list_.run(self._view(), {"type": type, "tag": tag, "category": category, "match": match, "limit": limit, "cursor": cursor, "hidden": hidden, "expired": expired})
+
+    def read(self, key: str, *, conflict: str | None = None, root: str | None = None, counts: bool = True) -> Reading | None:
+        """Return one memory, byte for byte, or nothing if it does not exist.
+
+        Of several scopes, the first that has the memory shows it; an own text comes before one of others. `conflict` and `root` read the
+        first scope only. The result has the scope and the device that the text came from, its SHA-256 and its conflicts.
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
-            conflict: A conflict copy instead: its name, as `conflicts` lists it.
-            root: As it was in a published version: the CID of its root, or the beginning of it.
-            counts: Whether this counts as use, so that the memory fades later.
+            conflict: Name of a conflict copy to read instead, from `conflicts`.
+            root: Read the text of a published version: its address from `history`, or the beginning of it.
+            counts: Record this as a use, which delays the fading of the memory.
 
         Raises:
-            NotFoundError: no text beside it has the name `conflict`, no version here is `root`, or its text is not on this device.
-            KeyNameError: `key` is not a key.
+            NotFoundError: no conflict copy has this name, no version on this device has this address, or the text is not on this device.
+            KeyNameError: `key` is invalid.
         """
         from ipfsmem.operations.read import read
 

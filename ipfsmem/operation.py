@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sized
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, ParamSpec, TypeVar
@@ -55,7 +55,16 @@ class Cli(msgspec.Struct, frozen=True):
     #: Help text; "" for the description.
     help: str = ""
     #: Whether it is a required argument of one or more words, which are joined by spaces.
-    words: bool = False
+    joined: bool = False
+    #: Its possible values, where they are fewer here.
+    words: tuple[str, ...] = ()
+
+
+class Http(msgspec.Struct, frozen=True):
+    """A parameter of a route, where it differs."""
+
+    #: Another default.
+    default: Any = None
 
 
 class ForModels(msgspec.Struct, frozen=True):
@@ -82,11 +91,13 @@ Key = Annotated[
 class View:
     """The texts that a call works on: the scopes that it reads, in order, and the scope that it writes."""
 
-    __slots__ = ("_scopes", "opened", "scope")
+    __slots__ = ("_scopes", "opened", "remembered", "scope")
 
     def __init__(self, opened: OpenMemory, scope: str, scopes: tuple[str, ...] | None = None) -> None:
         """`scope`: the scope to write. `scopes`: the scopes to read as one, `scope` first; None for `scope` and the scopes that lead to it."""
         self.opened, self.scope, self._scopes = opened, scope, scopes
+        #: What a server remembers as long as nothing changes; None where nobody does.
+        self.remembered: dict[Any, Any] | None = None
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -94,6 +105,15 @@ class View:
         if self._scopes is not None:
             return self._scopes
         return tuple(self.opened.scopes.stack(self.scope)) if self.scope else ("",)
+
+    def kept(self, asked: Hashable, make: Callable[[], T]) -> T:
+        """What `make` returns, or returned since the last change to who asked the same, where somebody remembers it."""
+        if self.remembered is None:
+            return make()
+        if asked not in self.remembered:
+            self.remembered[asked] = make()
+        found: T = self.remembered[asked]
+        return found
 
     def sources(self) -> list[Memories]:
         """The memories of the scopes to read."""
@@ -115,6 +135,7 @@ class Parameter:
         self._metas = [one for one in extras if isinstance(one, msgspec.Meta)]
         self.cli = _first(Cli, extras) or Cli()
         self.models = _first(ForModels, extras) or ForModels()
+        self.http = _first(Http, extras) or Http()
         self.missing_in = (_first(Except, extras) or Except(())).faces
         #: Bounds: of a number, of the characters of a text, of the items of a list.
         self.least, self.most = self._said("ge"), self._said("le")

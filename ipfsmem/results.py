@@ -26,7 +26,6 @@ from ipfsmem.errors import DamagedError, IncompleteError, IpfsmemError
 from ipfsmem.files.exporting import LeftOut
 from ipfsmem.files.working_copies import FolderFacts
 from ipfsmem.memories.context import ContextBlock, tokens_of
-from ipfsmem.memories.memories import Listed
 from ipfsmem.memories.readings import Copy, Reading, Token, Unsettled
 from ipfsmem.memories.undo import Undone
 from ipfsmem.mode import Mode
@@ -66,34 +65,6 @@ def shown_text(data: bytes | None) -> str | None:
 
 
 # -- memories ------------------------------------------------------------------------------------------------
-
-
-class MemoryLine(Answer, frozen=True, kw_only=True):
-    """One memory in a list: its header, not its body. `sha256` None and `fetched` False: its text is not on this device."""
-
-    key: str
-    scope: str
-    fields: dict[str, str]
-    tags: tuple[str, ...]
-    sha256: str | None
-    merged: bool
-    #: How many texts stand beside what is shown.
-    conflicts: int
-    fetched: bool
-
-    @classmethod
-    def of(cls, listed: Listed) -> MemoryLine:
-        """A line of `Memory.list`."""
-        return cls(
-            key=listed.key,
-            scope=listed.scope,
-            fields=listed.file.fields,
-            tags=listed.file.tags,
-            sha256=listed.sha256,
-            merged=listed.merged,
-            conflicts=listed.conflicts,
-            fetched=listed.fetched,
-        )
 
 
 class Explained(Answer, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
 from ipfsmem.memories.layouts import Layout
-from ipfsmem.memories.memories import Listed, Memories
+from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.stacks import Noted, Stack
 from ipfsmem.methods import StackMethods
 from ipfsmem.operation import View
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ipfsmem.memories.context import ContextBlock
     from ipfsmem.memories.duplicates import Duplicate
     from ipfsmem.memories.recall import Why
-
-list_ = list  # `MemoryStack.list` hides the builtin inside the class
 
 
 class MemoryStack(StackMethods, MemoryPart, Stack):
@@ -33,15 +31,11 @@ class MemoryStack(StackMethods, MemoryPart, Stack):
     def _view(self) -> View:
         return View(self._open, self._scope, tuple(self.scopes))
 
-    def list(self, *, hidden: bool = False) -> list_[Listed]:
-        """All memories that `read` would show, ordered by key."""
-        return Stack.list(self, hidden=hidden)
-
     def why(self, key: str, query: str) -> Why:
         """How one memory fares with a query. Raises UsageError, KeyNameError, NotFoundError."""
         return Stack.why(self, key, query)
 
-    def duplicates(self, *, similarity: float = 0.8) -> list_[Duplicate]:
+    def duplicates(self, *, similarity: float = 0.8) -> list[Duplicate]:
         """The pairs of memories that say nearly the same. Raises UsageError."""
         return Stack.duplicates(self, similarity=similarity)
 
@@ -71,7 +65,7 @@ class MemoryStack(StackMethods, MemoryPart, Stack):
             running=running,
         )
 
-    def timeline(self, days: tuple[str, str] | None = None, tz: tzinfo | None = UTC) -> list_[Noted]:
+    def timeline(self, days: tuple[str, str] | None = None, tz: tzinfo | None = UTC) -> list[Noted]:
         """The events of all of them in order. Raises UsageError."""
         return Stack.timeline(self, days, tz)
 

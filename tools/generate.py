@@ -175,16 +175,12 @@ def _in_typescript(one: Mapping[str, Any]) -> str:
 
 def http_table(text: str) -> str:
     """docs/HTTP.md with the rows of the derived routes."""
-    from ipfsmem.api.derived import route_of
-
     for op in operations():
         if op.declared.http:
-            names = [
-                f"`{one.name}`" for one in op.parameters("http") if f"{{{one.name}}}" not in op.declared.http
-            ]
-            etag = "; its `ETag` stands for the text that you were shown" if route_of(op).tagged else ""
-            row = f"| `{op.declared.http}` | {_lowered(op.declared.summary)}{': ' if names else ''}{', '.join(names)}{etag} |"
-            text = _with_row(text, f"| `{op.declared.http}` |", row)
+            names = [one for one in op.parameters("http") if f"{{{one.name}}}" not in op.declared.http]
+            called = ", ".join(f"`{one.called('http')}`" for one in names)
+            about = f"{_lowered(op.declared.summary)}{': ' if names else ''}{called}"
+            text = _with_row(text, f"| `{op.declared.http}` |", about)
     return text
 
 
@@ -200,7 +196,7 @@ def mcp_table(text: str) -> str:
         if op.declared.tool:
             begin = f"| `{op.declared.tool}` | `{op.name}` |"
             names = ", ".join(f"`{name}`" for name in tools[op.declared.tool].parameters["properties"])
-            text = _with_row(text, begin, f"{begin} {_lowered(op.declared.summary)}: {names} |")
+            text = _with_row(text, begin, f"{_lowered(op.declared.summary)}: {names}")
     return text
 
 
@@ -222,20 +218,22 @@ def _no_memory() -> Memory:
 
 
 def _option(one: Parameter) -> str:
-    named = not one.positional and (one.cli.metavar or one.type is str)
-    value = f" {one.cli.metavar or 'TEXT'}" if named else ""
-    words = f" {'/'.join(one.words)}" if one.words else ""
-    return f"`{one.called('cli')}{value}{words}`"
+    words = "/".join(one.cli.words or one.words)
+    named = words or (not one.positional and (one.cli.metavar or one.type is str))
+    value = f" {words or one.cli.metavar or 'TEXT'}" if named else ""
+    return f"`{one.called('cli')}{value}`"
 
 
 def _lowered(text: str) -> str:
     return text[0].lower() + text[1:]
 
 
-def _with_row(text: str, begin: str, row: str) -> str:
+def _with_row(text: str, begin: str, about: str) -> str:
+    """Replace the text of a row up to its first semicolon; what follows is written by hand."""
     found = re.findall(rf"^{re.escape(begin)}.*$", text, re.MULTILINE)
     assert len(found) == 1, (begin, found)
-    return text.replace(found[0], row)
+    _, semicolon, more = found[0].partition("; ")
+    return text.replace(found[0], f"{begin} {about}{semicolon}{more or ' |'}")
 
 
 # -- files ---------------------------------------------------------------------------------------------------

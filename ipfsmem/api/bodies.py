@@ -15,7 +15,6 @@ from ipfsmem.memories.session_search import SessionHit
 from ipfsmem.results import (
     Conflict,
     Late,
-    MemoryLine,
     OperationLine,
     ProviderInfo,
     ScopeLine,
@@ -144,13 +143,6 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a list. `next` is the cursor of what follows; None at the end."""
 
     next: str | None
-
-
-class MemoryPage(Page, frozen=True, kw_only=True):
-    """Memories by key; `total` of them fit the question."""
-
-    memories: list[MemoryLine]
-    total: int
 
 
 class EventPage(Page, frozen=True, kw_only=True):

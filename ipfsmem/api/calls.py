@@ -114,6 +114,8 @@ class Call(NamedTuple):
     body: Any
     #: What the caller was shown: the token's hash, "" for nothing; None where it said neither.
     seen: str | None
+    #: What the server remembers of this memory since the last change.
+    remembered: Callable[[], dict[Any, Any]] = dict
 
     def still_shown(self) -> Reading:
         """What is shown under the key, which must be what the caller was shown. Raises NotFoundError, ChangedError."""

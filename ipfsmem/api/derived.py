@@ -74,17 +74,28 @@ def _body_type(op: Operation[..., Any]) -> type[msgspec.Struct]:
     return made
 
 
+def _default(one: Declared) -> Any:
+    return one.default if one.http.default is None else one.http.default
+
+
 def _parameter(one: Declared) -> Parameter:
     """An argument in the query."""
     schema = msgspec.json.schema(one.annotated())
     schema = next((each for each in schema.get("anyOf", ()) if each.get("type") != "null"), schema)
     schema.pop("description", None)
+    if _default(one) not in (None, "", ()) and not one.required:
+        schema["default"] = _default(one)
 
     def read(text: str) -> Any:
-        try:
-            return msgspec.convert(text, one.annotated(), strict=False)
-        except msgspec.ValidationError as error:
-            raise UsageError(f"{one.name} is not valid: {error}") from None
+        if not text and one.optional and one.type is not int:
+            return None  # an empty one is not given
+        if one.type is int:
+            if not text.isascii() or not text.removeprefix("-").isdecimal() or len(text) > 9:
+                raise UsageError(f"must be {one.least}-{one.most} (got {text[:20]!a})")
+            return int(text)
+        if one.type is bool and text not in ("true", "false"):
+            raise UsageError(f"must be true or false (got {text[:20]!a})")
+        return text == "true" if one.type is bool else text
 
     return Parameter(schema, read, one.description)
 
@@ -92,8 +103,10 @@ def _parameter(one: Declared) -> Parameter:
 def _work(op: Operation[..., Any], call: Call) -> Any:
     source = call.whole.stack(*call.stack) if call.stack else call.memory
     given = {"key": call.key, **call.query} if call.body is None else msgspec.structs.asdict(call.body)
-    asked = {one.name: given[one.name] for one in op.parameters("http") if one.name in given}
-    result = op.run(source._view(), asked, "http")
+    asked = {one.name: given.get(one.name, _default(one)) for one in op.parameters("http")}
+    view = source._view()
+    view.remembered = call.remembered()
+    result = op.run(view, asked, "http")
     if result is None:
         raise NotFoundError(op.declared.absent.format(**asked))
     return Reply(result, seen=getattr(result, "seen", ""))

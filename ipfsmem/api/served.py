@@ -11,10 +11,9 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from ipfsmem.api.changes import Change, Comparison, Feed
-from ipfsmem.api.listing import Lists
 from ipfsmem.api.tokens import KeptTokens
 from ipfsmem.api.turns import MOST, Turns
 from ipfsmem.device.agent_notes import note_syncing
@@ -41,6 +40,8 @@ AFTER_WRITE: Final = 10.0
 MOST_AFTER: Final = 120.0
 SYNC_EVERY: Final = 300.0
 LAST_SYNC: Final = 10.0
+#: Answers of one memory that are remembered.
+_MOST_REMEMBERED: Final = 16
 
 
 class ServedMemory:
@@ -51,7 +52,10 @@ class ServedMemory:
         self.namespace = namespace
         self.holder = holder
         self.tokens = KeptTokens(folder)
-        self.lists = Lists()
+        #: What calls made of the memory since the last change, such as its list, so that a page of ten thousand costs what its lines cost.
+        self._remembered: dict[Any, Any] = {}
+        self._mark: Mark | None = None
+        self._of: Memory | None = None
         self.feed = Feed()
         self.locked = False
         self._turns = Turns()
@@ -89,6 +93,15 @@ class ServedMemory:
 
         return await in_thread(done)
 
+    def remembered(self, memory: Memory) -> dict[Any, Any]:
+        """What calls made of this memory since the last change (inside `on`)."""
+        memory.folders.look()
+        mark = self.holder.mark()
+        if mark != self._mark or memory is not self._of or len(self._remembered) > _MOST_REMEMBERED:
+            self._remembered.clear()
+            self._mark, self._of = mark, memory
+        return self._remembered
+
     # -- changes ---------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
@@ -104,7 +117,7 @@ class ServedMemory:
     def may_have_changed(self) -> None:
         """Compare and list anew: what this very process changes beside the state leaves the mark as it is (inside `on`)."""
         self._seen = None
-        self.lists.clear()
+        self._remembered.clear()
 
     async def begin_to_compare(self) -> None:
         """From here on every change is told. Where the memory is locked, from when it is unlocked."""
@@ -153,7 +166,7 @@ class ServedMemory:
         said = [Change(what="locked", locked=self.locked)] if was != self.locked else []
         if memory is None:
             self._compared, self._seen = None, None
-            self.lists.clear()
+            self._remembered.clear()
             return said
         try:
             if self._compared is None or not self._compared.of(memory):

@@ -251,10 +251,11 @@ class Api:
                     if found is None or (found.forgotten and bool(stack)):
                         raise NotFoundError(f"there is no scope {one}")
             memory = whole.scope(scope) if scope else whole
-            call = Call(memory, whole, caller, scope, stack, key, values, body, seen)
+            remembered = functools.partial(served.remembered, whole)
+            call = Call(memory, whole, caller, scope, stack, key, values, body, seen, remembered)
             with acting_as("http", known.by), collecting() as said:
                 try:
-                    made = self._listed(served, call) if route.name == "list" else route.work(call)
+                    made = route.work(call)
                     better.extend(said)
                     return made
                 finally:
@@ -314,27 +315,6 @@ class Api:
             if route.right != "read":
                 served.wrote()
         return compat_serving.response(made)
-
-    def _listed(self, served: ServedMemory, call: Call) -> Any:
-        whole = call.whole
-        whole.folders.look()
-        mark = served.holder.mark()
-        assert mark is not None
-        query = call.query
-        cursor = query.get("cursor", "")
-        return served.lists.page(
-            whole,
-            mark,
-            whole.stack(*call.stack) if call.stack else call.memory,
-            (
-                call.stack or (call.scope,),
-                query.get("type", ""),
-                query.get("tag", ""),
-                query.get("match", ""),
-            ),
-            after=check_key(cursor) if cursor else "",
-            limit=query.get("limit"),
-        )
 
     # -- of the server itself --------------------------------------------------------------------------------
 

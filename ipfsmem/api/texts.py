@@ -7,7 +7,6 @@ from typing import Final
 from ipfsmem.api.bodies import (
     Conflicts,
     ContextBody,
-    MemoryPage,
     PastText,
     PromoteBody,
     ResolveBody,
@@ -34,10 +33,6 @@ from ipfsmem.results import (
 
 def _shown(reading: Reading, status: int = 200) -> Reply:
     return Reply(reading, status, reading.seen)
-
-
-def _list(call: Call) -> MemoryPage:
-    raise AssertionError("the server pages a list that it keeps")
 
 
 def _write(call: Call) -> Reply:
@@ -162,15 +157,6 @@ NO_SEEN: Final = said(
 _ONE: Final = "/v1/memories/{key}"
 
 ROUTES: Final = (
-    Route(
-        "get",
-        "/v1/memories",
-        "list",
-        "List memories by key",
-        _list,
-        MemoryPage,
-        query=("stack", "type", "tag", "match", "cursor", "limit"),
-    ),
     Route(
         "put",
         _ONE,

@@ -30,7 +30,7 @@ FIRST: Final[dict[str, dict[str, str]]] = {
         "write": "Write a memory",
         "edit": "Edit a memory in your text editor",
         "read": "Read a memory",
-        "list": "List all memories",
+        "list": "List memories",
         "recall": "Find the memories that fit a question",
         "forget": "Forget a memory, on every device",
         "undo": "Undo this device's last write or forget",

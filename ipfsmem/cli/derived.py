@@ -11,6 +11,7 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import Number, WholeNumber
+from ipfsmem.errors import IpfsmemError, NotFoundError
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -25,12 +26,14 @@ def operation_command(
     show: Callable[[CommandContext, Any, Asked], None],
     *,
     run: Callable[[CommandContext, Memory, Asked], Any] | None = None,
+    absent: Callable[[CommandContext, Asked], IpfsmemError] | None = None,
     options: Sequence[click.Parameter] = (),
+    notes: str = "",
     shows: bool = True,
 ) -> click.Command:
     """A command. `show` prints the result for people; it receives the result and the arguments. `run`: calls the operation, if that takes
-    more than one call. `options`: options that exist on the command line only, such as those of its output. `shows`: an unknown scope is
-    refused before the call."""
+    more than one call. `absent`: raised if the result is None. `options`: options that exist on the command line only, such as those of
+    its output. `notes`: the end of its help, about its output. `shows`: an unknown scope is refused before the call."""
     declared = op.declared
     given = op.parameters("cli")
 
@@ -40,13 +43,15 @@ def operation_command(
         shows=shows and declared.right == "read" and declared.about != "memory",
         stacks=declared.about == "stack",
         reads=declared.right == "read",
-        help=_help(op),
+        help=f"{_help(op)}\n\n{notes}",
         short_help=declared.summary,
     )
     def command(context: CommandContext, **values: Any) -> None:
         asked = values | {one.name: _asked(one, values[one.name]) for one in given}
         with context.memory() as memory:
             result = (run or functools.partial(call, op))(context, memory, asked)
+        if result is None:  # raised here, so that troubles of the memory are told first
+            raise absent(context, asked) if absent else NotFoundError(declared.absent.format(**asked))
         if context.json:
             context.emit(result)
         else:
@@ -71,14 +76,14 @@ def _help(op: Operation[..., Any]) -> str:
 
 def _asked(one: Parameter, value: Any) -> Any:
     """A value from click in the form that the operation accepts."""
-    if one.cli.words:
+    if one.cli.joined:
         return " ".join(value)
     return one.default if value is None or (one.is_list and not value) else value
 
 
 def _parameter(one: Parameter) -> click.Parameter:
     said = one.cli
-    if said.words:
+    if said.joined:
         return click.Argument([one.name], nargs=-1, required=True, metavar=f"{said.metavar}...")
     if one.positional:
         return click.Argument([one.name], required=one.required)
@@ -99,8 +104,8 @@ def _parameter(one: Parameter) -> click.Parameter:
 
 
 def _type_of(one: Parameter) -> click.ParamType[Any] | None:
-    if one.words:
-        return click.Choice(one.words)
+    if words := one.cli.words or one.words:
+        return click.Choice(words)
     if one.type is int:
         assert one.least is not None
         return WholeNumber(one.least, one.most)

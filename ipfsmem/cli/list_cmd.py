@@ -6,59 +6,45 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, is_terminal, moment, style, table
 from ipfsmem.errors import UsageError
+from ipfsmem.operations.list import MemoryPage, list_
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ipfsmem.memories.memories import Listed
+    from ipfsmem.device.hidden import Hidden
+    from ipfsmem.memory import Memory
 
 
-@cli_command("list", scoped=True, shows=True, stacks=True, reads=True)
-@click.option(
-    "--type",
-    "kind",
-    type=click.Choice(["user", "feedback", "project", "reference", "procedure", "episode"]),
-    help="Only memories of this type.",
-)
-@click.option("--tag", callback=not_empty, help="Only memories with this tag.")
-@click.option("--hidden", is_flag=True, help="What is hidden on this device, and why.")
-def command(context: CommandContext, kind: str | None, tag: str | None, hidden: bool) -> None:
-    """List all memories: key, type, name, description.
+def _run(context: CommandContext, memory: Memory, asked: Asked) -> MemoryPage | list[Hidden]:
+    if not asked["hidden_here"]:
+        page: MemoryPage = call(list_, context, memory, asked)
+        asked["any"] = bool(page.total or call(list_, context, memory, {"limit": 1}))
+        return page
+    if context.stacked or any(asked[name] is not None for name in list_.names if name in asked):
+        raise UsageError("--hidden shows all that is hidden in one scope: leave the other options out")
+    return memory.hidden.list()
 
-    Marks: ! texts in conflict, m merged from several devices, ? not fetched yet. Not on a terminal: tabs, no headings.
-    With --stack each line ends with the scope that it came from.
-    """
-    if hidden:
-        _print_hidden(context, filtered=bool(kind or tag))
+
+def _show(context: CommandContext, found: MemoryPage | list[Hidden], asked: Asked) -> None:
+    if isinstance(found, list):
+        _print_hidden(found)
         return
-    with context.memory() as memory:
-        every = (memory.stack(*context.stacked) if context.stacked else memory).list()
-        found = [
-            item
-            for item in every
-            if (kind is None or item.file.type == kind) and (tag is None or tag in item.file.tags)
-        ]
+    kind, tag = asked["type"], asked["tag"]
     chosen = "".join((f" of type {kind}" if kind else "", f" with the tag {tag}" if tag else ""))
-    print_list(context, found, nothing=f"There is no memory{clean(chosen)}." if every else "")
-    context.print_where_scope_went()
-
-
-def _print_hidden(context: CommandContext, *, filtered: bool) -> None:
-    if filtered or context.stacked:
-        raise UsageError(
-            "--hidden shows all that is hidden in one scope: leave --type, --tag and --stack out"
+    print_list(context, found, nothing=f"There is no memory{clean(chosen)}." if asked["any"] else "")
+    if found.next is not None:
+        click.echo(
+            style(f"{count(found.total, 'memory')} in all; more: --cursor {found.next}", dim=True), err=True
         )
-    with context.memory() as memory:
-        found = memory.hidden.list()
-    if context.json:
-        context.emit(found)
-        return
+
+
+def _print_hidden(found: Sequence[Hidden]) -> None:
     table(
         ("key", "hidden", "why"),
         [(one.key, moment(one.at), one.why) for one in found],
@@ -70,16 +56,9 @@ def _print_hidden(context: CommandContext, *, filtered: bool) -> None:
         click.echo(advice("Have them in sight again: ipfsmem hide --back KEY"), err=True)
 
 
-def print_list(
-    context: CommandContext, found: Sequence[Listed], *, ours: bool = True, nothing: str = ""
-) -> None:
-    """Print memories as a table or as JSON. `ours`: they are of a memory of this device, so commands can be advised; `nothing`: what a
-    person is told where none of those that there are was meant."""
-    if context.json:
-        from ipfsmem.results import MemoryLine
-
-        context.emit([MemoryLine.of(item) for item in found])
-        return
+def print_list(context: CommandContext, found: MemoryPage, *, ours: bool = True, nothing: str = "") -> None:
+    """Print memories as a table. `ours`: they are of a memory of this device, so commands can be advised; `nothing`: what a person is
+    told where none of those that there are was meant."""
     if not found and is_terminal():
         none = advice("No memories yet. Write one: ipfsmem write KEY --body TEXT") if ours else "No memories."
         click.echo(nothing or none, err=True)
@@ -111,3 +90,18 @@ def print_list(
         if marked and ours:
             tail += advice(" (ipfsmem conflicts)")
         click.echo(style(count(len(found), "memory") + tail, dim=True), err=True)
+
+
+command = operation_command(
+    "list",
+    list_,
+    _show,
+    run=_run,
+    options=[
+        click.Option(
+            ["--hidden", "hidden_here"], is_flag=True, help="What is hidden on this device, and why."
+        )
+    ],
+    notes="Marks: ! has conflicts, m merged from several devices, ? not fetched yet. Not on a terminal: tabs, no headings. Texts of several "
+    "scopes have a last column with their scope.",
+)

@@ -84,7 +84,10 @@ def command(
                 )
             read_cmd.print_memory(context, reading, only_body=False)
         else:
-            list_cmd.print_list(context, memory.list(), ours=False)
+            if context.json:
+                context.emit(memory.list())
+            else:
+                list_cmd.print_list(context, memory.list(), ours=False)
             assert memory.opened is not None
             others = [one.token for one in opened.scopes.list()] if scope is None else []
             if others and not context.json:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
 
-def _run(context: CommandContext, memory: Memory, asked: Asked) -> Reading:
+def _run(context: CommandContext, memory: Memory, asked: Asked) -> Reading | None:
     if context.stacked and (asked["conflict"] is not None or asked["root"] is not None):
         raise UsageError("--stack reads what is shown now, so it takes neither --conflict nor --root")
     if asked["conflict"] is not None and asked["root"] is not None:
@@ -26,10 +26,14 @@ def _run(context: CommandContext, memory: Memory, asked: Asked) -> Reading:
     key = asked["key"]
     if found is None and asked["root"] is None and context.scope is None:
         found = _where_it_stands(memory, key)
-    if found is not None:
-        return found
-    raise NotFoundError(
-        f"there is no memory {key}{_near(context, memory, key)}",
+    if found is None:
+        asked["near"] = _near(context, memory, key)
+    return found
+
+
+def _absent(context: CommandContext, asked: Asked) -> NotFoundError:
+    return NotFoundError(
+        f"there is no memory {asked['key']}{asked['near']}",
         hint=context.scope_notice or "See what there is with: ipfsmem list.",
     )
 
@@ -85,6 +89,8 @@ command = operation_command(
     read,
     _show,
     run=_run,
+    absent=_absent,
     options=[click.Option(["--body", "only_body"], is_flag=True, help="Leave the header out.")],
+    notes="Without --scope or --stack, a memory that the nameless scope does not have is read from the one scope that has it.",
     shows=False,  # what a wrong scope is told names keys that are near
 )

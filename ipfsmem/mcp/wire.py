@@ -21,6 +21,7 @@ _WORDS: Final = frozenset(
         "name",
         "description",
         "title",
+        "updated",
         "preview",
         "source",
         "member",

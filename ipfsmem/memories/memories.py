@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -72,20 +72,28 @@ class Before(msgspec.Struct, frozen=True):
     dots: Token
 
 
-class Listed(msgspec.Struct, frozen=True):
-    """One line of a list: the header of a memory, and what a person should know about it."""
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """One memory in a list: its header, not its body, and what a person should know about it."""
 
     key: str
-    file: MemoryFile
+    #: Where it stands; "" is the nameless scope.
+    scope: str
+    #: Whether it is the word of this device's person; else of others, and not promoted.
+    own: bool = True
+    fields: dict[str, str]
+    tags: tuple[str, ...]
     #: The SHA-256 of the whole text; None where that is not known.
     sha256: str | None
     merged: bool = False
+    #: How many texts stand beside what is shown.
     conflicts: int = 0
+    #: False: its text is not on this device.
     fetched: bool = True
-    #: Whether it is the word of this device's person; else of others, and not promoted.
-    own: bool = True
-    #: Where it stands; "" is the nameless scope.
-    scope: str = ""
+
+    @property
+    def file(self) -> MemoryFile:
+        """The header as a memory file."""
+        return MemoryFile(self.fields, "")
 
 
 class Memories:
@@ -440,15 +448,16 @@ class Memories:
                 file = head_of(data) if data is not None else None
             if file is not None and self.is_own(dot, value.of):
                 heads[value.body] = file
-                return Listed(key, file, value.body, scope=self.scope)
+                return _listed(key, file, value.body, self.scope)
         view = self.view(key, entry)
         if view.data is not None:
             file = head_of(view.data)
-            return Listed(
-                key, file, view.body, view.merged, len(view.conflicts), own=view.own, scope=self.scope
+            conflicts = len(view.conflicts)
+            return _listed(
+                key, file, view.body, self.scope, merged=view.merged, conflicts=conflicts, own=view.own
             )
         if view.not_fetched:
-            return Listed(key, _head(None), view.body, fetched=False, own=view.own, scope=self.scope)
+            return _listed(key, _head(None), view.body, self.scope, fetched=False, own=view.own)
         return None
 
     def conflicts(self) -> list[Unsettled]:
@@ -862,6 +871,26 @@ def _watch_part(change: Writing, name: str) -> Callable[[], None] | None:
     from ipfsmem.memories.part_guard import watch_part  # only a change of a part of a session needs it
 
     return watch_part(change, name)
+
+
+def listed(parts: Sequence[Memories], *, hidden: bool = False) -> list[Listed]:
+    """The memories that a reader of these scopes is shown, by key, headers only; what this device hides only with `hidden`."""
+    found: dict[str, Listed] = {}
+    first = parts[0]
+    with first.replica.reading():
+        held = first.replica.store.memories_of([part.scope for part in parts]) if len(parts) > 1 else None
+        for part in parts:
+            if held is not None and part.scope not in held:
+                continue
+            for item in part.listing(hidden=hidden, held=None if held is None else held[part.scope]):
+                before = found.get(item.key)
+                if before is None or (item.own and not before.own):
+                    found[item.key] = item
+    return sorted(found.values(), key=attrgetter("key"))
+
+
+def _listed(key: str, file: MemoryFile, sha256: str | None, scope: str, **more: Any) -> Listed:
+    return Listed(key=key, scope=scope, fields=file.fields, tags=file.tags, sha256=sha256, **more)
 
 
 def check_body(key: str, data: bytes) -> None:

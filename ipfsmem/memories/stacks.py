@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, tzinfo
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,16 +16,13 @@ from ipfsmem.bundle.keys import check_key
 from ipfsmem.device.scopes import scope_forgotten
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.layouts import Layout
-from ipfsmem.memories.memories import Listed, Memories
+from ipfsmem.memories.memories import Memories, listed
 from ipfsmem.wording import local_days
 
 if TYPE_CHECKING:
     from ipfsmem.memories.context import ContextBlock
     from ipfsmem.memories.duplicates import Duplicate
     from ipfsmem.memories.recall import Why
-
-
-list_ = list  # `Stack.list` hides the builtin inside the class
 
 
 class Noted(msgspec.Struct, frozen=True):
@@ -47,32 +43,17 @@ class Stack:
         """What is read, in this order."""
         return [part.scope for part in self._parts]
 
-    def list(self, *, hidden: bool = False) -> list[Listed]:
-        """All memories that `read` would show, ordered by key, headers only; what this device hides only with `hidden`."""
-        found: dict[str, Listed] = {}
-        first = self._parts[0]
-        with first.replica.reading():
-            held = first.replica.store.memories_of(self.scopes) if len(self._parts) > 1 else None
-            for part in self._parts:
-                if held is not None and part.scope not in held:
-                    continue
-                for item in part.listing(hidden=hidden, held=None if held is None else held[part.scope]):
-                    before = found.get(item.key)
-                    if before is None or (item.own and not before.own):
-                        found[item.key] = item
-        return sorted(found.values(), key=attrgetter("key"))
-
     def why(self, key: str, query: str) -> Why:
         """How one memory fares with a query; see `memories.recall.why`. Raises UsageError, KeyNameError, NotFoundError."""
         from ipfsmem.memories.recall import why
 
         return why(self._parts, check_key(key), query)
 
-    def duplicates(self, *, similarity: float = 0.8) -> list_[Duplicate]:
+    def duplicates(self, *, similarity: float = 0.8) -> list[Duplicate]:
         """The pairs of memories that say nearly the same; see `memories.duplicates`. Raises UsageError."""
         from ipfsmem.memories.duplicates import duplicates
 
-        return duplicates(self._parts, self.list(), similarity)
+        return duplicates(self._parts, listed(self._parts), similarity)
 
     def context(
         self,
@@ -101,7 +82,7 @@ class Stack:
             running=running,
         )
 
-    def timeline(self, days: tuple[str, str] | None = None, tz: tzinfo | None = UTC) -> list_[Noted]:
+    def timeline(self, days: tuple[str, str] | None = None, tz: tzinfo | None = UTC) -> list[Noted]:
         """The events of all of them in order; one that stands in several with the same id and line comes once.
 
         `days`: only these days, the first and the last (`2026-11-23`), in the time zone `tz`: UTC, or None for that of this machine.

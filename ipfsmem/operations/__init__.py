@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from ipfsmem.operation import Operation
 
 #: The module of each operation by the name of the operation, in the order of the docs.
-INDEX: Final[Mapping[str, str]] = {"read": "read", "recall": "recall"}
+INDEX: Final[Mapping[str, str]] = {"list": "list", "read": "read", "recall": "recall"}
 
 
 def load(name: str) -> Operation[..., Any]:
     """Import and return an operation."""
     module = import_module(f"ipfsmem.operations.{INDEX[name]}")
-    found: Operation[..., Any] = getattr(module, name.rpartition(".")[2])
-    return found
+    return next(
+        one for one in vars(module).values() if getattr(one, "name", "") == name and hasattr(one, "declared")
+    )

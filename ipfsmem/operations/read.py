@@ -1,4 +1,4 @@
-"""`read`: one memory as it is shown, a text beside it, or as a published version had it."""
+"""The operation `read`: one memory, one of its conflict copies, or its text in a published version."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     right="read",
     about="stack",
     raises=(
-        "NotFoundError: no text beside it has the name `conflict`, no version here is `root`, or its text is not on this device.",
-        "KeyNameError: `key` is not a key.",
+        "NotFoundError: no conflict copy has this name, no version on this device has this address, or the text is not on this device.",
+        "KeyNameError: `key` is invalid.",
     ),
     absent="there is no memory {key}",
     http="GET /v1/memories/{key}",
@@ -41,7 +41,7 @@ def read(
         Meta(
             min_length=1,
             max_length=100,
-            description="A conflict copy instead: its name, as `conflicts` lists it.",
+            description="Name of a conflict copy to read instead, from `conflicts`.",
         ),
         Cli(metavar="FILE"),
         ForModels("Name of a conflicting text.", name="copy"),
@@ -51,21 +51,21 @@ def read(
         Meta(
             min_length=1,
             max_length=100,
-            description="As it was in a published version: the CID of its root, or the beginning of it.",
+            description="Read the text of a published version: its address from `history`, or the beginning of it.",
         ),
         Cli(metavar="CID"),
         Except(("mcp",)),
     ] = None,
     counts: Annotated[
         bool,
-        Meta(description="Whether this counts as use, so that the memory fades later."),
+        Meta(description="Record this as a use, which delays the fading of the memory."),
         Except(("cli", "http", "mcp")),
     ] = True,
 ) -> Reading | None:
-    """Return one memory as it is shown, byte for byte; none if there is none.
+    """Return one memory, byte for byte, or nothing if it does not exist.
 
-    Of several scopes the first that has the memory shows it, an own text before one of others. `conflict` and `root` are about the
-    first scope alone. The result names the scope and device that the text came from, its SHA-256 and its conflicts.
+    Of several scopes, the first that has the memory shows it; an own text comes before one of others. `conflict` and `root` read the
+    first scope only. The result has the scope and the device that the text came from, its SHA-256 and its conflicts.
     """
     opened = view.opened
     memories = opened.memories.in_scope(view.scope)
@@ -85,7 +85,7 @@ def read(
 
 @contextlib.contextmanager
 def _misses_what_is_not_here(replica: Replica) -> Iterator[None]:
-    """The next sync asks for a text that turns out not to be here, since the disk lost it perhaps."""
+    """Let the next sync fetch a text that is missing on this device, perhaps because the disk lost it."""
     try:
         yield
     except NotHereError:

@@ -123,7 +123,7 @@ def recall(
     query: Annotated[
         str | None,
         Meta(min_length=1, max_length=MAX_QUERY, description="A question or a few words."),
-        Cli(metavar="WORDS", words=True),
+        Cli(metavar="WORDS", joined=True),
         ForModels("Question or words."),
     ] = None,
     *,

@@ -13,7 +13,7 @@ from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.config import context_tokens, tokens_beside_for_facts
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
-from ipfsmem.memories.memories import LONG, Listed, Memories
+from ipfsmem.memories.memories import LONG, Memories
 from ipfsmem.memories.readings import Reading, Seen, Unsettled, first_own, place_of
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart, waits_outside
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 #: Types that a method takes, by where they are: imported when something is no such type.
 IMPORTED_LATE = {"ContextBlock": "ipfsmem.memories.context", "Layout": "ipfsmem.memories.layouts"}
-
-list_ = list  # `MemoryTexts.list` hides the builtin inside the class
 
 
 def _from_below(
@@ -82,7 +80,7 @@ class MemoryTexts(MemoryPart):
 
         return Stack([self.memories, *self._below()])
 
-    def _below(self) -> list_[Memories]:
+    def _below(self) -> list[Memories]:
         """The scopes that turned out to be this one."""
         below = self._open.scopes.stack(self.scope)[1:] if self.scope else []
         return [self.memories.in_scope(token) for token in below]
@@ -196,18 +194,13 @@ class MemoryTexts(MemoryPart):
                 return None
         return first_own(part.read(key) for part in below)
 
-    def list(self, *, hidden: bool = False) -> list_[Listed]:
-        """All memories, ordered by key, headers only; `hidden`: also those that are hidden on this device."""
-        self._open.look()
-        return self._stack().list(hidden=hidden)
-
     def why(self, key: str, query: str) -> Why:
         """The place of one memory among all that fit a query, and what its score is the sum of, or why it is not found. Raises
         UsageError, KeyNameError, and NotFoundError when there is no such memory, or its text is not on this device."""
         self._open.look()
         return self._stack().why(key, query)
 
-    def duplicates(self, *, similarity: float = 0.8) -> list_[Duplicate]:
+    def duplicates(self, *, similarity: float = 0.8) -> list[Duplicate]:
         """The pairs of memories that say nearly the same: in all words, one in the other, or with this share of their words in common.
         Raises UsageError for a share below a half or above 1."""
         self._open.look()
@@ -281,7 +274,7 @@ class MemoryTexts(MemoryPart):
                 self._open.shown.note(session, block.marks)
             return block
 
-    def _given(self) -> list_[Memories]:
+    def _given(self) -> list[Memories]:
         """The scopes of which a model is given something."""
         return [self.memories, *self._below(), *([self.memories.in_scope("")] if self.scope else [])]
 
@@ -382,7 +375,7 @@ class MemoryTexts(MemoryPart):
 
         return MemorySessions(self._open, self.scope).forget(session_of(key), reason=f"{key} was forgotten")
 
-    def conflicts(self, *, everywhere: bool = False) -> list_[Unsettled]:
+    def conflicts(self, *, everywhere: bool = False) -> list[Unsettled]:
         """Memories with texts that are not shown, by key: what is shown, the copies, and the token for `resolve`.
 
         `everywhere`: those of all scopes, as `status` counts them; each says its scope.

@@ -33,6 +33,7 @@ from ipfsmem.memories.merits import expired_on
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.reasons import MAX_REASON
 from ipfsmem.memories.write_request import WriteRequest
+from ipfsmem.operations.list import MemoryPage, list_
 from ipfsmem.operations.read import read
 from ipfsmem.operations.recall import Found, FoundMoment, Recalled, recall
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
@@ -52,6 +53,9 @@ _TAIL: Final = 600
 _FIELD: Final = 1_000
 MAX_BODY: Final = 900_000
 _TAG_MARKS: Final = frozenset(",[]\n\r\"'")
+
+#: The fields of a header that a fence has.
+_FENCED: Final = ("name", "description", "type", "tags", "source")
 
 _string, _flag, _count = {"type": "string"}, {"type": "boolean"}, {"type": "integer"}
 _SEEN = text("The seen value of the text shown.", least=8, most=64)
@@ -227,6 +231,11 @@ def _page(
     return item, fence([item], most), end, whole
 
 
+def _fenced_fields(fields: Mapping[str, str], *more: str) -> dict[str, str]:
+    """The fields of a header that a structured answer holds."""
+    return {name: text for name, text in fields.items() if name in (*_FENCED, *more)}
+
+
 def _elsewhere(reading: Reading) -> str:
     """What to do about a text that was found beyond the scope that was meant: a write goes only where it is named."""
     where = f"the scope {reading.scope}" if reading.scope else "what is everybody's"
@@ -297,8 +306,9 @@ def _read(desk: Desk, reading: Reading | None, given: JSON) -> Told:
     if reading.conflicts:
         beside = ", ".join(reading.conflicts[:5]) + (", ..." if len(reading.conflicts) > 5 else "")
         text += f"\nTexts beside it: {beside} (read_memory with copy, or resolve_conflict)\n"
-    more = {"start": start, "next": 0 if ends else end, "characters": len(file.body)}
-    return Told(text, replace(reading, body=item.body, text="", seen=seen), more)
+    shown = replace(reading, fields=_fenced_fields(file.fields), body=item.body, text="", seen=seen, token=())
+    by = {name: clean_text(getattr(item, name)) for name in ("by", "member", "written")}
+    return Told(text, shown, {**by, "start": start, "next": 0 if ends else end, "characters": len(file.body)})
 
 
 def _no_memory(desk: Desk, key: str, given: JSON) -> NotFoundError:
@@ -313,49 +323,24 @@ def _no_memory(desk: Desk, key: str, given: JSON) -> NotFoundError:
     return NotFoundError(f"there is no memory {key}" + (f" in {scope}" if scope else ""), hint=advice)
 
 
-def _list(desk: Desk, given: JSON) -> ToolResult:
-    scope = desk.scope_of(given, must_exist=True)
-    kind, tag, after, limit = (
-        given.get("type"),
-        given.get("tag"),
-        given.get("after", ""),
-        given.get("limit", 50),
-    )
-    category, today = given.get("category"), desk.memory.replica.world.today()
-    found = [
-        item
-        for item in desk.memory.stack(scope).list()
-        if not expired_on(item.file, today)
-        and kind in (None, item.file.type)
-        and (tag is None or tag in item.file.tags)
-        and category in (None, item.file.fields.get("category", ""))
-    ]
-    rest = [item for item in found if item.key > after]
+def _list(desk: Desk, found: MemoryPage, given: JSON) -> Told:
     lines, room = list[str](), ANSWER - _TAIL - weight(NOTICE)
     scopes = _scopes(desk)
     room -= weight(scopes)
-    for item in rest[:limit]:
+    for item in found:
         line = _line(item)
         room -= weight(line) + 4
         if room < 0 and lines:
             break
         lines.append(line)
-    shown = rest[: len(lines)]
-    following = shown[-1].key if len(rest) > len(shown) else ""
-    more = f"\n(more: go on with after={following})\n" if following else ""
-    said = f"{count(len(found), 'memory')}." if found else "No memories found."
-    listed = tagged("memory-list", {"scope": scope}, "\n".join(lines)) if shown else ""
+    shown = found.memories[: len(lines)]
+    following = found.next if len(shown) == len(found) else shown[-1].key
+    more = f"\n(more: go on with cursor={following})\n" if following else ""
+    said = f"{count(found.total, 'memory')}." if found.total else "No memories found."
+    listed = tagged("memory-list", {"scope": desk.scope_of(given)}, "\n".join(lines)) if shown else ""
     text = f"{said} {NOTICE}\n\n{listed}{more}{scopes}" if shown else f"{said}{scopes}"
-    return ToolResult(
-        text,
-        {
-            "notice": NOTICE,
-            "total": len(found),
-            "memories": [_line_values(item) for item in shown],
-            "after": following,
-            "project": desk.session.project,
-        },
-    )
+    shown = tuple(replace(item, fields=_fenced_fields(item.fields, "updated")) for item in shown)
+    return Told(text, replace(found, memories=shown, next=following), {"project": desk.session.project})
 
 
 def _scopes(desk: Desk) -> str:
@@ -397,22 +382,6 @@ def _short(text: str) -> str:
     """A field on one line, cut as in a fence."""
     line = one_line(text)
     return line if len(line) <= MAX_ATTRIBUTE else f"{line[: MAX_ATTRIBUTE - 1]}…"
-
-
-def _line_values(item: Listed) -> dict[str, Any]:
-    file = item.file
-    return {
-        "key": item.key,
-        "scope": item.scope,
-        "own": item.own,
-        "name": one_line(file.name),
-        "description": one_line(file.description),
-        "type": one_line(file.type),
-        "tags": [one_line(tag) for tag in file.tags],
-        "updated": one_line(file.updated),
-        "conflicts": item.conflicts,
-        "fetched": item.fetched,
-    }
 
 
 # -- forget, note --------------------------------------------------------------------------------------------
@@ -508,8 +477,7 @@ def _recall(desk: Desk, found: Recalled, asked: JSON) -> Told:
         reasons += reason
         joined += relations
         room -= weight(fence_memory(item)) + more
-        fields = {name: text for name, text in hit.fields.items() if name in _FENCED}
-        hits.append(replace(hit, body=body, seen=seen, fields=fields))
+        hits.append(replace(hit, body=body, seen=seen, fields=_fenced_fields(hit.fields)))
     for at, moment in enumerate(found.moments):
         later = len(found.moments) - at - 1
         shown = _shown_moment(moment, max(room - _FURTHER * later, room // 3) - 300)
@@ -531,10 +499,6 @@ def _recall(desk: Desk, found: Recalled, asked: JSON) -> Told:
             if part
         )
     return Told(text, replace(found, hits=tuple(hits), moments=tuple(moments)))
-
-
-#: The fields of a header that a fence has.
-_FENCED: Final = frozenset(["name", "description", "type", "tags", "source"])
 
 
 def _quoted(hit: Found, body: str) -> Quoted:
@@ -674,32 +638,11 @@ EVERYDAY: Final = (
         read,
         _read,
         pages={"start": number("Start of the next page.", 0, 10_000_000, 0)},
-        more={"start": _count, "next": _count, "characters": _count},
+        more=dict.fromkeys(("by", "member", "written"), _string)
+        | dict.fromkeys(("start", "next", "characters"), _count),
         ask=lambda given: {"counts": not given.get("start")},
     ),
-    Definition(
-        name="list_memories",
-        title="List memories",
-        description="List memories and scopes. To search, use recall.",
-        parameters=arguments(
-            type=_TYPE,
-            tag=text("Only with this tag.", least=1, most=64),
-            category=text("Only this category.", least=1, most=64),
-            limit=number("Most results.", 1, 200, 50),
-            after=text("Continue after this key.", most=64),
-            scope=SCOPE,
-        ),
-        returns=answer(
-            notice=_string,
-            total=_count,
-            memories={"type": "array", "items": {"type": "object"}},
-            after=_string,
-            project=_string,
-        ),
-        run=_list,
-        read_only=True,
-        idempotent=True,
-    ),
+    tool(list_, _list, more={"project": _string}, ask=lambda given: {"expired": False}),
     Definition(
         name="forget",
         title="Forget a memory",

@@ -98,7 +98,7 @@ def test_errors_as_json_go_to_stderr(cli: Cli) -> None:
 
 def test_options_may_stand_before_the_command(cli: Cli, tmp_path: Path) -> None:
     cli.ok("write", "a", "--body", "x")
-    assert [item["key"] for item in cli.ok("--json", "list").json] == ["a"]
+    assert [item["key"] for item in cli.ok("--json", "list").json["memories"]] == ["a"]
     cli.fails(4, "--home", str(tmp_path / "elsewhere"), "list")
     cli.fails(4, "-n", "other", "list")
 
@@ -112,12 +112,12 @@ def test_a_bad_namespace_is_one_line(bare: Cli) -> None:
 
 
 def test_an_unexpected_error_is_one_line_too(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ipfsmem.memory import Memory
+    from ipfsmem.operations.list import list_
 
     def broken(*_: object, **__: object) -> None:
         raise KeyError("oops\nsecond line")
 
-    monkeypatch.setattr(Memory, "list", broken)
+    monkeypatch.setattr(list_, "work", broken)
     result = cli.fails(70, "list")
     assert "unexpected KeyError" in result.err and "IPFSMEM_DEBUG=1" in result.err
     assert cli("list", "--json").error["kind"] == "Unexpected"
@@ -127,12 +127,12 @@ def test_an_unexpected_error_is_one_line_too(cli: Cli, monkeypatch: pytest.Monke
 
 
 def test_interrupted(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ipfsmem.memory import Memory
+    from ipfsmem.operations.list import list_
 
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Memory, "list", stopped)
+    monkeypatch.setattr(list_, "work", stopped)
     result = cli("list")
     assert result.code == 130 and "interrupted" in result.err
 

@@ -22,7 +22,7 @@ def test_a_line_a_memory_with_tabs(cli: Cli) -> None:
 def test_filters(cli: Cli) -> None:
     cli.ok("write", "a", "--body", "x", "--type", "user", "--tag", "home")
     cli.ok("write", "b", "--body", "x", "--type", "feedback", "--tag", "home", "--tag", "work")
-    keys = lambda *options: [item["key"] for item in cli.ok("list", "--json", *options).json]  # noqa: E731
+    keys = lambda *options: [item["key"] for item in cli.ok("list", "--json", *options).json["memories"]]  # noqa: E731
     assert keys() == ["a", "b"]
     assert keys("--type", "user") == ["a"]
     assert keys("--tag", "work") == ["b"]
@@ -32,7 +32,7 @@ def test_filters(cli: Cli) -> None:
 
 def test_empty(cli: Cli) -> None:
     assert cli.ok("list").out == ""
-    assert cli.ok("list", "--json").json == []
+    assert cli.ok("list", "--json").json["memories"] == []
 
 
 def test_marks(clash: tuple[Cli, Cli]) -> None:
@@ -45,7 +45,7 @@ def test_marks(clash: tuple[Cli, Cli]) -> None:
     second.ok("write", "poem", "--body", "one\n\ntwo\n\nTHREE")
     for device in (first, second, first):
         device.ok("sync")
-    listed = {item["key"]: item for item in first.ok("list", "--json").json}
+    listed = {item["key"]: item for item in first.ok("list", "--json").json["memories"]}
     assert listed["poem"]["merged"] and not listed["poem"]["conflicts"] and listed["tone"]["conflicts"] == 1
     assert first.ok("read", "poem", "--body").out == "ONE\n\ntwo\n\nTHREE\n"
 

@@ -34,7 +34,7 @@ def test_a_public_memory_is_listed_read_and_exported_by_anybody(
     assert "read it through" in other.fails(3, "open", root).err
     monkeypatch.setenv("IPFSMEM_PROVIDER", str(stick))
     assert other.ok("open", root).out.startswith("tone\tfeedback\t")
-    assert [item["key"] for item in other.ok("open", f"ipfs://{root}", "--json").json] == ["tone"]
+    assert [item["key"] for item in other.ok("open", f"ipfs://{root}", "--json").json["memories"]] == ["tone"]
     assert other.ok("open", root, "tone", "--provider", str(stick)).out == public.ok("read", "tone").out
     assert other.ok("open", root, "tone", "--json").json["body"] == "direct"
     other.ok("open", root, "--export", "blob.json")
@@ -68,7 +68,7 @@ def test_problems_are_said_beside_the_result(bare: Cli, stick: Path, tmp_path: P
     result = bare.ok("open", found)
     assert result.out.startswith("good\t") and "bad" in result.err and "bad" not in result.out
     for_programs = bare.ok("open", found, "--json")
-    assert [one["key"] for one in for_programs.json] == ["good"] and "bad" in for_programs.err
+    assert [one["key"] for one in for_programs.json["memories"]] == ["good"] and "bad" in for_programs.err
 
 
 def test_what_only_an_export_takes_is_refused_elsewhere(bare: Cli, tmp_path: Path) -> None:

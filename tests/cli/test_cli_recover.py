@@ -25,7 +25,7 @@ def test_the_words_alone(bare: Cli, stick: Path, tmp_path: Path, monkeypatch: py
         other.ok("write", f"from_{give}", "--body", "x")
         other.ok("sync")
     bare.ok("sync")
-    assert [i["key"] for i in bare.ok("list", "--json").json] == ["from_fd", "from_stdin", "tone"]
+    assert [i["key"] for i in bare.ok("list", "--json").json["memories"]] == ["from_fd", "from_stdin", "tone"]
 
 
 def test_wrong_words(bare: Cli, stick: Path) -> None:

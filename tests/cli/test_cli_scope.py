@@ -174,7 +174,7 @@ def test_a_stack_says_where_each_text_came_from(cli: Cli) -> None:
     assert said.out == "tea\n" and said.err == "from the scope alex\n"
     assert cli.ok("read", "tone", "--stack", "alex", "--stack", "work", "--json").json["scope"] == "alex"
     cli.fails(4, "read", "likes", "--stack", "work")
-    rows = cli.ok("list", "--stack", "work", "--json").json
+    rows = cli.ok("list", "--stack", "work", "--json").json["memories"]
     assert [(row["key"], row["scope"]) for row in rows] == [("self", ""), ("tone", "work")]
     assert cli.ok("list", "--stack", "work").out.splitlines()[1].endswith("\twork")
     events = cli.ok("timeline", "--stack", "work", "--json").json
@@ -238,7 +238,7 @@ def test_a_wrong_name_in_the_environment_is_one_line(
     cli.ok("list", "--scope", "")
     cli.ok("list", "--stack", "")
     monkeypatch.delenv("IPFSMEM_SCOPE")
-    assert cli.ok("list", "--json").json == [] and cli.ok("scope", "list", "--json").json == []
+    assert cli.ok("list", "--json").json["memories"] == [] and cli.ok("scope", "list", "--json").json == []
 
 
 def test_open_shows_every_scope_of_a_bundle(cli: Cli, tmp_path: Path) -> None:
@@ -265,8 +265,8 @@ def test_the_type_says_where_a_new_memory_goes(cli: Cli, monkeypatch: pytest.Mon
         cli.ok("write", kind, "--body", "x", "--type", kind, "--by-type")
     cli.ok("write", "exact", "--body", "x", "--type", "user")
     monkeypatch.delenv("IPFSMEM_SCOPE")
-    assert [one["key"] for one in cli.ok("list", "--json").json] == ["feedback", "user"]
-    assert [one["key"] for one in cli.ok("list", "--scope", "shop", "--json").json] == [
+    assert [one["key"] for one in cli.ok("list", "--json").json["memories"]] == ["feedback", "user"]
+    assert [one["key"] for one in cli.ok("list", "--scope", "shop", "--json").json["memories"]] == [
         "exact",
         "project",
         "reference",

@@ -151,19 +151,21 @@ def test_clearing_asks_and_leaves_what_it_is_told_to_leave(cli: Cli, monkeypatch
         cli.ok("session", "add", "chat", *scope, stdin=lines(*turns(2)))
     refused = cli.fails(2, "clear")
     assert "this forgets 2 memories and 1 session, on every device" in refused.err and "--yes" in refused.err
-    assert len(cli.ok("list", "--json").json) == 2
+    assert len(cli.ok("list", "--json").json["memories"]) == 2
     monkeypatch.setattr(secret_input, "can_ask", lambda: True)
     assert "1 session" in cli.ok("clear", "--sessions-only", "--yes").out
-    assert cli.ok("session", "list").out == "" and len(cli.ok("list", "--json").json) == 2
+    assert cli.ok("session", "list").out == "" and len(cli.ok("list", "--json").json["memories"]) == 2
     cli.ok("session", "add", "chat", stdin=lines(*turns(1)))
     asked = cli("clear", "--memories-only", stdin=b"no\n")
     assert asked.code == 8 and "Forget 2 memories and 0 sessions, on every device?" in asked.err
-    assert len(cli.ok("list", "--json").json) == 2
+    assert len(cli.ok("list", "--json").json["memories"]) == 2
     assert cli.ok("clear", "--memories-only", stdin=b"yes\n").out.startswith("Forgotten here: 2 memories")
-    assert cli.ok("list", "--json").json == [] and cli.ok("session", "resume", "chat").json == turns(1)
+    assert cli.ok("list", "--json").json["memories"] == [] and cli.ok(
+        "session", "resume", "chat"
+    ).json == turns(1)
     assert cli.ok("fact", "list", "--deleted", "--json").json == []
     # Another scope is another matter.
-    assert len(cli.ok("list", "--scope", "work", "--json").json) == 2
+    assert len(cli.ok("list", "--scope", "work", "--json").json["memories"]) == 2
     done = cli.ok("clear", "--scope", "work", "--yes", "--json").json
     assert (done["memories"], done["sessions"], done["left"]) == (2, 1, [])
     assert cli.ok("session", "list", "--scope", "work").out == ""
@@ -219,9 +221,9 @@ def lose_text(cli: Cli, key: str) -> None:
 def test_clearing_takes_a_text_that_is_not_on_this_device(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "Be brief.")
     lose_text(cli, "tone")
-    assert not cli.ok("list", "--json").json[0]["fetched"]
+    assert not cli.ok("list", "--json").json["memories"][0]["fetched"]
     assert cli.ok("clear", "--yes").out.startswith("Forgotten here: 1 memory")
-    assert cli.ok("list", "--json").json == []
+    assert cli.ok("list", "--json").json["memories"] == []
 
 
 def test_clearing_takes_what_is_hidden_and_a_fact_that_was_edited_when_their_texts_are_lost(cli: Cli) -> None:
@@ -235,7 +237,7 @@ def test_clearing_takes_what_is_hidden_and_a_fact_that_was_edited_when_their_tex
     assert "tone" in cli.ok("list", "--hidden").out
     assert cli.ok("fact", "list", "--deleted").out == ""
     assert cli.ok("clear", "--yes").out.startswith("Forgotten here: 3 memories")
-    assert cli.ok("list", "--json").json == [] and cli.ok("list", "--hidden").out == ""
+    assert cli.ok("list", "--json").json["memories"] == [] and cli.ok("list", "--hidden").out == ""
     assert cli.ok("fact", "list", "--deleted").out == ""
 
 
@@ -273,9 +275,9 @@ def test_clearing_takes_a_text_that_is_joined_of_two(sealed: Cli, second: Cli) -
     second.ok("write", "tone", "--body", "One.\n\nTwo.\n\nThird.")
     for device in (sealed, second, sealed):
         device.ok("sync")
-    assert sealed.ok("list", "--json").json[0]["merged"]
+    assert sealed.ok("list", "--json").json["memories"][0]["merged"]
     assert sealed.ok("clear", "--yes").out.startswith("Forgotten here: 1 memory")
-    assert sealed.ok("list", "--json").json == []
+    assert sealed.ok("list", "--json").json["memories"] == []
 
 
 def test_who_deleted_a_fact_can_forget_it_too(cli: Cli) -> None:

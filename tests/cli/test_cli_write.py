@@ -154,7 +154,7 @@ def test_two_at_once_lose_nothing(cli: Cli) -> None:
     command = [sys.executable, "-m", "ipfsmem.cli", "write", "--home", str(cli.home)]
     many = [subprocess.Popen([*command, f"k{n}", "--body", f"text {n}"]) for n in range(6)]
     assert [process.wait(60) for process in many] == [0] * 6
-    assert [item["key"] for item in cli.ok("list", "--json").json] == [f"k{n}" for n in range(6)]
+    assert [item["key"] for item in cli.ok("list", "--json").json["memories"]] == [f"k{n}" for n in range(6)]
 
 
 def test_u8_what_read_printed_is_the_whole_file_again(cli: Cli) -> None:
@@ -215,13 +215,13 @@ def test_options_are_refused_before_a_text_is_waited_for(cli: Cli, monkeypatch: 
 )
 def test_write_of_a_body_keeps_every_line_of_the_header(cli: Cli, header: bytes) -> None:
     cli.ok("write", "rule", "-", stdin=header + b"Ask before you deploy.\n")
-    listed = cli.ok("list", "--json").json
+    listed = cli.ok("list", "--json").json["memories"]
     cli.ok("write", "rule", "--body", "Ask twice.")
     found = cli.ok("read", "rule").out_bytes
     assert b"Ask twice." in found and b"before you deploy" not in found
     rest = iter(found.splitlines())
     assert all(line in rest for line in header.splitlines() if not line.startswith(b"updated"))
-    (before,), (after,) = listed, cli.ok("list", "--json").json
+    (before,), (after,) = listed, cli.ok("list", "--json").json["memories"]
     assert after["tags"] == before["tags"]
     assert before["fields"].items() <= {**after["fields"], "updated": before["fields"].get("updated")}.items()
 
@@ -239,6 +239,6 @@ def test_import_of_one_name_in_nfc_and_nfd_makes_one_memory(cli: Cli, tmp_path: 
         (tmp_path / form).mkdir()
         (tmp_path / form / unicodedata.normalize(form, "Café résumé.md")).write_text("espresso machine\n")  # type: ignore[arg-type]
         cli.ok("import", str(tmp_path / form))
-    (one,) = cli.ok("list", "--json").json
+    (one,) = cli.ok("list", "--json").json["memories"]
     assert one["key"].startswith("caf_r_sum")
     assert not cli.ok("conflicts", "--json").json

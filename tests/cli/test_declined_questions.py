@@ -36,6 +36,6 @@ def test_command_answered_with_no_changes_nothing(cli: Cli, command: str, messag
     done = cli(*command.split(), stdin=b"n\n")
     assert (done.code, done.out) == (8, "")
     assert done.err.endswith(f"ipfsmem: {message}; nothing was changed\n")
-    assert [one["key"] for one in cli.ok("list", "--scope", "work", "--json").json] == ["tone"]
+    assert [one["key"] for one in cli.ok("list", "--scope", "work", "--json").json["memories"]] == ["tone"]
     assert cli.ok("session", "resume", "chat", "--json").json
     assert "notes" not in cli.ok("folders", "list").out

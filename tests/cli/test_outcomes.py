@@ -179,7 +179,7 @@ def test_a_full_disk_is_said_and_nothing_is_half_there(
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert {call: done for call, done in outcomes.items() if done.code != 30 or "Traceback" in done.err} == {}
-    assert [row["key"] for row in place.cli.ok("list", "--json").json] == ["tone"]
+    assert [row["key"] for row in place.cli.ok("list", "--json").json["memories"]] == ["tone"]
     place.cli.ok("check")
     assert not list(tmp_path.glob("*.tmp")) and not (tmp_path / "o.json").exists()
 

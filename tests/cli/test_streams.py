@@ -65,7 +65,7 @@ def test_what_nobody_hears_is_not_done_and_does_not_end_with_0(cli: Cli, tmp_pat
         "ipfsmem write more --body y >&- && ipfsmem export --out all.json --overwrite >&- && ipfsmem forget tone >&-",
     )
     assert done.returncode == 0, done
-    assert [item["key"] for item in cli.ok("list", "--json").json] == ["more"]
+    assert [item["key"] for item in cli.ok("list", "--json").json["memories"]] == ["more"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")

@@ -91,7 +91,7 @@ def test_what_is_said_twice_is_refused_and_what_may_be_is_taken(
         assert refused.err.startswith("ipfsmem: "), (call, refused)
         if "--set" not in call:
             assert "is given twice" in refused.err, (call, refused)
-    assert place.run("list --json").json == []
+    assert place.run("list --json").json["memories"] == []
     place.ok(
         "write tone --body x --tag a --tag b --set a=1 --set b=2 --set a=1",
         "list --json --json",
@@ -124,9 +124,12 @@ def all_refused(place: Place, calls: tuple[str, ...]) -> None:
 def test_wrong_input_on_a_sealed_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place(tmp_path, monkeypatch, "sealed")
     place.ok("write tone --body x", "write tone --body x --scope work", "sync", "write tone --body y")
-    before = place.cli.ok("list", "--json").json, place.cli.ok("scope", "list", "--json").json
+    before = place.cli.ok("list", "--json").json["memories"], place.cli.ok("scope", "list", "--json").json
     all_refused(place, SEALED)
-    assert (place.cli.ok("list", "--json").json, place.cli.ok("scope", "list", "--json").json) == before
+    assert (
+        place.cli.ok("list", "--json").json["memories"],
+        place.cli.ok("scope", "list", "--json").json,
+    ) == before
     assert place.cli.ok("keys", "vaults", "--json").json == []
 
 

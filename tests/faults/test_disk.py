@@ -622,7 +622,7 @@ with file_lock(Path({str(lab.home("a") / NAMESPACE / "lock")!r})):
         with pytest.raises(LockedError, match=f"process {holder.pid}"):
             a.write("first", "word")
         assert texts(a) == {}
-        assert a.list() == []
+        assert a.list().memories == ()
         holder.stdin.close()
         holder.wait()
         holder.stdout.close()

@@ -184,4 +184,4 @@ def test_parameter_is_named_as_its_interface_names_it() -> None:
         "items_of",
     )
     words = load("recall").parameter("query")
-    assert words.cli == Cli(metavar="WORDS", words=True) and words.called("cli") == "WORDS"
+    assert words.cli == Cli(metavar="WORDS", joined=True) and words.called("cli") == "WORDS"

@@ -90,5 +90,5 @@ def test_what_python_returns_is_what_json_says(tmp_path: Path) -> None:
         shown = msgspec.json.decode(msgspec.json.encode(read))
         assert shown["sha256"] == written.sha256 and shown["token"] == list(written.token)
         assert shown["body"] == "direct" and shown["text"].encode() == read.data
-        (line,) = map(results.MemoryLine.of, memory.list())
+        (line,) = memory.list()
         assert (line.key, line.sha256, line.fetched) == ("tone", written.sha256, True)

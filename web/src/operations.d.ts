@@ -19,6 +19,26 @@ export type RecallBody = {
   readonly joined?: boolean
 }
 
+/** All memories that match, or a page of them, by key. It is a sequence of its `memories`. */
+export type MemoryPage = {
+  readonly memories: readonly Listed[]
+  readonly next: string | null
+  readonly total: number
+}
+
+/** One memory in a list: its header, not its body, and what a person should know about it. */
+export type Listed = {
+  readonly key: string
+  readonly scope: string
+  readonly own: boolean
+  readonly fields: Readonly<Record<string, string>>
+  readonly tags: readonly string[]
+  readonly sha256: string | null
+  readonly merged: boolean
+  readonly conflicts: number
+  readonly fetched: boolean
+}
+
 /** One memory as it is shown, in Python and as JSON. `seen` is the hash of `token`: a write that was given one of them (or the whole reading) replaces this text and no other. */
 export type Reading = {
   readonly key: string
@@ -84,6 +104,7 @@ export type FoundMoment = {
 
 /** The routes of these operations, by name. */
 export type Operations = {
+  'list': { method: 'GET', path: '/v1/memories', body: undefined, answer: MemoryPage }
   'read': { method: 'GET', path: '/v1/memories/{key}', body: undefined, answer: Reading }
   'recall': { method: 'POST', path: '/v1/recall', body: RecallBody, answer: Recalled }
 }

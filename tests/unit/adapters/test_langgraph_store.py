@@ -166,7 +166,7 @@ def test_time_to_live_is_refused(package: ModuleType, memory: Memory) -> None:
         ours.put(("a",), "b", {}, ttl=5)
     with pytest.raises(UsageError, match="no time to live"):
         ours.batch([package.PutOp(("a",), "c", {}), package.PutOp(("a",), "b", {}, None, 5.0)])
-    assert memory.list() == []
+    assert memory.list().memories == ()
     ours.batch([package.PutOp(("a",), "b", {})])
     assert ours.get(("a",), "b") is not None
     ours.delete(("a",), "b")
@@ -179,7 +179,7 @@ def test_time_to_live_is_refused(package: ModuleType, memory: Memory) -> None:
 def test_what_is_no_json_is_refused(package: ModuleType, memory: Memory, value: Any) -> None:
     with pytest.raises(UsageError, match="value of the store"):
         store(memory).put(("a",), "b", value)
-    assert memory.list() == []
+    assert memory.list().memories == ()
 
 
 @pytest.mark.parametrize("value", ["content", "", ["a"], 5, True, 0.5])
@@ -240,7 +240,7 @@ def test_limits_in_words(package: ModuleType, memory: Memory) -> None:
         ours.put(("a",), "b", {"text": "x" * 1_000_000})
     with pytest.raises(LimitError):
         ours.put(("a",), "k" * 5000, {})
-    assert memory.list() == []
+    assert memory.list().memories == ()
     memory.close()
     with pytest.raises(ClosedError):
         ours.get(("a",), "b")

@@ -91,7 +91,7 @@ def test_a_scope_and_many_calls_at_once(package: ModuleType, memory: Memory) -> 
     calls = [("remember", {"key": f"k{number}", "body": f"text {number}"}) for number in range(50)]
     answers, _ = conversation(memory, calls, scope="bot")
     assert {outcome for _, outcome, _ in answers} == {"success"}
-    assert len(memory.scope("bot").list()) == 50 and memory.list() == []
+    assert len(memory.scope("bot").list()) == 50 and memory.list().memories == ()
 
 
 def test_a_memory_that_cannot_be_opened_says_so_to_the_model(package: ModuleType, memory: Memory) -> None:

@@ -210,7 +210,7 @@ def test_librefang_import_with_one_invalid_entry_writes_nothing(tmp_path: Path) 
 
     asked(tmp_path, ask, program="librefang")
     with Memory.load("m", home=tmp_path) as memory:
-        assert memory.scope(AGENT).list() == []
+        assert memory.scope(AGENT).list().memories == ()
 
 
 def test_program_call_waits_in_turn_of_its_token(tmp_path: Path) -> None:

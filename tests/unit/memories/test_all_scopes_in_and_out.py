@@ -481,11 +481,11 @@ def test_a_backup_that_is_damaged_comes_in_whole_or_not_at_all(tmp_path: Path) -
         (tmp_path / "out" / "memory" / "plan.md").write_bytes(b"\xff\xfe no text")
         with pytest.raises(IncompleteError, match=r"nothing was written: 1 record of it .*plan"):
             memory.bundles.import_(tmp_path / "out", same=True, strategy="replace", whole=True)
-        assert memory.list() == []
+        assert memory.list().memories == ()
         trial = memory.bundles.import_(tmp_path / "out", same=True, whole=True, dry_run=True)
         with pytest.raises(IncompleteError, match="would be left out"):
             trial.raise_if_incomplete()
-        assert memory.list() == []
+        assert memory.list().memories == ()
         done = memory.bundles.import_(tmp_path / "out", same=True, strategy="replace")
         assert [one.key for one in memory.list()] == ["tone"] and len(done.problems) == 1
     with Memory.create("n", "local", home=tmp_path / "home") as other:

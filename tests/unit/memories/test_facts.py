@@ -196,7 +196,9 @@ def test_what_is_written_or_said_again_is_in_sight_again(memory: Memory) -> None
     key = remember(memory, "User likes tea")
     memory.write("tone", "direct")
     assert memory.hidden.add([key, "tone"]) == [key, "tone"] and memory.hidden.add([key]) == []
-    assert memory.list() == [] and memory.recall("tea").hits == () and memory.context("tea").text == ""
+    assert (
+        memory.list().memories == () and memory.recall("tea").hits == () and memory.context("tea").text == ""
+    )
     assert remember(memory, "User likes tea") == key and [one.key for one in memory.list()] == [key]
     memory.write("tone", "friendly")
     assert len(memory.list()) == 2 and memory.hidden.list() == []

@@ -71,7 +71,7 @@ def test_none_writes_nothing_and_accepts_every_call(tmp_path: Path, monkeypatch:
         memory.close()
     assert tree(tmp_path) == []
     again = Memory.load("x", mode="none", home=tmp_path)
-    assert again.list() == []
+    assert again.list().memories == ()
     again.close()
 
 

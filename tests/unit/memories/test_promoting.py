@@ -21,7 +21,7 @@ def test_it_stands_there_and_no_more_here_and_the_timeline_says_so(memory: Memor
     shop.write("tabs", "indent with tabs", type="feedback")
     made = shop.promote("tabs", to="")
     assert (made.scope, made.own) == ("", True) and memory.read("tabs") == made
-    assert shop.list() == [] and memory.stack("shop").read("tabs") == made
+    assert shop.list().memories == () and memory.stack("shop").read("tabs") == made
     (event,) = memory.timeline.read()
     assert (event["type"], event["key"], event["from"], event["to"]) == ("promoted", "tabs", "shop", "")
     assert [hit.key for hit in memory.recall("tabs").hits] == ["tabs"]
@@ -29,7 +29,7 @@ def test_it_stands_there_and_no_more_here_and_the_timeline_says_so(memory: Memor
     memory.promote("tabs", to="shop", keep=True)
     assert shop.read("tabs").file.body == memory.read("tabs").file.body == "indent with tabs"  # type: ignore[union-attr]
     shop.promote("tabs", to="")  # the same stands there: nothing is replaced
-    assert memory.read("tabs").data == made.data and shop.list() == []  # type: ignore[union-attr]
+    assert memory.read("tabs").data == made.data and shop.list().memories == ()  # type: ignore[union-attr]
 
 
 def test_nothing_is_replaced_that_was_not_seen(memory: Memory) -> None:
@@ -67,7 +67,7 @@ def test_what_cannot_be_promoted(memory: Memory, tmp_path: Path) -> None:
         shop.promote("theirs", keep=True)
     with pytest.raises(UsageError, match="make it your own first"):
         shop.promote("theirs", to="", copy="theirs.conflict-00000000.md")
-    assert memory.list() == [] and memory.timeline.read() == []
+    assert memory.list().memories == () and memory.timeline.read() == []
 
 
 def test_of_two_devices_that_write_meanwhile_none_loses_its_text(tmp_path: Path) -> None:

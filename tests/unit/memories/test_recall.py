@@ -628,7 +628,7 @@ def test_a_type_or_decay_that_there_is_not_is_refused(memory: Memory) -> None:
     for wrong in ({"type": "bogus"}, {"fields": {"decay": "forever"}}, {"fields": {"type": "bogus"}}):
         with pytest.raises(UsageError, match=r"unknown (type|decay)"):
             memory.write("key", "text", **wrong)  # type: ignore[arg-type]
-    assert memory.list() == []
+    assert memory.list().memories == ()
     memory.write("key", "text", type="procedure", fields={"decay": "30d"})
 
 

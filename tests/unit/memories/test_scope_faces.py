@@ -71,7 +71,7 @@ def test_every_mode_has_scopes(memory: Memory, tmp_path: Path) -> None:
     assert [scope.token for scope in memory.scopes.list()] == ["work"]
     assert memory.stack("work", "alex").read("likes") is None
     memory.scopes.restore("alex")
-    assert memory.scope("alex").list() == []
+    assert memory.scope("alex").list().memories == ()
 
 
 def test_what_turned_out_to_be_another_is_read_below_it(memory: Memory) -> None:

@@ -146,7 +146,7 @@ def test_forget_a_scope_while_an_offline_device_adds_to_it(lab: Lab) -> None:
         assert sorted(left) == ["new", "old"] and all(item.forgotten for item in left.values())
         (copy,) = left["new"].copies
         assert copy.reading is not None and copy.reading.data == b"written offline\n"
-        assert here.read("new", conflict=copy.file).data == b"written offline\n"
+        assert here.read_conflict("new", copy.file).data == b"written offline\n"
         with memory.replica.reading():
             assert list(memory.replica.store.segments("work")) == []
         assert said(memory, "work") == []

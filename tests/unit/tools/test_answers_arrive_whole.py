@@ -110,9 +110,9 @@ def test_lists_of_long_lines_come_in_pages_that_arrive_whole(memory: Memory) -> 
         memory.write(f"k{n:03}", "x", name="名" * 300, description="é" * 500)
     model, after, keys = Model(memory), "", list[str]()
     while True:
-        page = arrives_whole(model("list_memories", limit=200, after=after))
+        page = arrives_whole(model("list_memories", limit=200, cursor=after))
         keys += [one["key"] for one in page.structured["memories"]]
-        if not (after := page.structured["after"]):
+        if not (after := page.structured["next"]):
             break
     assert keys == [f"k{n:03}" for n in range(90)]
 

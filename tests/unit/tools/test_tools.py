@@ -231,10 +231,10 @@ def test_lists_come_in_pages(memory: Memory, model: Model) -> None:
     seen: list[str] = []
     after = ""
     while True:
-        page = model("list_memories", after=after).structured
+        page = model("list_memories", cursor=after).structured
         seen += [one["key"] for one in page["memories"]]
         assert page["total"] == 120
-        if not (after := page["after"]):
+        if not (after := page["next"]):
             break
     assert seen == [f"k{n:03}" for n in range(120)]
     assert model("list_memories", type="user", tag="odd", limit=200).structured["total"] == 60
@@ -321,7 +321,9 @@ def test_facts_of_a_session_are_in_its_context_and_nowhere_else(memory: Memory) 
         and "fact 9\n" not in text
     )
     assert text.count("> - [") == 50
-    assert memory.list() == [] and memory.timeline.read() == [] and "arm64" not in other("context").text
+    assert (
+        memory.list().memories == () and memory.timeline.read() == [] and "arm64" not in other("context").text
+    )
     shared = Session()
     Model(memory, session=shared)("save_session_context", fact="kept", category="discovery")
     assert "kept" in Model(memory, session=shared)("context").text

@@ -1,0 +1,136 @@
+"""The operation `list`: the memories by key, headers only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ipfsmem.bundle.keys import check_key
+from ipfsmem.bundle.memory_file import ENTRY_TYPES, TYPES
+from ipfsmem.memories.memories import Listed, listed
+from ipfsmem.operation import Cli, Except, ForModels, Http, View, operation
+
+#: Maximum characters of a filter, and memories of one page.
+MAX_WORD, MAX_PAGE = 200, 1_000
+
+
+class MemoryPage(msgspec.Struct, frozen=True, kw_only=True):
+    """All memories that match, or a page of them, by key. It is a sequence of its `memories`."""
+
+    memories: tuple[Listed, ...]
+    #: The `cursor` of the next page; None after the last page.
+    next: str | None
+    #: Number of matches on all pages.
+    total: int
+
+    def __iter__(self) -> Iterator[Listed]:
+        return iter(self.memories)
+
+    def __len__(self) -> int:
+        return len(self.memories)
+
+    def __getitem__(self, at: int) -> Listed:
+        return self.memories[at]
+
+
+@operation(
+    summary="List memories",
+    right="read",
+    about="stack",
+    raises=("UsageError: an argument is out of bounds.", "KeyNameError: `cursor` is invalid."),
+    http="GET /v1/memories",
+    tool="list_memories",
+    title="List memories",
+    for_models="List memories and scopes. To search, use recall.",
+    idempotent=True,
+)
+def list_(
+    view: View,
+    *,
+    type: Annotated[
+        str | None,
+        Meta(min_length=1, max_length=MAX_WORD, description="Only memories of this type."),
+        Cli(words=(*TYPES, *ENTRY_TYPES)),
+        ForModels("Only this kind.", words=(*TYPES, *ENTRY_TYPES)),
+    ] = None,
+    tag: Annotated[
+        str | None,
+        Meta(min_length=1, max_length=MAX_WORD, description="Only memories with this tag."),
+        ForModels("Only with this tag."),
+    ] = None,
+    category: Annotated[
+        str | None,
+        Meta(min_length=1, max_length=MAX_WORD, description="Only memories of this category."),
+        ForModels("Only this category."),
+    ] = None,
+    match: Annotated[
+        str | None,
+        Meta(
+            min_length=1,
+            max_length=MAX_WORD,
+            description="Only memories that have this text in their key, name or description.",
+        ),
+        Except(("mcp",)),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        Meta(ge=1, le=MAX_PAGE, description="Maximum number of results."),
+        Cli(metavar="N"),
+        Http(default=100),
+        ForModels("Most results.", default=50, most=200),
+    ] = None,
+    cursor: Annotated[
+        str | None,
+        Meta(max_length=64, description="Start after this key: `next` of the page before."),
+        Cli(metavar="KEY"),
+        ForModels("Continue after this key."),
+    ] = None,
+    hidden: Annotated[
+        bool,
+        Meta(description="Include memories that are hidden on this device."),
+        Except(("cli", "http", "mcp")),
+    ] = False,
+    expired: Annotated[
+        bool, Meta(description="Include expired memories."), Except(("cli", "http", "mcp"))
+    ] = True,
+) -> MemoryPage:
+    """Return the memories by key, headers only.
+
+    Of several scopes, the first that has a memory lists it; an own text comes before one of others. Each memory has its scope and the
+    number of its conflicts. A memory that is not fetched has no header.
+    """
+    if cursor:
+        check_key(cursor)
+    view.opened.look()
+    today = None if expired else view.opened.replica.world.today()
+    word = (match or "").casefold()
+
+    def made() -> list[Listed]:
+        found = [
+            one
+            for one in listed(view.sources(), hidden=hidden)
+            if type in (None, one.file.type)
+            and tag in (None, *one.tags)
+            and category in (None, one.fields.get("category", ""))
+            and (not word or word in f"{one.key}\n{one.file.name}\n{one.file.description}".casefold())
+        ]
+        if today is None:
+            return found
+        from ipfsmem.memories.merits import expired_on
+
+        return [one for one in found if not expired_on(one.file, today)]
+
+    found = view.kept(("list", view.scopes, type, tag, category, word, hidden, today), made)
+    return _page(found, cursor, limit)
+
+
+def _page(found: list[Listed], cursor: str | None, limit: int | None) -> MemoryPage:
+    from bisect import bisect_right
+
+    begin = bisect_right(found, cursor, key=lambda one: one.key) if cursor else 0
+    shown = tuple(found[begin:] if limit is None else found[begin : begin + limit])
+    more = shown[-1].key if shown and begin + len(shown) < len(found) else None
+    return MemoryPage(memories=shown, next=more, total=len(found))
