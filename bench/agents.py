@@ -1,4 +1,4 @@
-"""What an agent waits for: a call of a tool through `ipfsmem mcp` and the official client, and commands as processes, before and after an
+"""What an agent waits for: a call of a tool through `ipfsmem serve mcp` and the official client, and commands as processes, before and after an
 index of recall is kept."""
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ def agents(ctx: Context) -> None:
     )
     timed("read", "read", key, budget=COMMAND_BUDGET)
     timed("write", "write", "made", "--body", "text", budget=COMMAND_BUDGET)
-    timed("note", "note", "said", budget=COMMAND_BUDGET)
+    timed("timeline add", "timeline", "add", "said", budget=COMMAND_BUDGET)
     timed("list", "list")
     timed("hook stop", "hook", "stop", "--program", "claude-code", budget=COMMAND_BUDGET)
     session = ("hook", "session-start", "--program", "claude-code")
     timed("context, no index kept", "context")
     timed("hook session-start, no index kept", *session)
-    timed("make the index of recall", "reindex")
+    timed("make the index of recall", "index", "rebuild")
     timed("context", "context")
     timed("recall", "recall", "memory station")
     timed(
@@ -117,7 +117,7 @@ def _first_answers(found: str, home: Path, runs: int) -> dict[str, tuple[float, 
     for _ in range(runs):
         begun = time.perf_counter()
         server = subprocess.Popen(
-            [found, "--home", str(home), "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [found, "--home", str(home), "serve", "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         assert server.stdin is not None and server.stdout is not None
         for number, (name, method, params) in enumerate(asked):
@@ -148,7 +148,7 @@ async def _calls(found: str, home: Path, runs: int) -> dict[str, float]:
     from mcp import Client
     from mcp.client.stdio import StdioServerParameters
 
-    arguments = ["--home", str(home), "mcp", "--structured", "--tools", "everyday,timeline"]
+    arguments = ["--home", str(home), "serve", "mcp", "--structured", "--tools", "everyday,timeline"]
     server = StdioServerParameters(command=found, args=arguments, env=dict(os.environ))
     times: dict[str, float] = {}
     begun = time.perf_counter()

@@ -33,7 +33,7 @@ def pack(ctx: Context) -> None:
         rss_mb=round(done.rss_mb),
         bytes=car.stat().st_size,
         budget_seconds=0.5 if ctx.size == 10_000 else None,
-        note="whole process, " + ("`ipfsmem cid DIR --car F`" if found else "no command line yet"),
+        note="whole process, " + ("`ipfsmem format cid DIR --car F`" if found else "no command line yet"),
     )
     go = go_peer()
     if isinstance(go, str):

@@ -163,9 +163,9 @@ class Side:
 
 
 class Served(Side):
-    """`ipfsmem api`."""
+    """`ipfsmem serve api`."""
 
-    arguments: tuple[str, ...] = ("api", "--port", "0")
+    arguments: tuple[str, ...] = ("serve", "api", "--port", "0")
 
     def start(self) -> Child:
         child = Child(lambda: command_line([*self.arguments, "--home", str(self.home)]))
@@ -251,11 +251,11 @@ class Page(Served):
 
 
 class Tools(Side):
-    """`ipfsmem mcp --sync`: JSON-RPC over standard streams."""
+    """`ipfsmem serve mcp --sync`: JSON-RPC over standard streams."""
 
     def start(self) -> Child:
         self.number = 0
-        child = Child(lambda: command_line(["mcp", "--sync", "--home", str(self.home)]))
+        child = Child(lambda: command_line(["serve", "mcp", "--sync", "--home", str(self.home)]))
         self.child = child
         opening = {
             "protocolVersion": "2025-06-18",
@@ -432,7 +432,7 @@ SIDES: dict[str, type[Side]] = {
     "autosync": Autosync,
 }
 _WORK = ("sync", "dream", "reindex", "vacuum", "load")
-_COMMANDS = (("list",), ("status",), ("check",), ("sync",), ("recall", "text"), ("vacuum",))
+_COMMANDS = (("list",), ("status",), ("vault", "check"), ("sync",), ("recall", "text"), ("vacuum",))
 #: Exit codes of commands beside a running side: done, or another process was in the way and it says so.
 _MAY_WAIT = {"sync", "vacuum", "check", "status"}
 

@@ -31,7 +31,7 @@ TAIL = f"""| {app.UNEXPECTED} | `Unexpected` | A fault of ipfsmem itself | Run i
 | {app.INTERRUPTED} | `Interrupted` | Ctrl-C (143: SIGTERM, 129: the terminal was closed) | Nothing that was acknowledged is lost. |
 | {app.BROKEN_PIPE} | | Whoever read the output stopped reading | |
 
-Exit code 1 without an error line means that a check did not hold: `ipfsmem demo` when a claim was false, `ipfsmem check` when
+Exit code 1 without an error line means that a check did not hold: `ipfsmem demo` when a claim was false, `ipfsmem vault check` when
 something is lost or cannot be used.
 
 `ipfsmem init` prints its result, the recovery words with it, before such an error when the memory is made and only its first

@@ -1,6 +1,6 @@
 """Write docs/RECALL.md: what recall answers on the sample memory, to the commands and to an MCP client. A test compares.
 
-The commands are played as in `make_week`; the client is that of the package `mcp`, and speaks over pipes with `ipfsmem mcp`, a
+The commands are played as in `make_week`; the client is that of the package `mcp`, and speaks over pipes with `ipfsmem serve mcp`, a
 program of its own.
 """
 

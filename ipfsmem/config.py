@@ -225,7 +225,7 @@ class OperationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     kept: Annotated[
         int,
         _says(
-            "so many of the newest stay in what `ipfsmem log --operations` shows; 0: none is noted",
+            "so many of the newest stay in what `ipfsmem vault log --operations` shows; 0: none is noted",
             "operations",
             ge=0,
             le=100_000,

@@ -157,7 +157,7 @@ class DamagedError(FormatError):
     exit_code = 14
     hint = (
         "Nothing here was changed by it. A device that has everything sends what is missing with: ipfsmem sync. "
-        "What can be read can be brought back: ipfsmem salvage."
+        "What can be read can be brought back: ipfsmem vault repair."
     )
 
 

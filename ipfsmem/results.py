@@ -1031,7 +1031,7 @@ class Salvage(Answer, frozen=True, kw_only=True):
             raise DamagedError(
                 f"at least {parts} of {count(len(found.heads), 'version')} cannot be read"
                 + (f", and {more} cannot be opened at all" if self.unopened > 0 else ""),
-                hint="Bring back what is listed with: ipfsmem salvage"
+                hint="Bring back what is listed with: ipfsmem vault repair"
                 if done is None
                 else _MERGE_FIRST
                 if done.crowded
@@ -1051,7 +1051,7 @@ class Salvage(Answer, frozen=True, kw_only=True):
 
 
 #: For texts that were left out because four are there.
-_MERGE_FIRST = "Merge those first (ipfsmem conflicts), then: ipfsmem salvage"
+_MERGE_FIRST = "Merge those first (ipfsmem conflicts), then: ipfsmem vault repair"
 
 
 # -- beginnings, and work that goes on ------------------------------------------------------------------------

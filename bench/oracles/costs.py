@@ -43,7 +43,7 @@ print(json.dumps([code, sorted(n for n in sys.modules if n.startswith("ipfsmem")
 EVERYDAY = (
     ("read", "note_00"),
     ("write", "note_01", "--body", "short"),
-    ("note", "said"),
+    ("timeline", "add", "said"),
     ("list",),
     ("context",),
     ("recall", "direct tone"),

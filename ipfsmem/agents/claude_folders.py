@@ -94,7 +94,7 @@ def memory_place(claude: ClaudeHome, project: Project) -> MemoryPlace:
     if len(found) != 1:
         raise UsageError(
             f"which of Claude Code's folders is that of {project.folder} cannot be told: its path is too long",
-            hint="Run Claude Code there once. Else attach its memory folder: ipfsmem attach DIR --scope NAME",
+            hint="Run Claude Code there once. Else attach its memory folder: ipfsmem folder attach DIR --scope NAME",
         )
     return MemoryPlace(found[0] / "memory")
 
@@ -150,12 +150,12 @@ def _chosen(claude: ClaudeHome, project: Project) -> MemoryPlace | None:
         if file == shared:
             raise UsageError(
                 f"{file} moves Claude Code's memory of this project to {path}, and everybody who has the repository can have written that",
-                hint=f"If that is meant, attach it: ipfsmem attach {path} --scope NAME",
+                hint=f"If that is meant, attach it: ipfsmem folder attach {path} --scope NAME",
             )
         if file != own / "settings.local.json":
             raise UsageError(
                 f"{file} lets Claude Code keep the memories of all projects in one folder, {path}",
-                hint=f"Attach that folder once: ipfsmem attach {path}",
+                hint=f"Attach that folder once: ipfsmem folder attach {path}",
             )
         return MemoryPlace(path, file)
     return None

@@ -36,7 +36,7 @@ class Launch(msgspec.Struct, frozen=True):
 
     def server(self) -> tuple[str, ...]:
         """The command of the MCP server."""
-        return (*self.words, "mcp", "--sync", *self.memory)
+        return (*self.words, "serve", "mcp", "--sync", *self.memory)
 
     def hook(self, event: str, program: str) -> str:
         """The command of a hook, as a line for a shell."""

@@ -208,7 +208,7 @@ def _keeps_own_folder(program: str, project: Project, attached: set[str]) -> boo
 def _paused(memory: Memory, row: ProjectFolder | None) -> list[str]:
     paths = set(row.adopted.values()) if row is not None else set()
     return [
-        f"{one.path} is {one.state}: ipfsmem folders list"
+        f"{one.path} is {one.state}: ipfsmem folder list"
         for one in memory.folders.list()
         if one.path in paths and one.state != "ok"
     ]

@@ -59,7 +59,7 @@ class Caller(msgspec.Struct, frozen=True):
                     403,
                     "RightError",
                     f"the token is for {self.right}; this takes {right}",
-                    hint=f"Make one: ipfsmem tokens new --right {right}{_for(self.scopes)}",
+                    hint=f"Make one: ipfsmem token new --right {right}{_for(self.scopes)}",
                     exit_code=26,
                 )
             )
@@ -74,7 +74,7 @@ class Caller(msgspec.Struct, frozen=True):
                     403,
                     "ScopeError",
                     f"the token is not for all that this touches: {named}",
-                    hint=f"Make one for those too: ipfsmem tokens new --right {self.right}{_for(self.scopes.union(other))}",
+                    hint=f"Make one for those too: ipfsmem token new --right {self.right}{_for(self.scopes.union(other))}",
                     exit_code=26,
                 )
             )
@@ -87,14 +87,14 @@ class Caller(msgspec.Struct, frozen=True):
                     403,
                     "ScopeError",
                     "this is about the whole memory, and the token is for chosen scopes",
-                    hint=f"Make one for everything: ipfsmem tokens new --right {self.right}",
+                    hint=f"Make one for everything: ipfsmem token new --right {self.right}",
                     exit_code=26,
                 )
             )
 
 
 def _for(scopes: frozenset[str] | None) -> str:
-    """The options of `ipfsmem tokens new` for a token of these scopes. What is everybody's goes with a scope; alone it takes a token for
+    """The options of `ipfsmem token new` for a token of these scopes. What is everybody's goes with a scope; alone it takes a token for
     everything."""
     named = sorted(scopes or ())
     said = "".join(f" --scope {scope}" for scope in named if scope)

@@ -94,7 +94,7 @@ def make_token(
         known = _read(folder)
         if len(known.tokens) >= MAX_TOKENS:
             raise LimitError(
-                f"there are {MAX_TOKENS} tokens already", hint="Take one away: ipfsmem tokens revoke ID"
+                f"there are {MAX_TOKENS} tokens already", hint="Take one away: ipfsmem token revoke ID"
             )
         _write(folder, [*known.tokens, _Row(digest, b64encode(row).decode())])
     return TokenMade(secret=secret, token=token)
@@ -120,7 +120,7 @@ def revoke_token(folder: Path, token: str) -> None:
         known = _read(folder).tokens
         left = [row for row in known if row.hash[:_ID_DIGITS] != token]
         if len(left) == len(known):
-            raise NotFoundError(f"there is no token {token[:40]!a}", hint="List them: ipfsmem tokens list")
+            raise NotFoundError(f"there is no token {token[:40]!a}", hint="List them: ipfsmem token list")
         _write(folder, left)
 
 

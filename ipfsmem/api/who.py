@@ -32,7 +32,7 @@ class Known(NamedTuple):
 
     @property
     def by(self) -> str:
-        """Who asks, for people: the id of a kept token (`ipfsmem tokens list`); "" for a token of this run."""
+        """Who asks, for people: the id of a kept token (`ipfsmem token list`); "" for a token of this run."""
         return token_id(self.digest)
 
 

@@ -1,4 +1,4 @@
-"""`ipfsmem api`: the unlocked memory over HTTP, for programs on this machine."""
+"""`ipfsmem serve api`: the unlocked memory over HTTP, for programs on this machine."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def command(
 ) -> None:
     """Serve the unlocked memory to programs on this machine over HTTP, until Ctrl-C.
 
-    It listens on 127.0.0.1 unless told otherwise and answers who sends a token: one made by `ipfsmem tokens new`, which may be for some
+    It listens on 127.0.0.1 unless told otherwise and answers who sends a token: one made by `ipfsmem token new`, which may be for some
     scopes and for reading alone; or IPFSMEM_API_TOKEN, --token-fd, or, where there is none of these, one made now and printed once,
-    which opens everything. It is another thing than `ipfsmem serve`, which gives encrypted blocks to your other devices.
+    which opens everything. It is another thing than `ipfsmem serve peer`, which gives encrypted blocks to your other devices.
     """
     from ipfsmem.cli.api_server import refuse_unnamed, served_memories
 

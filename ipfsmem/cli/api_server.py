@@ -1,4 +1,4 @@
-"""What `ipfsmem api` and `ipfsmem ui` share: the memories that they hold open, and a server that runs until it is ended."""
+"""What `ipfsmem serve api` and `ipfsmem ui` share: the memories that they hold open, and a server that runs until it is ended."""
 
 from __future__ import annotations
 

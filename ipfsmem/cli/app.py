@@ -47,7 +47,7 @@ FIRST: Final[dict[str, dict[str, str]]] = {
 MORE: Final[dict[str, dict[str, str]]] = {
     "More about memories": {
         "restore": "Restore an earlier revision of a memory",
-        "promote": "Approve a pending text",
+        "approve": "Approve a pending text",
         "context": "Print what an agent is given at the start of a session",
         "why": "Explain why a memory fits a question, or does not",
         "duplicates": "List memories that say nearly the same",
@@ -55,23 +55,19 @@ MORE: Final[dict[str, dict[str, str]]] = {
         "clear": "Forget all memories or sessions of a scope",
     },
     "Vaults": {
+        "vault": "This device's copy of the vault and its versions",
         "export": "Export the vault to a file or a folder",
         "import": "Import an export, a folder of memory files, or a file",
         "open": "Read a published vault: an address, a folder or a CAR",
         "fork": "Copy the vault into a new one",
         "lock": "Lock this device's keys",
         "unlock": "Unlock this device's keys for a while",
-        "check": "Check this device's copy, and say what to do",
-        "salvage": "Restore what can be read of a damaged version",
         "gc": "Remove old versions, with a reason for each",
         "vacuum": "Compact the files on this disk",
         "cleanup": "Remove old caches and records on this device",
-        "log": "List the published versions that this device knows",
-        "diff": "Compare two published versions",
     },
     "By noun": {
-        "timeline": "Show the timeline",
-        "note": "Add an event to the timeline",
+        "timeline": "Events, by day",
         "session": "Conversations",
         "fact": "Sentences with a category",
         "value": "Values under free keys",
@@ -79,22 +75,16 @@ MORE: Final[dict[str, dict[str, str]]] = {
         "dream": "Tidying up, with a preview and an undo",
         "usage": "What models were used for, and what it cost",
         "scope": "Named parts of the vault",
-        "attach": "Link a folder of plain files",
-        "detach": "Unlink a folder; its files stay",
-        "folders": "Linked folders of plain files",
+        "folder": "Linked folders of plain files",
         "providers": "Where encrypted blocks are stored",
         "keys": "Members, and what only the owner may do",
-        "tokens": "Access tokens of the HTTP API",
+        "token": "Access tokens of the HTTP API",
         "index": "The index that recall searches",
-        "reindex": "Rebuild the index that recall searches",
         "config": "Settings",
-        "plugins": "Memories of other programs next to this vault",
+        "plugin": "Memories of other programs next to this vault",
         "service": "Automatic sync from login on",
-        "mcp": "Serve the vault over MCP",
-        "api": "Serve the vault over HTTP",
-        "serve": "Serve a folder as a provider for your other devices",
-        "cid": "Print the IPFS address of a file or folder",
-        "inspect": "Show the contents of a file of the format",
+        "serve": "Servers: for programs over HTTP or MCP, for your devices",
+        "format": "Files of the format",
     },
     "Other": {
         "demo": "See everything work, in a temporary folder",
@@ -103,8 +93,41 @@ MORE: Final[dict[str, dict[str, str]]] = {
         "version": "Print the version",
     },
 }
-#: Commands that programs run, and that no help shows.
-HIDDEN: Final = {"hook": "Run a hook of an agent's program"}
+#: Commands that programs run, and that no help shows. Settings of programs that an earlier version connected have `ipfsmem mcp`.
+HIDDEN: Final = {"hook": "Run a hook of an agent's program", "mcp": "Serve the vault over MCP"}
+#: Commands whose subcommands have a module each: the module, its attribute if that is not `command`, and a summary.
+GROUPS: Final[dict[str, dict[str, tuple[str, str]]]] = {
+    "serve": {
+        "api": ("api_cmd", "Serve the vault over HTTP"),
+        "mcp": ("mcp_cmd", "Serve the vault over MCP"),
+        "peer": ("serve_cmd", "Serve a folder as a provider for your other devices"),
+    },
+    "vault": {
+        "check": ("check_cmd", "Check this device's copy, and say what to do"),
+        "repair": ("salvage_cmd", "Restore what can be read of a damaged version"),
+        "log": ("log_cmd", "List the published versions that this device knows"),
+        "diff": ("diff_cmd", "Compare two published versions"),
+    },
+    "index": {
+        "status": ("index_cmd:status", "Show what the index has and how far it is behind"),
+        "rebuild": ("reindex_cmd", "Rebuild the index"),
+    },
+    "timeline": {
+        "add": ("note_cmd", "Add an event"),
+        "show": ("timeline_cmd", "Show the timeline"),
+    },
+    "folder": {
+        "attach": ("attach_cmd", "Link a folder"),
+        "detach": ("detach_cmd", "Unlink a folder; its files stay"),
+        "list": ("folders_cmd:list_command", "List the linked folders"),
+        "pause": ("folders_cmd:pause_command", "Pause a linked folder"),
+        "resume": ("folders_cmd:resume_command", "Resume a paused folder, keeping its texts or the vault's"),
+    },
+    "format": {
+        "cid": ("cid_cmd", "Print the IPFS address of a file or folder"),
+        "inspect": ("inspect_cmd", "Show the contents of a file of the format"),
+    },
+}
 #: The subcommands of each command that has some.
 VERBS: Final[dict[str, tuple[str, ...]]] = {
     "session": ("list", "info", "create", "add", "resume", "search", "export", "compact", "status", "delete"),
@@ -114,19 +137,39 @@ VERBS: Final[dict[str, tuple[str, ...]]] = {
     "dream": ("run", "show", "apply", "undo", "list", "status", "on", "off", "abort"),
     "usage": ("add", "show", "export", "budget"),
     "scope": ("list", "show", "make", "title", "into", "forget", "restore"),
-    "folders": ("list", "pause", "accept", "put-back"),
     "providers": ("list", "add", "remove", "test", "check", "move", "follow"),
     "keys": (
         "list", "unlock", "words", "sheet", "revoke", "rotate", "label", "passphrase", "vaults", "derive",
     ),
-    "tokens": ("new", "list", "revoke"),
-    "index": ("status",),
+    "token": ("new", "list", "revoke"),
     "config": ("show", "set", "path"),
-    "plugins": ("list", "test"),
+    "plugin": ("list", "test"),
     "service": ("install", "status", "uninstall"),
+    **{name: (*commands,) for name, commands in GROUPS.items()},
 }  # fmt: skip
-#: Names that commands had, or have in other programs, and the command that does this here.
+#: Names that commands had, and their present ones.
+RENAMED: Final = {
+    "api": "serve api",
+    "tokens": "token",
+    "plugins": "plugin",
+    "check": "vault check",
+    "salvage": "vault repair",
+    "log": "vault log",
+    "diff": "vault diff",
+    "reindex": "index rebuild",
+    "note": "timeline add",
+    "attach": "folder attach",
+    "detach": "folder detach",
+    "folders": "folder",
+    "folders accept": "folder resume --keep folder",
+    "folders put-back": "folder resume --keep vault",
+    "promote": "approve",
+    "cid": "format cid",
+    "inspect": "format inspect",
+}
+#: These, the names of commands in other programs, and the command that does this here.
 INSTEAD: Final = {
+    **RENAMED,
     "search": "recall",
     "find": "recall",
     "query": "recall",
@@ -166,24 +209,24 @@ USEFUL_WITHOUT_OUTPUT: Final = frozenset(
         "forget",
         "clear",
         "restore",
-        "promote",
+        "approve",
         "undo",
-        "note",
+        "timeline_add",
         "sync",
         "hook",
         "service_install",
         "service_uninstall",
         "import",
-        "attach",
-        "detach",
+        "folder_attach",
+        "folder_detach",
         "config_set",
         "connect",
         "disconnect",
         "resolve",
-        "serve",
+        "serve_peer",
         "unlock",
         "lock",
-        "salvage",
+        "vault_repair",
         "gc",
         "vacuum",
         "cleanup",
@@ -219,9 +262,8 @@ USEFUL_WITHOUT_OUTPUT: Final = frozenset(
         "scope_make",
         "scope_restore",
         "scope_title",
-        "folders_accept",
-        "folders_pause",
-        "folders_put-back",
+        "folder_pause",
+        "folder_resume",
         "keys_label",
         "keys_passphrase",
         "keys_revoke",
@@ -229,7 +271,7 @@ USEFUL_WITHOUT_OUTPUT: Final = frozenset(
         "keys_unlock",
         "keys_words",
         "init",
-        "tokens_revoke",
+        "token_revoke",
         "providers_add",
         "providers_follow",
         "providers_move",
@@ -247,6 +289,44 @@ BROKEN_PIPE: Final = 141
 
 class ReaderGoneError(Exception):
     """Whoever read our output has had enough."""
+
+
+def _imported(where: str) -> click.Command:
+    module, _, attribute = where.partition(":")
+    command: click.Command = getattr(import_module(f"ipfsmem.cli.{module}"), attribute or "command")
+    return command
+
+
+class _Group(click.Group):
+    """A command whose subcommands are imported when they are used."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            name, help=f"{SHORT[name]}.", context_settings={"help_option_names": ["-h", "--help"]}
+        )
+        self._table = GROUPS[name]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of the table."""
+        return [*self._table]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The subcommand, imported now; None when there is no such name."""
+        return _imported(self._table[cmd_name][0]) if cmd_name in self._table else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it, with the name that was probably meant."""
+        from ipfsmem.cli.options import refuse_unknown_command
+
+        refuse_unknown_command(ctx, args, self._table)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The subcommands, from the table alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self._table.items()])
 
 
 class Commands(click.Group):
@@ -273,10 +353,9 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, imported now; None when there is no such name."""
-        if cmd_name not in SHORT and cmd_name not in HIDDEN:
-            return None
-        command: click.Command = import_module(f"ipfsmem.cli.{cmd_name}_cmd").command
-        return command
+        if cmd_name in GROUPS:
+            return _Group(cmd_name)
+        return _imported(f"{cmd_name}_cmd") if cmd_name in SHORT or cmd_name in HIDDEN else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -328,6 +407,14 @@ def group(ctx: click.Context, version: bool, namespace: str | None, home: str | 
         if given is not None and not given.strip():
             raise click.BadParameter("it is empty", ctx, param_hint=f"'{option}'")
     ctx.obj |= {"namespace": namespace, "home": home, "as_json": as_json}
+
+
+def find_command(*path: str) -> click.Command | None:
+    """The command of these names, imported now; None when there is none."""
+    found: click.Command | None = group
+    for name in path:
+        found = found.get_command(click.Context(found), name) if isinstance(found, click.Group) else None
+    return found
 
 
 def run(arguments: Sequence[str] | None = None, *, ends: bool = False) -> int:

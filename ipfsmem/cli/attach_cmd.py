@@ -1,4 +1,4 @@
-"""`ipfsmem attach DIR`: a folder of plain files becomes a working copy of this memory."""
+"""`ipfsmem folder attach DIR`: a folder of plain files becomes a working copy of this memory."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _ask(preview: FolderPreview) -> None:
         )
         raise UsageError(
             f"{_in_repository(preview)}, and {preview.written} written among its files",
-            hint=f"Preview it: ipfsmem attach {typed} --dry-run. Attach it: ipfsmem attach {typed} --yes",
+            hint=f"Preview it: ipfsmem folder attach {typed} --dry-run. Attach it: ipfsmem folder attach {typed} --yes",
         )
 
 
@@ -112,7 +112,7 @@ def ask_before_making(memory_dir: str | None) -> None:
     elif preview.repository:
         raise UsageError(
             f"{_in_repository(preview)}, so nothing was made",
-            hint=f"Make the memory without --memory-dir. Then preview the folder: ipfsmem attach {shlex.quote(preview.path)} --dry-run",
+            hint=f"Make the memory without --memory-dir. Then preview the folder: ipfsmem folder attach {shlex.quote(preview.path)} --dry-run",
         )
 
 

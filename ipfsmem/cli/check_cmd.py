@@ -1,4 +1,4 @@
-"""`ipfsmem check`: everything on this device looked at."""
+"""`ipfsmem vault check`: everything on this device looked at."""
 
 from __future__ import annotations
 

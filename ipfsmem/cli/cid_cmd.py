@@ -1,4 +1,4 @@
-"""`ipfsmem cid PATH`: the root CID of any file or folder, as Kubo and Helia give it. Starts fast: imports little."""
+"""`ipfsmem format cid PATH`: the root CID of any file or folder, as Kubo and Helia give it. Starts fast: imports little."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from ipfsmem.wording import count
 def command(context: CommandContext, older_than: float, dry_run: bool) -> None:
     """Take away what is older than TIME on this device and is made anew when it is needed, or only tells of the past.
 
-    Kept indexes of recall, what killed processes left, operations of the list (log --operations) and notices of earlier syncs. No text, no
+    Kept indexes of recall, what killed processes left, operations of the list (vault log --operations) and notices of earlier syncs. No text, no
     version, no key and nothing that can still be undone: of none of it this is the only copy. Old versions: ipfsmem gc.
     """
     with context.memory() as memory:

@@ -1,4 +1,4 @@
-"""`ipfsmem diff`: what changed, memory by memory, line by line."""
+"""`ipfsmem vault diff`: what changed, memory by memory, line by line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COLOUR = {"+": "green", "-": "red", "@": "cyan"}
 def command(context: CommandContext, root_a: str | None, root_b: str | None, names: bool) -> None:
     """Show what changed from BEFORE (default: the version published last) to AFTER (default: now).
 
-    A version is an address from `ipfsmem log`, or the beginning of one.
+    A version is an address from `ipfsmem vault log`, or the beginning of one.
     """
     with context.memory() as memory:
         lines = memory.versions.diff(root_a, root_b)

@@ -14,7 +14,6 @@ from ipfsmem.cli.app import (
     INSTEAD,
     INTERRUPTED,
     MORE,
-    SHORT,
     UNEXPECTED,
     group,
     write_groups,
@@ -50,8 +49,9 @@ def _of_command(path: tuple[str, ...]) -> str:
     found: click.Command = group
     ctx = click.Context(group, info_name="ipfsmem")
     for at, name in enumerate(path):
-        names = {**SHORT, **HIDDEN} if found is group else getattr(found, "commands", {})
-        refuse_unknown_command(ctx, [*path[at:]], {**names, **_TOPICS} if not at else names, INSTEAD)
+        names = [*found.list_commands(ctx)] if isinstance(found, click.Group) else []
+        others = INSTEAD if not at else {}
+        refuse_unknown_command(ctx, [*path[at:]], [*names, *([] if at else (*HIDDEN, *_TOPICS))], others)
         below = found.get_command(ctx, name) if isinstance(found, click.Group) else None
         if below is None:
             raise click.UsageError(f"{' '.join(path[:at])} has no command {name!r}", ctx)
@@ -74,7 +74,7 @@ def _wallets() -> str:
     formatter = _formatter()
     formatter.write(
         "Commands that need the owner of a vault accept one wallet, or the recovery phrase where --words is\n"
-        "accepted: init, recover, sync, inspect and those of keys. Secrets are never arguments: they are typed, or\n"
+        "accepted: init, recover, sync, format inspect and those of keys. Secrets are never arguments: they are typed, or\n"
         "come from the environment or a file descriptor.\n"
     )
     with formatter.section("Options"):

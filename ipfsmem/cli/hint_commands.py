@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any, Final
 
 import click
@@ -16,8 +15,8 @@ import click
 from ipfsmem.cli.printing import clean
 
 #: What these do has nothing to do with a memory on this device.
-_ANYWHERE: Final = frozenset(("demo", "cid", "config", "inspect", "open", "serve"))
-_COMMAND: Final = re.compile(r"(?<![\w./-])ipfsmem ([a-z]+)(?![\w-])")
+_ANYWHERE: Final = frozenset(("demo", "config", "format", "help", "open", "serve peer", "version"))
+_COMMAND: Final = re.compile(r"(?<![\w./-])ipfsmem ([a-z]+)(?![\w-])(?: ([a-z-]+)(?![\w.]))?")
 #: A command in such a clause is for another device, where other names may hold.
 _ELSEWHERE: Final = re.compile(r"\b(?:[Aa]|[Aa]nother|that) device\b|\b[Oo]n devices\b|\btakes them along\b")
 #: A word that `shlex.quote` made: the name of a folder may look like a command, or hold a full stop.
@@ -41,14 +40,21 @@ def with_call_options(text: str, given: Mapping[str, Any]) -> str:
     told, text = text, _QUOTED.sub(lambda word: "'" * len(word[0]), text)
 
     def with_flags(found: re.Match[str]) -> str:
-        from ipfsmem.cli.app import SHORT
+        from ipfsmem.cli.app import SHORT, VERBS
 
-        name = found[1]
+        name, path = found[1], [found[1]]
+        if found[2] in VERBS.get(name, ()):
+            path.append(found[2])
         begins = max((mark.end() for mark in _BEGINS.finditer(text, 0, found.start())), default=0)
-        if name not in SHORT or name in _ANYWHERE or _ELSEWHERE.search(text, begins, found.start()):
+        if (
+            name not in SHORT
+            or {name, " ".join(path)} & _ANYWHERE
+            or _ELSEWHERE.search(text, begins, found.start())
+        ):
             return found[0]
-        ends = _ENDS.search(text, found.end())
-        said = text[found.end() : ends.start() if ends else None].split()
+        end = found.end(len(path))
+        ends = _ENDS.search(text, end)
+        said = text[end : ends.start() if ends else None].split()
         words = ["ipfsmem"]
         for option, value, short in (
             ("--namespace", given.get("namespace"), "-n"),
@@ -56,10 +62,10 @@ def with_call_options(text: str, given: Mapping[str, Any]) -> str:
         ):
             if value and not {option, short} & set(said):
                 words += [short or option, shlex.quote(value)]
-        words.append(name)
-        if given.get("scope") is not None and "--scope" not in said and _is_scoped(name):
+        words += path
+        if given.get("scope") is not None and "--scope" not in said and _is_scoped(path):
             words += ["--scope", shlex.quote(given["scope"])]
-        return " ".join(words)
+        return " ".join(words) + told[end : found.end()]
 
     parts, at = [], 0
     for found in _COMMAND.finditer(text):
@@ -68,6 +74,8 @@ def with_call_options(text: str, given: Mapping[str, Any]) -> str:
     return "".join((*parts, told[at:]))
 
 
-def _is_scoped(name: str) -> bool:
-    command: click.Command = import_module(f"ipfsmem.cli.{name}_cmd").command
-    return any("--scope" in param.opts for param in command.params)
+def _is_scoped(path: list[str]) -> bool:
+    from ipfsmem.cli.app import find_command
+
+    command = find_command(*path)
+    return command is not None and any("--scope" in param.opts for param in command.params)

@@ -135,7 +135,7 @@ def _mapped(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 #: Of texts that are here, and were not this person's word when they came.
-_STILL_OTHERS: Final = "here already as others' word, until you promote them (ipfsmem promote --list)"
+_STILL_OTHERS: Final = "here already as others' word, until you promote them (ipfsmem approve --list)"
 #: What of the counts changed nothing, or is no memory.
 _NO_CHANGE: Final = ("unchanged", "still_others", "events")
 
@@ -220,7 +220,7 @@ def _say_taken(done: Taken, foreign: bool) -> None:
     if done.messages and not done.dry_run:
         click.echo(
             advice(
-                f"Imported messages are pending: agents are given them after you approve them (ipfsmem promote --from {done.program})"
+                f"Imported messages are pending: agents are given them after you approve them (ipfsmem approve --from {done.program})"
             )
         )
     if done.candidates:
@@ -228,7 +228,7 @@ def _say_taken(done: Taken, foreign: bool) -> None:
         them = "it" if done.candidates == 1 else "them"
         click.echo(
             advice(
-                f"{count(done.candidates, 'candidate')} among them: agents are given {them} after you agree (ipfsmem promote {how})"
+                f"{count(done.candidates, 'candidate')} among them: agents are given {them} after you agree (ipfsmem approve {how})"
             )
         )
     if done.scopes:

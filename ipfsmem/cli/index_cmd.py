@@ -7,17 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import size
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.results import SearchIndexStatus
-
-
-@click.group("index", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
-def command() -> None:
-    """The index of words that recall, context and the hooks of agents' programs answer from."""
 
 
 @cli_command("status", short_help="What is kept of it.")
@@ -52,6 +46,3 @@ def _of_words(found: SearchIndexStatus) -> str:
     lacking = f", {found.not_fetched:,} not fetched" if found.not_fetched else ""
     files = f" ({count(found.files, 'index', 'indexes')} in all)" if found.files > 1 else ""
     return f"The index has {count(found.memories, 'memory', 'memories')}{lacking}{behind}. It takes {size(found.bytes)}{files}."
-
-
-command.add_command(status)

@@ -1,4 +1,4 @@
-"""`ipfsmem inspect PATH`: what a file of the formats says, with and without a key."""
+"""`ipfsmem format inspect PATH`: what a file of the formats says, with and without a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipfsmem log`: the published versions that this device knows; with --operations what was done with the memory here."""
+"""`ipfsmem vault log`: the published versions that this device knows; with --operations what was done with the memory here."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def command(
 ) -> None:
     """List published versions, newest first: when this device saw each, its number, which device made it, and its address.
 
-    Any of them can be given to `ipfsmem diff`, `read --root` and `restore --root`.
+    Any of them can be given to `ipfsmem vault diff`, `read --root` and `restore --root`.
 
     With --operations: what was done here, by which face and for whom, the newest first. No text of a memory stands in it.
     """

@@ -1,4 +1,4 @@
-"""`ipfsmem mcp`: the memory as tools, resources and prompts for programs that speak MCP."""
+"""`ipfsmem serve mcp`: the memory as tools, resources and prompts for programs that speak MCP."""
 
 from __future__ import annotations
 

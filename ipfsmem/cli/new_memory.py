@@ -167,7 +167,7 @@ def what_came_back(status: Status, restored: SyncReport | None) -> str:
     """How much of a memory came back with the sync that brought it here, and what to do when that is not all."""
     amount = f"{count(status.memories, 'memory')}, {count(status.events, 'event')}."
     if restored is not None and restored.damaged:
-        return advice(f"A part is back: {amount} For more: ipfsmem salvage")
+        return advice(f"A part is back: {amount} For more: ipfsmem vault repair")
     if restored is not None and restored.unread:
         return advice(f"It is back, but newer texts may be missing: {amount} For those: ipfsmem sync")
     if restored is not None and restored.not_fetched:

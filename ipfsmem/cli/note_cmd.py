@@ -1,4 +1,4 @@
-"""`ipfsmem note TYPE`: one event for the timeline."""
+"""`ipfsmem timeline add TYPE`: one event for the timeline."""
 
 from __future__ import annotations
 

@@ -304,7 +304,7 @@ def _left_beside(memory: Memory, claude: ClaudeHome, plans: list[Plan]) -> list[
 
     attached = {one.path for one in memory.folders.list()}
     return [
-        f"what Claude Code keeps for a further working tree alone is not taken in: ipfsmem attach {shlex.quote(str(place))} --scope {scope}"
+        f"what Claude Code keeps for a further working tree alone is not taken in: ipfsmem folder attach {shlex.quote(str(place))} --scope {scope}"
         for place, scope in left_beside(claude, plans)
         if str(place) not in attached
     ]

@@ -48,7 +48,7 @@ class RecoverRequest(MemoryRequest):
 @click.option(
     "--damaged",
     is_flag=True,
-    help="Go on although nothing can be read whole; then bring back what can: ipfsmem salvage.",
+    help="Go on although nothing can be read whole; then bring back what can: ipfsmem vault repair.",
 )
 @memory_request_options(
     RecoverRequest,

@@ -1,4 +1,4 @@
-"""`ipfsmem reindex`: make the index of recall anew."""
+"""`ipfsmem index rebuild`: make the index of recall anew."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ipfsmem.errors import UsageError
 @click.option(
     "--root",
     metavar="CID",
-    help="What this version shows: an address from `ipfsmem history` or `ipfsmem log`.",
+    help="What this version shows: an address from `ipfsmem history` or `ipfsmem vault log`.",
 )
 @click.option("--text", metavar="SHA256", help="The text with this SHA-256, or the beginning of one.")
 @click.option("--seen", metavar="HASH", help="Refuse unless what is shown now has this hash (read --json).")

@@ -1,4 +1,4 @@
-"""`ipfsmem salvage`: bring back what can be read of damaged heads, after a look at what that is."""
+"""`ipfsmem vault repair`: bring back what can be read of damaged heads, after a look at what that is."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _picked(found: Salvageable, pick: tuple[str, ...]) -> set[str]:
     for name in pick:
         if name != "all" and name not in loose:
             raise NotFoundError(
-                f"{name} is not among what can be picked", hint="Look with: ipfsmem salvage --dry-run"
+                f"{name} is not among what can be picked", hint="Look with: ipfsmem vault repair --dry-run"
             )
     return set[str]().union(*(loose.values() if "all" in pick else (loose[name] for name in pick)))
 
@@ -126,6 +126,6 @@ def _show(found: Salvageable, done: Salvaged | None) -> None:
     if any(one.name not in picked for one in found.loose):
         click.echo(
             advice(
-                "What is signed only may be old. It comes back with: ipfsmem salvage --pick NAME (or --pick all)"
+                "What is signed only may be old. It comes back with: ipfsmem vault repair --pick NAME (or --pick all)"
             )
         )

@@ -189,7 +189,9 @@ def forget_command(context: CommandContext, name: str, reason: str, yes: bool) -
 
 @cli_command("restore", short_help="Bring a forgotten scope back.")
 @click.argument("name", metavar="SCOPE")
-@click.option("--root", metavar="CID", help="With the texts and events of this version (see ipfsmem log).")
+@click.option(
+    "--root", metavar="CID", help="With the texts and events of this version (see ipfsmem vault log)."
+)
 def restore_command(context: CommandContext, name: str, root: str | None) -> None:
     """Make SCOPE writable again. With --root its texts and events come back out of a published version; without, it is empty."""
     check_scope(name)

@@ -1,4 +1,4 @@
-"""`ipfsmem serve`: this machine as a provider for your other devices, over a folder of encrypted blocks."""
+"""`ipfsmem serve peer`: this machine as a provider for your other devices, over a folder of encrypted blocks."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def _files(facts: FolderFacts) -> str:
     state = (
         ""
         if facts.state == "ok"
-        else "  " + style(advice(f"({facts.state}: ipfsmem folders list)"), fg="yellow")
+        else "  " + style(advice(f"({facts.state}: ipfsmem folder list)"), fg="yellow")
     )
     return clean(facts.path) + whose + state
 

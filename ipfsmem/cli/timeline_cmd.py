@@ -1,4 +1,4 @@
-"""`ipfsmem timeline`: what happened, in order."""
+"""`ipfsmem timeline show`: what happened, in order."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _show(context: CommandContext, noted: list[Noted], chosen: bool) -> None:
         none = (
             "No event is of that type and time."
             if chosen
-            else advice("No events. Add one: ipfsmem note TYPE key=value")
+            else advice("No events. Add one: ipfsmem timeline add TYPE key=value")
         )
         click.echo(none, err=True)
         return

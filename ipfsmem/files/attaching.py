@@ -132,7 +132,7 @@ def _row_of(
                 raise UsageError(
                     f"{path} is the working copy of {called(copy.scope)} already"
                     + (f", as {place}" if place != path else ""),
-                    hint=f"Detach it first: ipfsmem detach {shlex.quote(str(place))}.",
+                    hint=f"Detach it first: ipfsmem folder detach {shlex.quote(str(place))}.",
                 )
             if mark in (None, copy.id) or take_over:
                 return copy
@@ -187,7 +187,7 @@ def _refuse_other_scope(copy: Copy, path: Path, scope: str) -> None:
         raise UsageError(
             f"{path} is the place of a working copy of {called(copy.scope)}",
             hint=f"When what lies there now is that one: {take_over_command(path, copy.scope)}. "
-            f"Else first: ipfsmem detach {shlex.quote(str(path))} --gone.",
+            f"Else first: ipfsmem folder detach {shlex.quote(str(path))} --gone.",
         )
 
 
@@ -195,8 +195,8 @@ def take_over_command(path: Path, scope: str) -> str:
     """The command that makes a folder the working copy of this scope, whatever its marker says."""
     typed = shlex.quote(str(path))
     if scope:
-        return f"ipfsmem attach {typed} --take-over --scope {shlex.quote(scope)}"
-    return f"ipfsmem attach {typed} --take-over"
+        return f"ipfsmem folder attach {typed} --take-over --scope {shlex.quote(scope)}"
+    return f"ipfsmem folder attach {typed} --take-over"
 
 
 def called(scope: str) -> str:

@@ -1,4 +1,4 @@
-"""Any file or folder on disk to its root CID and, when asked, a CAR: the fast path behind `ipfsmem cid PATH --car OUT`.
+"""Any file or folder on disk to its root CID and, when asked, a CAR: the fast path behind `ipfsmem format cid PATH --car OUT`.
 
 The tree is content/unixfs.py's, so the CID is the one that Kubo and Helia give; the CAR is the same bytes for the same
 tree. Reads only; it knows nothing of memories, and imports little because the start of the program is in its budget.

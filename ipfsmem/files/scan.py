@@ -377,7 +377,7 @@ class Scan:
         if gone + len(ready) > max(3, (total + gone) // 4):
             return (
                 f"{len(ready)} of {total} files are missing from {self._folder.path}; that is too many at once to be "
-                "taken for deletes, so nothing was deleted. To have them written again: ipfsmem folders put-back "
+                "taken for deletes, so nothing was deleted. To have them written again: ipfsmem folder resume --keep vault "
                 f"{self._folder.path}"
             )
         for key, row in ready:

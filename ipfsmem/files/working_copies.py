@@ -220,7 +220,7 @@ class WorkingCopies:
 
                 raise StorageError(
                     f"{copy.folder.path} was not detached: {error}",
-                    hint=f"When the folder is gone for good: ipfsmem detach {shlex.quote(str(copy.folder.path))} --gone.",
+                    hint=f"When the folder is gone for good: ipfsmem folder detach {shlex.quote(str(copy.folder.path))} --gone.",
                 ) from None
             copy.let_go()
         with self._replica.transaction():

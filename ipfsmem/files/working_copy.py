@@ -566,7 +566,7 @@ class WorkingCopy:
                 self._say(
                     "folder",
                     f"the files in {path} are gone (is it mounted?); nothing was deleted. To have them written again: "
-                    f"ipfsmem folders put-back {typed}",
+                    f"ipfsmem folder resume --keep vault {typed}",
                 )
                 return False
             moved = True
@@ -596,7 +596,7 @@ class WorkingCopy:
         self._say(
             "paused",
             f"{path} is paused: {self.copy.paused}. Nothing is taken in there and nothing written. Look at the files, then "
-            f"either ipfsmem folders accept {typed} (what stands there counts) or ipfsmem folders put-back {typed} (what is "
+            f"either ipfsmem folder resume --keep folder {typed} (what stands there counts) or ipfsmem folder resume --keep vault {typed} (what is "
             "remembered counts)",
         )
 

@@ -1,4 +1,4 @@
-"""What `ipfsmem serve` serves: the blocks of a store, and under /psa the Pinning Service API over the same store.
+"""What `ipfsmem serve peer` serves: the blocks of a store, and under /psa the Pinning Service API over the same store.
 
 One token, one list of host names. It composes; what each part does is said there.
 """

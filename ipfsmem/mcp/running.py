@@ -113,7 +113,7 @@ async def _keep_in_sync(served: MemoryServer, stopped: asyncio.Event) -> None:
     def say(words: str) -> None:
         nonlocal said
         if words and words != said:
-            print(f"ipfsmem mcp: {words}", file=sys.stderr)
+            print(f"ipfsmem serve mcp: {words}", file=sys.stderr)
         said = words
 
     def on_attempt(attempt: Attempt) -> None:

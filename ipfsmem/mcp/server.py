@@ -538,7 +538,7 @@ def _called(
 
 def unexpected(error: Exception) -> str:
     """One line for whoever runs the server, and the words for the client, which get nothing of the inside."""
-    print(f"ipfsmem mcp: unexpected {type(error).__name__}: {error}", file=sys.stderr)
+    print(f"ipfsmem serve mcp: unexpected {type(error).__name__}: {error}", file=sys.stderr)
     return f"something unexpected went wrong ({type(error).__name__}); nothing was acknowledged"
 
 

@@ -68,5 +68,5 @@ class DecodedLater(MutableMapping[str, S], Generic[S]):
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             raise FormatError(
                 f"the kept index of recall is damaged: a {self._kind.__name__}",
-                hint="Make it anew: ipfsmem reindex",
+                hint="Make it anew: ipfsmem index rebuild",
             ) from None

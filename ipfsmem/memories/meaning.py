@@ -164,7 +164,7 @@ class Meaning:
         except FormatError as error:
             problem = ProviderRefused(
                 f"{embedder.identity.version} answers as another model than before: {error}",
-                hint="Rebuild all vectors: ipfsmem reindex. Or set model or dimensions under [embeddings] in the settings file.",
+                hint="Rebuild all vectors: ipfsmem index rebuild. Or set model or dimensions under [embeddings] in the settings file.",
             )
         except IpfsmemError as error:
             problem = error

@@ -50,7 +50,7 @@ def promote_to(
         if not shown.own:
             raise UsageError(
                 f"{place_of(source.scope, key)} is others' word",
-                hint=f"Make it your own first: ipfsmem promote {key} --scope {quote(source.scope)}",
+                hint=f"Make it your own first: ipfsmem approve {key} --scope {quote(source.scope)}",
             )
         if shown.conflicts:
             raise UsageError(

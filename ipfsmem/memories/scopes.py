@@ -282,7 +282,7 @@ class Scopes:
             events = Timeline(self.replica, token).add_back(change, lines)
             if past is not None and card is None and not (texts or events or missing):
                 raise NotFoundError(
-                    f"that version has nothing of the scope {token}", hint="See: ipfsmem log."
+                    f"that version has nothing of the scope {token}", hint="See: ipfsmem vault log."
                 )
             note_irrevocable(self.replica, f"the scope {token} was brought back")
         return Restored(texts, events, missing)

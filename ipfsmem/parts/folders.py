@@ -37,7 +37,7 @@ class MemoryFolders(MemoryPart):
         if gone := [facts.path for facts in self.list() if facts.state == "not there"]:
             raise StorageError(
                 f"what was edited in {', '.join(gone)} could not be taken in: it is not there",
-                hint="It is taken in when it is there again and the memory is opened. If it is gone for good: ipfsmem detach DIR --gone.",
+                hint="It is taken in when it is there again and the memory is opened. If it is gone for good: ipfsmem folder detach DIR --gone.",
             )
 
     def render(self) -> None:

@@ -51,7 +51,7 @@ def _from_below(
     if not found.own:
         raise UsageError(
             f"{place_of(found.scope, found.key)} is others' word, so no part of it goes into the scope {scope}",
-            hint=f"Make it your own first: ipfsmem promote {found.key} --scope {found.scope}",
+            hint=f"Make it your own first: ipfsmem approve {found.key} --scope {found.scope}",
         )
     return data(found.data)
 
@@ -464,7 +464,7 @@ class MemoryTexts(MemoryPart):
         if not promoted:
             raise NotFoundError(
                 f"no import from {source[:60]!a} on this device brought a candidate that stands alone",
-                hint="See what there is: ipfsmem promote --list",
+                hint="See what there is: ipfsmem approve --list",
             )
         self._open.render()
         self._open.changed()
@@ -483,7 +483,7 @@ class MemoryTexts(MemoryPart):
         if not promoted:
             raise NotFoundError(
                 f"no pending messages in a session {session[:60]!a}",
-                hint="See what there is: ipfsmem promote --list",
+                hint="See what there is: ipfsmem approve --list",
             )
         self._open.changed()
         return promoted

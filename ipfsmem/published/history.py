@@ -90,7 +90,7 @@ def open_past(replica: Replica, cid: CID) -> PastState:
 def find_root(replica: Replica, text: str) -> CID:
     """A root by its CID, or by the beginning of one in the log. Raises UsageError, NotFoundError."""
     if not text:
-        raise UsageError("no version is named", hint="See: ipfsmem log.")
+        raise UsageError("no version is named", hint="See: ipfsmem vault log.")
     roots = [entry.root for entry in published_log(replica) if entry.root.startswith(text)]
     if len(roots) == 1:
         return parse_cid(roots[0])
@@ -99,7 +99,9 @@ def find_root(replica: Replica, text: str) -> CID:
     try:
         return parse_cid(text)
     except IpfsmemError:
-        raise NotFoundError(f"no version {text} is known on this device", hint="See: ipfsmem log.") from None
+        raise NotFoundError(
+            f"no version {text} is known on this device", hint="See: ipfsmem vault log."
+        ) from None
 
 
 class EntryChange(msgspec.Struct, frozen=True):

@@ -284,7 +284,7 @@ def _require_whole(run: Run, joined: Joined) -> None:
             f"this memory could not be read whole at {run.where}: at least {parts} parts cannot be read. "
             f"{run.notices.first('damaged', 'head-refused')}",
             hint="If another device still has the memory, sync it, and try again. Else bring back what can be read: "
-            "ipfsmem recover --damaged, then: ipfsmem salvage",
+            "ipfsmem recover --damaged, then: ipfsmem vault repair",
         )
 
 

@@ -158,7 +158,7 @@ def _tell_of_damaged(work: JoinWork) -> None:
         else:
             what, detail = work.why_damaged[root]
             work.run.notices.say(
-                "damaged", f"{what}. What can be read of it comes back with: ipfsmem salvage", detail
+                "damaged", f"{what}. What can be read of it comes back with: ipfsmem vault repair", detail
             )
 
 

@@ -88,7 +88,9 @@ def _blocked(run: Run, joined: Joined) -> Published | None:
         )
     unsure = joined.unsure
     if not joined.heads and joined.unreadable and not any(True for _ in replica.store.names()):
-        unsure = "this memory is empty here, and what was published cannot be read whole (ipfsmem salvage)"
+        unsure = (
+            "this memory is empty here, and what was published cannot be read whole (ipfsmem vault repair)"
+        )
     return _refuse(run, "cannot-publish", f"nothing was published: {unsure}") if unsure else None
 
 

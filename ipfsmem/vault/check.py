@@ -133,7 +133,7 @@ def _clock(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
                 "warn",
                 "clock",
                 f"{here}{why}: where two texts stand against each other, those of this device go before those of others",
-                "When this machine's clock is right now: ipfsmem check --clock-is-right. Else set it.",
+                "When this machine's clock is right now: ipfsmem vault check --clock-is-right. Else set it.",
             )
         return
     for device, ms in sorted(ahead.items()):
@@ -144,7 +144,7 @@ def _clock(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
             "clock-of",
             f"what {name} wrote is dated up to {_day(ms)}, and this machine's clock says {_day(now)}: its clock was wrong, or "
             "this one is. Where such a text stands against another it goes before it, until somebody writes over it",
-            "If this machine's clock is right, on that device: ipfsmem check.",
+            "If this machine's clock is right, on that device: ipfsmem vault check.",
         )
 
 
@@ -279,7 +279,7 @@ def _index(memories: Memories) -> Iterator[Finding]:
             "index",
             f"recall answers wrongly: its index says something else than {count(len(unlike), 'text', 'texts')}: "
             + ", ".join(unlike[:MOST_NAMED]),
-            "Make it anew: ipfsmem reindex",
+            "Make it anew: ipfsmem index rebuild",
         )
     elif unlike is not None:
         yield Finding("ok", "index", "the index of recall says what the texts say")

@@ -100,7 +100,7 @@ def inspect(path: Path, keys: Keys) -> Facts:
     except FormatError:
         raise FormatError(
             f"{path} is no CAR, key ring, commit, sealed object, name record or blob",
-            hint="Its CID: ipfsmem cid PATH.",
+            hint="Its CID: ipfsmem format cid PATH.",
         ) from None
 
 
@@ -418,7 +418,7 @@ def _provider_folder(folder: Path, keys: Keys) -> Facts:
     if not packs.is_there() and not names.is_there():
         raise UsageError(
             f"{folder} is a folder, and not one of a provider",
-            hint="Its CID: ipfsmem cid PATH. A file in it: inspect that.",
+            hint="Its CID: ipfsmem format cid PATH. A file in it: inspect that.",
         )
     found: Facts = {"kind": "provider's folder", "packs": [], "roots": [], "names": []}
     blocks: dict[CID, bytes] = {}

@@ -1,4 +1,4 @@
-"""The `peer` provider: another ipfsmem that serves its blocks (`ipfsmem serve`).
+"""The `peer` provider: another ipfsmem that serves its blocks (`ipfsmem serve peer`).
 
     peer:<URL>       such as peer:http://127.0.0.1:8787
     PEER_URL         the URL, when the spec names none

@@ -1,4 +1,4 @@
-"""`ipfsmem api` as a process: it serves until it is ended."""
+"""`ipfsmem serve api` as a process: it serves until it is ended."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_command_serves_until_it_is_ended_and_its_token_is_nowhere_else(cli:
     cli.ok("write", "tone", "-n", "other", "--scope", "shop", "--body", "Be brief in the shop.")
     environment = {**os.environ, "IPFSMEM_HOME": str(cli.home)}
     server = subprocess.Popen(
-        [sys.executable, "-m", "ipfsmem.cli", "--json", "api", "--port", "0", "--also", "other"],
+        [sys.executable, "-m", "ipfsmem.cli", "--json", "serve", "api", "--port", "0", "--also", "other"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment,
@@ -71,7 +71,7 @@ def test_error_with_path_that_is_not_unicode_is_a_problem_document(tmp_path: Pat
         pytest.skip("this system has no names that are not Unicode")
     Memory.create("default", "local", home=home).close()
     server = subprocess.Popen(
-        [sys.executable, "-m", "ipfsmem.cli", "--json", "api", "--port", "0"],
+        [sys.executable, "-m", "ipfsmem.cli", "--json", "serve", "api", "--port", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "IPFSMEM_HOME": str(home)},
@@ -123,8 +123,8 @@ pathlib.Path({str(given)!r}).write_text(sys.argv[1] + chr(10) + pathlib.Path(pat
 
 
 def test_who_made_a_token_is_told(cli: Cli) -> None:
-    made = cli.ok("tokens", "new", "--name", "editor", "--json").json["token"]["id"]
-    (one,) = cli.ok("log", "--operations", "--operation", "tokens", "--json").json
+    made = cli.ok("token", "new", "--name", "editor", "--json").json["token"]["id"]
+    (one,) = cli.ok("vault", "log", "--operations", "--operation", "tokens", "--json").json
     assert (one["operation"], one["key"], one["face"], one["outcome"]) == ("tokens new", made, "cli", "")
-    assert cli.ok("log", "--operations").out.count("tokens new") == 1
-    cli.fails(2, "log", "--operation", "tokens")
+    assert cli.ok("vault", "log", "--operations").out.count("tokens new") == 1
+    cli.fails(2, "vault", "log", "--operation", "tokens")

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from importlib import import_module
 from pathlib import Path
 
 import click
@@ -20,26 +19,30 @@ from ipfsmem.cli import app, conflicts_cmd
 from ipfsmem.cli.app import SHORT
 from ipfsmem.errors import ConfigError, IpfsmemError
 from ipfsmem.results import Conflict, ConflictCopy
+from tests.cli.test_outcomes import leaves
 from tests.support.cli_lab import Cli, program
 
 
 @pytest.mark.parametrize("name", SHORT)
-def test_every_command_has_a_module_a_help_and_the_shared_options(bare: Cli, name: str) -> None:
-    command = import_module(f"ipfsmem.cli.{name}_cmd").command
-    assert isinstance(command, click.Command) and command.help
+def test_every_command_has_a_help_and_the_shared_options(bare: Cli, name: str) -> None:
+    command = app.find_command(name)
+    assert command is not None and command.help
     assert f"Usage: ipfsmem {name} " in bare.ok(name, "--help").out
-    each = list(command.commands.values()) if isinstance(command, click.Group) else [command]
-    for one in each:
+    for path in leaves(command, (name,)):
+        one = app.find_command(*path.split())
+        assert one is not None and one.help, path
         options = {option for parameter in one.params for option in parameter.opts}
-        assert {"--json", "--namespace", "--home"} <= options, one.name
+        assert {"--json", "--namespace", "--home"} <= options, path
 
 
 def test_there_is_no_module_of_a_command_that_is_not_offered() -> None:
-    modules = {path.stem.removesuffix("_cmd") for path in Path(app.__file__).parent.glob("*_cmd.py")}
-    assert modules == {*SHORT, *app.HIDDEN}
+    modules = {path.stem for path in Path(app.__file__).parent.glob("*_cmd.py")}
+    names = ({*SHORT} | {*app.HIDDEN}) - app.GROUPS.keys()
+    grouped = {where.partition(":")[0] for group in app.GROUPS.values() for where, _ in group.values()}
+    assert modules == {f"{name}_cmd" for name in names} | grouped
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["cid", "."]])
+@pytest.mark.parametrize("arguments", [["--help"], ["format", "cid", "."]])
 def test_what_must_start_fast_imports_little(tmp_path: Path, arguments: list[str]) -> None:
     code = (
         "import sys; from ipfsmem.cli import main; main(sys.argv[1:]);"
@@ -174,8 +177,8 @@ def test_every_error_of_ours_has_an_exit_code_of_its_own_kind() -> None:
 def test_nothing_stored_can_drive_a_terminal(cli: Cli) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe"
     cli.ok("write", "evil", "--name", evil, "--description", evil, "--body", f"{evil}\nsecond line")
-    cli.ok("note", "evil", f"what={evil}")
-    for arguments in (["list"], ["read", "evil"], ["timeline"]):
+    cli.ok("timeline", "add", "evil", f"what={evil}")
+    for arguments in (["list"], ["read", "evil"], ["timeline", "show"]):
         shown = on_a_terminal([*arguments, "--home", str(cli.home)])
         for forbidden in ("\x1b]", "\x1b[2J", "\x07", "\u202e"):
             assert forbidden not in shown, arguments
@@ -187,8 +190,8 @@ def test_colours_only_on_a_terminal_and_not_when_unwanted(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "x")
     assert "\x1b[" not in cli.ok("list").out + cli.ok("status").out
     assert "\x1b[" in on_a_terminal(["list", "--home", str(cli.home)])
-    for command in ("list", "status", "check"):
-        assert "\x1b[" not in on_a_terminal([command, "--home", str(cli.home)], NO_COLOR="1")
+    for command in ("list", "status", "vault check"):
+        assert "\x1b[" not in on_a_terminal([*command.split(), "--home", str(cli.home)], NO_COLOR="1")
 
 
 def on_a_terminal(arguments: list[str], **environment: str) -> str:
@@ -276,13 +279,13 @@ UNSEEN = "\x7f\x80\x9b\u061c\u200b\u200e\u202e\u2028\u2066\u2069\ufeff\xad\U000e
 def test_s15_json_drives_no_terminal_and_says_the_same(cli: Cli) -> None:
     """Finding S15: `--json` on a terminal printed C1, DEL and bidi marks as they are."""
     text = f"a{UNSEEN}\x1b[31mb\u00e9\u65e5\U0001f600"
-    cli.ok("note", "said", "--json", f"text={text}")
-    result = cli.ok("timeline", "--json")
+    cli.ok("timeline", "add", "said", "--json", f"text={text}")
+    result = cli.ok("timeline", "show", "--json")
     assert text in json.loads(result.out)[0].values()
     assert not set(UNSEEN + "\x1b") & set(result.out) and "\u00e9\u65e5\U0001f600" in result.out
     wrong = cli("read", f"no{UNSEEN}", "--json")
     assert not set(UNSEEN) & set(wrong.out + wrong.err) and wrong.code != 0
-    plain = cli.ok("timeline")
+    plain = cli.ok("timeline", "show")
     assert not set(UNSEEN[:11]) & set(plain.out) - {"\u200b"}
 
 
@@ -310,7 +313,7 @@ def test_s15_a_source_that_is_none_is_an_error_in_words(bare: Cli, source: str) 
         (("init", "--mode", "local", "--label", "{}"), 2),
         (("init", "--mode", "local", "--memory-dir", "{}"), 3),
         (("providers", "test", "./{}"), 3),
-        (("inspect", "{}/x"), 4),
+        (("format", "inspect", "{}/x"), 4),
     ],
 )
 def test_a_name_that_is_no_unicode_text_is_an_error_in_words(

@@ -1,4 +1,4 @@
-"""`ipfsmem check`."""
+"""`ipfsmem vault check`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.support.device_lab import Lab
 
 def test_a_sound_memory(sealed: Cli) -> None:
     sealed.ok("write", "tone", "--body", "x")
-    said = sealed.ok("check", "--json").json
+    said = sealed.ok("vault", "check", "--json").json
     assert said["errors"] == 0 and {"database", "blocks"} <= {f["code"] for f in said["findings"]}
-    assert "✓" in sealed.ok("check").out
+    assert "✓" in sealed.ok("vault", "check").out
 
 
 def lose_texts(sealed: Cli) -> None:
@@ -31,12 +31,12 @@ def test_a_text_whose_bytes_the_disk_changed_comes_back_with_the_next_sync(seale
     """What says "try again after a sync" is true in a process of its own, whichever command met the damage."""
     sealed.ok("write", "tone", "--body", "x")
     sealed.ok("sync")
-    for meet in (["read", "tone"], ["check"]):
+    for meet in (["read", "tone"], ["vault", "check"]):
         lose_texts(sealed)
         assert sealed(*meet).code != 0
         sealed.ok("sync")
         assert sealed.ok("read", "tone", "--body").out == "x\n"
-        assert sealed.ok("check", "--json").json["errors"] == 0
+        assert sealed.ok("vault", "check", "--json").json["errors"] == 0
 
 
 def lose_state(cli: Cli, prefix: str = "", what: str = "data") -> None:
@@ -58,13 +58,13 @@ def test_a_damaged_part_of_the_state_is_said_to_be_one_and_comes_back(sealed: Cl
     lose_state(sealed, what=what)
     read = sealed.fails(30, "read", "tone")
     assert "damaged" in read.err and "ipfsmem sync" in read.err and "space" not in read.err
-    said = sealed("check", "--json")
+    said = sealed("vault", "check", "--json")
     assert said.code == 1
     codes = [finding["code"] for finding in said.json["findings"]]
     assert {"files", "state-damaged", "members"} <= set(codes), "it goes on behind what is damaged"
     sealed.ok("sync")
     assert sealed.ok("read", "tone", "--body").out == "x\n"
-    assert sealed.ok("check", "--json").json["errors"] == 0
+    assert sealed.ok("vault", "check", "--json").json["errors"] == 0
     sealed.ok("write", "role", "--body", "y")
     sealed.ok("sync")
 
@@ -111,19 +111,19 @@ def test_what_is_nowhere_else_stays_damaged_and_is_said(lab: Lab) -> None:
 def test_damage_is_an_exit_code(sealed: Cli) -> None:
     sealed.ok("write", "tone", "--body", "x")
     sealed.ok("sync")
-    assert sealed.ok("check", "--json").json["errors"] == 0
+    assert sealed.ok("vault", "check", "--json").json["errors"] == 0
     lose_texts(sealed)
-    result = sealed("check", "--json")
+    result = sealed("vault", "check", "--json")
     assert result.code == 1 and result.json["errors"] >= 1
     sealed.ok("sync")
     lose_texts(sealed)
-    assert "✗" in sealed("check").out
+    assert "✗" in sealed("vault", "check").out
 
 
 def test_restore_files(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "x")
     (cli.home / "default" / "memory" / "tone.md").unlink()
-    assert cli.ok("check", "--restore-files", "--json").json["restored_files"] >= 1
+    assert cli.ok("vault", "check", "--restore-files", "--json").json["restored_files"] >= 1
     assert (cli.home / "default" / "memory" / "tone.md").exists()
 
 
@@ -133,20 +133,20 @@ def test_l16_a_clock_far_ahead_is_put_right(cli: Cli) -> None:
     from ipfsmem.device.state import Frame
     from ipfsmem.memory import Memory
 
-    cli.fails(2, "check", "--clock-is-right")
+    cli.fails(2, "vault", "check", "--clock-is-right")
     with Memory.load("default", home=cli.home) as memory, memory.replica.transaction():
         frame = memory.replica.store.frame
         memory.replica.store.apply({}, Frame(frame.ctx, frame.seen, hlc(2**42)))
     cli.ok("write", "tone", "--body", "x")
-    assert "2109-05-15" in cli.ok("check").out and "--clock-is-right" in cli.ok("check").out
-    assert "minutes back" in cli.ok("check", "--clock-is-right").out
-    assert "clock-is-right" not in cli.ok("check").out
+    assert "2109-05-15" in cli.ok("vault", "check").out and "--clock-is-right" in cli.ok("vault", "check").out
+    assert "minutes back" in cli.ok("vault", "check", "--clock-is-right").out
+    assert "clock-is-right" not in cli.ok("vault", "check").out
 
 
 def test_health_says_what_was_done_here_and_whether_agents_have_anything(sealed: Cli) -> None:
     sealed.ok("write", "tone", "--body", "x")
     sealed.ok("recall", "nothing")
-    said = {one["code"]: one for one in sealed.ok("check", "--json").json["findings"]}
+    said = {one["code"]: one for one in sealed.ok("vault", "check", "--json").json["findings"]}
     assert said["operations"]["text"].startswith("operations noted here: 1 recall, 1 write")
     assert (
         said["agents"]["text"]

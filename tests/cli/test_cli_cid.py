@@ -1,4 +1,4 @@
-"""`ipfsmem cid`."""
+"""`ipfsmem format cid`."""
 
 from __future__ import annotations
 
@@ -13,35 +13,36 @@ HELLO = "bafkreicysg23kiwv34eg2d7qweipxwosdo2py4ldv42nbauguluen5v6am"
 
 def test_files_and_folders(bare: Cli, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"hello\n")
-    assert bare.ok("cid", str(tmp_path / "a")).out == HELLO + "\n"
+    assert bare.ok("format", "cid", str(tmp_path / "a")).out == HELLO + "\n"
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "a").write_bytes(b"hello\n")
-    found = bare.ok("cid", str(folder), "--json").json
+    found = bare.ok("format", "cid", str(folder), "--json").json
     assert (found["files"], found["folders"], found["bytes"], found["car_bytes"]) == (1, 1, 6, None)
 
 
 def test_the_car(bare: Cli, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"hello\n")
     car = tmp_path / "out.car"
-    said = bare.ok("cid", str(tmp_path / "a"), "--car", str(car), "--json").json
+    said = bare.ok("format", "cid", str(tmp_path / "a"), "--car", str(car), "--json").json
     assert said["car_bytes"] == car.stat().st_size
     with car.open("rb") as file:
         reader = read_car(file)
         assert [str(root) for root in reader.roots] == [HELLO]
         assert [data for _, data in reader] == [b"hello\n"]
-    piped = program("cid", str(tmp_path / "a"), "--car", "-")
+    piped = program("format", "cid", str(tmp_path / "a"), "--car", "-")
     assert piped.stdout == car.read_bytes() and piped.stderr.decode().strip() == HELLO
 
 
 def test_refusals_leave_no_car(bare: Cli, tmp_path: Path) -> None:
-    bare.fails(4, "cid", str(tmp_path / "missing"))
+    bare.fails(4, "format", "cid", str(tmp_path / "missing"))
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "link").symlink_to("a")
-    bare.fails(2, "cid", str(folder), "--car", str(tmp_path / "out.car"))
+    bare.fails(2, "format", "cid", str(folder), "--car", str(tmp_path / "out.car"))
     bare.fails(
         30,
+        "format",
         "cid",
         str(tmp_path / "no-settings.toml").replace("no-settings.toml", ""),
         "--car",

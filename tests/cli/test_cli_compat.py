@@ -41,7 +41,7 @@ def asked(home: Path, program: str, *calls: tuple[str, dict[str, Any]]) -> list[
         for number, (name, given) in enumerate(calls, 2)
     ]
     done = subprocess.run(
-        [sys.executable, "-m", "ipfsmem.cli", "mcp", "--as", program],
+        [sys.executable, "-m", "ipfsmem.cli", "serve", "mcp", "--as", program],
         input="".join(json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in asked).encode(),
         capture_output=True,
         env=surroundings(home),
@@ -78,7 +78,7 @@ def test_initrunners_own_calls_are_answered_over_mcp(home: Path) -> None:
 
 
 def test_another_programs_tools_stand_alone(cli: Cli) -> None:
-    refused = cli("mcp", "--as", "initrunner", "--tool", "graph")
+    refused = cli("serve", "mcp", "--as", "initrunner", "--tool", "graph")
     assert refused.code == 2 and "--as initrunner" in refused.err
 
 

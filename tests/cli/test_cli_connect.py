@@ -71,8 +71,8 @@ def test_the_command_that_is_written_runs_and_names_this_memory(cli: Cli, user: 
     """With no variable of this shell: a program with a window is started without them."""
     cli.ok("connect", "claude-code")
     entry = json.loads(settings(user))["mcpServers"]["ipfsmem"]
-    assert Path(entry["command"]).is_absolute() and entry["args"][:2] == ["mcp", "--sync"]
-    memory = entry["args"][2:]
+    assert Path(entry["command"]).is_absolute() and entry["args"][:3] == ["serve", "mcp", "--sync"]
+    memory = entry["args"][3:]
     assert memory == ["--home", cli.home.as_posix()]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("IPFSMEM_")}
     done = subprocess.run(
@@ -83,8 +83,9 @@ def test_the_command_that_is_written_runs_and_names_this_memory(cli: Cli, user: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["codex", "claude-code"] if effort.THOROUGH else ["codex"])
+@pytest.mark.parametrize("earlier", [False, True])
 def test_the_server_that_is_written_is_spoken_to_by_the_official_client(
-    name: str, cli: Cli, user: Path
+    name: str, earlier: bool, cli: Cli, user: Path
 ) -> None:
     """Started as the program starts it, with nothing but the variables that every program hands on."""
     cli.ok("write", "role", "--body", "Works on firmware.")
@@ -95,12 +96,17 @@ def test_the_server_that_is_written_is_spoken_to_by_the_official_client(
     else:
         entry = json.loads(settings(user))["mcpServers"]["ipfsmem"]
 
+    words = entry["args"]
+    if earlier:  # as the settings of a program stay until it is connected again
+        assert words[:2] == ["serve", "mcp"]
+        words = words[1:]
+
     async def work() -> None:
         from mcp import Client
         from mcp.client.stdio import StdioServerParameters
 
         environment = {"HOME": str(user), "PATH": os.environ["PATH"]}
-        start = StdioServerParameters(command=entry["command"], args=entry["args"], env=environment)
+        start = StdioServerParameters(command=entry["command"], args=words, env=environment)
         async with Client(start) as client:
             assert "recall" in {tool.name for tool in (await client.list_tools()).tools}
             said = await client.call_tool("read_memory", {"key": "role"})
@@ -116,14 +122,14 @@ def test_answers_for_programs(cli: Cli, user: Path) -> None:
     listed = cli.ok("connect", "--list", "--json").json
     assert [one["connected"] for one in listed if one["program"] == "claude-code"] == [True]
     printed = cli.ok("connect", "claude-code", "--print", "--json").json
-    assert json.loads(printed[0]["text"])["mcpServers"]["ipfsmem"]["args"][0] == "mcp"
+    assert json.loads(printed[0]["text"])["mcpServers"]["ipfsmem"]["args"][:2] == ["serve", "mcp"]
     assert cli.ok("disconnect", "claude-code", "--json").json["connected"] is False
 
 
 def test_another_memory_is_named_in_the_entry(cli: Cli, user: Path) -> None:
     cli.ok("init", "--mode", "local", "-n", "work")
     cli.ok("connect", "claude-code", "-n", "work")
-    assert json.loads(settings(user))["mcpServers"]["ipfsmem"]["args"][2:4] == ["--namespace", "work"]
+    assert json.loads(settings(user))["mcpServers"]["ipfsmem"]["args"][3:5] == ["--namespace", "work"]
     hooks = (user / ".claude" / "settings.json").read_text()
     assert hooks.count("--namespace work --home") == 4
 

@@ -11,7 +11,7 @@ from tests.support.cli_lab import Cli
 def test_the_preview_says_what_it_costs_and_what_looks_secret(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "Direct.", "--name", "Tone")
     cli.ok("write", "keys", "--body", "aws_access_key_id AKIAIOSFODNN7EXAMPLF here", "--name", "Keys")
-    cli.ok("note", "decision", "text=Direct it is")
+    cli.ok("timeline", "add", "decision", "text=Direct it is")
     plain = cli.ok("context", "--query", "access key", "--layout", "full")
     shown = cli.ok("context", "--query", "access key", "--layout", "full", "--preview")
     assert shown.out.endswith(plain.out) and "Direct it is" in plain.out
@@ -36,7 +36,7 @@ def test_the_layouts_that_have_no_index(cli: Cli) -> None:
 
 def test_a_session_is_not_given_the_same_twice_by_whatever_process(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "Direct answers, please.", "--name", "Tone")
-    cli.ok("note", "decision", "text=Direct it is")
+    cli.ok("timeline", "add", "decision", "text=Direct it is")
     asked = ("context", "--query", "direct answers", "--session", "standup with Bob")
     first = cli.ok(*asked, "--layout", "full").out
     assert "Direct answers" in first and "Direct it is" in first and "<memory-index" in first

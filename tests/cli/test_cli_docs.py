@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.cli.app import HIDDEN, SHORT
+from ipfsmem.cli.app import GROUPS, RENAMED, SHORT, find_command
 from ipfsmem.device.kernel_keyring import has_kernel_keyring
 from ipfsmem.sync.report import MOST_NAMED, Notice
 from tests.support import effort, forked_program
@@ -124,10 +124,25 @@ def test_every_example_of_the_command_line_page_runs_and_prints_that(
 
 def test_every_command_has_a_section_with_an_example() -> None:
     text = (DOCS / "CLI.md").read_text("utf-8")
-    sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE))
-    assert set(sections) == {*SHORT, *HIDDEN}
+    sections = dict(re.findall(r"^### ([\w ]+)\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE))
+    names = {*SHORT, "hook"} - GROUPS.keys()
+    assert set(sections) == names | {f"{group} {name}" for group in GROUPS for name in GROUPS[group]}
     for name, section in sections.items():
         assert re.search(rf"^\$ .*\bipfsmem {name}\b", section, re.MULTILINE), name
+
+
+def test_table_of_earlier_names_has_each_command_that_was_renamed() -> None:
+    table = (DOCS / "CLI.md").read_text("utf-8").partition("## Earlier names\n")[2].partition("\n## ")[0]
+    rows = dict(re.findall(r"^\| `([a-z]+)` \| (.+) \|$", table, re.MULTILINE))
+    assert len(rows) == 63
+    for name, now in rows.items():
+        if now == "the same":
+            assert name in SHORT and name not in RENAMED, name
+            continue
+        (present, *_) = re.findall(r"`([a-z ]+)`", now)
+        assert find_command(*present.split()) is not None, now
+    for name, present in RENAMED.items():
+        assert f"`{present}`" in rows[name.split()[0]], name
 
 
 def test_the_errors_page_is_in_step() -> None:

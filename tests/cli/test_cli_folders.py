@@ -1,4 +1,4 @@
-"""`ipfsmem attach`, `detach` and `folders`."""
+"""`ipfsmem folder attach`, `detach` and `folders`."""
 
 from __future__ import annotations
 
@@ -18,59 +18,59 @@ def test_a_folder_from_attach_to_detach(cli: Cli, tmp_path: Path) -> None:
     place = tmp_path / "agent"
     place.mkdir()
     (place / "role.md").write_text("firmware\n")
-    said = cli.ok("attach", str(place))
+    said = cli.ok("folder", "attach", str(place))
     assert said.out == f"{place} is a working copy now: 1 file.\n"
     assert cli.ok("read", "role", "--body").out == "firmware\n"
-    listed = cli.ok("folders", "list", "--json").json
+    listed = cli.ok("folder", "list", "--json").json
     assert [(one["path"], one["state"], one["files"]) for one in listed][1] == (str(place), "ok", 1)
     (place / "tone.md").write_text("direct\n")
     assert {one["key"] for one in cli.ok("list", "--json").json["memories"]} == {"role", "tone"}
-    assert cli.ok("detach", str(place)).out.startswith(f"{place} is not a working copy any more")
+    assert cli.ok("folder", "detach", str(place)).out.startswith(f"{place} is not a working copy any more")
     assert sorted(path.name for path in place.iterdir()) == ["MEMORY.md", "role.md", "tone.md"]
-    cli.fails(2, "attach", str(place / "role.md"))
+    cli.fails(2, "folder", "attach", str(place / "role.md"))
     (tmp_path / "second").mkdir()
     (tmp_path / "second" / "latin.md").write_bytes(b"caf\xe9")
     (place / "link.md").symlink_to("role.md")
-    said = cli.ok("attach", str(tmp_path / "second"), "--scope", "second").out
+    said = cli.ok("folder", "attach", str(tmp_path / "second"), "--scope", "second").out
     assert "latin.md was left alone" in said and "link.md" not in said  # of the other folder
-    cli.ok("detach", str(tmp_path / "second"))
+    cli.ok("folder", "detach", str(tmp_path / "second"))
     (place / "link.md").unlink()
-    assert cli("detach", str(place)).code == 4
+    assert cli("folder", "detach", str(place)).code == 4
 
 
 def test_u15_status_shows_where_the_files_are(cli: Cli, tmp_path: Path) -> None:
     """Finding U15: `status` never showed where the files are."""
     own = cli.home / "default" / "memory"
     assert f"files     {own}\n" in cli.ok("status").out
-    cli.ok("attach", str(tmp_path / "work"), "--scope", "work", "--json")
+    cli.ok("folder", "attach", str(tmp_path / "work"), "--scope", "work", "--json")
     said = cli.ok("status")
     assert f"files     {tmp_path / 'work'}  (scope work)\n" in said.out
     assert [one["scope"] for one in cli.ok("status", "--json").json["files"]] == ["", "work"]
-    cli.ok("folders", "pause", str(tmp_path / "work"))
-    assert "(paused: ipfsmem folders list)" in cli.ok("status").out
-    assert "you asked for it" in cli.ok("folders", "list").out
+    cli.ok("folder", "pause", str(tmp_path / "work"))
+    assert "(paused: ipfsmem folder list)" in cli.ok("status").out
+    assert "you asked for it" in cli.ok("folder", "list").out
 
 
 def test_u15_diff_in_a_memory_that_publishes_nothing(cli: Cli) -> None:
     """Finding U15: in mode `local` `diff` said "publish with sync", which publishes nothing there."""
     cli.ok("write", "tone", "--body", "direct")
-    failed = cli("diff")
+    failed = cli("vault", "diff")
     assert failed.code != 0 and "publishes nothing" in failed.err and "sync" not in failed.err
 
 
 def test_another_memorys_folder_and_how_to_take_it_over(cli: Cli, tmp_path: Path) -> None:
     place = tmp_path / "agent"
-    cli.ok("attach", str(place))
+    cli.ok("folder", "attach", str(place))
     cli.ok("init", "-n", "other", "--mode", "local")
-    refused = cli.fails(2, "attach", str(place), "-n", "other")
-    assert f"ipfsmem -n other attach {place} --take-over" in refused.err
-    cli.ok("attach", str(place), "-n", "other", "--take-over")
+    refused = cli.fails(2, "folder", "attach", str(place), "-n", "other")
+    assert f"ipfsmem -n other folder attach {place} --take-over" in refused.err
+    cli.ok("folder", "attach", str(place), "-n", "other", "--take-over")
     assert "another memory" in cli.ok("status").out
 
 
 def test_a_folder_that_went_back_is_accepted_or_put_back(cli: Cli, tmp_path: Path) -> None:
     place = tmp_path / "agent"
-    cli.ok("attach", str(place))
+    cli.ok("folder", "attach", str(place))
     for word in ("old", "new"):
         for n in range(5):
             cli.ok("write", f"m{n}", "--body", word)
@@ -79,14 +79,20 @@ def test_a_folder_that_went_back_is_accepted_or_put_back(cli: Cli, tmp_path: Pat
     for name, data in before.items():
         (place / name).write_bytes(data)
     said = cli.ok("status").out
-    assert f"ipfsmem folders accept {place}" in said and f"ipfsmem folders put-back {place}" in said
+    assert (
+        f"ipfsmem folder resume --keep folder {place}" in said
+        and f"ipfsmem folder resume --keep vault {place}" in said
+    )
     assert cli.ok("read", "m1", "--body").out == "new\n"
-    assert "5 files put back" in cli.ok("folders", "put-back", str(place)).out
+    assert "5 files put back" in cli.ok("folder", "resume", "--keep", "vault", str(place)).out
     assert all(b"new" in (place / name).read_bytes() for name in before)
     for name, data in before.items():
         (place / name).write_bytes(data)
     cli.ok("status")
-    assert cli.ok("folders", "accept", str(place), "--json").json == {"path": str(place), "accepted": True}
+    assert cli.ok("folder", "resume", "--keep", "folder", str(place), "--json").json == {
+        "path": str(place),
+        "accepted": True,
+    }
     assert cli.ok("read", "m1", "--body").out == "old\n"
 
 
@@ -99,14 +105,14 @@ READERS = "whoever can read this disk"
 
 
 def test_what_is_sealed_has_a_folder_where_one_is_attached(sealed: Cli, tmp_path: Path) -> None:
-    assert sealed.ok("folders", "list", "--json").json == [] and READERS not in sealed.ok("status").out
-    said = sealed.ok("attach", str(tmp_path / "there"))
+    assert sealed.ok("folder", "list", "--json").json == [] and READERS not in sealed.ok("status").out
+    said = sealed.ok("folder", "attach", str(tmp_path / "there"))
     assert READERS in said.out and str(tmp_path / "there") in said.out
     sealed.ok("write", "tone", "--body", "direct")
     assert "direct" in (tmp_path / "there" / "tone.md").read_text()
     status = sealed.ok("status").out
     assert f"files      {tmp_path / 'there'}\n" in status and f"; of the files below {READERS}\n" in status
-    sealed.ok("detach", str(tmp_path / "there"))
+    sealed.ok("folder", "detach", str(tmp_path / "there"))
     assert READERS not in sealed.ok("status").out and "direct" in (tmp_path / "there" / "tone.md").read_text()
 
 
@@ -145,7 +151,7 @@ def test_init_says_where_a_folder_lies_too(bare: Cli, tmp_path: Path) -> None:
     place.mkdir(parents=True)
     said = bare.ok("init", "--mode", "local", "--memory-dir", str(place))
     assert "note: " in said.out and "Dropbox" in said.out
-    assert any("Dropbox" in text for text in bare.ok("folders", "list", "--json").json[0]["remarks"])
+    assert any("Dropbox" in text for text in bare.ok("folder", "list", "--json").json[0]["remarks"])
 
 
 def moved_away(cli: Cli, place: Path) -> str:
@@ -177,13 +183,18 @@ def test_whoever_reads_writes_or_syncs_is_told_that_a_folder_is_not_taken_in(
     place = tmp_path / "agent"
     place.mkdir()
     (place / "role.md").write_text("firmware\n")
-    sealed.ok("attach", str(place))
+    sealed.ok("folder", "attach", str(place))
     said = what(sealed, place)
     if place.exists():
         (place / "role.md").write_text("kernels\n")
     read = sealed.ok("read", "role", "--body")
     assert read.out == "firmware\n" and f"note: {place} {said}" in read.err
-    for command in (("write", "tone", "--body", "direct"), ("list",), ("recall", "firmware"), ("note", "x")):
+    for command in (
+        ("write", "tone", "--body", "direct"),
+        ("list",),
+        ("recall", "firmware"),
+        ("timeline", "add", "x"),
+    ):
         assert f"note: {place} {said}" in sealed.ok(*command).err
     missed = sealed("read", "none")
     assert missed.code == 4 and said in missed.err
@@ -194,8 +205,8 @@ def test_whoever_reads_writes_or_syncs_is_told_that_a_folder_is_not_taken_in(
 
 
 def test_nobody_is_told_of_a_folder_that_they_paused_themselves(cli: Cli, tmp_path: Path) -> None:
-    cli.ok("attach", str(tmp_path / "agent"))
-    cli.ok("folders", "pause", str(tmp_path / "agent"))
+    cli.ok("folder", "attach", str(tmp_path / "agent"))
+    cli.ok("folder", "pause", str(tmp_path / "agent"))
     said = cli.ok("write", "tone", "--description", "how to answer a question", "--body", "direct")
     assert said.err == ""
 
@@ -208,7 +219,7 @@ def test_a_folder_that_cannot_even_be_looked_at_keeps_nobody_from_the_memory(
     place = above / "agent"
     place.mkdir(parents=True)
     (place / "role.md").write_text("firmware\n")
-    cli.ok("attach", str(place))
+    cli.ok("folder", "attach", str(place))
     above.rename(tmp_path / "elsewhere")
     above.symlink_to("x" * 300)  # the system refuses to look: for root, too
     said = f"cannot look into {place}: "
@@ -219,17 +230,17 @@ def test_a_folder_that_cannot_even_be_looked_at_keeps_nobody_from_the_memory(
         ("export",),
     ):
         assert said in cli.ok(*command).err
-    assert said in cli.ok("status").out and said in cli.ok("folders", "list").out
-    assert said in cli("folders", "accept", str(place)).err
-    assert "--gone" in cli.fails(30, "detach", str(place)).err
-    cli.ok("attach", str(tmp_path / "another"))
-    cli.ok("detach", str(place), "--gone")
+    assert said in cli.ok("status").out and said in cli.ok("folder", "list").out
+    assert said in cli("folder", "resume", "--keep", "folder", str(place)).err
+    assert "--gone" in cli.fails(30, "folder", "detach", str(place)).err
+    cli.ok("folder", "attach", str(tmp_path / "another"))
+    cli.ok("folder", "detach", str(place), "--gone")
     assert cli.ok("read", "role", "--body").err == ""
 
 
 def test_a_file_that_stays_behind_is_named_by_who_wrote_or_forgot(cli: Cli, tmp_path: Path) -> None:
     place = tmp_path / "agent"
-    cli.ok("attach", str(place))
+    cli.ok("folder", "attach", str(place))
     cli.ok("write", "role", "--body", "firmware")
     asides = place / ".ipfsmem" / "aside"
     asides.rmdir()
@@ -254,7 +265,7 @@ def test_a_sync_says_what_it_could_not_take_in_and_does_not_end_with_0(sealed: C
     folder = tmp_path / "plain"
     folder.mkdir()
     (folder / "fine.md").write_text("Fine.\n")
-    sealed.ok("attach", str(folder))
+    sealed.ok("folder", "attach", str(folder))
     sealed.ok("sync")
 
     def incomplete(*command: str) -> Result:
@@ -275,7 +286,7 @@ def test_a_sync_says_what_it_could_not_take_in_and_does_not_end_with_0(sealed: C
     sealed.ok("sync")
     folder.rename(tmp_path / "away")
     assert "is not there" in incomplete("sync").out
-    sealed.ok("folders", "pause", str(folder))
+    sealed.ok("folder", "pause", str(folder))
     sealed.ok("sync")
 
 
@@ -284,7 +295,7 @@ def test_attach_dry_run_previews_and_changes_nothing(cli: Cli, tmp_path: Path) -
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "one.md").write_text("First.\n")
-    said = cli.ok("attach", str(folder), "--dry-run").out
+    said = cli.ok("folder", "attach", str(folder), "--dry-run").out
     assert "files that become memories: 1\n    one.md" in said
     assert "memories written here as files: 1" in said
     assert [path.name for path in folder.iterdir()] == ["one.md"]
@@ -295,14 +306,14 @@ def test_attach_of_a_git_repository_without_a_terminal_needs_yes(cli: Cli, tmp_p
     folder = tmp_path / "repo"
     (folder / ".git").mkdir(parents=True)
     (folder / "README.md").write_text("# A project\n")
-    refused = cli.fails(2, "attach", str(folder))
+    refused = cli.fails(2, "folder", "attach", str(folder))
     assert "is in the git repository" in refused.err
     assert sorted(path.name for path in folder.iterdir()) == [".git", "README.md"]
-    cli.ok("attach", str(folder), "--yes")
+    cli.ok("folder", "attach", str(folder), "--yes")
     assert "readme" in cli.ok("list").out.lower()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names of POSIX folders")
 def test_attach_refuses_folders_of_the_system(cli: Cli) -> None:
-    refused = cli.fails(2, "attach", "/etc", "--yes")
+    refused = cli.fails(2, "folder", "attach", "/etc", "--yes")
     assert "holds more than a memory's plain files" in refused.err

@@ -13,12 +13,6 @@ from ipfsmem.errors import ChangedError
 from tests.support.cli_lab import Cli
 
 
-def group_of(name: str) -> click.Command:
-    found = app.group.get_command(click.Context(app.group), name)
-    assert found is not None, name
-    return found
-
-
 def test_first_help_shows_sixteen_commands_in_three_groups(bare: Cli) -> None:
     text = bare.ok("--help").out
     rows = re.findall(r"^(\w+):\n((?:  .+\n)+)", text, re.MULTILINE)
@@ -39,21 +33,27 @@ def test_help_all_shows_every_command_with_its_subcommands(bare: Cli) -> None:
     for name, short in app.SHORT.items():
         verbs = f": {', '.join(app.VERBS[name])}" if name in app.VERBS else ""
         assert f" {name} {short}{verbs} " in f" {text} ", name
-    assert not {*app.HIDDEN} & {*text.split()}
+    assert "hook" not in text.split()
 
 
 def test_table_of_subcommands_is_that_of_the_commands() -> None:
-    groups = {name: group_of(name) for name in app.SHORT}
-    found = {name: (*one.commands,) for name, one in groups.items() if isinstance(one, click.Group)}
-    assert found == app.VERBS
+    groups = {name: app.find_command(name) for name in app.SHORT}
+    found = {
+        name: {*one.list_commands(click.Context(one))}
+        for name, one in groups.items()
+        if isinstance(one, click.Group)
+    }
+    assert found == {name: {*commands} for name, commands in app.VERBS.items()}
 
 
 def test_summary_of_a_command_is_a_phrase_of_at_most_60_characters() -> None:
-    assert [text for text in app.SHORT.values() if len(text) > 60 or text.endswith(".")] == []
+    grouped = [text for group in app.GROUPS.values() for _, text in group.values()]
+    assert [text for text in (*app.SHORT.values(), *grouped) if len(text) > 60 or text.endswith(".")] == []
 
 
 @pytest.mark.parametrize(
-    "topic", [("recall",), ("session",), ("session", "add"), ("keys", "unlock"), ("hook",)]
+    "topic",
+    [("recall",), ("session",), ("session", "add"), ("keys", "unlock"), ("vault", "check"), ("hook",)],
 )
 def test_help_of_a_command_is_that_of_the_command_itself(bare: Cli, topic: tuple[str, ...]) -> None:
     shown, its_own = (
@@ -76,7 +76,14 @@ def test_help_wallets_shows_each_option_that_the_commands_accept_and_hide(bare: 
     text = bare.ok("help", "wallets").out
     hidden = {name for param in takes_all.params for name in param.opts}
     assert hidden and hidden == set(re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE))
-    for words in (("init",), ("recover",), ("sync",), ("inspect",), ("keys", "unlock"), ("keys", "revoke")):
+    for words in (
+        ("init",),
+        ("recover",),
+        ("sync",),
+        ("format", "inspect"),
+        ("keys", "unlock"),
+        ("keys", "revoke"),
+    ):
         shown = bare.ok(*words, "--help").out
         assert "`ipfsmem help wallets`" in shown
         assert not {*re.findall(r"^  (--[a-z-]+)", shown, re.MULTILINE)} & (hidden - {"--words-fd"}), words
@@ -93,11 +100,18 @@ def test_help_as_json_has_the_text(bare: Cli) -> None:
     assert said == {"topic": "all", "text": bare.ok("help", "all").out.removesuffix("\n")}
 
 
+def test_each_new_name_of_a_command_is_a_command() -> None:
+    for words in app.RENAMED.values():
+        path = words.split(" --")[0].split()
+        assert app.find_command(*path) is not None, words
+    assert [name for name in app.INSTEAD if app.find_command(*name.split()) is not None] == []
+
+
 @pytest.mark.parametrize(("name", "instead"), app.INSTEAD.items())
 def test_name_of_another_program_leads_to_the_command(bare: Cli, name: str, instead: str) -> None:
     said = bare.fails(2, *name.split(), "--nonsense").err.splitlines()
     assert said == [f"ipfsmem: unknown command '{name}'", f"Use: ipfsmem {instead}"]
-    bare.ok(*instead.split(), "--help")
+    bare.ok(*instead.split(" --")[0].split(), "--help")
     assert bare("--json", *name.split()).error["hint"] == f"Use: ipfsmem {instead}"
 
 

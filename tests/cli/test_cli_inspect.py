@@ -1,4 +1,4 @@
-"""`ipfsmem inspect`."""
+"""`ipfsmem format inspect`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.cli_lab import KEY, OTHER_KEY, Cli
 def published(sealed: Cli) -> tuple[Cli, Path]:
     """A device, and the CAR of what it published."""
     sealed.ok("write", "tone", "--body", "direct")
-    sealed.ok("note", "waved")
+    sealed.ok("timeline", "add", "waved")
     sealed.ok("sync")
     car = sealed.home.parent / "root.car"
     sealed.ok("export", "--car", str(car))
@@ -23,17 +23,18 @@ def published(sealed: Cli) -> tuple[Cli, Path]:
 
 def test_what_everybody_sees(published: tuple[Cli, Path]) -> None:
     cli, car = published
-    found = cli.ok("inspect", str(car), "--json").json
+    found = cli.ok("format", "inspect", str(car), "--json").json
     root = found["root"]
     assert root["kind"] == "sealed memory" and root["keyring"]["vault"] == "3973bff87388964db243992eeb7c6506"
     assert root["keyring"]["members"] is None and "commit" not in root and "state" not in root
-    assert "tone" not in cli.ok("inspect", str(car)).out
+    assert "tone" not in cli.ok("format", "inspect", str(car)).out
 
 
 @pytest.mark.parametrize("way", ["namespace", "wallet"])
 def test_what_a_key_shows(published: tuple[Cli, Path], way: str) -> None:
     cli, car = published
     found = cli.ok(
+        "format",
         "inspect",
         str(car),
         "--json",
@@ -53,7 +54,7 @@ def test_what_a_key_shows(published: tuple[Cli, Path], way: str) -> None:
 
 def test_a_strangers_key_opens_nothing(published: tuple[Cli, Path]) -> None:
     cli, car = published
-    found = cli.ok("inspect", str(car), "--json", key=OTHER_KEY).json
+    found = cli.ok("format", "inspect", str(car), "--json", key=OTHER_KEY).json
     assert found["root"]["keyring"]["members"] is None and "state" not in found["root"]
 
 
@@ -67,15 +68,15 @@ def test_single_files(published: tuple[Cli, Path], stick: Path, tmp_path: Path) 
             path.write_bytes(data)
             if data[:4] != b"IPM1" and data[:1] != b"{":
                 continue
-            open_ = cli.ok("inspect", str(path), "--json", "-n", "default").json
-            closed = cli.ok("inspect", str(path), "--json").json
+            open_ = cli.ok("format", "inspect", str(path), "--json", "-n", "default").json
+            closed = cli.ok("format", "inspect", str(path), "--json").json
             assert "text" not in closed and "type" not in closed
             kinds[open_.get("type", open_["kind"])] = kinds.get(open_.get("type", open_["kind"]), 0) + 1
             texts.append(open_.get("text", ""))
     assert kinds == {"key ring": 1, "commit": 1, "memory": 1, "timeline segment": 1, "state node": 1}
     assert any("direct" in text for text in texts)
     for record in (stick / "names").iterdir():
-        found = cli.ok("inspect", str(record), "--json").json
+        found = cli.ok("format", "inspect", str(record), "--json").json
         assert (
             found["kind"] == "name record"
             and found["signature"] == "holds"
@@ -85,10 +86,10 @@ def test_single_files(published: tuple[Cli, Path], stick: Path, tmp_path: Path) 
 
 def test_a_providers_folder(published: tuple[Cli, Path], stick: Path) -> None:
     cli, _ = published
-    closed = cli.ok("inspect", str(stick), "--json").json
+    closed = cli.ok("format", "inspect", str(stick), "--json").json
     assert {r["kind"] for r in closed["roots"]} == {"sealed memory", "anchor (a ring alone)"}
     assert not any("device" in r for r in closed["roots"]) and len(closed["names"]) >= 2
-    opened = cli.ok("inspect", str(stick), "--json", "-n", "default").json
+    opened = cli.ok("format", "inspect", str(stick), "--json", "-n", "default").json
     assert {r.get("number") for r in opened["roots"] if r["kind"] == "sealed memory"} == {1, 2}
 
 
@@ -97,13 +98,13 @@ def test_a_plain_memory_and_a_blob(bare: Cli, stick: Path, tmp_path: Path) -> No
     bare.ok("write", "tone", "--body", "direct")
     bare.ok("sync")
     bare.ok("export", "--car", str(tmp_path / "plain.car"))
-    found = bare.ok("inspect", str(tmp_path / "plain.car"), "--json").json["root"]
+    found = bare.ok("format", "inspect", str(tmp_path / "plain.car"), "--json").json["root"]
     assert found["kind"] == "plain memory" and [m["key"] for m in found["state"]["memories"]] == ["tone"]
     assert found["commit"]["signature"] == "holds"
     bare.ok("export", "--out", str(tmp_path / "blob.json"))
-    assert [m["key"] for m in bare.ok("inspect", str(tmp_path / "blob.json"), "--json").json["memories"]] == [
-        "tone"
-    ]
+    assert [
+        m["key"] for m in bare.ok("format", "inspect", str(tmp_path / "blob.json"), "--json").json["memories"]
+    ] == ["tone"]
 
 
 def test_bad_files(published: tuple[Cli, Path], tmp_path: Path) -> None:
@@ -111,9 +112,9 @@ def test_bad_files(published: tuple[Cli, Path], tmp_path: Path) -> None:
     data = bytearray(car.read_bytes())
     data[-20] ^= 1
     (tmp_path / "flipped.car").write_bytes(data)
-    cli.fails(13, "inspect", str(tmp_path / "flipped.car"))
+    cli.fails(13, "format", "inspect", str(tmp_path / "flipped.car"))
     (tmp_path / "cut.car").write_bytes(data[: len(data) // 2])
-    assert cli("inspect", str(tmp_path / "cut.car")).code in (10, 13)
+    assert cli("format", "inspect", str(tmp_path / "cut.car")).code in (10, 13)
     for name, content in (
         ("noise", b"\x00\xff" * 40),
         ("json", b'{"a":1}'),
@@ -121,9 +122,9 @@ def test_bad_files(published: tuple[Cli, Path], tmp_path: Path) -> None:
         ("half", b'{"v":1,"vault'),
     ):
         (tmp_path / name).write_bytes(content)
-        cli.fails(10, "inspect", str(tmp_path / name))
-    cli.fails(4, "inspect", str(tmp_path / "missing"))
+        cli.fails(10, "format", "inspect", str(tmp_path / name))
+    cli.fails(4, "format", "inspect", str(tmp_path / "missing"))
     (tmp_path / "folder").mkdir()
-    cli.fails(2, "inspect", str(tmp_path / "folder"))
+    cli.fails(2, "format", "inspect", str(tmp_path / "folder"))
     (tmp_path / "ring.json").write_bytes(b'{"body":"","open":[],"v":9,"vault":"00"}')
-    assert cli("inspect", str(tmp_path / "ring.json")).code in (10, 25)
+    assert cli("format", "inspect", str(tmp_path / "ring.json")).code in (10, 25)

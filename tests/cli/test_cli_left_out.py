@@ -22,7 +22,7 @@ from tests.support.cli_lab import KEY, Cli
         ["keys", "words"],
         ["gc"],
         ["gc", "--dry-run"],
-        ["salvage"],
+        ["vault", "repair"],
     ],
     ids=" ".join,
 )

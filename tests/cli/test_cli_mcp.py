@@ -1,4 +1,4 @@
-"""`ipfsmem mcp` as a program: over its pipes and over HTTP, with clients that behave and clients that do not."""
+"""`ipfsmem serve mcp` as a program: over its pipes and over HTTP, with clients that behave and clients that do not."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def text_of(answer: Any) -> str:
 
 @contextlib.contextmanager
 def started(home: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`ipfsmem mcp` with pipes; at the end it must be gone."""
+    """`ipfsmem serve mcp` with pipes; at the end it must be gone."""
     server = subprocess.Popen(
-        [sys.executable, "-m", "ipfsmem.cli", "mcp", *arguments],
+        [sys.executable, "-m", "ipfsmem.cli", "serve", "mcp", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -532,19 +532,20 @@ def test_what_is_no_address_of_this_machine_and_what_helps(
     cli = Cli(tmp_path, monkeypatch)
     cli.ok("init", "--mode", "local")
     for given in ("nonsense", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000", ":80"):
-        hinted("For instance --http 127.0.0.1:8788.", cli.fails(2, "mcp", "--http", given).err)
+        hinted("For instance --http 127.0.0.1:8788.", cli.fails(2, "serve", "mcp", "--http", given).err)
     for given in ("0.0.0.0:0", "example.org:80", "[::]:0"):
-        said = cli.fails(3, "mcp", "--http", given).err
+        said = cli.fails(3, "serve", "mcp", "--http", given).err
         hinted(
             "Give 127.0.0.1:PORT, or let the program start the server itself, over its standard streams.",
             said,
         )
-    cli.ok("mcp")  # its client closed its end at once
+    cli.ok("serve", "mcp")  # its client closed its end at once
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         hinted(
-            "Choose another port; 0 takes a free one.", cli.fails(3, "mcp", "--http", f"127.0.0.1:{port}").err
+            "Choose another port; 0 takes a free one.",
+            cli.fails(3, "serve", "mcp", "--http", f"127.0.0.1:{port}").err,
         )
-    weak = cli.fails(2, "mcp", "--http", "127.0.0.1:0", "--token-fd", str(pipe("x"))).err
+    weak = cli.fails(2, "serve", "mcp", "--http", "127.0.0.1:0", "--token-fd", str(pipe("x"))).err
     hinted("Or have one made: leave it out.", weak)
-    assert "which was not asked for" in cli.fails(2, "mcp", "--token-fd", str(pipe("x" * 20))).err
+    assert "which was not asked for" in cli.fails(2, "serve", "mcp", "--token-fd", str(pipe("x" * 20))).err

@@ -28,7 +28,7 @@ def test_the_sample_goes_in_and_comes_out_as_it_was(cli: Cli, tmp_path: Path) ->
 
 def test_a_folder_goes_out_and_in(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cli.ok("write", "tone", "--body", "direct", "--type", "feedback", "--name", "Tone")
-    cli.ok("note", "waved")
+    cli.ok("timeline", "add", "waved")
     folder = tmp_path / "plain"
     assert cli.ok("export", "--dir", str(folder), "--json").json["files"] == 3
     assert (folder / "memory" / "tone.md").read_bytes() == cli.ok("read", "tone").out_bytes
@@ -39,7 +39,7 @@ def test_a_folder_goes_out_and_in(cli: Cli, tmp_path: Path, monkeypatch: pytest.
     other.ok("init", "--mode", "local")
     other.ok("import", str(folder))
     assert other.ok("read", "tone").out == cli.ok("read", "tone").out
-    assert [e["type"] for e in other.ok("timeline", "--json").json] == ["waved"]
+    assert [e["type"] for e in other.ok("timeline", "show", "--json").json] == ["waved"]
 
 
 def test_nothing_is_overwritten(cli: Cli, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_car_of_the_published_root(sealed: Cli, tmp_path: Path) -> None:
     car = tmp_path / "out.car"
     assert sealed.ok("export", "--car", str(car), "--json").json["root"] == root
     assert b"lighthouse" not in car.read_bytes() and b"secret_plan" not in car.read_bytes()
-    found = sealed.ok("inspect", str(car), "--json").json
+    found = sealed.ok("format", "inspect", str(car), "--json").json
     assert found["root"]["kind"] == "sealed memory" and found["roots"] == [root]
     sealed.fails(4, "export", "--car", str(tmp_path / "no.car"), "--root", "bafynothing")
     assert not (tmp_path / "no.car").exists() and len(list(tmp_path.glob("no.car*"))) == 0

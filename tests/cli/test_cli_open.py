@@ -27,7 +27,7 @@ def test_a_public_memory_is_listed_read_and_exported_by_anybody(
     public: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     public.ok("write", "tone", "--type", "feedback", "--body", "direct")
-    public.ok("note", "met")
+    public.ok("timeline", "add", "met")
     root = public.ok("sync", "--json").json["root"]
     monkeypatch.delenv("IPFSMEM_PROVIDER")
     other = Cli(tmp_path / "other", monkeypatch)
@@ -55,7 +55,7 @@ def test_problems_are_said_beside_the_result(bare: Cli, stick: Path, tmp_path: P
     folder.mkdir()
     (folder / "good.md").write_text("text\n")
     (folder / "bad.md").write_bytes(b"\xff\xfe")
-    found = bare.ok("cid", str(folder), "--car", "x.car").out.strip()
+    found = bare.ok("format", "cid", str(folder), "--car", "x.car").out.strip()
     from ipfsmem_providers.directory import DirectoryProvider
 
     from ipfsmem.content.tree import build_tree
@@ -209,7 +209,7 @@ def test_nobody_is_told_to_write_into_anothers_memory(
     public: Cli, bare: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of an empty one: "No memories yet. Write one"."""
-    public.ok("note", "met")
+    public.ok("timeline", "add", "met")
     root = public.ok("sync", "--json").json["root"]
     monkeypatch.setattr("tests.support.cli_lab._Stream.isatty", lambda stream: True)
     empty = bare.ok("open", root)

@@ -142,8 +142,8 @@ def test_what_is_kept_for_a_further_working_tree_alone_is_named(
     kept = claude.remembers(worktree(root, tmp_path / "tree"), "auth", "JWT").parent
     told = cli.ok("connect", "claude-code", "--all", "--yes").out
     scope = cli.ok("scope", "list").out.split("\t")[0]
-    assert f"ipfsmem attach {kept} --scope {scope}" in told
-    cli.ok("attach", str(kept), "--scope", scope)
+    assert f"ipfsmem folder attach {kept} --scope {scope}" in told
+    cli.ok("folder", "attach", str(kept), "--scope", scope)
     assert "JWT" in cli.ok("read", "auth", "--scope", scope).out
     assert "working tree" not in cli.ok("connect", "claude-code", "--all", "--yes").out
 

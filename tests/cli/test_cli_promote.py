@@ -1,4 +1,4 @@
-"""`ipfsmem import --foreign` and `ipfsmem promote`."""
+"""`ipfsmem import --foreign` and `ipfsmem approve`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def test_a_foreign_text_is_nobodys_own_until_promoted(sealed: Cli) -> None:
     sealed.ok("import", "-", "--foreign", stdin=b'{"files":{"tone.md":"do as I say"}}')
     with_index = sealed.ok("export", "--partial").json
     assert "tone" not in with_index["index"]
-    sealed.ok("promote", "tone")
+    sealed.ok("approve", "tone")
     assert "tone" in sealed.ok("export").json["index"]
-    sealed.fails(4, "promote", "nothing")
-    sealed.fails(4, "promote", "tone", "--copy", "tone.conflict-00000000.md")
-    sealed.fails(12, "promote", "Not a Key")
+    sealed.fails(4, "approve", "nothing")
+    sealed.fails(4, "approve", "tone", "--copy", "tone.conflict-00000000.md")
+    sealed.fails(12, "approve", "Not a Key")
 
 
 def test_candidates_are_listed_and_taken_many_at_once(sealed: Cli, tmp_path: Path) -> None:
@@ -38,44 +38,44 @@ def test_candidates_are_listed_and_taken_many_at_once(sealed: Cli, tmp_path: Pat
         }
     }
     sealed.ok("import", "-", "--foreign", stdin=json.dumps(strangers).encode())
-    sealed.fails(4, "promote", "--from", "chatgpt")
+    sealed.fails(4, "approve", "--from", "chatgpt")
     sealed.ok("import", "--from", "chatgpt", str(export))
-    (tone,) = (one["key"] for one in sealed.ok("promote", "--list", "--json").json if "tone" in one["key"])
+    (tone,) = (one["key"] for one in sealed.ok("approve", "--list", "--json").json if "tone" in one["key"])
     sealed.ok("write", tone, "--body", "Mine.")
-    listed = sealed.ok("promote", "--list", "--from", "chatgpt", "--json").json
+    listed = sealed.ok("approve", "--list", "--from", "chatgpt", "--json").json
     assert [(one["name"], bool(one["copy"])) for one in listed] == [
         ("Says role.", False),
         ("Says tea.", False),
         ("Says tone.", True),
     ]
-    assert len(sealed.ok("promote", "--list").out.splitlines()) == 5
-    assert "2 texts are your own word now" in sealed.ok("promote", "--from", "chatgpt").out
+    assert len(sealed.ok("approve", "--list").out.splitlines()) == 5
+    assert "2 texts are your own word now" in sealed.ok("approve", "--from", "chatgpt").out
     index = sealed.ok("export", "--partial").json["index"]
     assert "role" in index and "tea" in index and "order" not in index and "other" not in index
     assert sealed.ok("read", tone, "--body").out == "Mine.\n"
-    (left,) = sealed.ok("promote", "--list", "--from", "chatgpt", "--json").json
-    sealed.fails(4, "promote", "--from", "chatgpt")
-    sealed.ok("promote", tone, "--copy", left["copy"])
+    (left,) = sealed.ok("approve", "--list", "--from", "chatgpt", "--json").json
+    sealed.fails(4, "approve", "--from", "chatgpt")
+    sealed.ok("approve", tone, "--copy", left["copy"])
     assert sealed.ok("read", tone, "--body").out == "Says tone.\n"
 
 
 def test_an_import_of_what_is_here_as_others_word_says_that_it_stays_so(sealed: Cli, tmp_path: Path) -> None:
     """Promoting is a person's act: that they have the same text in a file of theirs makes it no word of theirs, unsaid."""
-    said = "here already as others' word, until you promote them (ipfsmem promote --list)"
+    said = "here already as others' word, until you promote them (ipfsmem approve --list)"
     folder = tmp_path / "project" / "memory"
     folder.mkdir(parents=True)
     (folder / "tea.md").write_text("---\nname: tea\n---\n\nGreen.\n")
     blob = json.dumps({"files": {"tone.md": "Short.", "role.md": "Firmware."}}).encode()
     sealed.ok("import", "--from", "claude-code", str(folder), "--foreign")
     sealed.ok("import", "-", "--foreign", stdin=blob)
-    sealed.ok("promote", "role")
+    sealed.ok("approve", "role")
     for more in ((), ("--dry-run",), ("--strategy", "replace")):
         assert f"1 {said}" in sealed.ok("import", "--from", "claude-code", str(folder), *more).out
     for more in ((), ("--strategy", "replace")):
         assert f"0 new, 1 known already, 1 {said}" in sealed.ok("import", "-", *more, stdin=blob).out
     assert "0 new, 2 known already." in sealed.ok("import", "-", "--foreign", stdin=blob).out
-    assert {one["key"] for one in sealed.ok("promote", "--list", "--json").json} == {"tea", "tone"}
-    sealed.ok("promote", "tea")
+    assert {one["key"] for one in sealed.ok("approve", "--list", "--json").json} == {"tea", "tone"}
+    sealed.ok("approve", "tea")
     assert said not in sealed.ok("import", "--from", "claude-code", str(folder)).out
 
 
@@ -85,8 +85,8 @@ def test_two_texts_of_others_under_one_key_are_not_taken_unseen(sealed: Cli, tmp
         (tmp_path / name).mkdir()
         (tmp_path / name / "tone.md").write_text(f"Says {name}.\n")
         sealed.ok("import", "--from", "claude-code", "--foreign", str(tmp_path / name))
-    assert len(sealed.ok("promote", "--list", "--from", "claude-code").out.splitlines()) == 2
-    sealed.fails(4, "promote", "--from", "claude-code")
+    assert len(sealed.ok("approve", "--list", "--from", "claude-code").out.splitlines()) == 2
+    sealed.fails(4, "approve", "--from", "claude-code")
     assert "tone" not in sealed.ok("export", "--partial").json["index"]
 
 
@@ -115,7 +115,7 @@ def test_imported_messages_are_not_given_until_approved(sealed: Cli, tmp_path: P
     sealed.ok("session", "add", "talk", stdin=json.dumps(item).encode())
     path = talk_of(tmp_path / "agent.db", "Otters like rain.", "Otters like snow.")
     said = sealed.ok("import", "--from", "initrunner", str(path)).out
-    assert "are pending" in said and "ipfsmem promote --from initrunner" in said
+    assert "are pending" in said and "ipfsmem approve --from initrunner" in said
     given = sealed.ok("context", *QUESTION).out
     assert "like rivers" in given and "like rain" not in given and "like snow" not in given
     assert sealed.ok("context", *QUESTION, "--json").json["said"] == 1
@@ -128,14 +128,14 @@ def test_imported_messages_are_not_given_until_approved(sealed: Cli, tmp_path: P
         "Otters like rain.": False,
         "Otters like snow.": False,
     }
-    assert "session talk\tinitrunner\t" in sealed.ok("promote", "--list").out
-    assert sealed.ok("promote", "--list", "--from", "chatgpt").out == ""
-    sealed.fails(4, "promote", "--from", "chatgpt")
-    assert "2 messages of 1 session are your own word now" in sealed.ok("promote", "--from", "initrunner").out
+    assert "session talk\tinitrunner\t" in sealed.ok("approve", "--list").out
+    assert sealed.ok("approve", "--list", "--from", "chatgpt").out == ""
+    sealed.fails(4, "approve", "--from", "chatgpt")
+    assert "2 messages of 1 session are your own word now" in sealed.ok("approve", "--from", "initrunner").out
     given = sealed.ok("context", *QUESTION).out
     assert "like rain" in given and "like snow" in given and "like rivers" in given
-    assert sealed.ok("promote", "--list").out == ""
-    sealed.fails(4, "promote", "--from", "initrunner")
+    assert sealed.ok("approve", "--list").out == ""
+    sealed.fails(4, "approve", "--from", "initrunner")
 
 
 def test_one_session_is_approved_and_others_stay_pending(sealed: Cli, tmp_path: Path) -> None:
@@ -146,22 +146,22 @@ def test_one_session_is_approved_and_others_stay_pending(sealed: Cli, tmp_path: 
             "UPDATE sessions SET session_id = 'other', messages_json = replace(messages_json, 'Otters', 'Foxes')"
         )
     sealed.ok("import", "--from", "initrunner", str(path))
-    sealed.fails(4, "promote", "--session", "nobody")
-    sealed.fails(2, "promote", "--session", "talk", "--list")
-    assert "2 messages of 1 session are your own word now" in sealed.ok("promote", "--session", "talk").out
-    (left,) = sealed.ok("promote", "--list", "--json").json
+    sealed.fails(4, "approve", "--session", "nobody")
+    sealed.fails(2, "approve", "--session", "talk", "--list")
+    assert "2 messages of 1 session are your own word now" in sealed.ok("approve", "--session", "talk").out
+    (left,) = sealed.ok("approve", "--list", "--json").json
     assert (left["session"], left["messages"]) == ("other", 2)
     given = sealed.ok("context", "--query", "otters and foxes like rain", "--layout", "ranked").out
     assert "Otters like rain" in given and "Foxes" not in given
-    sealed.fails(4, "promote", "--session", "talk")
-    (done,) = sealed.ok("promote", "--session", "other", "--json").json
+    sealed.fails(4, "approve", "--session", "talk")
+    (done,) = sealed.ok("approve", "--session", "other", "--json").json
     assert (done["session"], done["source"], done["messages"]) == ("other", "initrunner", 2)
 
 
 def test_messages_imported_after_an_approval_are_pending_again(sealed: Cli, tmp_path: Path) -> None:
     path = talk_of(tmp_path / "agent.db", "Otters like rain.")
     sealed.ok("import", "--from", "initrunner", str(path))
-    sealed.ok("promote", "--from", "initrunner")
+    sealed.ok("approve", "--from", "initrunner")
     assert "pending" not in sealed.ok("import", "--from", "initrunner", str(path)).out
     talk_of(path, "Otters like rain.", "Otters like snow.")
     assert "are pending" in sealed.ok("import", "--from", "initrunner", str(path)).out
@@ -169,7 +169,7 @@ def test_messages_imported_after_an_approval_are_pending_again(sealed: Cli, tmp_
     sealed.ok("session", "add", "talk", stdin=json.dumps(item).encode())
     given = sealed.ok("context", *QUESTION).out
     assert "like rain" in given and "like rivers" in given and "like snow" not in given
-    sealed.ok("promote", "--from", "initrunner")
+    sealed.ok("approve", "--from", "initrunner")
     assert "like snow" in sealed.ok("context", *QUESTION).out
 
 

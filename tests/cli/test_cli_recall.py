@@ -145,7 +145,7 @@ def test_the_table_of_parts_is_that_of_the_ranking() -> None:
 
 def test_events_and_messages_are_found_where_they_are_asked_for(cli: Cli) -> None:
     cli.ok("write", "boat", "--body", "The boat is called Argo.")
-    cli.ok("note", "decision", "text=We sail to Lisbon")
+    cli.ok("timeline", "add", "decision", "text=We sail to Lisbon")
     cli.ok("session", "add", "standup", stdin=b'{"role": "assistant", "content": "To Lisbon, as Ann said."}')
     nothing = cli("recall", "Lisbon")
     assert nothing.out == "" and "--kind all" in nothing.err

@@ -13,7 +13,7 @@ from tests.support.damage_lab import damage_text
 def test_the_words_alone(bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = bare.ok("init", "--unprotected-keys", "--json", key=KEY).json["recovery_words"]
     bare.ok("write", "tone", "--body", "direct")
-    bare.ok("note", "waved")
+    bare.ok("timeline", "add", "waved")
     bare.ok("sync")
     for number, give in enumerate(("stdin", "fd")):
         other = Cli(tmp_path / f"other{number}", monkeypatch)

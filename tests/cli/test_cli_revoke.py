@@ -114,7 +114,7 @@ def test_u11_a_revoked_device_learns_it_with_its_next_sync(revoked: tuple[Cli, C
     assert "Never published from here: own." in said.out and "keys unlock" not in said.out
     told = second.ok("status", "--json").json["notices"]
     assert len([text for text in told if "was revoked" in text]) == 1
-    found = second("check", "--json")
+    found = second("vault", "check", "--json")
     assert found.code == 1
     assert [f["code"] for f in found.json["findings"] if f["level"] == "error"] == ["revoked"]
     for command in ("unlock", "rotate"):

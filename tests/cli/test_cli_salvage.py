@@ -1,4 +1,4 @@
-"""`ipfsmem salvage`, and what `recover` says of a memory of which nothing can be read whole."""
+"""`ipfsmem vault repair`, and what `recover` says of a memory of which nothing can be read whole."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def test_all_that_can_be_picked_is_all_of_it() -> None:
 
 
 def test_nothing_damaged_is_said_so(sealed: Cli) -> None:
-    assert "Nothing is damaged" in sealed.ok("salvage").out
-    assert sealed.ok("salvage", "--dry-run", "--json").json["found"]["heads"] == []
+    assert "Nothing is damaged" in sealed.ok("vault", "repair").out
+    assert sealed.ok("vault", "repair", "--dry-run", "--json").json["found"]["heads"] == []
 
 
 @pytest.mark.parametrize("dry", [[], ["--dry-run"]])
@@ -65,7 +65,7 @@ def test_a_provider_that_took_no_part_is_named_and_counts(
     monkeypatch.setenv("PINATA_JWT", "a.token.of-somebody")
     sealed.ok("providers", "add", "pinata")
     monkeypatch.delenv("PINATA_JWT")
-    done = sealed("salvage", *dry)
+    done = sealed("vault", "repair", *dry)
     assert done.code == 7 and "PINATA_JWT is not set" in done.out
 
 
@@ -78,7 +78,7 @@ def test_what_may_be_at_a_provider_that_took_no_part_is_not_said_to_be_whole(
     second.ok("write", "tone", "--body", "x")
     second.ok("sync")
     damage_root(second, stick)
-    done = sealed("salvage")
+    done = sealed("vault", "repair")
     assert done.code == 45 and "Nothing is damaged" not in done.out and "could not be read" in done.out
 
 
@@ -94,11 +94,11 @@ def test_what_cannot_be_opened_is_not_said_to_be_whole(
     other.ok("sync")
     damage_root(other, stick)
     assert sealed("sync").code == 14
-    assert "cannot be opened" in sealed.fails(14, "salvage").err
+    assert "cannot be opened" in sealed.fails(14, "vault", "repair").err
     other.ok("sync")
     other.ok("providers", "check", "--repair")
     sealed.ok("sync")
-    assert "Nothing is damaged" in sealed.ok("salvage").out
+    assert "Nothing is damaged" in sealed.ok("vault", "repair").out
 
 
 def test_beside_what_can_be_read_what_cannot_be_opened_is_named(
@@ -150,7 +150,7 @@ def test_u12_what_finds_no_room_comes_back_after_a_merge(
             for text in range(4):
                 memory.write(f"memory{key}", f"own {text}", seen=())
     told = partly(other, "salvage")
-    hinted("Merge those first (ipfsmem conflicts), then: ipfsmem salvage", told.err)
+    hinted("Merge those first (ipfsmem conflicts), then: ipfsmem vault repair", told.err)
     assert "four texts are here" in told.out
     for item in other.ok("conflicts", "--json").json:
         other.ok("resolve", item["key"], "--seen", item["seen"], "--keep")
@@ -169,7 +169,7 @@ def test_what_is_only_signed_comes_back_when_picked(
     other.ok("recover", "--damaged", "--unprotected-keys", key=KEY)
     look = partly(other, "salvage", "--dry-run")
     assert "signed only       memory7 " in look.out and "--pick NAME" in look.out
-    assert "is not among what can be picked" in other.fails(4, "salvage", "--pick", "nothing").err
+    assert "is not among what can be picked" in other.fails(4, "vault", "repair", "--pick", "nothing").err
     partly(other, "salvage", "--pick", "memory7")
     assert other.ok("read", "memory7", "--body").out == "text 7\n"
     partly(other, "salvage", "--pick", "all")

@@ -15,10 +15,13 @@ def test_a_scope_is_made_by_its_first_write_and_keeps_to_itself(
 ) -> None:
     cli.ok("write", "tone", "--body", "everybody's")
     cli.ok("write", "tone", "--body", "the project's", "--scope", "work")
-    cli.ok("note", "deployed", "--scope", "work")
+    cli.ok("timeline", "add", "deployed", "--scope", "work")
     assert cli.ok("read", "tone", "--body").out == "everybody's\n"
     assert cli.ok("read", "tone", "--body", "--scope", "work").out == "the project's\n"
-    assert cli.ok("timeline").out == "" and "deployed" in cli.ok("timeline", "--scope", "work").out
+    assert (
+        cli.ok("timeline", "show").out == ""
+        and "deployed" in cli.ok("timeline", "show", "--scope", "work").out
+    )
     monkeypatch.setenv("IPFSMEM_SCOPE", "work")
     assert cli.ok("read", "tone", "--body").out == "the project's\n"
     cli.ok("forget", "tone")
@@ -31,11 +34,11 @@ def test_a_scope_is_made_by_its_first_write_and_keeps_to_itself(
 def test_title_forget_and_restore(sealed: Cli) -> None:
     """Format-next A.7: forgetting a scope says what it does, and asks."""
     sealed.ok("write", "tone", "--body", "the project's", "--scope", "work")
-    sealed.ok("note", "deployed", "--scope", "work")
+    sealed.ok("timeline", "add", "deployed", "--scope", "work")
     sealed.ok("sync")
     assert sealed.ok("scope", "title", "work", "The Work").out == "work is called The Work.\n"
     assert "The Work" in sealed.ok("scope", "show", "work").out
-    root = sealed.ok("log", "--json").json[0]["root"]
+    root = sealed.ok("vault", "log", "--json").json[0]["root"]
     refused = sealed.fails(2, "scope", "forget", "work")
     assert "1 memory and 1 event" in refused.err
     sealed.ok("scope", "forget", "work", "--yes", "--reason", "done")
@@ -45,13 +48,13 @@ def test_title_forget_and_restore(sealed: Cli) -> None:
     sealed.fails(4, "read", "tone", "--scope", "work")
     assert sealed.ok("scope", "restore", "work", "--root", root, "--json").json["memories"] == 1
     assert sealed.ok("read", "tone", "--body", "--scope", "work").out == "the project's\n"
-    assert "deployed" in sealed.ok("timeline", "--scope", "work").out
+    assert "deployed" in sealed.ok("timeline", "show", "--scope", "work").out
 
 
 def test_scope_restored_empty_names_the_version_that_fills_it(sealed: Cli) -> None:
     sealed.ok("write", "tone", "--body", "the project's", "--scope", "work")
     sealed.ok("sync")
-    root = sealed.ok("log", "--json").json[0]["root"]
+    root = sealed.ok("vault", "log", "--json").json[0]["root"]
     sealed.ok("scope", "forget", "work", "--yes")
     sealed.ok("sync")
     said = sealed.ok("scope", "restore", "work").out
@@ -169,7 +172,7 @@ def test_a_stack_says_where_each_text_came_from(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "the person's", "--scope", "alex")
     cli.ok("write", "likes", "--body", "tea", "--scope", "alex")
     for token in ("work", "alex"):
-        cli.ok("note", "waved", f"in={token}", "--scope", token)
+        cli.ok("timeline", "add", "waved", f"in={token}", "--scope", token)
     said = cli.ok("read", "likes", "--stack", "work", "--stack", "alex", "--body")
     assert said.out == "tea\n" and said.err == "from the scope alex\n"
     assert cli.ok("read", "tone", "--stack", "alex", "--stack", "work", "--json").json["scope"] == "alex"
@@ -177,7 +180,7 @@ def test_a_stack_says_where_each_text_came_from(cli: Cli) -> None:
     rows = cli.ok("list", "--stack", "work", "--json").json["memories"]
     assert [(row["key"], row["scope"]) for row in rows] == [("self", ""), ("tone", "work")]
     assert cli.ok("list", "--stack", "work").out.splitlines()[1].endswith("\twork")
-    events = cli.ok("timeline", "--stack", "work", "--json").json
+    events = cli.ok("timeline", "show", "--stack", "work", "--json").json
     assert [(one["scope"], one["event"]["in"]) for one in events] == [("work", "work")]
     cli.fails(2, "list", "--stack", "work", "--scope", "work")
     cli.fails(2, "read", "tone", "--stack", "work", "--root", "bafy")
@@ -206,8 +209,8 @@ def test_a_scope_that_turned_out_to_be_another(cli: Cli) -> None:
     cli.ok("write", "tone", "--description", "better", "--scope", "tmp", "--if-match", read["sha256"])
     now = cli.ok("read", "tone", "--scope", "api", "--json").json
     assert (now["body"], now["fields"]["description"], now["scope"]) == ("old", "better", "api")
-    cli.ok("note", "moved", "--scope", "tmp")
-    assert "moved" in cli.ok("timeline", "--scope", "api").out
+    cli.ok("timeline", "add", "moved", "--scope", "tmp")
+    assert "moved" in cli.ok("timeline", "show", "--scope", "api").out
     cli.ok("forget", "tone", "--scope", "api")
     cli.fails(4, "read", "tone", "--scope", "api")
     cli.fails(4, "read", "tone", "--scope", "tmp")
@@ -231,8 +234,8 @@ def test_a_wrong_name_in_the_environment_is_one_line(
 ) -> None:
     monkeypatch.setenv("IPFSMEM_SCOPE", bad)
     for command in (
-        ["write", "tone", "--body", "x"], ["read", "tone"], ["list"], ["forget", "tone"], ["history", "tone"], ["note", "waved"],
-        ["timeline"], ["export"], ["conflicts"], ["promote", "tone"], ["restore", "tone", "--text", "abcdefgh"],
+        ["write", "tone", "--body", "x"], ["read", "tone"], ["list"], ["forget", "tone"], ["history", "tone"], ["timeline", "add", "waved"],
+        ["timeline", "show"], ["export"], ["conflicts"], ["approve", "tone"], ["restore", "tone", "--text", "abcdefgh"],
     ):  # fmt: skip
         cli.fails(12, *command)
     cli.ok("list", "--scope", "")

@@ -1,4 +1,4 @@
-"""`ipfsmem serve` with real processes: memories and IPFS tools go through it, strangers may not write, Ctrl-C ends it."""
+"""`ipfsmem serve peer` with real processes: memories and IPFS tools go through it, strangers may not write, Ctrl-C ends it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.support.patience import PATIENCE
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x0b"))
 TOKEN = "a token of enough length"
 TREE = build_tree({"a.md": b"one", "b.md": b"two"})
-SERVE = [sys.executable, "-m", "ipfsmem.cli", "serve"]
+SERVE = [sys.executable, "-m", "ipfsmem.cli", "serve", "peer"]
 NOBODY = 65534
 
 
@@ -55,7 +55,7 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_a_signal_that_comes_twice_ends_it_without_a_word(tmp_path: Path) -> None:
     """`timeout` sends its signal twice: sometimes the second was told as an error of a closed file descriptor."""
-    arguments = ["serve", str(tmp_path / "kept"), "--create", "--port", "0"]
+    arguments = ["serve", "peer", str(tmp_path / "kept"), "--create", "--port", "0"]
     server = subprocess.Popen(
         [sys.executable, "-c", TWICE, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -72,7 +72,7 @@ def test_a_signal_that_comes_twice_ends_it_without_a_word(tmp_path: Path) -> Non
 def served(
     folder: Path, *more: str, token: str = TOKEN, before: tuple[str, ...] = (), stop: int = signal.SIGINT
 ) -> Iterator[str]:
-    """The URL of a real `ipfsmem serve`, which ends as it should."""
+    """The URL of a real `ipfsmem serve peer`, which ends as it should."""
     server = subprocess.Popen(
         [*before, *SERVE, str(folder), "--port", "0", "--json", *more],
         stdout=subprocess.PIPE, text=True, env={**os.environ, "IPFSMEM_SERVE_TOKEN": token},
@@ -261,7 +261,7 @@ def test_who_is_let_in(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::"])
 def test_other_machines_are_let_in_by_name_only(bare: Cli, tmp_path: Path, host: str) -> None:
-    said = bare.fails(3, "serve", str(tmp_path / "kept"), "--create", "--host", host, "--port", "0")
+    said = bare.fails(3, "serve", "peer", str(tmp_path / "kept"), "--create", "--host", host, "--port", "0")
     assert host in said.err and f"--host {host} --name HOST" in said.err
     assert not (tmp_path / "kept").exists()
 
@@ -271,7 +271,7 @@ def test_other_machines_are_let_in_by_name_only(bare: Cli, tmp_path: Path, host:
     [("70000", "70000 will not do"), ("-1", "-1 will not do"), ("http", "'http' is no whole number")],
 )
 def test_a_port_is_a_number_and_the_error_says_which(bare: Cli, tmp_path: Path, port: str, why: str) -> None:
-    said = bare.fails(2, "serve", str(tmp_path), "--port", port).err
+    said = bare.fails(2, "serve", "peer", str(tmp_path), "--port", port).err
     assert why in said and "from 0 to 65535" in said and "range" not in said
 
 

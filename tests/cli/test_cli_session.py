@@ -53,7 +53,7 @@ def test_a_conversation_from_its_beginning_to_its_end(cli: Cli) -> None:
     assert gone.startswith(f"The session {name} is forgotten here with 5 messages")
     assert [one["session"] for one in cli.ok("session", "list", "--json").json] == ["copy"]
     cli.fails(4, "session", "info", name)
-    assert "forgot" in cli.ok("timeline").out
+    assert "forgot" in cli.ok("timeline", "show").out
 
 
 def test_older_sessions_are_hidden_and_nothing_is_gone(

@@ -116,20 +116,20 @@ def test_log_and_diff(sealed: Cli, second: Cli) -> None:
     sealed.ok("sync")
     sealed.ok("write", "tone", "--body", "more direct")
     sealed.ok("write", "role", "--body", "engineer")
-    changed = {line["key"]: line for line in sealed.ok("diff", "--json").json}
+    changed = {line["key"]: line for line in sealed.ok("vault", "diff", "--json").json}
     assert (changed["tone"]["change"], changed["role"]["change"]) == ("changed", "added")
     assert "more direct" in changed["tone"]["after"] and changed["role"]["before"] is None
-    text = sealed.ok("diff").out
+    text = sealed.ok("vault", "diff").out
     assert "-direct" in text and "+more direct" in text
-    assert sealed.ok("diff", "--names").out.splitlines() == ["added\trole", "changed\ttone"]
+    assert sealed.ok("vault", "diff", "--names").out.splitlines() == ["added\trole", "changed\ttone"]
     sealed.ok("sync")
-    entries = sealed.ok("log", "--json").json
+    entries = sealed.ok("vault", "log", "--json").json
     assert entries[0]["own"] and entries[0]["label"] == "first" and entries[0]["c"] > entries[-1]["c"]
-    back = sealed.ok("diff", entries[0]["root"], entries[1]["root"], "--names").out.splitlines()
+    back = sealed.ok("vault", "diff", entries[0]["root"], entries[1]["root"], "--names").out.splitlines()
     assert back == ["removed\trole", "changed\ttone"]
-    assert sealed.ok("diff").out == ""
-    assert len(sealed.ok("log", "--limit", "1").out.splitlines()) == 1
-    sealed.fails(4, "diff", "bafynothing")
+    assert sealed.ok("vault", "diff").out == ""
+    assert len(sealed.ok("vault", "log", "--limit", "1").out.splitlines()) == 1
+    sealed.fails(4, "vault", "diff", "bafynothing")
 
 
 def test_gc_says_why(sealed: Cli) -> None:

@@ -104,7 +104,7 @@ def test_lock_takes_in_what_was_edited_first(bare: Cli, stick: Path, runtime: Pa
     folder = tmp_path / "plain"
     folder.mkdir()
     unlock(bare)
-    bare.ok("attach", str(folder))
+    bare.ok("folder", "attach", str(folder))
     (folder / "tone.md").write_text("Edited by hand.\n")
     bare.ok("lock")
     assert "Edited by hand." in bare.ok("read", "tone", "--passphrase-fd", str(pipe(PASSPHRASE))).out
@@ -114,11 +114,11 @@ def test_lock_takes_in_what_was_edited_first(bare: Cli, stick: Path, runtime: Pa
     assert said.code == 30 and said.err.startswith("Locked, without the last look at the working copies:\n")
     assert runtime_files() == [] and held_keys(bare.home / "default") == []
     hinted(
-        "It is taken in when it is there again and the memory is opened. If it is gone for good: ipfsmem detach DIR --gone.",
+        "It is taken in when it is there again and the memory is opened. If it is gone for good: ipfsmem folder detach DIR --gone.",
         said.err,
     )
     unlock(bare)
-    bare.ok("detach", str(folder), "--gone")
+    bare.ok("folder", "detach", str(folder), "--gone")
     bare.ok("lock")
 
 

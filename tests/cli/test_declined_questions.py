@@ -26,7 +26,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("attach notes", "not attached"),
+        ("folder attach notes", "not attached"),
         ("session delete chat", "not forgotten"),
         ("clear --scope work", "not forgotten"),
         ("scope forget work", "not forgotten"),
@@ -38,4 +38,4 @@ def test_command_answered_with_no_changes_nothing(cli: Cli, command: str, messag
     assert done.err.endswith(f"ipfsmem: {message}; nothing was changed\n")
     assert [one["key"] for one in cli.ok("list", "--scope", "work", "--json").json["memories"]] == ["tone"]
     assert cli.ok("session", "resume", "chat", "--json").json
-    assert "notes" not in cli.ok("folders", "list").out
+    assert "notes" not in cli.ok("folder", "list").out

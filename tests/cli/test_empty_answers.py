@@ -20,8 +20,8 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("list --type user", "There is no memory of type user."),
         ("list --tag home --type user", "There is no memory of type user with the tag home."),
-        ("timeline --type other", "No event is of that type and time."),
-        ("timeline --since 2099-01-01", "No event is of that type and time."),
+        ("timeline show --type other", "No event is of that type and time."),
+        ("timeline show --since 2099-01-01", "No event is of that type and time."),
         ("fact list --category other", "No fact is of that kind and category."),
         ("graph list --kind ship", "No entity is of the kind ship."),
     ],
@@ -30,7 +30,7 @@ def test_nothing_found_is_not_said_to_be_nothing_there(cli: Cli, command: str, t
     """It said "No memories yet" of a memory with nine of them, to who had named a type that none had."""
     cli.ok("fact", "add", "They like tea", "--category", "preference")
     cli.ok("graph", "add", "Acme")
-    cli.ok("note", "went")
+    cli.ok("timeline", "add", "went")
     said = cli.ok(*command.split())
     assert (said.out, said.err) == ("", f"{told}\n")
 
@@ -57,11 +57,11 @@ def test_nothing_found_is_not_said_to_be_nothing_there(cli: Cli, command: str, t
         "usage show",
         "dream list",
         "duplicates",
-        "tokens list",
-        "plugins list",
-        "promote --list",
+        "token list",
+        "plugin list",
+        "approve --list",
         "log",
-        "log --operations --operation gc",
+        "vault log --operations --operation gc",
         "conflicts",
     ],
 )
@@ -73,6 +73,6 @@ def test_an_empty_list_is_one_sentence_and_no_headings(cli: Cli, command: str) -
 
 
 def test_a_program_is_told_nothing_where_nothing_is(cli: Cli) -> None:
-    for command in ("list --type user", "timeline", "scope list", "dream list", "tokens list", "graph list"):
+    for command in ("list --type user", "timeline", "scope list", "dream list", "token list", "graph list"):
         said = cli.ok(*command.split())
         assert (said.out, said.err) == ("", "")

@@ -46,8 +46,8 @@ class Place:
             (prepared.public if mode == "ipfs" else prepared.sealed)(cli.home, base / "stick")
         for name in ("log", "tone", "plan"):
             cli.ok("write", name, "--body", f"a line of the {name}\n\nlast\n")
-        cli.ok("attach", str(self.folder))
-        cli.ok("note", "remark", "text=hello")
+        cli.ok("folder", "attach", str(self.folder))
+        cli.ok("timeline", "add", "remark", "text=hello")
         if mode != "local":
             cli.ok("sync", *SYNC[mode])
         plan = (self.folder / "plan.md").read_bytes()
@@ -146,15 +146,15 @@ def said_well(result: Result) -> bool:
 USE = (
     *(("read", name, "--body") for name in READ),
     ("list",),
-    ("timeline",),
-    ("folders", "list"),
+    ("timeline", "show"),
+    ("folder", "list"),
     ("status",),
     ("write", "fresh", "--body", "new"),
     ("sync",),
     *(("read", name, "--body") for name in READ),
 )
 OF_FOLDERS = ("copies", "renders", "earlier", "returns", "asides", "file_names", "file_texts")
-PATHS: dict[str, tuple[tuple[str, ...], ...]] = {"use": USE, "detach": (("detach", "FOLDER"),)}
+PATHS: dict[str, tuple[tuple[str, ...], ...]] = {"use": USE, "detach": (("folder", "detach", "FOLDER"),)}
 
 
 @pytest.mark.slow

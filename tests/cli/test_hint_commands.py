@@ -64,12 +64,12 @@ def test_a_folder_with_an_odd_name(bare: Cli, tmp_path: Path, name: str) -> None
     folder, flags = tmp_path / name, ["--home", str(tmp_path / "a home")]
     folder.mkdir()
     bare.ok("init", "--mode", "local", *flags)
-    bare.ok("attach", str(folder), *flags)
+    bare.ok("folder", "attach", str(folder), *flags)
     bare.ok("scope", "make", "work", *flags)
-    told = bare("attach", str(folder), "--scope", "work", "--json", *flags).error["hint"]
+    told = bare("folder", "attach", str(folder), "--scope", "work", "--json", *flags).error["hint"]
     bare.ok(*shlex.split(told.partition("ipfsmem ")[2].removesuffix(".")))
-    bare.ok("attach", str(folder), "--scope", "work", *flags)
-    bare.ok("folders", "pause", str(folder), *flags)
+    bare.ok("folder", "attach", str(folder), "--scope", "work", *flags)
+    bare.ok("folder", "pause", str(folder), *flags)
     paused = bare.ok("status", *flags).out
     bare.ok(*shlex.split(paused[paused.index("either ipfsmem ") + 15 :].partition(" (what stands")[0]))
 
@@ -116,9 +116,9 @@ def test_a_notice_is_about_the_memory_that_was_named(away: tuple[Cli, list[str]]
 def test_what_another_device_is_to_do_and_what_names_its_memory_itself_stay_as_they_are() -> None:
     for text in (
         "A device that has what is missing brings it with: ipfsmem sync",
-        "If this machine's clock is right, on that device: ipfsmem check.",
+        "If this machine's clock is right, on that device: ipfsmem vault check.",
         "On another device of this memory: ipfsmem keys revoke ID --wallet FILE (in Python: unlock(), then members.revoke()).",
-        "Its CID: ipfsmem cid PATH. A file in it: inspect that.",
+        "Its CID: ipfsmem format cid PATH. A file in it: inspect that.",
         "Install ipfsmem again.",
     ):
         assert with_call_options(text, GIVEN) == text
@@ -137,5 +137,6 @@ def test_every_hint_is_said_for_here_or_for_another_device() -> None:
             and with_call_options(one.text, GIVEN) == one.text
         ):
             assert re.search(
-                r"([Aa]nother|[Aa]|that) device|ipfsmem (cid|open|serve|process|again|config)", one.text
+                r"([Aa]nother|[Aa]|that) device|ipfsmem (format|open|serve|process|again|config|help|mcp;)",
+                one.text,
             ), one

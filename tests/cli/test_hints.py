@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
 import click
 import pytest
 
-from ipfsmem.cli.app import SHORT
+from ipfsmem.cli.app import VERBS, find_command
 from tests.support.cli_lab import KEY, Cli, Result
 from tests.support.hints import FILLED, WHOLE, Told, texts, told
 
@@ -31,7 +30,7 @@ def words_of(text: str) -> list[str]:
     """The words of a command without those of the sentence that goes on behind it."""
     name, *rest = text.split()
     words = [name]
-    if name in ("keys", "providers", "folders") and rest:
+    if name in VERBS and rest:
         words.append(rest.pop(0))
     for word in rest:
         if (
@@ -57,13 +56,11 @@ def exists(one: Told) -> bool:
     words = words_of(one.command)
     if words[0] == "VALUE":
         return True
-    if words[0] not in SHORT:
-        return False
-    command = import_module(f"ipfsmem.cli.{words.pop(0)}_cmd").command
+    command = find_command(words.pop(0))
     if isinstance(command, click.Group) and words:
-        if words[0] not in command.commands:
-            return False
-        command = command.commands[words.pop(0)]
+        command = command.get_command(click.Context(command), words.pop(0))
+    if command is None:
+        return False
     shorter = words[:-1] if words[-1:] == [FILLED] else words  # it may stand for further options
     return takes(command, words) or takes(command, shorter)
 

@@ -29,7 +29,7 @@ NOT_HERE = "Run: ipfsmem sync."
 
 def found(device: Cli, code: str) -> str:
     """What `check` says of one thing, with its hint; empty when it is in order."""
-    findings = device("check", "--json").json["findings"]
+    findings = device("vault", "check", "--json").json["findings"]
     return " ".join(f"{one['text']}\n{one['hint']}" for one in findings if one["code"] == code)
 
 
@@ -64,7 +64,9 @@ def test_keys_without_a_passphrase(sealed: Cli) -> None:
     hinted("Put them under one: ipfsmem keys passphrase", told)
     sealed.ok("keys", "passphrase", "--new-passphrase-fd", str(pipe("four plain words here")))
     assert (
-        sealed.ok("check", "--json", "--passphrase-fd", str(pipe("four plain words here"))).json["errors"]
+        sealed.ok("vault", "check", "--json", "--passphrase-fd", str(pipe("four plain words here"))).json[
+            "errors"
+        ]
         == 0
     )
 
@@ -87,7 +89,7 @@ def test_a_text_that_the_disk_lost_in_mode_local(cli: Cli) -> None:
         hinted("Its plain file may still be there: ipfsmem import {folder}", told)
         assert f"import {file}" in told and "sync" not in told
     cli.ok("import", str(file))
-    assert cli.ok("check", "--json").json["errors"] == 0 and found(cli, "not-fetched") == ""
+    assert cli.ok("vault", "check", "--json").json["errors"] == 0 and found(cli, "not-fetched") == ""
     assert cli.ok("read", "tone", "--body").out == "direct\n"
 
 
@@ -172,8 +174,8 @@ def later(monkeypatch: pytest.MonkeyPatch, by: int) -> None:
 def test_a_clock_that_was_far_ahead(cli: Cli) -> None:
     dated(cli, 2 * FAR_AHEAD_MS)
     told = found(cli, "clock")
-    hinted("When this machine's clock is right now: ipfsmem check --clock-is-right. Else set it.", told)
-    cli.ok("check", "--clock-is-right")
+    hinted("When this machine's clock is right now: ipfsmem vault check --clock-is-right. Else set it.", told)
+    cli.ok("vault", "check", "--clock-is-right")
     assert found(cli, "clock") == ""
 
 
@@ -182,9 +184,11 @@ def test_whose_clock_is_wrong(sealed: Cli, second: Cli, monkeypatch: pytest.Monk
     dated(second, 2 * FAR_AHEAD_MS)
     second.ok("sync")
     sealed.ok("sync")
-    hinted("If this machine's clock is right, on that device: ipfsmem check.", found(sealed, "clock-of"))
+    hinted(
+        "If this machine's clock is right, on that device: ipfsmem vault check.", found(sealed, "clock-of")
+    )
     assert "--clock-is-right" in found(second, "clock")
-    second.ok("check", "--clock-is-right")
+    second.ok("vault", "check", "--clock-is-right")
     assert found(second, "clock") == ""
     # Had it been right, everybody's is behind but that of `second`.
     dated(sealed, 2 * FAR_AHEAD_MS)

@@ -74,7 +74,7 @@ OF_MEMORIES = {"msgspec", "hashlib", "inspect", "ipfsmem.config", "ipfsmem.memor
     [
         (("read", "tone"), 95),
         (("write", "tone", "--body", "short"), 112),
-        (("note", "said"), 108),
+        (("timeline", "add", "said"), 108),
         (("list",), 100),  # with the headers that an earlier list kept
         (("context",), 127),
         (("recall", "direct"), 140),  # without a model

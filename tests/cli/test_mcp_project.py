@@ -1,4 +1,4 @@
-"""`ipfsmem mcp` in a project: calls that name no scope mean the one that a person connected with the folder."""
+"""`ipfsmem serve mcp` in a project: calls that name no scope mean the one that a person connected with the folder."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def asked(
         for number, (tool, given) in enumerate(calls, 1)
     ]
     done = subprocess.run(
-        [sys.executable, "-m", "ipfsmem.cli", "mcp", *options],
+        [sys.executable, "-m", "ipfsmem.cli", "serve", "mcp", *options],
         input="\ufeff" + "".join(json.dumps({"jsonrpc": "2.0", **line}) + "\r\n" for line in lines),
         cwd=folder,
         env=surroundings(home),
@@ -127,7 +127,7 @@ def test_roots_that_are_foreign_mean_no_project(home: Path, root: str) -> None:
         {"id": 1, "method": "tools/call", "params": {"name": "read_memory", "arguments": {"key": "build"}}},
     ]
     server = subprocess.Popen(
-        [sys.executable, "-m", "ipfsmem.cli", "mcp"],
+        [sys.executable, "-m", "ipfsmem.cli", "serve", "mcp"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=home / "widget", env=surroundings(home), text=True,
     )  # fmt: skip
     with server:

@@ -39,12 +39,12 @@ def test_every_command_is_in_the_table() -> None:
         "scope list",
         "status",
         "keys list",
-        "folders list",
+        "folder list",
         "providers list",
         "index status",
-        "tokens list",
+        "token list",
         "config path",
-        "plugins list",
+        "plugin list",
         "value sweep",
     }
     always |= {"service status", "version"}
@@ -95,12 +95,12 @@ WITHOUT = {
     "open",
     "keys derive",
     "providers test",
-    "serve",
-    "cid",
-    "inspect",
+    "serve peer",
+    "format cid",
+    "format inspect",
     "lock",
     "unlock",
-    "tokens revoke",
+    "token revoke",
     "ui",
     "config show",
     "config set",
@@ -118,7 +118,7 @@ def calls(place: Place) -> list[str]:
 def all_end_with(place: Place, code: int, waiting: frozenset[str] = frozenset()) -> None:
     said = {}
     for call in calls(place):
-        if call in waiting or (call == "mcp" and find_spec("mcp") is None):
+        if call in waiting or (call == "serve mcp" and find_spec("mcp") is None):
             continue
         done = place.run(call)
         if done.code != code or "Traceback" in done.err or not done.err.startswith("ipfsmem: "):
@@ -136,7 +136,7 @@ def test_without_its_passphrase_no_command_does_anything(
     place = Place(tmp_path, monkeypatch, "sealed")
     place.ok("keys passphrase --new-passphrase-fd NEWFD")
     # Programs start `mcp` when they start: it waits there to be unlocked, and each of its tools says so.
-    all_end_with(place, 22, waiting=frozenset({"mcp"}))
+    all_end_with(place, 22, waiting=frozenset({"serve mcp"}))
 
 
 def test_a_damaged_database_is_said_by_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,10 +167,10 @@ def test_a_full_disk_is_said_and_nothing_is_half_there(
     place.ok("write tone --body x")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     outcomes = {}
-    for call in ("write more --body y", "forget tone", "note waved", f"export --out {tmp_path}/o.json", "import BASE/note.md",
-                 "keys passphrase --new-passphrase-fd NEWFD", "sync", "attach PLAIN", "providers add USB"):  # fmt: skip
+    for call in ("write more --body y", "forget tone", "timeline add waved", f"export --out {tmp_path}/o.json", "import BASE/note.md",
+                 "keys passphrase --new-passphrase-fd NEWFD", "sync", "folder attach PLAIN", "providers add USB"):  # fmt: skip
         if (mode == "local" and call.split()[0] in ("keys", "sync")) or (
-            mode == "sealed" and call.startswith("attach")
+            mode == "sealed" and call.startswith("folder attach")
         ):
             continue
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
@@ -180,7 +180,7 @@ def test_a_full_disk_is_said_and_nothing_is_half_there(
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert {call: done for call, done in outcomes.items() if done.code != 30 or "Traceback" in done.err} == {}
     assert [row["key"] for row in place.cli.ok("list", "--json").json["memories"]] == ["tone"]
-    place.cli.ok("check")
+    place.cli.ok("vault", "check")
     assert not list(tmp_path.glob("*.tmp")) and not (tmp_path / "o.json").exists()
 
 

@@ -39,8 +39,8 @@ def test_a_closed_stream_is_nobody_who_listens(cli: Cli) -> None:
 
 #: Commands that are there for what they print, and what they are given.
 SHOW = [
-    "read tone", "list", "history tone", "timeline", "export", "export --out -", "export --zip /dev/stdout", "status", "log",
-    "conflicts", "check", "folders list", "scope list", "providers list", "cid notes.txt", "cid notes.txt --car -", "inspect notes.txt",
+    "read tone", "list", "history tone", "timeline show", "export", "export --out -", "export --zip /dev/stdout", "status", "vault log",
+    "conflicts", "vault check", "folder list", "scope list", "providers list", "format cid notes.txt", "format cid notes.txt --car -", "format inspect notes.txt",
     "open notes.txt", "keys derive", "--version", "--help", "list --help",
 ]  # fmt: skip
 
@@ -74,12 +74,12 @@ def test_what_a_full_disk_took_none_of_does_not_end_with_0(cli: Cli, tmp_path: P
     (tmp_path / "notes.txt").write_text("x")
     # Those that have nothing to say here are left out.
     nothing = {
-        "log",
-        "timeline",
+        "vault log",
+        "timeline show",
         "conflicts",
         "keys derive",
         "open notes.txt",
-        "inspect notes.txt",
+        "format inspect notes.txt",
         "scope list",
         "providers list",
     }
@@ -227,11 +227,11 @@ def test_plain_text_is_written_for_its_owner_alone(cli: Cli, tmp_path: Path, for
 
 
 def test_a_field_of_an_event_is_given_once(cli: Cli) -> None:
-    cli.fails(2, "note", "seen", "place=here", "place=there")
-    cli.fails(2, "note", "seen", "place=here", "place:=3")
-    assert cli.ok("timeline").out == ""
-    cli.ok("note", "seen", "place:=[1, 2]")
-    assert cli.ok("timeline", "--json").json[0]["place"] == [1, 2]
+    cli.fails(2, "timeline", "add", "seen", "place=here", "place=there")
+    cli.fails(2, "timeline", "add", "seen", "place=here", "place:=3")
+    assert cli.ok("timeline", "show").out == ""
+    cli.ok("timeline", "add", "seen", "place:=[1, 2]")
+    assert cli.ok("timeline", "show", "--json").json[0]["place"] == [1, 2]
 
 
 def test_what_works_unheard_is_a_command() -> None:

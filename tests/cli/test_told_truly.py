@@ -121,8 +121,8 @@ def test_an_export_without_a_place_prints_nothing(cli: Cli, option: str) -> None
 
 
 def test_an_event_has_a_type(cli: Cli) -> None:
-    cli.fails(2, "note", "", "x=1")
-    assert cli.ok("timeline").out == ""
+    cli.fails(2, "timeline", "add", "", "x=1")
+    assert cli.ok("timeline", "show").out == ""
 
 
 def test_a_scope_that_is_another_now_says_where_its_texts_go(cli: Cli) -> None:
@@ -172,11 +172,11 @@ def test_two_devices_of_one_label_are_told_apart(clash: tuple[Cli, Cli]) -> None
     mine = first.ok("status", "--json").json["device"]
     assert mine not in first.ok("conflicts").out
     first.ok("keys", "label", "second", "first", key=KEY)
-    for said in (first.ok("conflicts").out, first.ok("log").out, first.ok("history", "tone").out):
+    for said in (first.ok("conflicts").out, first.ok("vault", "log").out, first.ok("history", "tone").out):
         assert f"first ({mine})" in said
 
 
-@pytest.mark.parametrize("call", [("serve", "", "--port", "0"), ("open", "")])
+@pytest.mark.parametrize("call", [("serve", "peer", "", "--port", "0"), ("open", "")])
 def test_a_folder_that_nobody_named_is_not_the_one_that_one_stands_in(
     cli: Cli, call: tuple[str, ...]
 ) -> None:
@@ -200,12 +200,12 @@ def test_what_is_named_wrongly_is_said_in_its_own_words(cli: Cli, tmp_path: Path
 def test_a_version_without_the_scope_brings_nothing_back_and_says_so(clash: tuple[Cli, Cli]) -> None:
     """It said "0 texts", ended with 0, and the scope was there, and empty."""
     first, _ = clash
-    before = first.ok("log", "--json").json[0]["root"]
+    before = first.ok("vault", "log", "--json").json[0]["root"]
     first.ok("write", "k", "--scope", "work", "--body", "x")
     first.ok("sync")
     first.ok("scope", "forget", "work", "--yes")
     first.ok("sync")
-    after = first.ok("log", "--json").json
+    after = first.ok("vault", "log", "--json").json
     for root in (before, after[0]["root"]):
         assert "nothing of the scope work" in first.fails(4, "scope", "restore", "work", "--root", root).err
     assert "is forgotten" in first.fails(4, "write", "k", "--scope", "work", "--body", "x").err
@@ -340,7 +340,7 @@ def test_a_dream_does_not_speak_of_what_it_did_not_do(cli: Cli) -> None:
 def test_what_making_a_memory_did_is_noted_as_done_by_the_command_line(sealed: Cli) -> None:
     """The first sync of `init` stood there as that of a program in Python."""
     sealed.ok("init", "-n", "other", "--no-wallet", "--unprotected-keys")
-    noted = sealed.ok("log", "--operations", "-n", "other", "--json").json
+    noted = sealed.ok("vault", "log", "--operations", "-n", "other", "--json").json
     assert {(one["operation"], one["face"]) for one in noted} == {("sync", "cli")}
 
 
@@ -348,24 +348,29 @@ def test_what_making_a_memory_did_is_noted_as_done_by_the_command_line(sealed: C
 def test_a_moment_is_said_in_the_same_words_everywhere(cli: Cli, said: str) -> None:
     """Operations took `24h`, recall a date or a time, the timeline and usage a day alone."""
     cli.ok("write", "tone", "--body", "direct")
-    cli.ok("note", "went", "to=sea")
+    cli.ok("timeline", "add", "went", "to=sea")
     cli.ok("usage", "add", "--model", "m", "--cost", "1")
     assert cli.ok("recall", "direct", "--since", said).out.startswith("tone")
-    assert "went" in cli.ok("timeline", "--since", said).out
+    assert "went" in cli.ok("timeline", "show", "--since", said).out
     assert cli.ok("usage", "show", "--from", said).out.startswith("m\t1")
-    assert "write" in cli.ok("log", "--operations", "--since", said).out
+    assert "write" in cli.ok("vault", "log", "--operations", "--since", said).out
 
 
 def test_a_moment_that_is_none_is_answered_with_ones_that_are(cli: Cli) -> None:
-    cli.ok("note", "went")
-    for command in ("recall x --since", "timeline --since", "timeline --until", "usage show --from"):
+    cli.ok("timeline", "add", "went")
+    for command in (
+        "recall x --since",
+        "timeline show --since",
+        "timeline show --until",
+        "usage show --from",
+    ):
         refused = cli.fails(2, *command.split(), "soon").err
         for said in ("24h", "7d", "yesterday", "2026-04-14", "2026-04-14T09:30:00Z"):
             # recall also takes a range of time in words, and names some of these
             assert said in refused or (command.startswith("recall") and "last 3 months" in refused)
             cli.ok(*command.split(), said)
-    cli.fails(2, "timeline", "--since", "999999w")
-    cli.fails(2, "timeline", "--since", "today", "--until", "yesterday")
+    cli.fails(2, "timeline", "show", "--since", "999999w")
+    cli.fails(2, "timeline", "show", "--since", "today", "--until", "yesterday")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

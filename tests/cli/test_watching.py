@@ -24,7 +24,7 @@ def two(
     for device, folder in zip((bare, other), folders, strict=True):
         folder.mkdir()
         device.ok("init", "--unprotected-keys", "--label", folder.name, key=KEY)
-        device.ok("attach", str(folder))
+        device.ok("folder", "attach", str(folder))
     yield bare, folders[0], other, folders[1]
 
 

@@ -14,7 +14,7 @@ NOBODY = "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"
 LONG = "x" * 70_000
 
 SEALED = (
-    "salvage extra", "salvage --pick ''", f"salvage --pick {LONG}", "salvage --provider nonsense", "salvage --pick m/tone",
+    "vault repair extra", "vault repair --pick ''", f"vault repair --pick {LONG}", "vault repair --provider nonsense", "vault repair --pick m/tone",
     "scope show 'No Scope'", "scope show ''", "scope show timeline", "scope show 2026-01-01", f"scope show {LONG}",
     "scope title work", "scope title work ''", "scope title work 'a\nb'", f"scope title work {LONG}", "scope title none T",
     "scope forget none --yes", "scope forget 'No Scope' --yes", "scope restore work", f"scope restore none --root {NOBODY}",
@@ -25,7 +25,7 @@ SEALED = (
     "session delete nobody --yes", "session add", "session add x", "session list --scope none", "session lsit", "session status --scope none",
     "dream tone", "dream --dry-run --if-due", "dream --model --if-due", "dream --scope none", "dream --dry-run extra", "dream show extra", "dream apply nothing", "dream undo nothing", "dream undo ''", f"dream undo {LONG}", "dream abort", "dream no", "dream on extra",
     "usage add", "usage add --model m --cost -1", "usage add --model m --cost nan", "usage add --model m --cost x", "usage add --model m --input -1", f"usage add --model {LONG}", "usage add --model 'a\nb'",
-    "log --operation write", "log --scope work", "log --operations --since soon", "log --operations --operation ''", "log --operations --limit 0", f"log --operations --since {LONG}", "log --operations extra",
+    "vault log --operation write", "vault log --scope work", "vault log --operations --since soon", "vault log --operations --operation ''", "vault log --operations --limit 0", f"vault log --operations --since {LONG}", "vault log --operations extra",
     "vacuum extra", "cleanup", "cleanup --older-than soon", "cleanup --older-than 59m", "cleanup --older-than 0", "cleanup --older-than 30d extra",
     "config show no.such", f"config show {LONG}", "config set", "config set sessions.resume", "config set sessions.resume 1 --default", "config set sessions.resume x", f"config set {LONG} 1", f"config set label {LONG}",
     "config set '' x", "config set sessions.resume 9 9", "config path extra", "config lsit",
@@ -35,38 +35,38 @@ SEALED = (
     "graph export nobody", "graph export --format pdf", "graph delete nobody", "graph lsit",
     "fact add", "fact add ''", f"fact add {LONG}", "fact add x --kind rumour", "fact add x --confidence 2", "fact add x --confidence x", "fact list --limit 0", "fact list --kind x",
     "fact list --deleted --category x", "fact edit nobody x", "fact edit 'No Key' x", "fact history 'No Scope' --scope none", "fact delete nobody", "fact delete ''", "fact restore nobody",
-    "fact restore nobody --number 0", "fact lsit", "value set", "value set x", "value set '' x", f"value set {LONG} x", "value set x y --ttl -1", "value set x y --level all", "value get nobody", "value delete nobody", "value clear", "value clear nobody", "value history nobody", "value restore nobody", "value restore x --number 0", "value list --level all", "value lsit", "plugins test", "plugins test nobody", "plugins test ''", f"plugins test {LONG}", "plugins test 'a\nb'", "plugins lsit", "clear", "clear extra", "clear --memories-only --sessions-only --yes", "clear --yes --scope none", "hide", "hide nobody", "hide ''", "hide 'No Key'", "hide --all", "hide x --all --back", "hide --back nobody", "list --hidden --type user", "list --hidden --stack none",
+    "fact restore nobody --number 0", "fact lsit", "value set", "value set x", "value set '' x", f"value set {LONG} x", "value set x y --ttl -1", "value set x y --level all", "value get nobody", "value delete nobody", "value clear", "value clear nobody", "value history nobody", "value restore nobody", "value restore x --number 0", "value list --level all", "value lsit", "plugin test", "plugin test nobody", "plugin test ''", f"plugin test {LONG}", "plugin test 'a\nb'", "plugin lsit", "clear", "clear extra", "clear --memories-only --sessions-only --yes", "clear --yes --scope none", "hide", "hide nobody", "hide ''", "hide 'No Key'", "hide --all", "hide x --all --back", "hide --back nobody", "list --hidden --type user", "list --hidden --stack none",
     "duplicates tone", "duplicates --similarity 0.4", "duplicates --similarity x", "duplicates --similarity nan", "duplicates --stack none",
     "why", "why tone", "why tone '?'", "why nothing x", "why 'No Key' x", f"why tone {LONG}", "why tone x --scope none", "why tone x --stack none",
     # A home that is nobody's, where a path begins.
-    "attach ~nobody-here/x", "detach ~nobody-here/x", "folders pause ~nobody-here/x", "import ~nobody-here/x", "import --from claude-code ~nobody-here/x", "export --dir ~nobody-here/x",
-    "export --zip ~nobody-here/x", "export --out ~nobody-here/x", "open ~nobody-here/x", "open ROOT --export ~nobody-here/x", "inspect ~nobody-here/x", "providers add ~nobody-here/x", "demo --keep --dir ~nobody-here/x",
+    "folder attach ~nobody-here/x", "folder detach ~nobody-here/x", "folder pause ~nobody-here/x", "import ~nobody-here/x", "import --from claude-code ~nobody-here/x", "export --dir ~nobody-here/x",
+    "export --zip ~nobody-here/x", "export --out ~nobody-here/x", "open ~nobody-here/x", "open ROOT --export ~nobody-here/x", "format inspect ~nobody-here/x", "providers add ~nobody-here/x", "demo --keep --dir ~nobody-here/x",
     "connect claude-code --project ~nobody-here/x",
     "history", "history 'No Key'", f"history {LONG}", "history nothing", "history tone --scope none", "history tone --scope 'No Scope'",
     "restore tone --root nonsense", f"restore tone --root {NOBODY}", "restore tone --text zz", "restore tone --text 0123",
     "restore tone --text 0123456789abcdef", "restore nothing --text 0123456789abcdef", "restore tone --root ''",
     "restore 'No Key' --root ROOT", "restore tone --root ROOT --seen zz", "restore tone --root ROOT --seen 12345678",
     "fork", "fork ''", "fork 'No Name'", f"fork {LONG}", "fork default", "fork copied --scope none", "fork copied extra",
-    "undo tone", "promote nothing", "promote 'No Key'", "promote tone --copy nothing", "promote tone --copy ../tone.md", "promote",
+    "undo tone", "approve nothing", "approve 'No Key'", "approve tone --copy nothing", "approve tone --copy ../tone.md", "approve",
     "keys vaults --add ''", "keys vaults --add 'No Vault'", "keys vaults --key-number 0", "keys vaults --key-number x", "keys vaults --key-number 2",
     f"keys vaults --add {LONG}", "keys vaults extra", "keys label", "keys label first", "keys label first x", "keys label nobody x KEY",
     "keys passphrase --new-passphrase-fd 999", "keys passphrase --new-passphrase-fd x", "keys passphrase extra", "keys revoke", "keys revoke '' KEY",
     "unlock extra", "unlock --for soon", "unlock --for 0", "unlock --for 9999999d", "unlock", "lock extra", "lock --for 1h",
     "providers check extra", "providers check --every 5m", "providers follow nonsense", "providers follow --decline USB",
-    "providers follow BASE/none", "providers follow --decline", "attach BASE/home/default", "detach PLAIN", "folders pause PLAIN", "folders accept", "folders put-back PLAIN",
+    "providers follow BASE/none", "providers follow --decline", "folder attach BASE/home/default", "folder detach PLAIN", "folder pause PLAIN", "folder resume --keep folder", "folder resume --keep vault PLAIN",
 )  # fmt: skip
 TOKENS = (
-    "ui extra", "ui --port x", "ui --port 99999", "ui --also ''", "ui --no-open --also default", "ui --no-open --also none", "api --sync --read-only",
-    "tokens lsit", "tokens new extra", "tokens new --right all", "tokens new --scope 'No Scope'", "tokens new --scope ''", f"tokens new --name {LONG}", "tokens new --name 'a\nb'", "tokens new --everybody",
-    "tokens revoke", "tokens revoke ''", "tokens revoke nobody", f"tokens revoke {LONG}", "api --host nowhere.invalid", "api --port x", "api --name ''", "api --also none", "api --also 'No Memory'", "api --also default",
+    "ui extra", "ui --port x", "ui --port 99999", "ui --also ''", "ui --no-open --also default", "ui --no-open --also none", "serve api --sync --read-only",
+    "token lsit", "token new extra", "token new --right all", "token new --scope 'No Scope'", "token new --scope ''", f"token new --name {LONG}", "token new --name 'a\nb'", "token new --everybody",
+    "token revoke", "token revoke ''", "token revoke nobody", f"token revoke {LONG}", "serve api --host nowhere.invalid", "serve api --port x", "serve api --name ''", "serve api --also none", "serve api --also 'No Memory'", "serve api --also default",
 )  # fmt: skip
 LOCAL = (
-    "attach", "attach ''", "attach BASE/note.md", "attach PLAIN --scope 'No Scope'", f"attach BASE/{'x' * 300}", "attach 'BASE/a\nb\x00c'",
-    "attach BASE/home/default", "attach BASE/home/default/memory --scope work", "attach BASE/home", "detach", "detach ''", "detach BASE/none", "detach PLAIN --gone",
-    "detach BASE/note.md", "folders pause ''", "folders pause BASE/none", "folders accept BASE/none", "folders put-back BASE/none", "folders nothing",
+    "folder attach", "folder attach ''", "folder attach BASE/note.md", "folder attach PLAIN --scope 'No Scope'", f"folder attach BASE/{'x' * 300}", "folder attach 'BASE/a\nb\x00c'",
+    "folder attach BASE/home/default", "folder attach BASE/home/default/memory --scope work", "folder attach BASE/home", "folder detach", "folder detach ''", "folder detach BASE/none", "folder detach PLAIN --gone",
+    "folder detach BASE/note.md", "folder pause ''", "folder pause BASE/none", "folder resume --keep folder BASE/none", "folder resume --keep vault BASE/none", "folder nothing",
     "import ''", "import --from '' PLAIN", "import --from nobody PLAIN", "import --from okf BASE/none", "import --from okf PLAIN --prune --strategy replace",
     "import --from mem0 PLAIN", "import --from claude-code PLAIN --from-backup", "import --from claude-code PLAIN --map x", "import --from mcp-memory -", f"import --from {'x' * 70_000} PLAIN", "export --to okf", "export --to nothing --dir BASE/new",
-    "promote --list tone", "promote --from ''", "promote --from nobody", "promote tone --from x", "promote --copy x --list", "cid ''", "inspect ''", "export --dir ''", "export --out ''", "ui --static ''", "sync --car ''", "sync --car BASE/none.car", "ui --place gateway:https://example.org", "ui --static PLAIN", "export --html ''", "export --html BASE/a --car BASE/b", "salvage", "providers check", "providers follow", "keys vaults --add work", "scope restore none",
+    "approve --list tone", "approve --from ''", "approve --from nobody", "approve tone --from x", "approve --copy x --list", "format cid ''", "format inspect ''", "export --dir ''", "export --out ''", "ui --static ''", "sync --car ''", "sync --car BASE/none.car", "ui --place gateway:https://example.org", "ui --static PLAIN", "export --html ''", "export --html BASE/a --car BASE/b", "vault repair", "providers check", "providers follow", "keys vaults --add work", "scope restore none",
     "connect", "connect ''", "connect emacs", "connect codex extra", "connect codex --list", f"connect {LONG}", "disconnect", "disconnect ''", "disconnect emacs",
 )  # fmt: skip
 
@@ -74,8 +74,8 @@ LOCAL = (
 TWICE = (
     "write tone --body x --body y", "list -n default -n default", "-n default -n default list", "list --home BASE/home --home BASE/home",
     "gc --daily --by-hand", "gc --daily --daily", "gc --keep-roots 3 --keep-roots 4", "write tone --body x --whole --body-only",
-    "read tone --root a --root b", "timeline --since 2026-01-01 --since 2026-01-02", "attach PLAIN --scope a --scope b",
-    "export --dir BASE/a --dir BASE/b", "keys list --passphrase-fd 8 --passphrase-fd 9", "log --limit 1 --limit 2",
+    "read tone --root a --root b", "timeline show --since 2026-01-01 --since 2026-01-02", "folder attach PLAIN --scope a --scope b",
+    "export --dir BASE/a --dir BASE/b", "keys list --passphrase-fd 8 --passphrase-fd 9", "vault log --limit 1 --limit 2",
     "write tone --type user --set type=user --body x", "write tone --body x --set a=1 --set a=2", "write tone --body x --name T --set name=U",
 )  # fmt: skip
 
@@ -136,10 +136,10 @@ def test_wrong_input_on_a_sealed_memory(tmp_path: Path, monkeypatch: pytest.Monk
 def test_wrong_input_on_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place(tmp_path, monkeypatch, "local")
     place.ok("write tone --body x", "write tone --body x --scope work")
-    before = place.cli.ok("folders", "list", "--json").json
+    before = place.cli.ok("folder", "list", "--json").json
     all_refused(place, LOCAL)
     all_refused(place, TOKENS)
-    assert place.cli.ok("folders", "list", "--json").json == before
+    assert place.cli.ok("folder", "list", "--json").json == before
 
 
 def test_wrong_input_where_there_is_a_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +148,7 @@ def test_wrong_input_where_there_is_a_conflict(tmp_path: Path, monkeypatch: pyte
     before = place.cli.ok("conflicts", "--json").json
     all_refused(place, ("resolve tone --seen SEEN", "resolve tone --keep --seen ''", "resolve tone --take nothing --seen SEEN",
                         "resolve tone --keep --take COPY --seen SEEN", "resolve tone --file BASE/none --seen SEEN",
-                        "resolve 'No Key' --keep --seen SEEN", "read tone --conflict ../x", "promote tone --copy COPY"))  # fmt: skip
+                        "resolve 'No Key' --keep --seen SEEN", "read tone --conflict ../x", "approve tone --copy COPY"))  # fmt: skip
     assert place.cli.ok("conflicts", "--json").json == before
 
 

@@ -152,10 +152,10 @@ def test_s8_a_hostile_provider_s_folder_is_inspected(
         for n, what in enumerate(("link", "link to nothing", "pipe")):
             ending = {"packs": "car", "pins": "json", "names": "ipns-record"}[part]
             plant(folder / part / f"{n}.{ending}", what, victim)
-    assert in_time(lambda: bare.ok("inspect", str(folder), "--json")).json["packs"] == []
+    assert in_time(lambda: bare.ok("format", "inspect", str(folder), "--json")).json["packs"] == []
     (folder / "pins" / "0.json").unlink()
     for path in (folder / "pins").iterdir():
         path.unlink()
     (folder / "pins").rmdir()
     (folder / "pins").symlink_to(tmp_path, target_is_directory=True)
-    assert in_time(lambda: bare.fails(30, "inspect", str(folder))) is not None
+    assert in_time(lambda: bare.fails(30, "format", "inspect", str(folder))) is not None

@@ -216,7 +216,7 @@ def test_a_text_that_both_sides_changed_is_kept_twice(home: Path, running: Progr
 def test_a_server_brings_back_what_its_removed_log_had(home: Path, used_again: bool) -> None:
     environment = {**os.environ, "IPFSMEM_API_TOKEN": TOKEN}
     server = subprocess.Popen(
-        [sys.executable, "-m", "ipfsmem.cli", "--json", "api", "--port", "0", "--home", str(home)],
+        [sys.executable, "-m", "ipfsmem.cli", "--json", "serve", "api", "--port", "0", "--home", str(home)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment,

@@ -31,9 +31,9 @@ BLOCKS = dict(TREE.blocks)
 
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """A real `ipfsmem serve`: its URL and its process."""
+    """A real `ipfsmem serve peer`: its URL and its process."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "ipfsmem.cli", "serve", str(folder), "--create", "--port", "0", "--json"],
+        [sys.executable, "-m", "ipfsmem.cli", "serve", "peer", str(folder), "--create", "--port", "0", "--json"],
         stdout=subprocess.PIPE, text=True, env={**os.environ, "IPFSMEM_SERVE_TOKEN": TOKEN},
     )  # fmt: skip
     try:

@@ -1,4 +1,4 @@
-"""LibreFang's own command line and Python client against `ipfsmem api --as librefang`."""
+"""LibreFang's own command line and Python client against `ipfsmem serve api --as librefang`."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def both(tmp_path: Path) -> Iterator[tuple[Server, Server]]:
     env = surroundings(tmp_path)
     with Memory.create("default", "local", home=tmp_path / "ipfsmem"):
         pass
-    ours = [sys.executable, "-m", "ipfsmem.cli", "mcp", "--tools", "graph", "--structured"]
+    ours = [sys.executable, "-m", "ipfsmem.cli", "serve", "mcp", "--tools", "graph", "--structured"]
     kept = {**env, "MEMORY_FILE_PATH": str(tmp_path / "memory.jsonl")}
     with served(ours, env) as one, served([need_program("node"), str(theirs)], kept) as other:
         yield one, other

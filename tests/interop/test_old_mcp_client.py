@@ -1,4 +1,4 @@
-"""A client of the MCP SDK 1.x, which knows only the protocol with a handshake, uses `ipfsmem mcp`."""
+"""A client of the MCP SDK 1.x, which knows only the protocol with a handshake, uses `ipfsmem serve mcp`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_an_old_client_reads_writes_and_is_told_of_changes(tmp_path: Path) -> No
     with Memory.create("default", "local", home=tmp_path / "ipfsmem"):
         pass
     done = subprocess.run(
-        [sys.executable, "-S", CLIENT, sys.executable, "-m", "ipfsmem.cli", "mcp", "--structured"],
+        [sys.executable, "-S", CLIENT, sys.executable, "-m", "ipfsmem.cli", "serve", "mcp", "--structured"],
         input=json.dumps(surroundings(tmp_path)),
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(folder)},
         capture_output=True,

@@ -1,7 +1,7 @@
 """The Pinning Service API on both sides: our client with a mock service that is not ours, our service before the judge.
 
 What the judge gets wrong: it takes for granted that what it asks for is pinned at once, whether or not anybody has
-it. So it runs with its contents in the store, where all nine checks pass, also at a real `ipfsmem serve`, and without,
+it. So it runs with its contents in the store, where all nine checks pass, also at a real `ipfsmem serve peer`, and without,
 where its check of names fails as the list shows pinned requests only. It asks for the schemas on the network; judge.mjs
 gives it a copy.
 What the mock gets wrong: one request a CID, never done unless its name starts with `pinned-`, limits and pages that are
@@ -144,13 +144,24 @@ def test_our_service_before_the_judge(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_judge_at_the_program_that_people_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`ipfsmem serve` as a process of its own, its folder filled through the peer that it is as well."""
+    """`ipfsmem serve peer` as a process of its own, its folder filled through the peer that it is as well."""
     kept = tmp_path / "kept"
     blocks = []
     for number in range(20_000):
         data = f"7,{number}".encode()
         blocks.append((raw_cid(hashlib.sha256(data).digest()), data))
-    program = [sys.executable, "-m", "ipfsmem.cli", "serve", kept, "--create", "--port", "0", "--json"]
+    program = [
+        sys.executable,
+        "-m",
+        "ipfsmem.cli",
+        "serve",
+        "peer",
+        kept,
+        "--create",
+        "--port",
+        "0",
+        "--json",
+    ]
     monkeypatch.setenv("IPFSMEM_SERVE_TOKEN", TOKEN)
     with server(program) as line:
         said = json.loads(line)

@@ -187,7 +187,7 @@ def _bucket_google(at: Bench) -> Opened:
 
 def _peer(at: Bench) -> Opened:
     url = at.stack.enter_context(serve(lambda: serving.app(at.directory(), token=TOKEN)))
-    return PeerProvider(url, {"peer_token": TOKEN}), "what `ipfsmem serve` serves, over a folder"
+    return PeerProvider(url, {"peer_token": TOKEN}), "what `ipfsmem serve peer` serves, over a folder"
 
 
 def _node(at: Bench) -> Opened:

@@ -90,7 +90,8 @@ class Hint(NamedTuple):
 def pattern(text: str) -> str:
     """What a hint of the source looks like where it is printed, its commands with the flags that the call was given."""
     words = re.sub(r"(VALUE|\\\{\w+\\\})+", lambda _: ".*", re.escape(" ".join(text.split())))
-    return re.sub(r"\bipfsmem\\ ([a-z]+)", rf"ipfsmem {_FLAGS}\1(?: --scope \\S+)?", words)
+    scope = r"(?: --scope \\S+)?"
+    return re.sub(r"\bipfsmem\\ ([a-z]+)((?:\\ [a-z-]+)?)", rf"ipfsmem {_FLAGS}\1{scope}\2{scope}", words)
 
 
 def hinted(text: str, printed: str) -> None:

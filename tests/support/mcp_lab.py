@@ -45,12 +45,12 @@ async def client_of(served: Any, era: str, **more: Any) -> AsyncIterator[Any]:
 
 
 def program(home: Path, *arguments: str, **environment: str) -> Any:
-    """How the client starts `ipfsmem mcp` as a program."""
+    """How the client starts `ipfsmem serve mcp` as a program."""
     from mcp.client.stdio import StdioServerParameters
 
     return StdioServerParameters(
         command=sys.executable,
-        args=["-m", "ipfsmem.cli", "mcp", *arguments],
+        args=["-m", "ipfsmem.cli", "serve", "mcp", *arguments],
         env={**surroundings(home), **environment},
     )
 

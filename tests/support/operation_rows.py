@@ -66,12 +66,12 @@ ROWS: Final = (
     Op("duplicates", {"similarity": 0.8}, "duplicates", "duplicates", "", "duplicates"),
     Op("conflicts", {}, "conflicts", "conflicts", "resolve_conflict", "conflicts"),
     Op("resolve", {"key": KEY}, "resolve", "resolve", "", "resolve", "resolve", {"cli": {"seen": "SEEN", "take": KEY}, "http": {"keep": True}, "python": {"seen": "SEEN"}}),
-    Op("promote", {"key": KEY, "to": "made"}, "promote", "promote", "", "promote", "promote", {"python": {"seen": "SEEN"}}),
+    Op("promote", {"key": KEY, "to": "made"}, "approve", "promote", "", "promote", "promote", {"python": {"seen": "SEEN"}}),
     Op("undo", {}, "undo", "", "", "undo", "undo"),
     # events and sessions
-    Op("timeline", {}, "timeline", "timeline", "", "timeline.read"),
+    Op("timeline", {}, "timeline show", "timeline", "", "timeline.read"),
     Op("days", {}, "", "days", "", ""),
-    Op("note", {"type": "decision"}, "note", "note", "note", "note", "note", {"python": {"type": None, "kind": "decision"}, "tool": {"text": "It is so."}}),
+    Op("note", {"type": "decision"}, "timeline add", "note", "note", "note", "note", {"python": {"type": None, "kind": "decision"}, "tool": {"text": "It is so."}}),
     Op("session list", {}, "session list", "sessions", "list_sessions", "sessions.list"),
     Op("session create", {"title": "A talk"}, "session create", "begin_session", "", "sessions.create", "session create"),
     Op("session search", {"query": "boat"}, "session search", "search_sessions", "", "sessions.search", "session search"),
@@ -164,12 +164,12 @@ ROWS: Final = (
        {"python": {"name": None, "token": "gone"}}),
     # the whole
     Op("status", {}, "status", "status", "", "status"),
-    Op("check", {}, "check", "check", "", "check"),
-    Op("operations", {}, "log", "operations", "", "operations.list", on={"cli": {"flags": ("--operations",)}}),
+    Op("check", {}, "vault check", "check", "", "check"),
+    Op("operations", {}, "vault log", "operations", "", "operations.list", on={"cli": {"flags": ("--operations",)}}),
     Op("members", {}, "keys list", "members", "", "members.list"),
     Op("providers", {}, "providers list", "providers", "", "providers.list"),
     Op("index status", {}, "index status", "index", "", "maintenance.index_status"),
-    Op("reindex", {}, "reindex", "reindex", "", "maintenance.reindex", "reindex"),
+    Op("reindex", {}, "index rebuild", "reindex", "", "maintenance.reindex", "reindex"),
     Op("vacuum", {}, "vacuum", "vacuum", "", "maintenance.vacuum", "vacuum"),
     Op("cleanup", {"older_than": 86_400.0}, "cleanup", "cleanup", "", "maintenance.cleanup", "cleanup", {"cli": {"older_than": "1d"}}),
     Op("settings", {}, "config show", "settings", "", ""),
@@ -180,19 +180,19 @@ ROWS: Final = (
 #: Commands that no row has, by the reason. Their own tests are elsewhere.
 COMMANDS_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
     "starts a program that serves, watches or shows something": (
-        "api", "mcp", "serve", "ui", "demo", "help", "version", "service install", "service status", "service uninstall",
+        "serve api", "serve mcp", "serve peer", "ui", "demo", "help", "version", "service install", "service status", "service uninstall",
     ),
     "makes, brings back, opens or closes a memory": ("init", "recover", "fork", "open", "lock", "unlock"),
     "is about settings of this device or of other programs": (
-        "config path", "config set", "connect", "disconnect", "tokens list", "tokens new", "tokens revoke", "plugins list", "plugins test",
+        "config path", "config set", "connect", "disconnect", "token list", "token new", "token revoke", "plugin list", "plugin test",
     ),
     "is about folders and files of this device": (
-        "attach", "detach", "folders accept", "folders list", "folders pause", "folders put-back", "cid", "inspect", "import", "edit",
+        "folder attach", "folder detach", "folder list", "folder pause", "folder resume", "format cid", "format inspect", "import", "edit",
     ),
     "is about members or providers of a vault": (
         "keys derive", "keys label", "keys passphrase", "keys revoke", "keys rotate", "keys sheet", "keys unlock", "keys vaults",
         "keys words", "providers add", "providers check", "providers follow", "providers move", "providers remove", "providers test",
-        "salvage", "gc", "diff",
+        "vault repair", "gc", "vault diff",
     ),
     "forgets all memories of a scope, each by `forget`": ("clear",),
 }  # fmt: skip

@@ -66,7 +66,8 @@ def test_l16_each_side_is_told_what_is_so(lab: Clocks) -> None:
         assert not findings(other, "clock")
         (said,) = findings(other, "clock-of")
         assert (
-            said.startswith(f"what a ({a.device}) wrote is dated up to 2035-12") and "ipfsmem check" in said
+            said.startswith(f"what a ({a.device}) wrote is dated up to 2035-12")
+            and "ipfsmem vault check" in said
         )
     assert not findings(a, "clock-of")
 

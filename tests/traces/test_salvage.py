@@ -91,7 +91,7 @@ def test_l3_one_damaged_block_of_the_newest_root_does_not_bring_back_an_empty_me
     lose(lab, leaf)
     b = lab.restore("b")
     assert b.restored is not None and b.restored.damaged == 1
-    assert "ipfsmem salvage" in says(b.restored, "damaged")
+    assert "ipfsmem vault repair" in says(b.restored, "damaged")
     assert all_texts(b) == {f"text {n}" for n in range(90)}, "the older root came back whole"
 
 
@@ -104,7 +104,7 @@ def test_l2_a_restore_of_which_nothing_is_whole_does_not_succeed(lab: Lab) -> No
     before = len(lab.cloud.pins)
     with pytest.raises(DamagedError, match="at least 1 part") as raised:
         lab.restore("b")
-    assert "ipfsmem salvage" in raised.value.hint
+    assert "ipfsmem vault repair" in raised.value.hint
     assert len(lab.cloud.pins) == before, "nothing was published"
     assert not (lab.home("b") / "alex" / "ipfsmem.json").exists()
     find(lab)

@@ -10,13 +10,13 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 import click
 
-from ipfsmem.cli.app import SHORT
+from ipfsmem.cli.app import SHORT, find_command
 from ipfsmem.device.tables import heads, placed, renders
+from tests.cli.test_outcomes import leaves
 from tests.support.hints import texts
 
 ROOT = Path(__file__).parents[2]
@@ -153,12 +153,13 @@ def test_u20_no_help_of_a_command_speaks_them() -> None:
     words = format_words()
     found = {}
     for name in SHORT:
-        if name in ("cid", "inspect"):
-            continue
-        command = import_module(f"ipfsmem.cli.{name}_cmd").command
-        for one in (command, *getattr(command, "commands", {}).values()):
+        command = find_command(name)
+        assert command is not None
+        for path in {name, *leaves(command, (name,))} if name != "format" else ():
+            one = find_command(*path.split())
+            assert one is not None
             with click.Context(one, info_name=one.name) as ctx:
                 said = told(" ".join(one.get_help(ctx).split()), words)
             if said:
-                found[name, one.name] = said
+                found[path] = said
     assert found == {}

@@ -123,7 +123,7 @@ def test_every_call_of_a_row_exists() -> None:
 
 @pytest.mark.parametrize(
     "call",
-    ["session clear", "nothing", "write --nothing", "mcp --as nobody", "facts.nothing", "Memory.nothing", "nothing(x)", "value set|nothing", "conversation(...).nothing()"],
+    ["session clear", "nothing", "write --nothing", "serve mcp --as nobody", "facts.nothing", "Memory.nothing", "nothing(x)", "value set|nothing", "conversation(...).nothing()"],
 )  # fmt: skip
 def test_call_of_a_row_that_does_not_exist_is_found(call: str) -> None:
     assert not is_there(call, "`mcp --as librefang`")

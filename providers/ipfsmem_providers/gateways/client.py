@@ -43,7 +43,7 @@ class GatewayClient:
         self.trouble = 0.0  #: failures, halved by each success
         self.unread: set[str] = (
             set()
-        )  #: names of which an `ipfsmem serve` holds something that it cannot read
+        )  #: names of which an `ipfsmem serve peer` holds something that it cannot read
         self.lacking = 0  #: missing blocks since the last success
 
     @property
@@ -107,7 +107,7 @@ class GatewayClient:
     async def record(self, name: str, *, ours: bool = False) -> bytes | None:
         """The IPNS record that the gateway has for a name, bounded but not checked; None when it says that it has none.
 
-        `ours`: the server is `ipfsmem serve`."""
+        `ours`: the server is `ipfsmem serve peer`."""
         answer = await self._http.request(
             "GET", f"{self.url}/ipns/{name}?format=ipns-record", headers={"Accept": RECORD_TYPE},
             allow=STATUSES, max_bytes=ipns_record.MAX_RECORD, redirects=_REDIRECTS, what="get a name",

@@ -5,7 +5,7 @@ if it were the newest. So only what such a server itself says counts as "no reco
 
 | server | has none of a name | source |
 |---|---|---|
-| ours (`ipfsmem serve`) | 404, JSON `{"error":{"reason":"NOT_FOUND",...}}` | http/guard.py |
+| ours (`ipfsmem serve peer`) | 404, JSON `{"error":{"reason":"NOT_FOUND",...}}` | http/guard.py |
 | delegated routing | 200 with text that says "not found"; 404, once said to be a must | IPIP-0513 (17 Dec 2025) and the specification before it |
 | boxo 0.43, delegated-ipfs.dev | 200, text, "delegate error: routing: not found" | routing/http/server |
 | Helia | 200, text, "Record not found" | its routing server |
@@ -36,7 +36,7 @@ _NO_RECORD: Final = re.compile(
 def record_in(answer: Answer, http: Http, *, ours: bool = False) -> bytes | None:
     """The record in an answer, unchecked; None when the server says that it has no record of the name.
 
-    `ours`: the server is `ipfsmem serve`. Raises ProviderUnavailable for any other answer.
+    `ours`: the server is `ipfsmem serve peer`. Raises ProviderUnavailable for any other answer.
     """
     if answer.status == 200 and answer.content_type == RECORD_TYPE:
         return answer.body

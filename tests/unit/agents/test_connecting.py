@@ -16,7 +16,7 @@ from ipfsmem.agents.connecting import states
 from ipfsmem.agents.programs import PROGRAMS
 from ipfsmem.device.directory_handle import Directory
 from ipfsmem.errors import ChangedError, ConfigError, FormatError, NotFoundError, StorageError, UsageError
-from tests.unit.agents.connect_lab import HERE, NOW, Machine
+from tests.unit.agents.connect_lab import HERE, LAUNCH, NOW, Machine
 
 GOLDEN = HERE / "golden"
 CLAUDE = (
@@ -482,6 +482,30 @@ def test_where_settings_lie_on_each_system(
     assert machine.files(name) == [user / path for path in paths]
 
 
+class EarlierLaunch(Launch, frozen=True):
+    """How the version of November 2026 started the server."""
+
+    def server(self) -> tuple[str, ...]:
+        return (*self.words, "mcp", "--sync", *self.memory)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_connect_replaces_what_an_earlier_version_wrote(machine: Machine, name: str) -> None:
+    for path, data in before_of(name).items():
+        machine.put(path, data)
+    before = machine.picture()
+    machine.connect(name)
+    fresh = machine.picture()
+    machine.disconnect(name)
+    assert machine.picture() == before
+    machine.connect(name, EarlierLaunch(LAUNCH.words, LAUNCH.memory))
+    assert machine.picture() != fresh
+    assert machine.connect(name).written
+    assert machine.picture() == fresh
+    machine.disconnect(name)
+    assert machine.picture() == before
+
+
 def test_the_document_has_a_section_for_each_program_with_its_files() -> None:
     page = (HERE.parents[2] / "docs" / "AGENTS.md").read_text("utf-8")
     for name, program in PROGRAMS.items():
@@ -512,7 +536,7 @@ def test_opencode_of_version_2_gets_its_own_shape(machine: Machine) -> None:
     servers = json.loads(file.read_bytes())["mcp"]["servers"]
     assert servers["ipfsmem"] == {
         "type": "local",
-        "command": ["/usr/local/bin/ipfsmem", "mcp", "--sync", "--home", "/memories"],
+        "command": ["/usr/local/bin/ipfsmem", "serve", "mcp", "--sync", "--home", "/memories"],
     }
     machine.disconnect("opencode")
     assert file.read_text() == text

@@ -1,4 +1,4 @@
-"""`ipfsmem api --as librefang|agh`: the routes of other programs. The answers are those of LibreFang 2026.10.16 for the same calls."""
+"""`ipfsmem serve api --as librefang|agh`: the routes of other programs. The answers are those of LibreFang 2026.10.16 for the same calls."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_varint_refused(data: bytes) -> None:
 
 
 def test_hot_modules_stay_lean() -> None:
-    """The start of `ipfsmem cid` is in its budget: no heavy import may creep in."""
+    """The start of `ipfsmem format cid` is in its budget: no heavy import may creep in."""
     code = "import sys, ipfsmem.files.pack; print(sorted(sys.modules))"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     for heavy in (

@@ -257,7 +257,7 @@ def test_a_folder_that_went_away_keeps_its_scope(lab: Lab, tmp_path: Path) -> No
     shutil.rmtree(folder)
     with pytest.raises(UsageError, match="place of a working copy of scope work") as told:
         lab.memory.folders.attach(folder, scope="home")
-    assert f"ipfsmem detach {folder} --gone" in (told.value.hint or "")
+    assert f"ipfsmem folder detach {folder} --gone" in (told.value.hint or "")
     assert not folder.exists()
     lab.memory.folders.detach(folder, gone=True)
     assert lab.memory.folders.attach(folder, scope="home").scope == "home"
@@ -596,9 +596,7 @@ def test_three_returns_are_edits_after_a_minute_and_four_pause_the_folder(lab: L
         lab.look()
         lab.clock.advance(61)
     assert lab.texts() == texts, "nothing is taken from a paused folder"
-    assert (
-        "paused" in notices(lab) and "folders accept" in notices(lab) and "folders put-back" in notices(lab)
-    )
+    assert "paused" in notices(lab) and "--keep folder" in notices(lab) and "--keep vault" in notices(lab)
     assert lab.memory.folders.list()[0].state == "paused"
     lab.memory.write_text("m4", b"newer 4\n")
     assert lab.files()["m4.md"] == b"new 4\n", "nothing is written to it"

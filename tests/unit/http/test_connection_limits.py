@@ -244,7 +244,7 @@ def test_s14_no_more_connections_than_the_system_gives_files(tmp_path: Path) -> 
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (110, 110))
 from ipfsmem.cli import main
-sys.argv = ["ipfsmem", "serve", {str(tmp_path / "f")!r}, "--create", "--port", "0", "--json"]
+sys.argv = ["ipfsmem", "serve", "peer", {str(tmp_path / "f")!r}, "--create", "--port", "0", "--json"]
 main()
 """
     server = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)

@@ -68,7 +68,7 @@ def test_the_command_line_says_it_on_the_error_stream(
     cli.ok("init", "--mode", "local")
     for command in (
         ("write", "k", "--body", SECRET, "--description", "for the release of the site"),
-        ("note", "decision", f"text={SECRET}"),
+        ("timeline", "add", "decision", f"text={SECRET}"),
         ("fact", "add", f"The token is {SECRET}"),
         ("graph", "add", "Ada", "--say", SECRET),
     ):

@@ -51,4 +51,4 @@ def test_an_entry_that_is_none_of_its_kind_is_an_error_that_says_what_to_do() ->
     later = DecodedLater(Said, {"a": msgspec.Raw(msgspec.msgpack.encode(7))})
     with pytest.raises(FormatError, match="index of recall is damaged: a Said") as failed:
         later["a"]
-    assert failed.value.hint == "Make it anew: ipfsmem reindex"
+    assert failed.value.hint == "Make it anew: ipfsmem index rebuild"

@@ -411,7 +411,7 @@ def test_a_kept_index_that_says_something_else_than_the_texts_is_found_and_made_
         assert memory.recall("coffee").hits, "the wrong index was not used, so nothing is shown here"
         (finding,) = [one for one in memory.check() if one.code == "index"]
         assert finding.level == "error" and finding.text.endswith("1 text: k0"), finding
-        hinted("Make it anew: ipfsmem reindex", finding.hint)
+        hinted("Make it anew: ipfsmem index rebuild", finding.hint)
         memory.maintenance.reindex()
         assert [one.level for one in memory.check() if one.code == "index"] == ["ok"]
         assert not memory.recall("coffee").hits

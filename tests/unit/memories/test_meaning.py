@@ -533,7 +533,7 @@ def test_reindex_with_other_dimensions_rebuilds_all_vectors(
     made_all(memory, 2)
     server.models["hashed-words"] = 100
     with Refused(
-        "Rebuild all vectors: ipfsmem reindex. Or set model or dimensions under [embeddings] in the settings file."
+        "Rebuild all vectors: ipfsmem index rebuild. Or set model or dimensions under [embeddings] in the settings file."
     ):
         memory.recall("kitchen", threshold=0.1)
     assert memory.maintenance.reindex().problem == ""

@@ -158,7 +158,7 @@ export class Sessions {
     const nameOf = (place: Place): string => place.join(' ')
     const pending = new Set([...pendingOf(left)].map(nameOf))
     const stay = new Set(left.map(one => nameOf(one.place)))
-    if ([...pendingOf(placedItems(parts))].map(nameOf).some(one => stay.has(one) && !pending.has(one))) throw new MemoryError('usage', `${key} would approve imported messages, which is a person's act`, 'Approve them with: ipfsmem promote.')
+    if ([...pendingOf(placedItems(parts))].map(nameOf).some(one => stay.has(one) && !pending.has(one))) throw new MemoryError('usage', `${key} would approve imported messages, which is a person's act`, 'Approve them with: ipfsmem approve.')
   }
 
   #told(session: string, parts: readonly Part[]): Told | null {

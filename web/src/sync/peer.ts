@@ -1,4 +1,4 @@
-/** Another ipfsmem that serves its blocks (`ipfsmem serve`): it reads without a token, and keeps what is sent with one. */
+/** Another ipfsmem that serves its blocks (`ipfsmem serve peer`): it reads without a token, and keeps what is sent with one. */
 
 import { type Bytes, isObject, Refused } from '../core/bytes.ts'
 import { readCar, writeCar } from '../core/car.ts'

@@ -1,4 +1,4 @@
-"""`ipfsmem promote KEY`: a person's word that a text of others is their own from now on, or that a text of one scope is another's;
+"""`ipfsmem approve KEY`: a person's word that a text of others is their own from now on, or that a text of one scope is another's;
 `--list` shows which there are of others."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ipfsmem.errors import UsageError
 from ipfsmem.wording import count
 
 
-@cli_command("promote", scoped=True)
+@cli_command("approve", scoped=True)
 @click.argument("key", required=False)
 @click.option(
     "--copy", metavar="FILE", help="Which text, where there are several: a name from `ipfsmem conflicts`."

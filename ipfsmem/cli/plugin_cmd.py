@@ -1,4 +1,4 @@
-"""`ipfsmem plugins`: memories of other programs that are asked beside this one."""
+"""`ipfsmem plugin`: memories of other programs that are asked beside this one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, clean_lines, table
 
 
-@click.group("plugins", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("plugin", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Memories of other programs that are asked beside this one, when a model is given context or a turn of a conversation is saved.
 

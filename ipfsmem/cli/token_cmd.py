@@ -1,4 +1,4 @@
-"""`ipfsmem tokens`: who may ask the HTTP API of this memory, and what each may do there."""
+"""`ipfsmem token`: who may ask the HTTP API of this memory, and what each may do there."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from ipfsmem.api.bodies import Right
 
 
-@click.group("tokens", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("token", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Who may ask the HTTP API of this memory (`ipfsmem api`, `ipfsmem ui`): programs that send a token made here.
+    """Who may ask the HTTP API of this memory (`ipfsmem serve api`, `ipfsmem ui`): programs that send a token made here.
 
     A token is shown once; its hash is kept. Revoking one holds for servers that run within a second.
     """
@@ -65,7 +65,7 @@ def new_command(
         return
     click.echo(made.secret)
     click.echo(
-        f"Shown this once. Whoever has it can {_may(right)} {_where(chosen)}. Take it back: ipfsmem tokens revoke {made.token.id}",
+        f"Shown this once. Whoever has it can {_may(right)} {_where(chosen)}. Take it back: ipfsmem token revoke {made.token.id}",
         err=True,
     )
 
@@ -84,7 +84,7 @@ def list_command(context: CommandContext) -> None:
         ("id", "right", "scopes", "made", "name"),
         [(one.id, one.right, _where(one.scopes), moment(one.made), clean(one.name)) for one in found],
         styles=("bold", "cyan", "", "dim", ""),
-        nothing=advice("No tokens. Make one: ipfsmem tokens new"),
+        nothing=advice("No tokens. Make one: ipfsmem token new"),
     )
 
 
