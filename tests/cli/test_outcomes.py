@@ -105,6 +105,8 @@ WITHOUT = {
     "config show",
     "config set",
     "config path",
+    "help",
+    "version",
 }
 ON_A_MEMORY = sorted({row.run for row in ROWS if row.code == 0 and row.command not in WITHOUT})
 
