@@ -134,6 +134,7 @@ def graph(ctx: Context, server: Path) -> None:
             "ipfsmem.cli",
             "-n",
             NAMESPACE,
+            "serve",
             "mcp",
             "--tools",
             "graph",

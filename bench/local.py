@@ -20,9 +20,11 @@ _PACK = (
 def pack(ctx: Context) -> None:
     """A folder to a CAR and its root CID, beside the Go IPFS library on the same folder."""
     car = ctx.work / "ours.car"
-    found = knows("cid")
+    found = knows("format")
     command: list[str | Path] = (
-        [found, "cid", ctx.folder, "--car", car] if found else [PYTHON, "-c", _PACK, ctx.folder, car]
+        [found, "format", "cid", ctx.folder, "--car", car]
+        if found
+        else [PYTHON, "-c", _PACK, ctx.folder, car]
     )
     runs = ctx.runs(5)
     done = median_process(lambda _: command, runs)

@@ -434,7 +434,7 @@ SIDES: dict[str, type[Side]] = {
 _WORK = ("sync", "dream", "reindex", "vacuum", "load")
 _COMMANDS = (("list",), ("status",), ("vault", "check"), ("sync",), ("recall", "text"), ("vacuum",))
 #: Exit codes of commands beside a running side: done, or another process was in the way and it says so.
-_MAY_WAIT = {"sync", "vacuum", "check", "status"}
+_MAY_WAIT = {"sync", "vacuum", "vault", "status"}
 
 
 class Case:

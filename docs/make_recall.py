@@ -51,7 +51,7 @@ async def _session(home: Path, lines: list[str]) -> dict[str, str]:
     }
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "ipfsmem.cli", "mcp", "--read-only", "--tools", "everyday,context"],
+        args=["-m", "ipfsmem.cli", "serve", "mcp", "--read-only", "--tools", "everyday,context"],
         env=surroundings,
     )
     async with Client(server) as client:

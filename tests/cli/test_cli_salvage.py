@@ -114,9 +114,9 @@ def test_beside_what_can_be_read_what_cannot_be_opened_is_named(
     damaged("leaf")
     other = Cli(tmp_path / "second", monkeypatch)
     other("recover", "--damaged", "--unprotected-keys", key=KEY)
-    looked = partly(other, "salvage", "--dry-run")
+    looked = partly(other, "vault", "repair", "--dry-run")
     assert "1 version more cannot be opened at all" in looked.err and "not used" in looked.out
-    done = partly(other, "salvage")
+    done = partly(other, "vault", "repair")
     assert "1 version more cannot be opened at all" in done.err
 
 
@@ -130,9 +130,9 @@ def test_l3_recover_does_not_say_that_nothing_is_back(
     assert "cannot be read" in failed.err and "ipfsmem recover --damaged" in failed.err
     other.fails(4, "list")
     assert "A part is back: 0 memories" in other.ok("recover", "--damaged", "--unprotected-keys", key=KEY).out
-    look = partly(other, "salvage", "--dry-run")
+    look = partly(other, "vault", "repair", "--dry-run")
     assert "would come back" in look.out and other.ok("list", "--json").json["memories"] == []
-    done = partly(other, "salvage", "--json").json
+    done = partly(other, "vault", "repair", "--json").json
     assert done["done"]["back"] and done["sync"]["published"] and done["found"]["lost"] == 1
     back = len(other.ok("list", "--json").json["memories"])
     assert 0 < back < 70
@@ -149,12 +149,12 @@ def test_u12_what_finds_no_room_comes_back_after_a_merge(
         for key in range(10):
             for text in range(4):
                 memory.write(f"memory{key}", f"own {text}", seen=())
-    told = partly(other, "salvage")
+    told = partly(other, "vault", "repair")
     hinted("Merge those first (ipfsmem conflicts), then: ipfsmem vault repair", told.err)
     assert "four texts are here" in told.out
     for item in other.ok("conflicts", "--json").json:
         other.ok("resolve", item["key"], "--seen", item["seen"], "--keep")
-    done = partly(other, "salvage", "--json").json["done"]
+    done = partly(other, "vault", "repair", "--json").json["done"]
     assert done["crowded"] == [] and {key.removeprefix("m/memory") for key in done["back"]} <= set(
         "0123456789"
     )
@@ -167,12 +167,12 @@ def test_what_is_only_signed_comes_back_when_picked(
     damaged("top")
     other = Cli(tmp_path / "second", monkeypatch)
     other.ok("recover", "--damaged", "--unprotected-keys", key=KEY)
-    look = partly(other, "salvage", "--dry-run")
+    look = partly(other, "vault", "repair", "--dry-run")
     assert "signed only       memory7 " in look.out and "--pick NAME" in look.out
     assert "is not among what can be picked" in other.fails(4, "vault", "repair", "--pick", "nothing").err
-    partly(other, "salvage", "--pick", "memory7")
+    partly(other, "vault", "repair", "--pick", "memory7")
     assert other.ok("read", "memory7", "--body").out == "text 7\n"
-    partly(other, "salvage", "--pick", "all")
+    partly(other, "vault", "repair", "--pick", "all")
     assert len(other.ok("list", "--json").json["memories"]) == 70
 
 

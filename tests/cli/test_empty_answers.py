@@ -41,7 +41,7 @@ def test_nothing_found_is_not_said_to_be_nothing_there(cli: Cli, command: str, t
     [
         "list",
         "list --hidden",
-        "timeline",
+        "timeline show",
         "scope list",
         "scope list --forgotten",
         "session list",
@@ -60,7 +60,7 @@ def test_nothing_found_is_not_said_to_be_nothing_there(cli: Cli, command: str, t
         "token list",
         "plugin list",
         "approve --list",
-        "log",
+        "vault log",
         "vault log --operations --operation gc",
         "conflicts",
     ],
@@ -73,6 +73,13 @@ def test_an_empty_list_is_one_sentence_and_no_headings(cli: Cli, command: str) -
 
 
 def test_a_program_is_told_nothing_where_nothing_is(cli: Cli) -> None:
-    for command in ("list --type user", "timeline", "scope list", "dream list", "token list", "graph list"):
+    for command in (
+        "list --type user",
+        "timeline show",
+        "scope list",
+        "dream list",
+        "token list",
+        "graph list",
+    ):
         said = cli.ok(*command.split())
         assert (said.out, said.err) == ("", "")

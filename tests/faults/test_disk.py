@@ -158,14 +158,14 @@ def test_what_is_there_is_read_on_a_disk_that_is_full_to_the_last_byte(
         "list",
         "recall fugues",
         "context",
-        "timeline",
+        "timeline show",
         "why music fugues",
         f"export --out {tmp_path}/out",
     ):
         done = program("--home", str(home), *call.split())
         assert done.returncode == 0 and b"disk is full" in done.stderr, (call, done)
         said[call] = done.stdout.decode()
-    assert "Be brief." in said["read tone"] and "begun" in said["timeline"]
+    assert "Be brief." in said["read tone"] and "begun" in said["timeline show"]
     for call in ("list", "recall fugues", "context"):
         assert "music" in said[call] and "old" not in said[call], call
     for call in ("write more --body x", "forget tone", "timeline add more", "hide tone", "status"):
