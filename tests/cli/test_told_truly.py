@@ -188,7 +188,7 @@ def test_what_is_named_wrongly_is_said_in_its_own_words(cli: Cli, tmp_path: Path
     """An empty version was the beginning of all; a folder called `-` was made; a folder in the way advised to free space; a
     wallet was "a blob of version 3"."""
     cli.ok("write", "tone", "--body", "x")
-    assert "no version is named" in cli.fails(2, "read", "tone", "--root", "").err
+    assert "--root is empty" in cli.fails(2, "read", "tone", "--root", "").err
     assert "standard output" in cli.fails(2, "export", "--dir", "-").err and not Path("-").exists()
     said = cli.fails(2, "export", "--out", str(tmp_path)).err
     assert "is a folder" in said and "space" not in said

@@ -379,14 +379,16 @@ class Reader:
         own = name_of(self.keys.head)
         root, way = self.follow(own)
         listed = self.case["pins"].get(pin_name(self.keys.head), [])
-        other = False
+        other = lost = False
         if root is not None:
             data = self.ring_file(root)
+            lost = data is None
             if data is not None:
                 try:
                     ring = read_ring(data, self.kind, self.keys.box, self.keys.box_secret)
                 except Refused:
                     other = self.other_kind(root)
+                    lost = not other
                 else:
                     if not ring.opened:
                         raise _Outcome("revoked")
@@ -427,7 +429,7 @@ class Reader:
             return functools.reduce(join, found)
         if any_ring:
             raise _Outcome("damaged")
-        if way and root is not None:
+        if way and lost:
             raise _Outcome("unread")
         raise _Outcome("other kind" if other else "none")
 
