@@ -48,6 +48,9 @@ class FactWords:
 
     def __init__(self, memories: Memories) -> None:
         self._memories = memories
+        self._clear()
+
+    def _clear(self) -> None:
         self._mark = StateMark()
         self._seen: dict[str, bytes] = {}
         #: Names of entries of which no text is on this device.
@@ -71,9 +74,16 @@ class FactWords:
 
     def refresh(self) -> None:
         """Take in what changed (inside `reading`)."""
-        store, scope = self._memories.replica.store, self._memories.scope
-        if store.is_at(self._mark) and not self._not_here:
+        if self._memories.replica.store.is_at(self._mark) and not self._not_here:
             return
+        try:
+            self._follow()
+        except BaseException:  # a part of a change would be taken for all of it
+            self._clear()
+            raise
+
+    def _follow(self) -> None:
+        store, scope = self._memories.replica.store, self._memories.scope
         since, again, self._not_here = store.changes_since(self._mark), self._not_here, set()
         missing = {name: text for name in again if (text := store.raw(name)) is not None}
         for name, text in {**missing, **since.texts}.items():

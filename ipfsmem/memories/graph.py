@@ -134,9 +134,13 @@ class GraphIndex:
             changed.add(name)
             self._stale = STALE  # what went is not left on the disk until enough else is new
         again, self._not_here = self._not_here, set()
-        with no_collection():
-            for name in changed | again:
-                self._look(name)
+        try:
+            with no_collection():
+                for name in changed | again:
+                    self._look(name)
+        except BaseException:  # a part of a change would be taken for all of it
+            self._clear(b"")
+            raise
         self._stale += len(changed)
         self._mark = mark
 

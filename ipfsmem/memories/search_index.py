@@ -218,8 +218,9 @@ class SearchIndex:
         self._rows: tuple[Mapping[bytes, int], dict[Filter, array[int]]] = ({}, {})
         #: The words of the image that this was opened from, as long as nobody asked for them.
         self._image = memoryview(b"")
-        #: How many memories were taken in or out since an image was written.
+        #: How many memories were taken in or out since an image was written, and whether one is on the disk.
         self._stale = _STALE
+        self._is_kept = False
 
     # -- for the next process ------------------------------------------------------------------------------------
 
@@ -245,14 +246,14 @@ class SearchIndex:
         self._groups, self._missing = dict(told.groups), dict(told.missing)
         self._others, self._ending = rest.others | told.others, rest.ending
         if ours:
-            self._image, self._stale = image.index, 0
+            self._image, self._stale, self._is_kept = image.index, 0, True
         return True
 
     def keep(self, replica: Replica, stack: str, *, always: bool = False) -> None:
         """Write it down for the next process, where enough is new, or `always`. Raises StorageError."""
         words, made = self._indexes.get(_ALL), self._made
-        few = len(self.held) + len(self.moments) < _FEW or self._stale < _STALE
-        if made is None or words is None or (few and not always):
+        few = len(self.held) + len(self.moments) < _FEW and not self._is_kept
+        if made is None or words is None or ((few or self._stale < _STALE) and not always):
             return
         others, vectors = self._whose(), self.vectors
         rest = (
@@ -274,7 +275,7 @@ class SearchIndex:
         kept, moments = memoryview(msgspec.msgpack.encode(rest)), memoryview(msgspec.msgpack.encode(told))
         image = RecallImage(self._kind, kept, memoryview(words.image()), moments)
         if save_image(replica, image, stack):
-            self._stale = 0
+            self._stale, self._is_kept = 0, True
 
     def behind(self, parts: Sequence[Memories]) -> int:
         """How many memories changed since (inside `reading`); what was held of them counts no more."""
@@ -300,7 +301,14 @@ class SearchIndex:
                 yield _EACH + sum(sizes)
 
     def refresh(self, parts: Sequence[Memories]) -> None:
-        """Take in what changed (inside `reading`)."""
+        """Take in what changed (inside `reading`). What fails leaves nothing, as a part of a change would be taken for all of it."""
+        try:
+            self._refresh(parts)
+        except BaseException:
+            self._clear(b"")
+            raise
+
+    def _refresh(self, parts: Sequence[Memories]) -> None:
         store, today = parts[0].replica.store, parts[0].replica.world.today()
         before = self._made
         kind = index_kind(parts)

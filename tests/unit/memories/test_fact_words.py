@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.device.state import Store
+from ipfsmem.errors import StorageError
 from ipfsmem.facts.decision import share, stems, words_of
 from ipfsmem.graph import entity
 from ipfsmem.memories import fact_words, facts
@@ -174,3 +175,28 @@ def test_limits_hide_the_same_with_and_without_the_word_index(
     by_index = hidden("by_index", 0)
     assert by_index == hidden("by_recall", 1_000)
     assert len(by_index[-1]) > 4
+
+
+def test_a_look_that_fails_leaves_no_change_half_taken_in(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facts, "_MANY", 0)
+    memory.facts.add("The boat is at pier 7", "x")
+    memory.write("tea", "User likes tea", fields={"category": "x"})
+    readable, failed = fact_words.readable_file, list[bytes]()
+
+    def fails_once(data: bytes) -> MemoryFile:
+        if not failed:
+            failed.append(data)
+            raise StorageError("the disk does not answer")
+        return readable(data)
+
+    (index,) = memory._open.memories.fact_words.values()
+    with memory.replica.reading(), monkeypatch.context() as at_fault:
+        at_fault.setattr(fact_words, "readable_file", fails_once)
+        with pytest.raises(StorageError):
+            index.refresh()
+        index.refresh()
+        anew = FactWords(memory._open.memories)
+        anew.refresh()
+    assert failed and "tea" in index.entries and index.entries == anew.entries

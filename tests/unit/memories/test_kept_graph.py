@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ipfsmem.errors import StorageError
 from ipfsmem.memories import graph as graphs
 from ipfsmem.memories.graph import GraphIndex
 from ipfsmem.memory import Memory
@@ -176,3 +177,28 @@ def test_what_was_not_fetched_is_in_it_once_it_is(lab: Lab) -> None:
     b._open.memories.graphs.clear()
     b.__dict__.pop("graph")
     assert [one.end for one in b.graph.relations()] == ["two"]
+
+
+def test_a_look_that_fails_leaves_no_change_half_taken_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither in this process nor in the graph that it keeps for the next one."""
+    decode, failed = graphs.decode_entry, list[str]()
+
+    def fails_once(name: str, text: bytes) -> Any:
+        if not failed:
+            failed.append(name)
+            raise StorageError("the disk does not answer")
+        return decode(name, text)
+
+    with Memory.load("m", "local", home=tmp_path) as memory:
+        memory.write("a", "- knows [[b]]", tags=["entity"])
+        assert kept(memory) == fresh(memory)
+        memory.write("b", "- knows [[c]]", tags=["entity"])
+        memory.write("c", "- knows [[a]]", tags=["entity"])
+        monkeypatch.setattr(graphs, "decode_entry", fails_once)
+        with pytest.raises(StorageError):
+            kept(memory)
+        assert failed and kept(memory) == fresh(memory)
+    with Memory.load("m", "local", home=tmp_path) as memory:
+        assert kept(memory) == fresh(memory)

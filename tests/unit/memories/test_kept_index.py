@@ -15,9 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ipfsmem.causal.value import Entry
 from ipfsmem.device import atomic_files, recall_image
 from ipfsmem.device.state import Store
+from ipfsmem.errors import StorageError
 from ipfsmem.memories import context, search_index
+from ipfsmem.memories.memories import Memories
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
 from ipfsmem.recall.ranking import Document, Index
@@ -370,6 +373,52 @@ def test_an_index_from_which_something_went_is_kept_without_it_however_little_ch
     with Memory.load("alex", "local", home=tmp_path) as memory:
         kept = recall_image.load_image(memory.replica)
         assert kept is not None and b"zebrax" not in bytes(kept.index) + kept.rest
+
+
+def test_an_index_of_few_memories_is_kept_without_what_another_process_forgot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_index, "_FEW", 100)
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        memory.write("k", "tea with zebrax")
+        memory.write("other", "tea")
+        search_index.make_index([memory._open.memories], "memory")
+        (image,) = images(tmp_path)
+        saved = image.read_bytes()
+        memory.forget("k")
+    image.write_bytes(saved)  # as a process leaves it that wrote it a moment later
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        assert [hit.key for hit in memory.recall("tea").hits] == ["other"]
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        kept = recall_image.load_image(memory.replica)
+        assert kept is not None and b"zebrax" not in bytes(kept.index) + kept.rest
+
+
+def test_a_look_that_fails_leaves_no_change_half_taken_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither in this process nor in the index that it keeps for the next one."""
+    shown_of, failed = search_index.shown_of, list[str]()
+
+    def fails_once(part: Memories, key: str, entry: Entry) -> Any:
+        if not failed:
+            failed.append(key)
+            raise StorageError("the disk does not answer")
+        return shown_of(part, key, entry)
+
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        memory.write("first", "tea")
+        memory.recall("tea", kind="all")
+        memory.write("second", "tea with milk")
+        memory.write("third", "tea with sugar")
+        monkeypatch.setattr(search_index, "shown_of", fails_once)
+        with pytest.raises(StorageError):
+            memory.readiness()
+        assert failed
+        found = {hit.key for hit in memory.recall("tea", kind="all").hits}
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        again = {hit.key for hit in memory.recall("tea", kind="all").hits}
+    assert found == again == {"first", "second", "third"}
 
 
 def test_an_index_of_words_that_does_not_open_is_written_anew(
