@@ -17,6 +17,7 @@ import msgspec
 
 from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.memory_file import MAX_FILE, MemoryFile, parse_memory
+from ipfsmem.bundle.session_parts import may_be_part
 from ipfsmem.causal.authorship import is_own
 from ipfsmem.causal.entries import memory_entry, memory_name
 from ipfsmem.causal.value import FORGOTTEN, Entry, Value, hash32
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from ipfsmem.memories.search_index import SearchIndex
     from ipfsmem.memories.sessions import PartKeys
     from ipfsmem.recall.ranking import Weighed
+    from ipfsmem.sessions.compaction import Place
 
 #: Bytes from which on a text is looked at before others have to wait: shorter ones take no millisecond.
 LONG = 64 * 1024
@@ -853,9 +855,18 @@ class Memories:
             key, data, tuple(change.entry(name)), scope=self.scope
         )
 
-    def restore(self, key: str, data: bytes, of: str = "", *, seen: Seen | None = None) -> Reading:
+    def restore(
+        self,
+        key: str,
+        data: bytes,
+        of: str = "",
+        *,
+        seen: Seen | None = None,
+        pending: frozenset[Place] | None = frozenset(),
+    ) -> Reading:
         """Write a text of the past, whose word it is as it was then: it replaces what `seen` was shown ("": nothing), else what
-        is shown now, or the forget. Raises ChangedError.
+        is shown now, or the forget. `pending`: of a part of a session, as `part_guard.check_restored` takes it. Raises ChangedError,
+        UsageError.
         """
         check_body(key, data)
         with self.changing("restore", key) as change:
@@ -863,6 +874,10 @@ class Memories:
                 _check_match(key, self._now(change, key), "")
             dots = self._dots(change, key, None if seen == "" else seen)
             self._check_not_hidden(key, change.entry(self.name(key)), dots)
+            if not of and may_be_part(key):
+                from ipfsmem.memories.part_guard import check_restored  # as `_watch_part`
+
+                check_restored(self, change, key, data, pending)
             new = change.put(self.name(key), data, dots, of=of, promoted=not of)
             return self.shown_in(change, key) or Reading.of(key, data, (new,), scope=self.scope)
 

@@ -6,7 +6,7 @@ first change of a part and once more before the transaction ends. Only a session
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from ipfsmem.bundle.memory_file import parse_memory
@@ -15,7 +15,7 @@ from ipfsmem.causal.entries import memory_name
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.memories import Memories
-from ipfsmem.memories.sessions import Sessions
+from ipfsmem.memories.sessions import Sessions, entries_of_texts
 from ipfsmem.sessions.compaction import MARK, Entry, Place, is_mark, unapproved
 
 
@@ -71,6 +71,29 @@ def check_incoming(memories: Memories, change: Writing, key: str, data: bytes, *
         before = _record(sessions, change, session)
         if _record(sessions, change, session, (key, data, replaces)).approves(before):
             raise _refusal(session, key)
+
+
+def unapproved_in(texts: Iterable[tuple[str, bytes]]) -> frozenset[Place]:
+    """The places in these texts of parts of one session, by key, of what an import brought and nobody approved."""
+    return frozenset(unapproved(entries_of_texts(texts)))
+
+
+def check_restored(
+    memories: Memories, change: Writing, key: str, data: bytes, then: frozenset[Place] | None
+) -> None:
+    """Check a text of the past that is about to replace what stands under its key. `then`: what was imported and not approved in a version
+    with this text; None where no version tells. Raises UsageError if that came back as approved."""
+    if not may_be_part(key) or not is_part(key, parse_memory(data)):
+        return
+    sessions, session = Sessions(memories), parse_memory(data).session
+    before = _record(sessions, change, session)
+    after = _record(sessions, change, session, (key, data, True))
+    new = after.entries.keys() - before.entries.keys() - after.unapproved
+    if new if then is None else new & then:
+        raise UsageError(
+            f"{key} holds imported messages of the session {session[:60]!a} that nobody approved, as far as is known here, and alone it would "
+            "bring them back as approved: bring the later parts of the session back first"
+        )
 
 
 def _record(

@@ -6,11 +6,12 @@ one is read and written from now on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from ipfsmem.bundle.keys import check_scope
+from ipfsmem.bundle.session_parts import may_be_part
 from ipfsmem.bundle.timeline import segment_lines
 from ipfsmem.causal.authorship import of_when_copied
 from ipfsmem.causal.cards import (
@@ -24,7 +25,14 @@ from ipfsmem.causal.cards import (
     write_card,
     write_target,
 )
-from ipfsmem.causal.entries import MemoryName, SegmentName, card_entry, memory_entry, parse_entry
+from ipfsmem.causal.entries import (
+    MemoryName,
+    SegmentName,
+    card_entry,
+    memory_entry,
+    memory_name,
+    parse_entry,
+)
 from ipfsmem.causal.value import FORGOTTEN, Entry, decode_entry
 from ipfsmem.causal.view import siblings
 from ipfsmem.device.events import Timeline
@@ -270,8 +278,13 @@ class Scopes:
             change.put(name, write_card(card or Card(title=token)), tuple(entry))
             texts = missing = 0
             lines: list[bytes] = []
+            unsure = self._parts_before_missing_ones(
+                {one: held for parsed, one, held in then if isinstance(parsed, MemoryName)}
+            )
             for parsed, one, held in then:
-                if isinstance(parsed, MemoryName):
+                if one in unsure:
+                    missing += len(siblings(held))
+                elif isinstance(parsed, MemoryName):
                     back, absent = self._write_back(change, one, held)
                     texts, missing = texts + back, missing + absent
                 elif isinstance(parsed, SegmentName):
@@ -293,6 +306,19 @@ class Scopes:
         return not any(store.segments(token)) and all(
             value.kind == FORGOTTEN for held in memories for value in held.values()
         )
+
+    def _parts_before_missing_ones(self, then: Mapping[str, Entry]) -> set[str]:
+        """The parts of sessions of the past with a later part, of the same device, whose text is not kept, and that one itself: it may say
+        that what they hold was imported, and nobody approved that."""
+        last, parts = dict[str, int](), dict[str, tuple[str, int]]()
+        for name, held in then.items():
+            if (place := memory_name(name)) is None or not may_be_part(place.key):
+                continue
+            of, _, number = name.rpartition("-")
+            parts[name] = of, int(number)
+            if any(self.replica.store.body(name, held[one.dots[0]]) is None for one in siblings(held)):
+                last[of] = max(last.get(of, -1), int(number))
+        return {name for name, (of, number) in parts.items() if number <= last.get(of, -1)}
 
     def _write_back(self, change: Writing, name: str, held: Entry) -> tuple[int, int]:
         """The texts of one memory of the past that are not here: how many were written, and how many are not kept."""

@@ -148,12 +148,19 @@ def items_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[dic
 def entries_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[Entry]:
     """The same, each with its place."""
     form = _parts_of(session)
+    given = [(one["key"], one["file"].encode()) for one in parts if form.fullmatch(one["key"])]
+    return entries_of_texts(
+        (key, data) for key, data in given if parse_memory(data).fields.get(SESSION) == session
+    )
+
+
+def entries_of_texts(parts: Iterable[tuple[str, bytes]]) -> list[Entry]:
+    """The same of texts of parts of one session, by key."""
     held = []
-    for one in parts:
-        match, data = form.fullmatch(one["key"]), one["file"].encode()
-        if match is not None and parse_memory(data).fields.get(SESSION) == session:
+    for key, data in parts:
+        if (match := _PART.fullmatch(key)) is not None:
             lines = [line for _, line in _lines(data) if line is not None]
-            held.append(Part(one["key"], match[1], int(match[2]), lines, ()))
+            held.append(Part(key, match[1], int(match[2]), lines, ()))
     return entries_of_parts(held)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipfsmem.bundle.session_parts import may_be_part
 from ipfsmem.causal.entries import entry_place, memory_name
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.replica import Replica
@@ -18,7 +19,7 @@ from ipfsmem.published.history import (
     open_past,
     published_log,
 )
-from ipfsmem.published.versions import find_text, history
+from ipfsmem.published.versions import find_text, history, pending_then
 from ipfsmem.results import Difference, PublishedVersion, TextHistory, shown_text
 
 list_ = list  # `MemoryVersions.list` hides the builtin inside the class
@@ -61,7 +62,8 @@ class MemoryVersions(MemoryPart):
         """
         self._open.take(key, self._memories.scope)
         data, of = find_text(self._memories, key, root, text)
-        written = self._memories.restore(key, data, of, seen=seen)
+        pending = frozenset() if of or not may_be_part(key) else pending_then(self._memories, key, data)
+        written = self._memories.restore(key, data, of, seen=seen, pending=pending)
         self._open.show(key, self._memories.scope)
         return written
 

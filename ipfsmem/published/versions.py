@@ -6,19 +6,26 @@ is written here; bringing a text back is a write like any other.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from hashlib import sha256
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
+from ipfsmem.bundle.session_parts import may_be_part
 from ipfsmem.causal.authorship import of_when_copied
 from ipfsmem.causal.clock import ZERO
+from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import Entry, Value, decode_entry
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.readings import Reading
 from ipfsmem.published.history import find_root, open_past, published_log
+
+if TYPE_CHECKING:
+    from ipfsmem.sessions.compaction import Place
 
 #: A text is named by at least so many digits of its SHA-256.
 MIN_DIGITS = 8
@@ -130,6 +137,48 @@ def find_text(memories: Memories, key: str, root: str | None, text: str | None) 
     for one in found.values():
         return one
     raise NotFoundError(f"{key} has no text {text} on this device", hint=f"See: ipfsmem history {key}")
+
+
+def pending_then(memories: Memories, key: str, data: bytes) -> frozenset[Place] | None:
+    """What was imported and not approved of a part of a session in the states that hold this text of it, as `_states` finds them: of
+    several the fewest, the published ones first. None where none of them is kept here with all later parts of its device."""
+    from ipfsmem.memories.part_guard import unapproved_in  # only a part of a session needs it
+
+    replica, name, digest = memories.replica, memories.checked_name(key), sha256(data).hexdigest()
+    now: list[frozenset[Place]] = []
+    published: list[frozenset[Place]] = []
+    with replica.reading():
+        for root, entry in _states(replica, name, memories.entry(key)):
+            if any(value.body == digest for value in (entry or {}).values()):
+                with contextlib.suppress(NotFoundError):
+                    found = unapproved_in([(key, data), *_parts_beside(memories, root, name)])
+                    (now if root is None else published).append(found)
+    return min(published or now, key=len, default=None)
+
+
+def _parts_beside(memories: Memories, root: str | None, name: str) -> Iterator[tuple[str, bytes]]:
+    """The own texts, by key, of the other parts of a session in a root, None for now. Raises NotFoundError where one of a later part of the
+    same device is not kept here."""
+    replica, store = memories.replica, memories.replica.store
+    there = (
+        open_past(replica, find_root(replica, root)).tree.items()
+        if root is not None
+        else ((one, text) for one in store.names() if (text := store.raw(one)) is not None)
+    )
+    session, device, number = name.rsplit("-", 2)
+    for other, text in there:
+        place = memory_name(other) if other.startswith(session) and other != name else None
+        if place is None or not may_be_part(place.key) or other.rsplit("-", 2)[0] != session:
+            continue
+        of, at = other.rsplit("-", 2)[1:]
+        for dot, value in decode_entry(other, text).items():
+            if value.body is None or not memories.is_own(dot, value.of):
+                continue
+            data = store.body(other, value)
+            if data is not None:
+                yield place.key, data
+            elif of == device and int(at) > int(number):
+                raise NotFoundError(f"{place.key} is not on this device")
 
 
 def _of_shown(memories: Memories, key: str, root: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.device.state import Store
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.sessions.compaction import approved_mark, imported_mark
@@ -221,3 +222,57 @@ def test_device_that_forgets_the_session_beside_an_approval_leaves_nothing_appro
             asyncio.run(device.sync())
         assert given(a) == given(b) == set()
         assert not a.sessions.items("talk") and not b.sessions.items("talk")
+
+
+def test_part_of_a_forgotten_session_is_not_restored_without_the_mark(
+    published: Memory, tmp_path: Path
+) -> None:
+    mark = taken_in(published, tmp_path / "agent.db")
+    asyncio.run(published.sync())
+    texts = {key: reading.sha256 for key in published.files() if (reading := published.read(key))}
+    others = [key for key in texts if key != mark]
+    published.sessions.forget("talk")
+    asyncio.run(published.sync())
+    for key in others:
+        with pytest.raises(UsageError, match="nobody approved them"):
+            published.versions.restore(None, key, text=texts[key])
+    assert given(published) == set()
+    for key in (mark, *others):
+        published.versions.restore(None, key, text=texts[key])
+    assert given(published) == set() and pending(published) == len(PENDING)
+
+
+def test_approved_part_of_a_forgotten_session_is_restored(published: Memory, tmp_path: Path) -> None:
+    mark = taken_in(published, tmp_path / "agent.db")
+    first = next(key for key in published.files() if key.startswith("session-") and key != mark)
+    reading = published.read(first)
+    assert reading is not None
+    approved_by_person(published)
+    published.sessions.forget("talk")
+    asyncio.run(published.sync())
+    published.versions.restore(None, first, text=reading.sha256)
+    assert published.sessions.told("talk").messages and not pending(published)
+
+
+def test_restored_scope_has_no_message_whose_mark_is_not_kept(
+    published: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another device said in the same session comes back."""
+    mark = taken_in(published, tmp_path / "agent.db", "work")
+    work = published.scope("work")
+    imported, text = len(work.files()), work.files()[mark].decode()
+    header = text[: text.index("\n---\n", 4) + 5]
+    said = {"at": 1, "item": {"role": "user", "content": "Said on another device."}}
+    beside = f"{mark.rsplit('-', 2)[0]}-{'0' * 16}-0"
+    work.write_text(beside, f"{header}{json.dumps(said)}\n".encode())
+    asyncio.run(published.sync())
+    root = published.versions.list()[0].root
+    published.scopes.forget("work")
+    body = Store.body
+    with monkeypatch.context() as at_fault:
+        at_fault.setattr(
+            Store, "body", lambda store, name, value: None if mark in name else body(store, name, value)
+        )
+        restored = published.scopes.restore("work", root)
+    assert list(published.scope("work").files()) == [beside] and given(published) == set()
+    assert (restored.texts, restored.not_fetched) == (1, imported)
