@@ -17,7 +17,6 @@ import msgspec
 
 from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.memory_file import MAX_FILE, MemoryFile, parse_memory
-from ipfsmem.bundle.session_parts import may_be_part
 from ipfsmem.causal.authorship import is_own
 from ipfsmem.causal.entries import memory_entry, memory_name
 from ipfsmem.causal.value import FORGOTTEN, Entry, Value, hash32
@@ -874,7 +873,7 @@ class Memories:
                 _check_match(key, self._now(change, key), "")
             dots = self._dots(change, key, None if seen == "" else seen)
             self._check_not_hidden(key, change.entry(self.name(key)), dots)
-            if not of and may_be_part(key):
+            if not of and key.startswith("session-"):
                 from ipfsmem.memories.part_guard import check_restored  # as `_watch_part`
 
                 check_restored(self, change, key, data, pending)
