@@ -42,7 +42,7 @@ class Blob(msgspec.Struct, frozen=True):
     `more` are further texts for a key, conflict copies among them: an importer keeps them as siblings. `others` are texts
     by key that were not the word of who exported them (format section 5.2): they come in as others' word. The texts in
     `more` and `others` of a key in `forgotten` stand behind a forget. `problems` name what was left out and why, in the
-    order met.
+    order met; `unread` are the keys of files that could not be read.
     """
 
     files: dict[str, bytes]
@@ -52,6 +52,7 @@ class Blob(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
     forgotten: frozenset[str] = frozenset()
     others: tuple[tuple[str, bytes], ...] = ()
+    unread: frozenset[str] = frozenset()
 
 
 class _Wire(msgspec.Struct):

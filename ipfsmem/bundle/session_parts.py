@@ -4,6 +4,7 @@ leave out. A type alone makes none: a memory that merely calls itself a session 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Protocol
 
@@ -32,6 +33,17 @@ _PART = lazy_pattern(f"{PART_PREFIX}(.+)-{NUMBERED}")
 def is_part_key(key: str) -> bool:
     """Whether a key has the form of a part's."""
     return _PART.fullmatch(key) is not None
+
+
+def unsure_parts(keys: Iterable[str], missing: Iterable[str]) -> set[str]:
+    """Of the keys of parts those that are missing, or come before a missing one of the same session and device: that one may say that what
+    they hold was imported and nobody approved it, which stands in the same or a later part."""
+    last: dict[str, int] = {}
+    for key in filter(may_be_part, missing):
+        of, _, number = key.rpartition("-")
+        last[of] = max(last.get(of, -1), int(number))
+    parts = ((key, key.rpartition("-")) for key in keys if may_be_part(key))
+    return {key for key, (of, _, number) in parts if int(number) <= last.get(of, -1)}
 
 
 class SaysItsKind(Protocol):

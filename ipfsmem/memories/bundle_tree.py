@@ -222,6 +222,7 @@ def _part(
     """One scope, in the room that the others left."""
     texts: list[tuple[str, bytes]] = []
     days: list[tuple[str, bytes]] = []
+    unread: set[str] = set()
     where = f"{scope}/" if scope else ""
     for relative, name in inside:
         ending = relative.lower()
@@ -231,10 +232,12 @@ def _part(
             data = read(name, MAX_FILE if ending.endswith(".md") else MAX_BYTES)
         except IpfsmemError as error:
             problems.append(f"{where}{_shown(relative)} was left out: {error}")
+            unread.add(relative.removesuffix(".md"))
             continue
         room.take(size=len(data or b""))
         if data is None:
             problems.append(f"{where}{_shown(relative)} was left out: it disappeared while being read")
+            unread.add(relative.removesuffix(".md"))
         elif ending.endswith(".jsonl"):
             days.append((relative, data))
         else:
@@ -248,6 +251,7 @@ def _part(
             blob,
             problems=tuple(problems),
             forgotten=frozenset(key for key in known.forgotten if is_key(key)),
+            unread=frozenset(unread),
         ),
         known.card,
     )

@@ -18,6 +18,7 @@ from typing import Final, Literal
 import msgspec
 
 from ipfsmem.bundle.blob import Blob, is_blob, read_blob
+from ipfsmem.bundle.session_parts import may_be_part, unsure_parts
 from ipfsmem.causal.cards import Card, ProjectId, parted
 from ipfsmem.causal.entries import card_entry
 from ipfsmem.causal.value import FOREIGN, FORGOTTEN
@@ -222,11 +223,19 @@ class _Taking:
         texts += [(key, data, False, of) for key, data in blob.more]
         # Own ones first: a text that is own and others' at once is own.
         texts += [(key, data, False, FOREIGN) for key, data in blob.others]
+        unfit = {
+            *blob.unread,
+            *(key for key, data, _, whose in texts if not whose and _is_unfit_part(key, data)),
+        }
+        unsure = unsure_parts((key for key, _, _, whose in texts if not whose), unfit) - unfit
         for at, (key, data, replaces, whose) in enumerate(texts):
             if not at % _AHEAD:
                 ahead = texts[at : at + _AHEAD]
                 change.seal_ahead((memories.name(text[0]), text[1]) for text in ahead if text[0] not in left)
             if key in left:
+                continue
+            if key in unsure and not whose:
+                wrong.append(f"{where}{key} was left out: a later part of its session was")
                 continue
             try:
                 check_body(key, data)
@@ -248,6 +257,16 @@ class _Taking:
         timeline = Timeline(memories.replica, memories.scope)
         done["events"] = timeline.add_foreign(change, blob.events, by_content=True, fresh=fresh)
         return done
+
+
+def _is_unfit_part(key: str, data: bytes) -> bool:
+    """Whether a text under the key of a part of a session cannot be taken in."""
+    if may_be_part(key):
+        try:
+            check_body(key, data)
+        except IpfsmemError:
+            return True
+    return False
 
 
 def _take_card(

@@ -6,12 +6,12 @@ one is read and written from now on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 
 from ipfsmem.bundle.keys import check_scope
-from ipfsmem.bundle.session_parts import may_be_part
+from ipfsmem.bundle.session_parts import may_be_part, unsure_parts
 from ipfsmem.bundle.timeline import segment_lines
 from ipfsmem.causal.authorship import of_when_copied
 from ipfsmem.causal.cards import (
@@ -30,7 +30,6 @@ from ipfsmem.causal.entries import (
     SegmentName,
     card_entry,
     memory_entry,
-    memory_name,
     parse_entry,
 )
 from ipfsmem.causal.value import FORGOTTEN, Entry, decode_entry
@@ -278,11 +277,21 @@ class Scopes:
             change.put(name, write_card(card or Card(title=token)), tuple(entry))
             texts = missing = 0
             lines: list[bytes] = []
-            unsure = self._parts_before_missing_ones(
-                {one: held for parsed, one, held in then if isinstance(parsed, MemoryName)}
+            parts = {
+                parsed.key: (one, held)
+                for parsed, one, held in then
+                if isinstance(parsed, MemoryName) and may_be_part(parsed.key)
+            }
+            unsure = unsure_parts(
+                parts,
+                (
+                    key
+                    for key, (one, held) in parts.items()
+                    if any(store.body(one, held[text.dots[0]]) is None for text in siblings(held))
+                ),
             )
             for parsed, one, held in then:
-                if one in unsure:
+                if isinstance(parsed, MemoryName) and parsed.key in unsure:
                     missing += len(siblings(held))
                 elif isinstance(parsed, MemoryName):
                     back, absent = self._write_back(change, one, held)
@@ -306,19 +315,6 @@ class Scopes:
         return not any(store.segments(token)) and all(
             value.kind == FORGOTTEN for held in memories for value in held.values()
         )
-
-    def _parts_before_missing_ones(self, then: Mapping[str, Entry]) -> set[str]:
-        """The parts of sessions of the past with a later part, of the same device, whose text is not kept, and that one itself: it may say
-        that what they hold was imported, and nobody approved that."""
-        last, parts = dict[str, int](), dict[str, tuple[str, int]]()
-        for name, held in then.items():
-            if (place := memory_name(name)) is None or not may_be_part(place.key):
-                continue
-            of, _, number = name.rpartition("-")
-            parts[name] = of, int(number)
-            if any(self.replica.store.body(name, held[one.dots[0]]) is None for one in siblings(held)):
-                last[of] = max(last.get(of, -1), int(number))
-        return {name for name, (of, number) in parts.items() if number <= last.get(of, -1)}
 
     def _write_back(self, change: Writing, name: str, held: Entry) -> tuple[int, int]:
         """The texts of one memory of the past that are not here: how many were written, and how many are not kept."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.device.state import Store
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memory import Memory
@@ -276,3 +277,21 @@ def test_restored_scope_has_no_message_whose_mark_is_not_kept(
         restored = published.scopes.restore("work", root)
     assert list(published.scope("work").files()) == [beside] and given(published) == set()
     assert (restored.texts, restored.not_fetched) == (1, imported)
+
+
+@pytest.mark.parametrize("fault", ["too long", "not UTF-8"])
+def test_bundle_of_which_the_part_with_the_mark_is_left_out_brings_no_message_before_it(
+    fault: str, memory: Memory, tmp_path: Path
+) -> None:
+    mark = taken_in(memory, tmp_path / "agent.db")
+    later, text = other_part(memory, mark, {"item": {"role": "user", "content": "Said later."}})
+    bundle = tmp_path / "bundle"
+    bundle.mkdir()
+    for key, data in {**memory.files(), later: text}.items():
+        if key == mark:
+            data += b"x" * 2 * MAX_FILE if fault == "too long" else b"\xff"
+        (bundle / f"{key}.md").write_bytes(data)
+    with Memory.create("default", "local", home=tmp_path / "fresh") as fresh:
+        done = fresh.bundles.import_(bundle)
+        assert given(fresh) == set() and list(fresh.files()) == [later]
+        assert len(done.problems) == len(memory.files())
