@@ -235,7 +235,7 @@ def test_part_of_a_forgotten_session_is_not_restored_without_the_mark(
     published.sessions.forget("talk")
     asyncio.run(published.sync())
     for key in others:
-        with pytest.raises(UsageError, match="nobody approved them"):
+        with pytest.raises(UsageError, match="that nobody approved"):
             published.versions.restore(None, key, text=texts[key])
     assert given(published) == set()
     for key in (mark, *others):
