@@ -67,22 +67,24 @@ _wire = msgspec.json.Decoder(_Wire)
 _encode = msgspec.json.encode
 
 
-def read_blob(data: bytes) -> Blob:
-    """Read an export, or the value that three.ws keeps in a browser (which has no version).
+def read_blob(data: bytes, *, lenient: bool = False) -> Blob:
+    """Read an export, or the value that three.ws keeps in a browser (which has no version). `lenient`: a field of a wrong type is
+    a problem if something was read from the others.
 
     Raises FormatError when it is not JSON of that shape, or is of another version.
     """
-    wire = _decoded(data.removeprefix(b"\xef\xbb\xbf"))
+    wire, wrong = _decoded(data.removeprefix(b"\xef\xbb\xbf"))
     if wire.version != VERSION:
-        raise FormatError(
-            f"this is no exported memory of this kind: its version is {ascii(wire.version)[:60]}, not {VERSION!a}"
-        )
+        fault = f"this is no exported memory of this kind: its version is {ascii(wire.version)[:60]}, not {VERSION!a}"
+        if isinstance(wire.version, str):
+            raise FormatError(fault)
+        wrong.append(fault)
     index = wire.index.get("text", "") if isinstance(wire.index, dict) else wire.index
     files: dict[str, bytes] = {}
     renamed: list[tuple[str, bytes]] = []
     problems: list[str] = []
     copies: list[tuple[str, bytes]] = []
-    for key, body, origin, copy in _texts(wire.files, "files", problems):
+    for key, body, origin, copy in _texts(wire.files, "files", problems, wrong):
         if copy:
             copies.append((key, body))
         elif origin is None:
@@ -93,12 +95,16 @@ def read_blob(data: bytes) -> Blob:
     for key, body in (*renamed, *copies):
         if files.setdefault(key, body) != body:
             more.append((key, body))
-    others = tuple((key, body) for key, body, _, _ in _texts(wire.others, "texts of others", problems))
+    found = _texts(wire.others, "texts of others", problems, wrong)
+    others = tuple((key, body) for key, body, _, _ in found)
     lines = [raw for raw in wire.timeline or () if not timeline.is_too_long(bytes(raw))]
     if long := len(wire.timeline or ()) - len(lines):
         problems.append(f"{timeline.too_long_text(long)} of the timeline was left out")
     events = timeline.union(_event(raw) for raw in lines)
     index = index if isinstance(index, str) else ""
+    if wrong and not (lenient and (files or others or events)):
+        raise FormatError(wrong[0])
+    problems += wrong
     return Blob(files, events, index, tuple(more), tuple(problems), others=others)
 
 
@@ -154,12 +160,15 @@ def _text(name: str, body: bytes) -> str:
         raise FormatError(f"{name} is not UTF-8") from None
 
 
-def _texts(found: Any, what: str, problems: list[str]) -> Iterator[tuple[str, bytes, str | None, bool]]:
+def _texts(
+    found: Any, what: str, problems: list[str], wrong: list[str]
+) -> Iterator[tuple[str, bytes, str | None, bool]]:
     """(key, bytes, foreign name if it differs, whether it has the name of a conflict copy) of each text that can be
-    read; `problems` grows. Raises FormatError when it is no object.
+    read; `problems` grows, and `wrong` when it is not an object.
     """
     if found is not None and not isinstance(found, dict):
-        raise FormatError(f"the {what} of an export are not an object of names and texts")
+        wrong.append(f"the {what} of an export are not an object of names and texts")
+        return
     for name, text in (found or {}).items():
         if name == INDEX_FILE:
             continue
@@ -204,7 +213,8 @@ def _event(raw: msgspec.Raw) -> Event:
         return event
 
 
-def _decoded(data: bytes) -> _Wire:
+def _decoded(data: bytes) -> tuple[_Wire, list[str]]:
+    """The export, and what is wrong with a field that reads as if it were missing."""
     check_depth(data, "blob")
     fault = ""
     wire: _Wire | None = None
@@ -223,15 +233,15 @@ def _decoded(data: bytes) -> _Wire:
         if isinstance(found, _Object) and found.twice is not None:
             raise FormatError(f"the name {ascii(found.twice)[:120]} stands twice in the export")
     if wire is not None:
-        return wire
+        return wire, []
     # Browsers write lone surrogates, which the strict decoder refuses for the whole text because of one file.
     events = value.get("timeline")
+    wrong: list[str] = []
     if events is not None and not isinstance(events, list):
-        raise FormatError("the timeline of an export is not a list")
+        events, wrong = None, ["the timeline of an export is not a list"]
     raws = [_raw_event(*both) for both in zip(events or (), _written_events(text), strict=False)]
-    return _Wire(
-        value.get("version", VERSION), value.get("index", ""), value.get("files"), value.get("others"), raws
-    )
+    version, index = value.get("version", VERSION), value.get("index", "")
+    return _Wire(version, index, value.get("files"), value.get("others"), raws), wrong
 
 
 def _raw_event(event: Any, written: bytes) -> msgspec.Raw:

@@ -375,7 +375,7 @@ def read_path(path: Path) -> dict[str, Part]:
 
 def _export(data: bytes, what: str) -> Blob:
     """Parse a `memory/0.1` blob. Raises FormatError for other JSON instead of importing nothing."""
-    blob = read_blob(data)
+    blob = read_blob(data, lenient=True)
     if blob == Blob({}, []) and not is_blob(data):
         raise FormatError(
             f"{what} is not an export of a memory",

@@ -48,7 +48,7 @@ def _json(file: str, data: bytes) -> Iterator[Item]:
         for number, entry in enumerate(items_of(value.get("memories")), 1):
             yield _entry(f"memory {number} of {file}", entry)
     else:
-        yield from _blob(read_blob(as_utf8(data, file)), file)
+        yield from _blob(read_blob(as_utf8(data, file), lenient=True), file)
 
 
 def _blob(blob: Blob, file: str) -> Iterator[Item]:
@@ -59,7 +59,7 @@ def _blob(blob: Blob, file: str) -> Iterator[Item]:
     for event in blob.events:
         yield Happened({name: value for name, value in event.items() if name != "id"})
     for problem in blob.problems:
-        yield Problem(file, problem)
+        yield Problem(f"a part of {file}", problem)
 
 
 def _events(file: str, data: bytes) -> Iterator[Item]:

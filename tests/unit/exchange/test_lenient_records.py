@@ -425,3 +425,40 @@ def test_conversation_without_date_and_id_is_imported_once(
         taken = memory.bundles.import_from(program, file)
         assert (taken.events, taken.problems) == (int(day == 0), ())
     assert [one["title"] for one in memory.timeline.read()] == ["Tea", "Tea"]
+
+
+@pytest.mark.parametrize(
+    ("field", "odd", "texts"),
+    [
+        *(
+            ("timeline", odd, ["Likes tea", "Likes jam"])
+            for odd in ({}, "2026", 17, 1e308, True, {"a": [{}]})
+        ),
+        *(("others", odd, ["Likes tea"]) for odd in (["b.md"], "b.md", 17, False)),
+        *(("files", odd, ["Likes jam"]) for odd in (["a.md"], "a.md", 17, False)),
+        *(("version", odd, ["Likes tea", "Likes jam"]) for odd in (None, 17, ["memory/0.1"], {}, True)),
+    ],
+)
+def test_export_field_of_another_type_is_named_and_the_texts_come_in(
+    memory: Memory, field: str, odd: Any, texts: list[str]
+) -> None:
+    events = [{"ts": "2026-04-14T12:00:00.000Z", "type": "waved"}]
+    export = {"files": {"a.md": "Likes tea"}, "others": {"b.md": "Likes jam"}, "timeline": events, field: odd}
+    data = json.dumps(export).encode()
+    found = records("three-ws", data)
+    assert [one.file.decode() for one in found.records if one.file] == texts
+    assert len(found.problems) == 1 and field in found.problems[0]
+    taken = memory.bundles.import_(data)
+    assert taken.added == len(texts) and len(taken.problems) == 1 and field in taken.problems[0]
+    assert taken.events == (field != "timeline")
+
+
+@pytest.mark.parametrize(
+    "export", [{"timeline": {}}, {"files": 5}, {"others": []}, {"files": {}, "version": 1}, {"version": "9", "files": {"a.md": "x"}}]
+)  # fmt: skip
+def test_export_of_nothing_that_can_be_read_is_refused(memory: Memory, export: dict[str, Any]) -> None:
+    data = json.dumps(export).encode()
+    with pytest.raises(FormatError):
+        records("three-ws", data)
+    with pytest.raises(FormatError):
+        memory.bundles.import_(data)
