@@ -187,6 +187,12 @@ TOKEN_NAMES: Final = (
     "clé", "jeton", "chiave", "chave", "klucz", "sleutel", "nyckel", "anahtar", "키", "토큰",
 )  # fmt: skip
 
+#: Whose key a `pk` is: outside wallets that is often a public or a primary key.
+WALLETS: Final = (
+    "wallet", "deployer", "eth", "ethereum", "evm", "metamask", "rabby", "phantom", "trezor", "ledger", "solana", "sol", "bitcoin", "btc", "polygon",
+    "sepolia", "mainnet", "testnet", "hardhat", "burner", "minter", "relayer",
+)  # fmt: skip
+
 #: Kind, hints of which one must stand in the line (in lower case; without any, a long run of characters of a token is enough), pattern. A group `value` must not be a
 #: placeholder; without a group `is` a match is a finding, with it only where that group took part. A pattern takes a bounded number of
 #: steps from one place, and never fails after a long run in which it could begin again: texts of strangers are scanned.
@@ -626,12 +632,12 @@ SHAPES: Final = (
     (
         "PIN",
         ("pin", "passcode", "暗証番号"),
-        r"(?:[Pp](?<![A-Za-z].)(?<!(?i:gpio)[ ]p)(?<!(?i:adc|dac|pwm)[ ]p)(?<!(?i:analog)[ ]p)(?i:in|asscode)(?:(?:[ _-]?(?:nr|number|no))?[ ]?[:：=][ ]?|(?<=passcode)[ ]|(?<=PIN)(?<!GPIO PIN)[ ])|暗証番号[ ]?[:：=][ ]?)(?P<is>[0-9]{4,8})(?![0-9A-Za-z.-])",
+        r"(?:[Pp](?<![A-Za-z].)(?<!(?i:gpio)[ ]p)(?<!(?i:adc|dac|pwm)[ ]p)(?<!(?i:analog)[ ]p)(?i:in|asscode)(?:(?:[ _-]?(?:nr|number|no))?[ ]?[:：=][ ]?|(?<=passcode)[ ]|(?<=PIN)(?<!GPIO PIN)[ ]|(?:(?<=[,;/(+&] pin)|(?<=[,;/(+&] Pin)|(?<=[(]pin)|(?<=[(]Pin)|(?<=and pin)|(?<=with pin)|(?<=my pin)|(?<=bank pin)|(?<=card pin)|(?<=sim pin)|(?<=code pin))[ ](?=[0-9]{4,8}[.]?(?:[,;)/\"'`]|\s*$|\n)))|暗証番号[ ]?[:：=][ ]?)(?P<is>[0-9]{4,8})(?![0-9A-Za-z-]|\.\w)",
     ),
     (
         "private key (hex)",
         (),
-        r"(?i)(?<![a-z])(?:private|secret|priv|signing|master|wallet|account)?[ _-]?(?<!public[ _-])(?<!verifying[ _-])(?<!verify[ _-])(?<!cache[ _-])(?<!pub[ _-])(?:(?:key|seed|secret)\b|(?<=private)|(?<=priv)|(?:(?<=eth )|(?<=wallet )|(?<=deployer ))pk\b|(?<![a-z_])pk(?==))[^\n0-9a-f]{0,24}"
+        rf"(?i)(?<![a-z])(?:private|secret|priv|signing|master|wallet|account)?[ _-]?(?<!public[ _-])(?<!verifying[ _-])(?<!verify[ _-])(?<!cache[ _-])(?<!pub[ _-])(?:(?:key|seed|secret)\b|(?<=private)|(?<=priv)|(?:{'|'.join(f'(?<={owner} )' for owner in WALLETS)})pk\b|(?<![a-z_])pk(?:(?==)|[ ](?:(?:of|for)[ ])?(?:(?:my|the|our)[ ])?(?:{'|'.join(WALLETS)})\b(?:[ ](?:wallet|account)\b)?))[^\n0-9a-f]{{0,24}}"
         r"(?:0x)?[0-9a-f]{64}(?:[0-9a-f]{32}|[0-9a-f]{64})?(?![0-9a-f])",
     ),
     (

@@ -287,7 +287,7 @@ def _prefixed_in(text: str, at: int, end: int) -> Iterator[_Span]:
             and (_is_wordy(rest[0]) or not (re.search("[0-9]", rest[0]) or _changes_case(rest[0])))
         ):
             continue
-        if _has_placeholder_word(rest[0]):
+        if "EXAMPLE" in rest[0] or _has_placeholder_word(rest[0]):
             continue
         at = rest.end()
         yield match.start(), at, kind
@@ -544,6 +544,8 @@ _SPOKEN_WHAT = _Lazy(lambda: f"(?i)(?<![A-Za-z]){_trie(sorted({*PASSWORD_NAMES, 
 _SPOKEN = _Lazy(SENTENCE)
 _FOR_WHAT = _Lazy(FOR_WHAT)
 _SAID_BEFORE = _Lazy(SAID_BEFORE)
+#: What stands before its name in parentheses, also in the last cell of a row.
+_NAMED_AFTER = _Lazy(r"(?<![^\s\"'`(])(?P<word>[^\s\"'`|]{7,100})(?P<edge>[ \t|\"'`*]{1,8})\($")
 _SAYS = re.compile(" (?:as|is|ist|als|—) ")
 _SPOKEN_TOKENS = ("key", "token", "secret", *TOKEN_NAMES)
 
@@ -560,6 +562,10 @@ def _spoken(text: str, places: list[int], last: int) -> Iterator[_Span]:
             before = _SAID_BEFORE.search(text, max(0, at - 150), at)
             if before is not None and _is_strong(before["strong"]):
                 yield before.start(), what.end(), "password in a sentence"
+        if text[at - 1 : at] == "(" and text[what.end() : what.end() + 1] == ")":
+            named = _NAMED_AFTER.search(text, max(0, at - 150), at)
+            if named is not None and (_is_bare if "|" in named["edge"] else _is_strong)(named["word"]):
+                yield named.start(), what.end(), "password in a sentence"
         match = _SPOKEN.match(text, what.end())
         if match is None:
             match = _FOR_WHAT.match(text, what.end())
@@ -567,6 +573,8 @@ def _spoken(text: str, places: list[int], last: int) -> Iterator[_Span]:
                 _is_bare(match["bare"]) if what[0].lower() in PASSWORD_NAMES else _is_token(match["bare"])
             ):
                 yield at, match.end(), "password in a sentence"
+            continue
+        if match["spoken"] and match["spoken"][0] in "?+-" and _is_in_expansion(text, at):
             continue
         if what[0] in ("pin", "Pin") and _is_of_circuit(text, at, text[what.end() : match.start("spoken")]):
             continue
@@ -616,7 +624,11 @@ def _is_spoken(what: str, word: str) -> bool:
     ):
         return False
     letter = any(map(str.isalpha, word))
-    return letter and (any(map(str.isdigit, word)) or bool(re.search(r"[!#$%^&*+?=](?!$)", word)))
+    return (
+        (letter and (any(map(str.isdigit, word)) or bool(re.search(r"[!#$%^&*+?=](?!$)", word))))
+        or _is_mix_of_letters(word)
+        or (word.count("-") >= 3 and word[-1] != "-" and _is_phrase(word))
+    )
 
 
 #: Names of passwords that are often numbers, in languages whose words follow without a space.
@@ -760,6 +772,8 @@ _ASSIGNED = _Lazy(
     r"|(?<=[ ])-(?=[ ])|(?<=[ \t])(?:(?P<level>[0-9])[ ])?(?!value)(?=[^\s]{0,60}[0-9!#$%^&*+?=]))\*{0,3}[ \t]{0,8}"
     r"(?:[brun]{0,2}[\"'`“「](?P<inner>[^\"'`”」\n]{4,400})[\"'`”」]|(?<=>)(?P<xml>[^<\n]{4,200})(?=</)|(?P<quote>[brun]{0,2}[\"'`“「])?(?P<value>[^\s\"'`,;<>”」]{4,400}))"
 )
+#: A variable of a shell, in which `:?` and `:+` stand before a message or another text and `:-` before a default.
+_EXPANSION = _Lazy(r"\$\{\w*$")
 #: The words before a name, reversed.
 _BEFORE = _Lazy(r"[A-Za-z0-9_.-]{0,60}(?:[ ][A-Za-z0-9_.-]{1,40}){0,2}")
 _CASED_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -837,6 +851,10 @@ def _is_strong_or_mixed(match: re.Match[str]) -> bool:
 def _is_secret_value(text: str, match: re.Match[str]) -> bool:
     """Whether what is assigned looks like a secret and not like a word, a reference or a placeholder."""
     value = _given(match).rstrip(")]}.:")
+    if value[:1] in ("?", "+", "-") and _is_in_expansion(text, match.start()):
+        if value[0] != "-":
+            return False
+        value = value[1:]
     password = match["end"].lower().startswith(_PASSWORDS)
     quoted = match["value"] is None or match["quote"] is not None
     if " " in value:
@@ -870,12 +888,19 @@ def _is_secret_value(text: str, match: re.Match[str]) -> bool:
     if not letters:
         return digits and len(value) >= 6 and len(set(value)) > 1
     alone = match.end() == len(text) or text[match.end()] in "\r\n\"'`,;<" or quoted
+    if match["sign"] == "=" and text[match.start("value") - 1] == "=" and _is_mix_of_letters(value):
+        return True
     return alone and (
         (value.isalpha() and len(value) >= 16)
         or value.count("-") >= 3
         or _changes_case(value)
         or _is_jumbled(value)
     )
+
+
+def _is_in_expansion(text: str, at: int) -> bool:
+    """Whether a name is that of a variable in `${NAME:-default}`."""
+    return _EXPANSION.search(text, max(0, at - 64), at) is not None
 
 
 def _is_jumbled(value: str) -> bool:
@@ -887,6 +912,12 @@ def _is_jumbled(value: str) -> bool:
         pieces < 0.5 * len(value)
         or re.search("(?i)^[^aeiouy]+$|[bcdfghjklmnpqrtvwxz]{6,}", value) is not None
     )
+
+
+def _is_mix_of_letters(value: str) -> bool:
+    """Whether letters of both cases are in an order that no word and no name in code has."""
+    mixed = value.isalpha() and not (value.islower() or value.isupper() or value.istitle())
+    return mixed and (_is_jumbled(value) or _changes_case(value))
 
 
 def _is_placeholder(value: str) -> bool:

@@ -8,6 +8,7 @@ from ipfsmem.bundle.secrets import find_secrets, redact
 
 _WORD = "La4Sz8k" + "aQ7"
 _HEX = "6259bebd2fa58805" + "87061ce693671412"
+_LETTERS = "flIsohpI" + "AqjU"
 
 
 @pytest.mark.parametrize(
@@ -120,3 +121,127 @@ def test_pin_that_is_typed_in_is_found(text: str) -> None:
 )
 def test_hint_that_goes_on_as_a_longer_word_is_seen(text: str) -> None:
     assert find_secrets(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "metamask pk SECRET (test account)",
+        "Metamask PK: SECRET",
+        "my Solana pk is SECRET",
+        "pk of the metamask wallet: SECRET",
+        "pk for my burner wallet SECRET",
+        "sepolia pk=0xSECRET",
+    ],
+)
+def test_key_of_a_wallet_called_pk_is_found(text: str) -> None:
+    text = text.replace("SECRET", 2 * _HEX)
+    assert find_secrets(text) and _HEX not in redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the verifier pk SECRET is in the repository",
+        "row pk SECRET was deleted",
+        "the pk of the peer: SECRET",
+        "metamask block SECRET",
+    ],
+)
+def test_hexadecimal_number_called_pk_outside_wallets_is_not_flagged(text: str) -> None:
+    assert not find_secrets(text.replace("SECRET", 2 * _HEX))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My login at the bank portal is 48812, pin 4711",
+        "credit card in the drawer (pin 4711)",
+        "login 48812 and pin 4711.",
+        "safe in the cellar with pin 4711",
+        "bank pin 4711",
+        "code pin 4711",
+    ],
+)
+def test_pin_that_follows_without_a_sign_is_found(text: str) -> None:
+    assert find_secrets(text) and "4711" not in redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "join #ops and pin 2026 goals to the top",
+        "the connector has 40 contacts, pin 1200-1300 is unused",
+        "open the board, pin 4711px wide",
+        "pin 4711 on the map",
+        "gpio, pin 17",
+    ],
+)
+def test_number_after_pin_in_another_sense_is_not_flagged(text: str) -> None:
+    assert not find_secrets(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"le mot de passe du NAS est {_LETTERS}",
+        f"the password of the backup is {_LETTERS}.",
+        f"Passwort für den Router: {_LETTERS}",
+        f"PGPASSWORD={_LETTERS} psql -h db",
+        "the passphrase of the backup disk: correct-horse-KGVz-staple-CDU",
+        "| prod | admin | cYpIf#f" + "RWGp! |  (password)",
+        "| prod | Kestrel88x" + "q9 | (Password)",
+        "cYpIf#f" + "RWGp! (password)",
+    ],
+)
+def test_password_of_letters_is_found(text: str) -> None:
+    assert find_secrets(text) and not any(
+        part in redact(text) for part in (_LETTERS, "RWGp", "KGVz", "Kestrel")
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the password is PostgreSQL's own",
+        "the password manager is OnePassword",
+        "the password check is isStrongEnough",
+        "the password is alphanumeric",
+        "the password store is GoPass",
+        "das Passwort ist Kleinschreibung",
+        "the password for the wiki: see-the-page-of-ops",
+        "| name | string | (password)",
+        "| OAuth2Login | enabled | (password)",
+        "sign in with bob1985 (password) or by mail",
+        "Release v2.3.1beta2 (password)",
+    ],
+)
+def test_words_near_a_password_are_not_flagged(text: str) -> None:
+    assert not find_secrets(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DB_PASSWORD=${DB_PASSWORD:?missing}",
+        'password: "${DB_PASSWORD:?set it first!}"',
+        "DB_PASSWORD=${DB_PASSWORD:-changeme}",
+        "DB_PASSWORD=${DB_PASSWORD-changeme}",
+        "DB_PASSWORD=${DB_PASSWORD:-$OTHER}",
+        "DB_PASSWORD=${DB_PASSWORD:=postgres}",
+        "API_TOKEN=${API_TOKEN:?API_TOKEN is required}",
+        "ARGS=${API_TOKEN:+--token=$API_TOKEN}",
+        "${APP_SECRET?no_secret_given_v2}",
+        "AKIAIOSFODNN7EXAMPLE is the key in the documentation",
+        "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    ],
+)
+def test_reference_and_key_of_documentation_are_not_flagged(text: str) -> None:
+    assert not find_secrets(text)
+
+
+@pytest.mark.parametrize(
+    "text", [f"DB_PASSWORD=${{DB_PASSWORD:-{_WORD}}}", f"X=${{API_TOKEN:-{_HEX}}}"]
+)  # fmt: skip
+def test_default_of_a_reference_that_is_a_secret_is_found(text: str) -> None:
+    assert find_secrets(text) and not any(part in redact(text) for part in (_WORD, _HEX))

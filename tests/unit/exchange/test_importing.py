@@ -170,7 +170,7 @@ def test_a_candidate_never_takes_the_place_of_an_own_text(memory: Memory, folder
 def test_what_looks_like_a_secret_is_said_and_left_out_of_a_public_memory(
     memory: Memory, lab: Lab, folder: Path
 ) -> None:
-    (folder / "key.md").write_text("AKIAIOSFODNN7EXAMPLE is the key.\n")
+    (folder / "key.md").write_text("AKIAIOSFODNN7EXAMPLF is the key.\n")
     taken = memory.bundles.import_from("claude-code", folder)
     assert len(taken.secrets) == 1 and "AWS access key" in taken.secrets[0] and not taken.problems
     lab.mode = "ipfs"
