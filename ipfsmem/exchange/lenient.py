@@ -45,17 +45,19 @@ class Fields:
         self.odd: dict[str, Any] = {}
 
     def body(self, what: str, *names: str) -> str:
-        """The text of the record, under the first of these names that has one; "" when it is empty. Raises FormatError."""
+        """The text of the record, under the first of these names that has one, else under another that texts often have; "" when it
+        is empty. Raises FormatError."""
         present = [name for name in names if name in self.value]
-        if not present:
-            raise FormatError(f"it has no {what}")
-        for name in present:
+        others = [name for name in _TEXTS if name in self.value and name not in names]
+        for name in (*present, *others):
             text = plain_text(self.value[name])
             if text.strip().strip(_LOST):
                 for other in present:
                     if not all(leaf in text for leaf in _leaves(self.value[other])):
                         self._note(other, self.value[other])
                 return text
+        if not present:
+            raise FormatError(f"it has no {what}")
         if not all(_is_blank(self.value[name]) for name in present):
             raise FormatError(f"its {what} is not text")
         return ""

@@ -22,7 +22,7 @@ from ipfsmem.canonical import MAX_INT
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError
 from ipfsmem.exchange.json_input import as_utf8, read_json
 from ipfsmem.exchange.lenient import utf8_text
-from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.places import Files, left_out_notes
 from ipfsmem.exchange.records import Happened, Item, Problem, Record
 
 VERSION = "0.2"
@@ -252,6 +252,7 @@ def _is_logged(said: Mapping[str, Any]) -> bool:
 
 def read(files: Files) -> Iterator[Item]:
     """The concepts and logs of a bundle."""
+    yield from left_out_notes(files)
     for path in files.ending(".md"):
         last = path.rpartition("/")[2]
         if last == "index.md":

@@ -21,10 +21,10 @@ from ipfsmem.exchange.lenient import date_of
 from ipfsmem.exchange.records import Item, Problem
 from ipfsmem.exchange.sqlite_input import is_sqlite
 from ipfsmem.memories.bundle_tree import MAX_BYTES
-from ipfsmem.memories.containers import folder_files, is_zip, opened, zip_files
+from ipfsmem.memories.containers import NOTES, folder_files, is_zip, opened, zip_files
 
-#: Endings of files that are looked at in a folder or zip.
-ENDINGS = (".md", ".json", ".jsonl", ".db", ".db-wal", ".af")
+#: Endings of files that are looked at in a folder or zip; of notes only the names.
+ENDINGS = (".md", ".json", ".jsonl", ".db", ".db-wal", ".af", *NOTES)
 #: Folders whose name says what is in them, so that it stays in front of the names in a zip of nothing else.
 _KEPT = ("memory", "scopes", "conversations", "memories", "projects")
 #: Bytes that all files of a place have together at most, and one that is not Markdown.
@@ -78,6 +78,12 @@ def each_file(
             if files.single:
                 raise
             yield Problem(name, str(error))
+
+
+def left_out_notes(files: Files, of: Callable[[str], bool] = lambda name: True) -> Iterator[Problem]:
+    """The notes of a folder or zip that are not read there, among the names that `of` accepts."""
+    for name in () if files.single else filter(of, files.ending(*NOTES)):
+        yield Problem(name, "of a folder or zip only files that end in .md are read")
 
 
 def one_file(called: str, data: bytes) -> Files:
@@ -163,7 +169,8 @@ def _zip(
 
 
 def _most(name: str) -> int:
-    return _MARKDOWN if name.lower().endswith(".md") else MAX_PLACE
+    lower = name.lower()
+    return _MARKDOWN if lower.endswith(".md") else 0 if lower.endswith(NOTES) else MAX_PLACE
 
 
 def _hidden(name: str) -> bool:

@@ -39,7 +39,7 @@ _ENCRYPTED = 0x1
 #: What macOS keeps beside the files of a zip: nothing that anybody wrote.
 _FINDER = "__MACOSX/"
 #: Endings of notes that are not read out of a folder or zip, and so are named.
-_NOTES = (".txt", ".markdown", ".mdown", ".mkd")
+NOTES = (".txt", ".text", ".markdown", ".mdown", ".mdwn", ".mkd", ".mkdn", ".mdx")
 #: What each file's line in the directory of a zip begins with.
 _DIRECTORY = b"PK\x01\x02"
 
@@ -135,7 +135,7 @@ def _read(
 
 def _is_other_note(name: str) -> bool:
     """Whether a file is most likely a person's note, and by its name none that is read here."""
-    return name.lower().endswith(_NOTES)
+    return name.lower().endswith(NOTES)
 
 
 def _told_of_notes(names: Sequence[str]) -> list[str]:

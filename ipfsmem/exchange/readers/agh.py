@@ -10,12 +10,13 @@ from collections.abc import Iterator
 
 from ipfsmem.bundle.keys import INDEX_FILE
 from ipfsmem.errors import IpfsmemError
-from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.places import Files, left_out_notes
 from ipfsmem.exchange.records import Item, Problem, Record, Skipped
 
 
 def read(files: Files) -> Iterator[Item]:
     """The memories of a tree: each under its path, one directly in it under its name."""
+    yield from left_out_notes(files, lambda name: "_system" not in name.split("/")[:-1])
     for name in files.ending(".md"):
         parts = name.split("/")
         if parts[-1] == INDEX_FILE or "_system" in parts[:-1]:

@@ -14,7 +14,7 @@ from ipfsmem.bundle.header_edit import edit_memory
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError
 from ipfsmem.exchange.lenient import utf8_text
-from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.places import Files, left_out_notes
 from ipfsmem.exchange.records import Item, Problem, Record, Skipped
 
 _TITLE = re.compile(rb"^title[ \t]*:", re.MULTILINE)
@@ -22,6 +22,7 @@ _TITLE = re.compile(rb"^title[ \t]*:", re.MULTILINE)
 
 def read(files: Files) -> Iterator[Item]:
     """The notes of a project, each under its path."""
+    yield from left_out_notes(files)
     for name in files.ending(".md"):
         try:
             data = files.read(name)

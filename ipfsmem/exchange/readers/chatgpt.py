@@ -192,12 +192,13 @@ def _role(message: _Message) -> object:
 
 
 def _remembered(where: str, message: _Message, conversation: str) -> Iterator[Item]:
-    saved = message.recipient == _TOOL and _role(message) == "assistant"
+    saved = message.recipient == _TOOL and _role(message) in ("assistant", "", None)
     if not saved and b"user_editable_context" not in bytes(message.content):
         return
     content = _content_of(message)
     if saved:
-        text = plain_text(content.text if content.parts is None else content.parts)
+        text = plain_text(content.parts)
+        text = text if text.strip() else plain_text(content.text)
         if text.strip():
             when = date_of(message.create_time) or date_of(message.update_time)
             yield _candidate(f"what was saved in {where}", text, f"chatgpt:{conversation}"[:300], when)

@@ -13,11 +13,12 @@ from hashlib import sha256
 from ipfsmem.bundle.index_block import split_index_file
 from ipfsmem.bundle.keys import INDEX_FILE, is_scope
 from ipfsmem.errors import IpfsmemError
-from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.places import Files, left_out_notes
 from ipfsmem.exchange.records import Item, Problem, Record, Skipped
 
 _PROJECT = re.compile(r"(?:.*/)?([^/]+)/memory/([^/]+\.(?i:md))")
 _BELOW = re.compile(r"(?:.*/)?[^/]+/memory/.+/[^/]+\.(?i:md)")
+_INSIDE = re.compile(r"(?:.*/)?[^/]+/memory/.+")
 _OTHER = re.compile(r"[^a-z0-9]+")
 
 
@@ -27,6 +28,7 @@ def read(files: Files) -> Iterator[Item]:
     found = [(name, project_scope(match[1]), match[2]) for name, match in trees]
     if not found:
         found = [(name, "", name) for name in files.ending(".md") if "/" not in name.removeprefix("memory/")]
+    yield from left_out_notes(files, lambda name: not trees or _INSIDE.fullmatch(name) is not None)
     taken = {name for name, _, _ in found}
     for name in files.ending(".md"):
         if name not in taken and (not trees or _BELOW.fullmatch(name)):

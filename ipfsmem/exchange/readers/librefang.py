@@ -50,22 +50,24 @@ def _memory(where: str, value: Any) -> Record | Skipped:
         return Skipped("a deleted memory")
     metadata = Fields(found.mapping("metadata"))
     category = found.text("category") or metadata.text("category")
-    level = found.text("level", "scope")
-    ident = found.text("id")
+    level, key = found.text("level", "scope"), found.text("key")
+    ident = found.text("id") or key
     confidence = found.number("confidence", 0, 1)
     return Record(
         where=where,
         text=content,
         ident=ident,
         unique=is_one_of_a_kind(ident),
-        name=name_of(content),
+        name=name_of(key or content),
         type="feedback" if category in _FEEDBACK else _LEVELS.get(level, "reference"),
         created=found.date("created_at"),
         updated=found.date("updated_at"),
         source=f"librefang:{ident or level or 'memory'}"[:300],
         fields={"category": category, "confidence": "" if confidence is None else f"{confidence:.6g}"},
         extra=found.rest(
-            {key: one for key, one in metadata.value.items() if key != "category"}, metadata.odd
+            {name: one for name, one in metadata.value.items() if name != "category"},
+            metadata.odd,
+            {"key": key} if key else {},
         ),
     )
 

@@ -15,12 +15,13 @@ from ipfsmem.bundle.timeline import day_of_file, is_too_long, lines_of, parse_li
 from ipfsmem.errors import FormatError, IpfsmemError
 from ipfsmem.exchange.json_input import as_utf8, read_json
 from ipfsmem.exchange.lenient import Fields, items_of
-from ipfsmem.exchange.places import Files
+from ipfsmem.exchange.places import Files, left_out_notes
 from ipfsmem.exchange.records import Happened, Item, Problem, Record, is_one_of_a_kind, name_of
 
 
 def read(files: Files) -> Iterator[Item]:
     """Every file of a place by what it is."""
+    yield from left_out_notes(files)
     for name in files.ending(".json", ".md", ".jsonl"):
         last = name.rpartition("/")[2]
         if last in ("MEMORY.md", "manifest.json"):

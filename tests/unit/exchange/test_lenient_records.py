@@ -17,9 +17,10 @@ from ipfsmem.device.writing import writing
 from ipfsmem.errors import FormatError
 from ipfsmem.exchange.json_input import read_values
 from ipfsmem.exchange.lenient import date_of, utf8_text
+from ipfsmem.exchange.places import MAX_PLACE
 from ipfsmem.exchange.records import Record
 from ipfsmem.memory import Memory
-from tests.support.exchange_lab import ADA, WORKS, records, tree, zipped
+from tests.support.exchange_lab import ADA, WORKS, records, records_at, tree, zipped
 
 
 @pytest.fixture
@@ -462,3 +463,107 @@ def test_export_of_nothing_that_can_be_read_is_refused(memory: Memory, export: d
         records("three-ws", data)
     with pytest.raises(FormatError):
         memory.bundles.import_(data)
+
+
+@pytest.mark.parametrize(
+    ("program", "record"),
+    [
+        ("librefang", {"key": "user:drink", "value": "Likes tea"}),
+        ("librefang", {"key": "user:drink", "value": {"drink": "Likes tea"}}),
+        ("librefang", {"key": 5, "value": ["Likes tea", 1], "content": None}),
+        ("librefang", {"value": "Likes tea", "content": " "}),
+        ("initrunner", {"id": 1, "text": "Likes tea"}),
+        ("infraware", {"memory": "Likes tea", "category": "preference"}),
+        ("mif", {"value": {"text": "Likes tea"}}),
+        ("three-ws", {"id": "a", "summary": "Likes tea", "content": ""}),
+    ],
+)
+def test_text_under_another_usual_name_comes_in(program: str, record: dict[str, Any]) -> None:
+    document = {"mif_version": "2", "memories": [record]} if program == "mif" else [record]
+    document = {"agent_id": "a", "memories": [record]} if program == "librefang" else document
+    found = records(program, json.dumps(document).encode())
+    (one,) = found.records
+    assert "Likes tea" in parse_memory(one.render()).body and not found.problems
+    assert extra(one).get("key", "") == str(record.get("key", ""))
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        {"author": {"role": "assistant"}, "content": {"content_type": "code", "text": "Likes tea"}},
+        {"author": None, "content": {"content_type": "code", "text": "Likes tea"}},
+        {
+            "author": {"role": "assistant"},
+            "content": {"content_type": "code", "parts": [], "text": "Likes tea"},
+        },
+        {
+            "author": {"role": "assistant"},
+            "content": {"content_type": "text", "parts": ["Likes tea"], "text": ""},
+        },
+        {"content": "Likes tea"},
+    ],
+)
+def test_text_that_chatgpt_saved_comes_in_whatever_its_content_type(saved: dict[str, Any]) -> None:
+    node = {"parent": None, "message": {"recipient": "bio", **saved}}
+    export = [{"title": "t", "create_time": 1764300000, "id": "c", "mapping": {"a": node}}]
+    found = records("chatgpt", json.dumps(export).encode())
+    assert [one.text for one in found.records] == ["Likes tea"] and found.records[0].candidate
+
+
+def test_text_that_a_person_wrote_to_chatgpt_is_not_a_saved_one() -> None:
+    said = {
+        "author": {"role": "user"},
+        "recipient": "bio",
+        "content": {"content_type": "text", "parts": ["x"]},
+    }
+    export = [{"create_time": 1764300000, "id": "c", "mapping": {"a": {"message": said}}}]
+    assert not records("chatgpt", json.dumps(export).encode()).records
+
+
+def test_saved_memories_of_chatgpt_with_a_value_come_in(tmp_path: Path) -> None:
+    saved = [{"id": 5, "value": "Likes tea", "content": None}, {"value": {"text": "Likes jam"}}, "Likes ham"]
+    base = tree(tmp_path / "export", {"memories.json": json.dumps({"memories": saved})})
+    found = records_at("chatgpt", base)
+    assert [one.text for one in found.records] == [
+        "Likes tea",
+        "Likes jam",
+        "Likes ham",
+    ] and not found.problems
+
+
+NOTES = ("a.markdown", "b.MDX", "deep/c.txt", "d.mkd")
+
+
+@pytest.mark.parametrize("program", ["agh", "basic-memory", "claude-code", "okf", "three-ws"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_note_of_another_ending_in_a_folder_is_named(tmp_path: Path, program: str, packed: bool) -> None:
+    files = dict.fromkeys((*NOTES, "tea.md"), "Likes tea") | {"photo.png": "no text", ".hidden.txt": "no"}
+    place = zipped(tmp_path / "f.zip", files) if packed else tree(tmp_path / "f", files)
+    found = records_at(program, place)
+    assert len(found.records) == 1
+    assert sorted(one.partition(" was left out")[0] for one in found.problems) == sorted(NOTES)
+
+
+def test_note_of_another_ending_in_a_plain_folder_is_named(memory: Memory, tmp_path: Path) -> None:
+    taken = memory.bundles.import_(tree(tmp_path / "f", {"a.mdx": "Likes jam", "tea.md": "Likes tea"}))
+    assert taken.added == 1 and len(taken.problems) == 1 and "a.mdx" in taken.problems[0]
+
+
+def test_note_outside_the_memory_folders_of_claude_code_is_not_named(tmp_path: Path) -> None:
+    files = {"p/memory/tea.md": "Likes tea", "p/memory/a.txt": "x", "p/session.txt": "x", "q/notes.mdx": "x"}
+    found = records_at("claude-code", tree(tmp_path / "projects", files))
+    assert len(found.records) == 1 and len(found.problems) == 1 and "p/memory/a.txt" in found.problems[0]
+
+
+def test_long_note_of_another_ending_costs_no_room(tmp_path: Path) -> None:
+    base = tree(tmp_path / "f", {"tea.md": "Likes tea"})
+    with (base / "log.txt").open("wb") as file:
+        file.truncate(MAX_PLACE + 1)
+    found = records_at("basic-memory", base)
+    assert len(found.records) == 1 and len(found.problems) == 1
+
+
+def test_markdown_file_of_another_ending_comes_in_when_it_is_named_itself(tmp_path: Path) -> None:
+    base = tree(tmp_path / "f", {"tea.markdown": "Likes tea"})
+    found = records_at("basic-memory", base / "tea.markdown")
+    assert len(found.records) == 1 and not found.problems
