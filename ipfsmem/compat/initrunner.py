@@ -140,6 +140,7 @@ def _writer(name: str, title: str, description: str, kind: str, label: str) -> D
         ),
         returns=_RESULT,
         run=run,
+        side=frozenset(("category",)),
         idempotent=True,
     )
 

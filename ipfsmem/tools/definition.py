@@ -21,6 +21,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     parameters: JSON
     returns: JSON
     run: Callable[[Desk, JSON], ToolResult]
+    #: Arguments of any type that become text.
+    side: frozenset[str] = frozenset()
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
@@ -35,6 +37,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
             parameters=self.parameters,
             returns=self.returns,
             answer=lambda given: run(desk, given),
+            side=self.side,
             read_only=self.read_only,
             destructive=self.destructive,
             idempotent=self.idempotent,

@@ -7,7 +7,7 @@ functions on values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -26,19 +26,34 @@ _EMPTY_MEANS_SOMETHING: Final = frozenset(["scope", "after", "prefix"])
 _YES: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def meant(schema: JSON, given: Mapping[str, Any]) -> JSON:
-    """The arguments of a call as its schema (an object of named values) wants them, as far as each has one reading."""
+def meant(schema: JSON, given: Mapping[str, Any], side: Collection[str] = ()) -> JSON:
+    """The arguments of a call as its schema (an object of named values) wants them, as far as each has one reading. What is in
+    `side` becomes a text of the allowed length, whatever it is: it never costs the text that it goes with."""
     properties: Mapping[str, JSON] = schema["properties"]
     required = schema["required"]
     found: JSON = {}
     for name, value in given.items():
         known = properties.get(name)
+        if name in side:
+            value = _side_text(value)[: properties[name]["maxLength"]]
         if known is None:
             if not _is_nothing(name, value):
                 found[name] = value
         elif name in required or not _is_nothing(name, value):
             found[name] = _as(known, value, is_key=name == "key" and known.get("maxLength") == MAX_KEY)
     return found
+
+
+def _side_text(value: Any) -> str:
+    """A value as one text: what a list holds with commas, and an object as JSON."""
+    if isinstance(value, list | tuple):
+        return ", ".join(filter(None, map(_side_text, value)))
+    if value is None or isinstance(value, str):
+        return "".join(char for char in value or "" if not "\ud800" <= char <= "\udfff")
+    try:
+        return str(msgspec.json.encode(value), "utf-8")
+    except (TypeError, ValueError, RecursionError):  # what came in no JSON
+        return ""
 
 
 def _is_nothing(name: str, value: Any) -> bool:

@@ -38,6 +38,8 @@ class Tool(msgspec.Struct, frozen=True):
     returns: JSON
     #: Does the answer with the checked arguments. Raises IpfsmemError.
     answer: Callable[[JSON], ToolResult]
+    #: Arguments of any type that become text.
+    side: frozenset[str] = frozenset()
     #: Whether it changes nothing; whether it can take something away; whether the same call twice is as one.
     read_only: bool = False
     destructive: bool = False
@@ -51,7 +53,7 @@ class Tool(msgspec.Struct, frozen=True):
         An argument that there is not is refused by a tool that writes, for it may hold what was to be written; one that reads
         leaves it out and says so, unless it looks like one that there is.
         """
-        given = meant(self.parameters, arguments)
+        given = meant(self.parameters, arguments, self.side)
         ignored = unknown(self.parameters, given) if self.read_only else []
         try:
             with collecting() as better:

@@ -138,3 +138,29 @@ def test_a_text_cannot_imitate_a_heading_or_the_line_between_blocks() -> None:
 def test_an_unknown_program_is_refused() -> None:
     with Memory.load("alex", "none") as memory, pytest.raises(UsageError, match="unsupported program 'x'"):
         program_tools(memory, "x")
+
+
+@pytest.mark.parametrize("tool", ["remember", "learn_procedure", "record_episode"])
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (["work", "tea"], "work_tea"),
+        ([], "general"),
+        ([None, 5], "5"),
+        ({}, "general"),
+        ({"kind": "tea"}, "kind_tea"),
+        (True, "true"),
+        (5, "5"),
+        (1.5, "1_5"),
+        ("tea " * 100, "tea_" * 49 + "tea"),
+        ("half \ud83d", "half"),
+        ("a\nb", "a_b"),
+        (None, "general"),
+        ("none", "general"),
+    ],
+)
+def test_category_of_any_type_never_costs_the_text(tool: str, given: object, kept: str) -> None:
+    with Memory.load("alex", "none") as memory:
+        stored = said(memory, tool, content="Green tea.", category=given)
+        assert stored.endswith(f"category={kept})")
+        assert "Green tea." in said(memory, "list_memories", category=kept)
