@@ -171,12 +171,18 @@ def forget_command(context: CommandContext, name: str, reason: str, yes: bool) -
         # Not of those that turned out to be this one: they stay.
         held = next(counted for counted in memory.scopes.counts() if counted.scope == name)
         what = f"{count(held.memories, 'memory')} and {count(held.events, 'event')}"
+        lost = memory.scopes.unpublished(name)
+        never = (
+            f" ({count(lost, 'memory')} never synced: nothing can restore {'it' if lost == 1 else 'them'})"
+        )
+        lasting = never if lost else ""
         if not yes:
             if not secret_input.can_ask():
                 raise UsageError(
-                    f"this forgets the scope {name} with {what}, on every device", hint="Say so: --yes"
+                    f"this forgets the scope {name} with {what}{lasting}, on every device",
+                    hint="Say so: --yes",
                 )
-            confirm(f"Forget the scope {name} with {what}, on every device?", "not forgotten")
+            confirm(f"Forget the scope {name} with {what}{lasting}, on every device?", "not forgotten")
         gone = memory.scopes.forget(name, reason=reason)
         told = when_others_learn(memory.mode)
     if context.json:
@@ -184,7 +190,7 @@ def forget_command(context: CommandContext, name: str, reason: str, yes: bool) -
 
         context.emit(ScopeForgotten(scope=name, forgotten=gone))
     else:
-        click.echo(f"The scope {name} is forgotten here with {count(gone, 'memory')}{told}.")
+        click.echo(f"The scope {name} is forgotten here with {count(gone, 'memory')}{lasting}{told}.")
 
 
 @cli_command("restore", short_help="Bring a forgotten scope back.")

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import get_args
 
 from ipfsmem.causal.cards import Kind, ProjectId
-from ipfsmem.causal.entries import MemoryName, SegmentName, parse_entry, segment_name
+from ipfsmem.causal.entries import MemoryName, SegmentName, memory_entry, parse_entry, segment_name
 from ipfsmem.causal.value import FORGOTTEN, Entry, decode_entry
 from ipfsmem.content.cid import parse_cid
 from ipfsmem.device.events import events_of
@@ -154,6 +154,19 @@ class MemoryScopes(MemoryPart):
                 except IpfsmemError:
                     continue  # not kept whole, damaged, or sealed for others
         return None
+
+    def unpublished(self, token: str) -> int:
+        """Count the memories of a scope with a text that its newest published version lacks: after a forget nothing restores it."""
+        root = self.newest_version(token) if self._replica.config.mode.published else None
+        with self._replica.reading():
+            tree = None if root is None else open_past(self._replica, parse_cid(root)).tree
+            lost = 0
+            for key, held in self._replica.store.memories(token):
+                name = memory_entry(key, token)
+                then = None if tree is None else tree.get(name)
+                kept = set() if then is None else {value.body for value in decode_entry(name, then).values()}
+                lost += any(value.kind != FORGOTTEN and value.body not in kept for value in held.values())
+        return lost
 
     def counts(self) -> builtins.list[ScopeCounts]:
         """How much is in each scope that is not forgotten, the nameless one first. What is left under conflicts in a forgotten

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.cli import secret_input
 from ipfsmem.memory import Memory
 from tests.support.cli_lab import Cli
 
@@ -84,6 +85,26 @@ def test_scope_that_was_never_published_is_not_called_restored(sealed: Cli) -> N
     lost = sealed("scope", "restore", "work", "--json")
     assert (lost.code, lost.json["memories"]) == (7, 0)
     sealed.ok("write", "tone", "--body", "another", "--scope", "work")
+
+
+def test_forget_of_a_scope_says_what_was_never_synced(sealed: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    sealed.ok("write", "tone", "--body", "the project's", "--scope", "work")
+    sealed.ok("sync")
+    assert "never synced" not in sealed("scope", "forget", "work").err
+    sealed.ok("write", "tone", "--body", "changed", "--scope", "work")
+    sealed.ok("write", "tea", "--body", "green", "--scope", "work")
+    sealed.ok("write", "tea", "--body", "elsewhere", "--scope", "home")
+    lost = "(2 memories never synced: nothing can restore them)"
+    assert lost in sealed("scope", "forget", "work").err
+    with monkeypatch.context() as asked:
+        asked.setattr(secret_input, "can_ask", lambda: True)
+        assert lost in sealed("scope", "forget", "work", stdin=b"n\n").err
+    assert lost in sealed.ok("scope", "forget", "work", "--yes").out
+
+
+def test_forget_of_a_scope_says_that_a_local_vault_restores_nothing(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "the project's", "--scope", "work")
+    assert "(1 memory never synced: nothing can restore it)" in cli.ok("scope", "forget", "work", "--yes").out
 
 
 def test_undo_knows_the_scope(cli: Cli) -> None:

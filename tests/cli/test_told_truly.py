@@ -18,7 +18,8 @@ def test_what_is_forgotten_in_mode_local_is_learnt_by_nobody_else(cli: Cli) -> N
     assert cli.ok("forget", "tone").out == "tone is forgotten here.\n"
     cli.ok("write", "tone", "--scope", "work", "--body", "x")
     assert (
-        cli.ok("scope", "forget", "work", "--yes").out == "The scope work is forgotten here with 1 memory.\n"
+        cli.ok("scope", "forget", "work", "--yes").out
+        == "The scope work is forgotten here with 1 memory (1 memory never synced: nothing can restore it).\n"
     )
     assert cli.ok("scope", "restore", "work").out == "The scope work is back, and empty.\n"
 
