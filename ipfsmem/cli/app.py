@@ -167,6 +167,8 @@ RENAMED: Final = {
     "cid": "format cid",
     "inspect": "format inspect",
 }
+#: Groups that were commands, and the subcommand that does what they did.
+REGROUPED: Final = {"serve": "peer", "timeline": "show"}
 #: These, the names of commands in other programs, and the command that does this here.
 INSTEAD: Final = {
     **RENAMED,
@@ -320,13 +322,19 @@ class _Group(click.Group):
         """As click does it, with the name that was probably meant."""
         from ipfsmem.cli.options import refuse_unknown_command
 
-        refuse_unknown_command(ctx, args, self._table)
+        refuse_unknown_command(ctx, args, self._table, otherwise=regrouped(ctx))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The subcommands, from the table alone."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in self._table.items()])
+
+
+def regrouped(ctx: click.Context) -> str:
+    """The command that does what the group of this context did when it was a command; "" for any other."""
+    name = ctx.command.name if isinstance(ctx.command, _Group) else None
+    return f"{ctx.command_path} {REGROUPED[name]}" if name in REGROUPED else ""
 
 
 class Commands(click.Group):
@@ -545,6 +553,8 @@ def _usage_hint(error: click.ClickException) -> str:
     if isinstance(error, UnknownCommandError) and error.instead:
         return f"Use: {error.instead}"
     ctx = getattr(error, "ctx", None)
+    if isinstance(error, click.NoSuchOption) and ctx is not None and (command := regrouped(ctx)):
+        return f"Use: {command}"
     return f"See: {ctx.command_path} --help" if ctx is not None else ""
 
 

@@ -126,10 +126,15 @@ class UnknownCommandError(click.UsageError):
 
 
 def refuse_unknown_command(
-    ctx: click.Context, args: list[str], names: Collection[str], instead: Mapping[str, str] | None = None
+    ctx: click.Context,
+    args: list[str],
+    names: Collection[str],
+    instead: Mapping[str, str] | None = None,
+    *,
+    otherwise: str = "",
 ) -> None:
     """Raises UnknownCommandError for a name that is not one of `names`, with the command that was probably meant. `instead`: other
-    names, of one word or two, and the commands that do this."""
+    names, of one word or two, and the commands that do this. `otherwise`: the command for a name that is like none of `names`."""
     if not args or args[0] in names or args[0].startswith("-"):
         return
     for called in (" ".join(args[:2]), args[0]):
@@ -138,7 +143,8 @@ def refuse_unknown_command(
     from difflib import get_close_matches
 
     near = get_close_matches(args[0], names, n=1)
-    raise UnknownCommandError(args[0], f"; did you mean {near[0]!r}?" if near else "", ctx)
+    advice = f"; did you mean {near[0]!r}?" if near else ""
+    raise UnknownCommandError(args[0], advice, ctx, "" if near else otherwise)
 
 
 class NoRepeatedOptions(click.Command):

@@ -115,6 +115,28 @@ def test_name_of_another_program_leads_to_the_command(bare: Cli, name: str, inst
     assert bare("--json", *name.split()).error["hint"] == f"Use: ipfsmem {instead}"
 
 
+@pytest.mark.parametrize(
+    ("words", "instead"),
+    [
+        (("serve", "/srv/blocks", "--create"), "serve peer"),
+        (("serve", "--create", "/srv/blocks"), "serve peer"),
+        (("timeline", "--limit", "3"), "timeline show"),
+    ],
+)
+def test_call_of_a_group_that_was_a_command_leads_to_its_present_name(
+    bare: Cli, words: tuple[str, ...], instead: str
+) -> None:
+    assert bare.fails(2, *words).err.splitlines()[1] == f"Use: ipfsmem {instead}"
+    assert bare("--json", *words).error["hint"] == f"Use: ipfsmem {instead}"
+    bare.ok(*instead.split(), "--help")
+
+
+def test_mistyped_name_in_a_group_that_was_a_command_leads_to_the_help(bare: Cli) -> None:
+    said = bare.fails(2, "serve", "apy").err
+    assert "did you mean 'api'?" in said and "See: ipfsmem serve --help" in said
+    assert "See: ipfsmem vault --help" in bare.fails(2, "vault", "--limit", "3").err
+
+
 def test_version_is_a_command_too(bare: Cli) -> None:
     assert bare.ok("version").out == bare.ok("--version").out
     assert f"ipfsmem {bare.ok('version', '--json').json['version']}\n" == bare.ok("version").out
