@@ -283,9 +283,11 @@ class _Search:
         return None
 
     async def _commit(self, root: CID, keyring: Keyring) -> tuple[bool, bool]:
-        """Whether a root has a commit, and whether that verifies with the root's own ring."""
+        """Whether a root has a commit, and whether that verifies with the root's own ring. One that cannot be had now is neither."""
         try:
             files = await drive_async(read_root(Reader(), root), self._fetcher.get)
+        except ProviderError:
+            return False, False
         except (NotFoundError, FormatError):
             return True, False  # a root that holds a ring alone needs no block more
         if files.head is None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ import pytest
 from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem import canonical
-from ipfsmem.content.cid import CID, ipns_name, parse_cid
+from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import (
     ConfigError,
@@ -22,10 +23,11 @@ from ipfsmem.errors import (
     ProviderRefused,
     ProviderUnavailable,
     PublicError,
+    UnreadError,
 )
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
-from ipfsmem.provider.contract import Block, Pin, Provider
+from ipfsmem.provider.contract import Block, Pin, Provider, with_blocks
 from ipfsmem.published.ipns_record import verify_record
 from ipfsmem.sync.names import pin_name, target
 from ipfsmem.testing import SimCloud, SimProvider
@@ -333,5 +335,41 @@ def test_words_are_not_kept_out_by_an_old_record_of_the_vault(tmp_path: Path) ->
     root = target(verify_record(anchor, cloud.names[anchor][-1]))
     assert isinstance(root, CID) and cloud.blocks.pop(root)
     back = restore(tmp_path / "b", provider, key=words)
+    assert b"an old plan" in back.read("plans").data
+    back.close()
+
+
+class Stalling(SimProvider):
+    """Cannot serve one block now."""
+
+    stalled: CID
+
+    async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
+        found = await super().get_blocks([cid for cid in cids if cid != self.stalled])
+        if self.stalled in cids:
+            raise with_blocks(ProviderUnavailable("the provider does not answer now"), found)
+        return found
+
+
+def test_root_whose_commit_cannot_be_had_now_hides_no_older_one(tmp_path: Path) -> None:
+    """The record of the words leads to a lost ring. The newest listed ring does not open, and the commit beside it cannot be had now."""
+    cloud = SimCloud()
+    memory = create(tmp_path / "a", SimProvider(cloud))
+    words = words_of(memory)
+    memory.close()
+    anchor = ipns_name(WALLET.head_public)
+    root = target(verify_record(anchor, cloud.names[anchor][-1]))
+    assert isinstance(root, CID) and cloud.blocks.pop(root)
+    ring = next(block for block in cloud.blocks.values() if block.startswith(b'{"body":'))
+    file = msgspec.json.decode(ring)
+    shut = {**file, "body": canonical.b64(bytes(len(canonical.unb64(file["body"], ""))))}
+    planted = build_tree({"keyring.json": canonical.encode(shut), "head.ipm": b"a commit"})
+    cloud.blocks.update(planted.blocks)
+    cloud.pins.append(Pin(planted.cid, pin_name(WALLET.head_public), "planted", 10**15))
+    provider = Stalling(cloud)
+    provider.stalled = raw_cid(sha256(b"a commit").digest())
+    with pytest.raises(UnreadError, match="newer than what could be read"):
+        restore(tmp_path / "b", provider, key=words)
+    back = restore(tmp_path / "c", provider, key=words, damaged_ok=True)
     assert b"an old plan" in back.read("plans").data
     back.close()
