@@ -16,7 +16,7 @@ def run(seed: int, count: int, seconds: float) -> int:
     """Judge `count` inputs, or for so many seconds; each batch has the next seed. Returns 1 when one was judged differently."""
     os.environ["IPFSMEM_REQUIRE_COUNTERPARTS"] = "1"
     from tests.interop.counterparts import built_web
-    from tests.support.parsers import differences
+    from tests.support.parsers import PIECES, differences
 
     node = shutil.which("node")
     if node is None:
@@ -26,7 +26,7 @@ def run(seed: int, count: int, seconds: float) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         while (not count or done < count) and (not seconds or time.monotonic() - begin < seconds):
             batch = min(BATCH, count - done) if count else BATCH
-            for one in differences(node, program, Path(scratch), seed, batch):
+            for one in differences(node, program, Path(scratch), seed, batch, (None, PIECES)):
                 found += 1
                 print(
                     f"{one.parser} {one.given!r}\n  python     {one.python!r}\n  typescript {one.typescript!r}\n  plain      {one.plain!r}"

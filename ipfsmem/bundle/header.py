@@ -63,9 +63,11 @@ _ITEM = lazy_pattern(r"""[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:,|\Z)|
 # Forms that YAML libraries read differently: a tab in an indentation, a `?` that may be a key of its own, escapes of surrogates, a name
 # without a space behind its colon in a flow collection, and a block of text that begins in a line of its own.
 _DISPUTED = lazy_pattern(
-    r"(?:^|\n)[ -]*\t|(?:^|[\n\[{,:-])[ \t]*\?(?=[ \n]|\Z)|\\u[dD][89a-fA-F]|\\U|:[,\]}]"
+    r"(?:^|\n)[ -]*\t|(?:^|[\n\[{,:-])[ \t]*\?(?=[ \t\n]|\Z)|\\u[dD][89a-fA-F]|\\U|:[,\]}]"
     r"|:[ \t]*(?:[ \t]#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*[|>]"
 )
+# Between two scalars: a comment behind white space (nothing is captured), a `#` without any, or a `?`.
+_BETWEEN = lazy_pattern(r"(?<![^ \t\n])#[^\n]*|([#?])")
 # A line that only closes flow collections: people write it at the margin, and not every library takes it there.
 _CLOSING = lazy_pattern(r"(?:^|(?<=\n))(?=[\]}][\]} \t,]*(?:\n|\Z))")
 _json_str = msgspec.json.Decoder(str)
@@ -308,7 +310,7 @@ def yaml_mapping(text: str, scalar: Callable[[Any], Any]) -> dict[str, Any]:
     if _HAS_CONTROL.search(text.translate(_LAYOUT)) is not None:
         raise FormatError("header holds a control character")
     try:
-        root = _tree(_indented(yaml.parse(text, Loader=loader), text.split("\n")), scalar)
+        root = _tree(_undisputed(yaml.parse(text, Loader=loader), text), scalar)
     except (yaml.YAMLError, UnicodeError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
         raise FormatError(f"header is not YAML: {reason}") from None
@@ -339,28 +341,54 @@ def _jcs(value: Any) -> str:
         raise FormatError("header holds text that is not Unicode") from None
 
 
-def _indented(events: Iterable[Any], lines: list[str]) -> Iterator[Any]:
-    """The same events. Raises FormatError where a quoted text or a flow collection goes on in a line that is not indented
-    deeper than what it stands in: other libraries refuse that."""
+def _undisputed(events: Iterable[Any], text: str) -> Iterator[Any]:
+    """The same events. Raises FormatError for what other libraries refuse or read differently: a `#` without white space before
+    it that begins a comment; in a flow collection a scalar that begins with `?` or is `-`, or a colon directly before `?`, `[`
+    or `{`; a quoted text or a flow collection that goes on in a line that is not indented deeper than what it stands in, and a
+    block of text that begins in such a line."""
+    lines = text.split("\n")
     columns: list[int] = []  # of the open collections in blocks
     flows: list[int] = []  # in which lines the open flow collections begin
+    done = 0  # how much of the text is known to be undisputed
     for event in events:
         kind = type(event).__name__
-        start = event.start_mark.line
+        start, end = event.start_mark, event.end_mark
         if kind in ("MappingStartEvent", "SequenceStartEvent"):
             if event.flow_style:
-                flows.append(start)
+                flows.append(start.line)
             else:
-                columns.append(event.start_mark.column)
+                columns.append(start.column)
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             if not flows:
                 columns.pop()
             else:
-                inside = lines[flows.pop() + 1 : event.end_mark.line + 1]
+                inside = lines[flows.pop() + 1 : end.line + 1]
                 _check_indented((line for line in inside if not line.lstrip(" ").startswith("#")), columns)
-        elif kind == "ScalarEvent" and event.style in ('"', "'"):
-            _check_indented(lines[start + 1 : event.end_mark.line + 1], columns)
+        elif kind == "ScalarEvent":
+            _check_between(text, done, start.index)
+            done = max(done, end.index)
+            if event.style in ("|", ">"):
+                line = lines[start.line]
+                _check_between(text, start.index, start.index + len(line) - start.column)
+                if not line[: start.column].strip(" "):
+                    _check_indented((line,), columns)
+            elif event.style in ('"', "'"):
+                _check_indented(lines[start.line + 1 : end.line + 1], columns)
+            elif flows and _is_disputed_in_flow(event.value, text[end.index : end.index + 2]):
+                raise FormatError("header has a text in a flow collection that libraries read differently")
         yield event
+    _check_between(text, done, len(text))
+
+
+def _check_between(text: str, start: int, end: int) -> None:
+    if any(found[1] for found in _BETWEEN.finditer(text, start, end)):
+        raise FormatError("header has a comment without white space before it, or a `?` before a name")
+
+
+def _is_disputed_in_flow(value: str, behind: str) -> bool:
+    if value == "-":
+        return behind[:1] in (",", "[", "]", "{", "}")
+    return value[:1] in ("?", ":") or ":?" in value or behind in (":?", ":[", ":{")
 
 
 def _check_indented(lines: Iterable[str], columns: list[int]) -> None:

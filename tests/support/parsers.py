@@ -413,6 +413,32 @@ def header_file(r: Random) -> bytes:
     return (text + r.choice(("", end, "\n"))).encode()
 
 
+#: What a header that is not flat is put together from, the likelier ones more often.
+_PIECES_OF_YAML = (
+    *("a", "b", "x#y", "é", "😀", "a: ", '"q": ', "a:", "~", ".", "=", "<<", "1", "\\n", "%", "!", "*", "@", "&"),
+    *("[", "]", "{", "}", ",", ", ", ":", ": ", " :", '"q"', "'s'", '"', "'", "?", "|", ">", "|-", "-", "- ", "- - ") * 2,
+    *("[", "]", "{", "}", ",", "#", " # c", " ", "  ", "\t", " \t", "\n", "\n  ", "\n    ", "\n   ", "\n  - ", "\n  k: ", "\n#m", "\n\n") * 2,
+)  # fmt: skip
+
+
+def yaml_file(r: Random) -> bytes:
+    """A file with a header of pieces of YAML, mostly one that is not flat."""
+    made = "".join(r.choices(_PIECES_OF_YAML, k=r.randrange(1, 9)))
+    opening, closing = r.choice(("[]", "{}"))
+    line = r.choice(
+        (
+            f"t: {opening}{made}{closing}",
+            f"t: {opening}{made}{closing}",
+            f"t: {opening}a\n  {made}\n  {closing}",
+            f"t:\n  - {made}",
+            f"t:\n  k: {made}",
+            f"t:\n  {made}",
+        )
+    )
+    more = r.choice(("", "name: X\n", "l:\n - x\n"))
+    return f"---\n{line}\n{more}---\n\nb\n".encode()
+
+
 #: Numbers, and what stands in their place, as programs write them in lines of a session.
 _NUMBERS = (
     "0", "1", "2", "7", "1.0", "1e0", "0.1e1", "10E-1", "1e3", "-0", "-0.0", "-1", "0.5", "01", "1.", "+1", "1e400", "-1e400", "1" * 30, "1" * 5_000, "9007199254740991",
@@ -572,9 +598,16 @@ def _changed(r: Random, value: Any) -> Any:
     return r.choice(odd)
 
 
+#: Not a parser of its own: headers of pieces of YAML, for the parser of memory files.
+PIECES = "pieces"
+
+
 def inputs(seed: int, count: int, only: str | None = None) -> Iterator[tuple[str, Any]]:
     """So many inputs, each with the parser that it is for; headers most often, for they have most forms."""
     r, seeds = Random(seed), _seeds()
+    if only == PIECES:
+        yield from (("memory", b64(yaml_file(r))) for _ in range(count))
+        return
     mixed = [name for name in PARSERS if name not in OF_PROVIDERS]
     names = [only] if only else ["memory"] * 8 + ["edit"] * 6 + ["merge"] * 2 + mixed
     for _ in range(count):

@@ -12,7 +12,7 @@ import pytest
 
 from tests.interop.counterparts import built_web, need_program, run
 from tests.support.effort import cases
-from tests.support.parsers import OF_PROVIDERS, differences
+from tests.support.parsers import OF_PROVIDERS, PIECES, differences
 
 
 def test_parsers_of_both_languages_agree_on_mutated_inputs(tmp_path: Path) -> None:
@@ -24,6 +24,12 @@ def test_parsers_of_both_languages_agree_on_mutated_inputs(tmp_path: Path) -> No
 def test_parsers_of_both_languages_agree_on_what_providers_hand_over(tmp_path: Path) -> None:
     node, count = need_program("node"), cases(200, 2_000)
     found = differences(node, built_web() / "parsers.js", tmp_path, 2027, count, OF_PROVIDERS)
+    assert found[:5] == []
+
+
+def test_readers_agree_on_headers_of_pieces_of_yaml(tmp_path: Path) -> None:
+    node, count = need_program("node"), cases(3_000, 30_000)
+    found = differences(node, built_web() / "parsers.js", tmp_path, 2028, count, (PIECES,))
     assert found[:5] == []
 
 

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import yaml
@@ -299,7 +300,7 @@ _ODD = re.compile(
     r"|(?:^[ ]*|[\[{,:-][ ]*)\?(?=\s|\Z)"  # complex keys
     r"|\\u[dD][89a-fA-F]|\\U"
     r"|:[,\]}]"
-    r"|:[ ]*\n[ \n]*[|>]",
+    r"|:[ ]*(?:[ ]#.*)?\n(?:[ ]*(?:#.*)?\n)*[ ]*[|>]",
     re.MULTILINE,
 )
 
@@ -320,10 +321,13 @@ def _yaml(header: str) -> dict[str, str] | None:
                 return None
             if isinstance(event, yaml.DocumentStartEvent) and (event.version or event.tags):
                 return None
-        if any(isinstance(token, yaml.DirectiveToken) for token in yaml.scan(header, Loader=yaml.BaseLoader)):
-            return None
+        _look_between(header)
         top = yaml.compose(header, Loader=yaml.BaseLoader)
-    except yaml.YAMLError:
+    except Refused:
+        return None
+    except yaml.YAMLError as error:
+        if "?" in header and ("[" in header or "{" in header):
+            raise NotJudged("PyYAML ends a text in a flow collection at a question mark") from error
         return None
     if not isinstance(top, yaml.MappingNode):
         return None
@@ -340,6 +344,31 @@ def _yaml(header: str) -> dict[str, str] | None:
     except Refused:
         return None
     return _with_comments(fields, [line for line in lines if line.startswith("#")])
+
+
+def _look_between(header: str) -> None:
+    """Directives, comments and what stands directly behind the texts of flow collections."""
+    tokens = list(yaml.scan(header, Loader=yaml.BaseLoader))
+    flows = 0
+    for before, token in pairwise(tokens):
+        start, end = token.start_mark.index, token.end_mark.index
+        done = before.end_mark.index
+        is_plain = isinstance(before, yaml.ScalarToken) and before.plain
+        mark = " " if header[done - 1 : done] in ("", " ", "\n") else "x"
+        if "#" in re.sub(r"(?<=[ \n])#.*", "", mark + header[done:start]):
+            raise Refused("a comment without a space before it")
+        if isinstance(token, yaml.DirectiveToken):
+            raise Refused("a directive")
+        if isinstance(token, yaml.KeyToken) and start < end:
+            if is_plain:
+                raise NotJudged("PyYAML ends a text in a flow collection at a question mark")
+            raise Refused("a question mark before a text")
+        if flows and is_plain:
+            behind = header[done : done + 2]
+            if behind in (":[", ":{") or (before.value == "-" and behind[:1] in tuple(",[]{}")):
+                raise Refused("a text in a flow collection")
+        flows += isinstance(token, (yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken))
+        flows -= isinstance(token, (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken))
 
 
 def _items(node: yaml.MappingNode) -> list[tuple[str, yaml.Node]]:
@@ -367,6 +396,10 @@ def _look(node: yaml.Node, depth: int, outer: int, lines: list[str]) -> None:
                 continue
             if len(line) - len(line.lstrip(" ")) <= outer:
                 raise Refused("indented too little")
+    if isinstance(node, yaml.ScalarNode) and node.style in ("|", ">"):
+        column = node.start_mark.column
+        if column <= outer and not lines[node.start_mark.line][:column].strip(" "):
+            raise Refused("a block of text begins too far left")
     inner = outer if flow else node.start_mark.column
     if isinstance(node, yaml.MappingNode):
         for name, value in node.value:

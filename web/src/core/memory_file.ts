@@ -176,7 +176,7 @@ export function scalar(value: string): string {
 
 /** Forms that YAML libraries read differently: a tab in an indentation, a `?` that may be a key of its own, escapes of surrogates, and a block of text that begins in a line of its own. */
 const DISPUTED = new RegExp(
-  '(?:(?<![^])|\\n)[ -]*\\t|(?:(?<![^])|[\\n[{,:-])[ \\t]*\\?(?=[ \\n]|(?![^]))|\\\\u[dD][89a-fA-F]|\\\\U|:[,\\]}]' +
+  '(?:(?<![^])|\\n)[ -]*\\t|(?:(?<![^])|[\\n[{,:-])[ \\t]*\\?(?=[ \\t\\n]|(?![^]))|\\\\u[dD][89a-fA-F]|\\\\U|:[,\\]}]' +
     '|:[ \\t]*(?:[ \\t]#[^\\n]*)?\\n(?:[ \\t]*(?:#[^\\n]*)?\\n)*[ \\t]*[|>]'
 )
 
@@ -212,10 +212,20 @@ const plain = (value: Yaml): unknown =>
 
 class NotTaken extends Error {}
 
+/** Whether a name, with its quotation marks and up to its colon, is one that every library takes: in one line, of at most 1,024 characters. */
+function isName(source: string, marks: number, start: number, end: number): boolean {
+  const between = /(?:[ \t\n]|#[^\n]*)*/y
+  between.lastIndex = end + marks
+  between.exec(source)
+  const whole = source.slice(start - marks, between.lastIndex)
+  return source[between.lastIndex] !== ':' || (!whole.includes('\n') && [...whole].length <= 1024)
+}
+
 /** What a header says, read from the events of the parser, so that nothing is made of what it refuses. */
 function yamlRoot(source: string): Map<string, Yaml> | null {
   try {
-    const events = parseEvents(source, {})
+    // None of the tabs is in an indentation (DISPUTED); the parser takes one before a text or collection in a flow collection for that.
+    const events = parseEvents(source.replaceAll('\t', ' '), {})
     let at = 0
     const next = () => {
       const event = events[at++]
@@ -230,8 +240,8 @@ function yamlRoot(source: string): Map<string, Yaml> | null {
       if (event.anchorStart >= 0 || event.tagStart >= 0) throw new NotTaken()
       // The library goes on after whatever stands behind a closing quotation mark.
       if (event.type === EVENT_ID.SCALAR && /["']/.test(source[event.valueStart - 1] ?? '') && source[event.valueStart - 1] === source[event.valueEnd] && !/[ \t\n,\]}:]/.test(source[event.valueEnd + 1] ?? ' ')) throw new NotTaken()
-      // A text in a flow collection that begins with a colon: other libraries take that for the end of a name.
-      if (isInFlow && event.type === EVENT_ID.SCALAR && event.style === SCALAR_STYLE.PLAIN && source[event.valueStart] === ':') throw new NotTaken()
+      // In a flow collection: a text that begins with a colon or a question mark, and a colon directly before `?`, `[` or `{`. Other libraries take these for ends and beginnings of names.
+      if (isInFlow && event.type === EVENT_ID.SCALAR && event.style === SCALAR_STYLE.PLAIN && (/[?:]/.test(source[event.valueStart] ?? '') || /:[?[{]/.test(source.slice(event.valueStart, event.valueEnd + 2)))) throw new NotTaken()
       if (event.type === EVENT_ID.SCALAR) return withoutLastLines(getScalarValue(source, event))
       const isFlow = event.style === COLLECTION_STYLE.FLOW
       if (event.type === EVENT_ID.SEQUENCE) {
@@ -242,8 +252,9 @@ function yamlRoot(source: string): Map<string, Yaml> | null {
       }
       const out = new Map<string, Yaml>()
       while (events[at]?.type !== EVENT_ID.POP) {
+        const found = events[at]
         const name = value(depth + 1, isFlow)
-        if (typeof name !== 'string' || name === '') throw new NotTaken()
+        if (typeof name !== 'string' || name === '' || found?.type !== EVENT_ID.SCALAR || !isName(source, found.style === SCALAR_STYLE.PLAIN ? 0 : 1, found.valueStart, found.valueEnd)) throw new NotTaken()
         const one = value(depth + 1, isFlow)
         const held = out.get(name)
         if (held !== undefined && !isEmpty(held)) continue
