@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Where a text in the clear touches no disk, on most systems.
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
+#: Editors with a window of their own, whose command ends at once unless it is told to wait.
+_WINDOWED = frozenset(("code", "code-insiders", "codium", "cursor", "subl", "windsurf", "zed"))
 
 
 @cli_command("edit", scoped=True)
@@ -70,13 +72,23 @@ def _editor() -> str:
 
     chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if chosen:
-        return chosen
+        return _waiting(chosen)
     if not can_ask():
         raise UsageError(
             "no editor is set, and there is no terminal for one",
             hint="Set EDITOR, or write the text with: ipfsmem write KEY --file PATH.",
         )
     return "notepad" if sys.platform == "win32" else "vi"
+
+
+def _waiting(editor: str) -> str:
+    """The command of an editor, which ends when its file is closed: before that there is nothing to write."""
+    try:
+        program, *words = shlex.split(editor, posix=sys.platform != "win32")
+    except ValueError:
+        return editor  # it is refused when it is run
+    name = Path(program.strip('"')).name.lower().removesuffix(".cmd").removesuffix(".exe")
+    return f"{editor} --wait" if name in _WINDOWED and not {"--wait", "-w"} & {*words} else editor
 
 
 @contextlib.contextmanager

@@ -127,3 +127,30 @@ def test_edit_writes_where_no_memory_of_the_system_is_a_folder(
     )  # fmt: skip
     cli.ok("edit", "tone")
     assert "new" in cli.ok("read", "tone").out and list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "told"),
+    [
+        ("code", "", "--wait"),
+        ("code.cmd", "-n", "-n --wait"),
+        ("subl", "-w", "-w"),
+        ("cursor", "--wait", "--wait"),
+        ("vim", "", ""),
+    ],
+)
+def test_editor_with_its_own_window_is_told_to_wait(
+    cli: Cli, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, given: str, told: str
+) -> None:
+    """It ended at once: the memory was "unchanged", and the file that was still open in it was deleted."""
+    cli.ok("write", "tone", "--body", "old")
+    program = tmp_path / name
+    program.write_text(
+        f"#!{sys.executable}\nimport pathlib, sys\npath = pathlib.Path(sys.argv[-1])\n"
+        f"pathlib.Path({str(tmp_path / 'told')!r}).write_text(' '.join(sys.argv[1:-1]))\n"
+        "path.write_text(path.read_text().replace('old', 'new'))\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("EDITOR", f"{shlex.quote(str(program))} {given}".strip())
+    assert cli.ok("edit", "tone").out.startswith("tone is written: ")
+    assert (tmp_path / "told").read_text() == told
