@@ -30,13 +30,13 @@ APART = ("second", "copy", "notes", "page", "served", "linked")
 #: All that is not apart.
 LONGEST = "laptop and phone"
 #: Played with a real start of the program for each command. (A real start of `demo` is in test_cli_demo.)
-STARTED = ("the whole page", "served", *(["demo"] if effort.THOROUGH else []))
+STARTED = (LONGEST, "demo", *APART) if effort.THOROUGH else ("served",)
 
 
 def examples() -> dict[str, list[Step]]:
     """The commands of the page and what they print, by the story that they belong to, each in the page's order."""
     page = (DOCS / "CLI.md").read_text("utf-8")
-    found: dict[str, list[Step]] = {"the whole page": []}
+    found: dict[str, list[Step]] = {}
     for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL):
         steps: list[Step] = []
         if not HAS_KEYRING and re.search(r"ipfsmem (un)?lock\b", block):
@@ -50,7 +50,6 @@ def examples() -> dict[str, list[Step]]:
         story = "demo" if steps[0][0].startswith("ipfsmem demo") else named.pop() if named else LONGEST
         assert not named, block
         found.setdefault(story, []).extend(steps)
-        found["the whole page"] += steps
     return found
 
 
@@ -62,8 +61,7 @@ BEFORE = [step for step in EXAMPLES[LONGEST] if re.match(r"mkdir stick|export IP
 def test_no_story_leans_on_another_one() -> None:
     """Each memory apart is there, and none of its files and folders is named elsewhere; no example is left out."""
     assert len(BEFORE) == 2
-    assert set(EXAMPLES) == {"the whole page", "laptop and phone", "demo", *APART}
-    assert len(EXAMPLES["the whole page"]) == sum(map(len, EXAMPLES.values())) / 2
+    assert set(EXAMPLES) == {LONGEST, "demo", *APART}
 
 
 @pytest.fixture(scope="module")
@@ -83,15 +81,9 @@ def test_every_example_of_the_command_line_page_runs_and_prints_that(
     tmp_path: Path, story: str, forks: str
 ) -> None:
     """All commands of a story run in one shell; after each a mark with its exit code is printed."""
-    if story == "the whole page" and not effort.THOROUGH:
-        pytest.skip("its stories run, each by itself (HYPOTHESIS_PROFILE=ci: all in one shell too)")
-    if story in ("linked", "the whole page"):
+    if story == "linked":
         need_extra("mcp", "mcp")
-    steps = (
-        EXAMPLES[story]
-        if EXAMPLES[story][0] in BEFORE or story == "the whole page"
-        else BEFORE + EXAMPLES[story]
-    )
+    steps = EXAMPLES[story] if EXAMPLES[story][0] in BEFORE else BEFORE + EXAMPLES[story]
     port = str(free_port())  # so that two runs at once do not meet
     steps = [
         (command.replace("8793", port), [line.replace("8793", port) for line in lines])

@@ -756,7 +756,7 @@ def play(folder: Path, world: str, plan: Plan) -> None:
             people.lab.close()
 
 
-@settings(deadline=None, max_examples=cases(6, 600))
+@settings(deadline=None, max_examples=cases(6, 300))
 @given(
     st.sampled_from(WORLDS),
     st.lists(

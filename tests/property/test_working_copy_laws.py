@@ -296,7 +296,7 @@ INSIDE = st.one_of(
 STEPS = st.lists(st.tuples(st.one_of(INSIDE, OUTSIDE), st.lists(OUTSIDE, max_size=3)), max_size=14)
 RUNS = cases(30, 2000)
 #: Of the same in a sealed memory.
-SEALED_RUNS = cases(15, 10_000)
+SEALED_RUNS = cases(15, 2000)
 Steps = list[tuple[tuple[Any, ...], list[tuple[Any, ...]]]]
 
 
