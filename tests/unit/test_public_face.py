@@ -50,8 +50,8 @@ def test_a_text_and_its_hash_go_by_their_own_words(tmp_path: Path) -> None:
         assert [one.sha256 for one in memory.list()] == [written.sha256]
 
 
-def test_what_the_readme_says_of_the_parts_is_so(tmp_path: Path) -> None:
-    told = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+def test_python_page_names_each_group_of_operations(tmp_path: Path) -> None:
+    told = (Path(__file__).parents[2] / "docs" / "PYTHON.md").read_text("utf-8")
     with ipfsmem.Memory.create("alex", "local", home=tmp_path) as memory:
         parts = [
             name

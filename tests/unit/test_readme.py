@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 import shlex
@@ -116,17 +115,12 @@ def test_the_picture_shows_the_first_steps() -> None:
 
 def test_figures_stand_in_what_was_measured() -> None:
     measured = (ROOT / "bench" / "RESULTS.md").read_text("utf-8").splitlines()
-    rows = TEXT.split("Beside encrypting backup tools")[1].split("\n\n")[1].splitlines()
+    rows = TEXT.split("Compared with encrypting backup tools")[1].split("\n\n")[1].splitlines()
     assert len(rows) == 7 and [row for row in rows if row not in measured] == []
 
 
-def test_the_demo_that_is_shown_is_the_demo_that_there_is() -> None:
-    from ipfsmem.demo import Demo
-
-    source = inspect.getsource(Demo)
-    shown = re.findall(r"^ ?\d+ ✓ (.{21}) ", TEXT, re.M)
-    assert len(shown) == 12 and all(f'"{title.strip()}"' in source for title in shown)
-    assert all(len(line) <= 80 for line in TEXT.split("1 ✓ A makes")[1].split("```")[0].splitlines())
+def test_readme_stays_below_200_lines() -> None:
+    assert len(TEXT.splitlines()) < 200
 
 
 def test_nothing_is_said_to_be_on_an_index_before_it_is() -> None:
