@@ -307,7 +307,6 @@ class Memory(MemoryMethods):
     context = _of_texts(MemoryTexts.context)
     begin_anew = _of_texts(MemoryTexts.begin_anew)
     given = _of_texts(MemoryTexts.given)
-    forget = _of_texts(MemoryTexts.forget)
     conflicts = _of_texts(MemoryTexts.conflicts)
     resolve = _of_texts(MemoryTexts.resolve)
     promote = _of_texts(MemoryTexts.promote)

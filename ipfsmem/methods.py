@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from ipfsmem.memories.readings import Reading
+    from ipfsmem.memories.readings import Unsettled
     from ipfsmem.operation import View
+    from ipfsmem.operations.forget import Forgotten
     from ipfsmem.operations.list import MemoryPage
     from ipfsmem.operations.recall import Recalled
     from typing import Literal
@@ -104,3 +106,27 @@ class MemoryMethods(StackMethods):
     """Methods on one scope, or on the whole memory."""
 
     __slots__ = ()
+
+    def forget(self, key: str, *, reason: str = '', seen: Reading | Unsettled | tuple[str, ...] | str | None = None, if_match: str | None = None, keep_earlier: bool = False, preview: bool = False) -> Forgotten:
+        """Forget a memory on every device, including concurrent edits of it.
+
+        An event of the timeline records it. With `seen`, other texts of the memory stay as conflicts. The earlier texts of a fact are
+        forgotten too. Versions that were published before hold the text, encrypted, until `gc` removes them. In mode ipfs, published data
+        stays public.
+
+        Args:
+            key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
+            reason: The reason, for the timeline.
+            seen: Forget only this text: a reading, its `token` or its `seen`.
+            if_match: Forget only if the text has this SHA-256; empty: only if no text is shown.
+            keep_earlier: Keep the earlier texts of a fact, so that it can be restored.
+            preview: Forget nothing; return the `seen` of the text that is shown as `confirm`.
+
+        Raises:
+            ChangedError: the memory is not as `seen` or `if_match` says; nothing was forgotten.
+            KeyNameError: `key` is invalid.
+            UsageError: `reason` cannot be recorded; nothing was forgotten.
+        """
+        from ipfsmem.operations.forget import forget
+
+        return forget.run(self._view(), {"key": key, "reason": reason, "seen": seen, "if_match": if_match, "keep_earlier": keep_earlier, "preview": preview})

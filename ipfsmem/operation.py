@@ -67,6 +67,12 @@ class Http(msgspec.Struct, frozen=True):
     default: Any = None
 
 
+class Header(msgspec.Struct, frozen=True):
+    """The header of a request that gives a parameter: an ETag of a response, for the reading that had it."""
+
+    name: Literal["If-Match"]
+
+
 class ForModels(msgspec.Struct, frozen=True):
     """A parameter of a tool, where it differs. Descriptions are short, as each word costs tokens in every conversation."""
 
@@ -136,6 +142,7 @@ class Parameter:
         self.cli = _first(Cli, extras) or Cli()
         self.models = _first(ForModels, extras) or ForModels()
         self.http = _first(Http, extras) or Http()
+        self.header = _first(Header, extras)
         self.missing_in = (_first(Except, extras) or Except(())).faces
         #: Bounds: of a number, of the characters of a text, of the items of a list.
         self.least, self.most = self._said("ge"), self._said("le")
@@ -166,6 +173,8 @@ class Parameter:
             return self.cli.metavar or self.name.upper()
         if face == "cli":
             return f"--{(self.cli.name or self.name).replace('_', '-')}"
+        if face == "http" and self.header:
+            return self.header.name
         return self.models.name or self.name if face == "mcp" else self.name
 
     def annotated(self) -> Any:
@@ -338,12 +347,14 @@ class Operation(Generic[P, R]):
 
     def _noted(self, view: View, asked: Mapping[str, Any]) -> R:
         work: Callable[..., R] = self.work
-        if not self.declared.audit:
+        if not self.declared.audit or asked.get("preview"):
             return work(view, **asked)
         from ipfsmem.parts.noting import noting
 
-        with noting(view.opened, self.declared.audit, view.scope, asked):
-            return work(view, **asked)
+        with noting(view.opened, self.declared.audit, view.scope, asked, self.name) as ended:
+            result = work(view, **asked)
+            ended(result)
+            return result
 
 
 def _alternatives(words: tuple[str, ...]) -> str:

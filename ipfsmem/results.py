@@ -172,13 +172,6 @@ class Written(Answer, frozen=True, kw_only=True):
         return cls(key=reading.key, sha256=reading.sha256, bytes=len(reading.data), token=reading.token)
 
 
-class Forgotten(Answer, frozen=True, kw_only=True):
-    """A memory that is forgotten here, and elsewhere with the next sync."""
-
-    key: str
-    forgotten: bool = True
-
-
 class Promoted(Answer, frozen=True, kw_only=True):
     """A text of others that is this person's word now, or one that stands in this scope now ("" is the nameless one)."""
 

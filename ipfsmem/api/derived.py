@@ -34,7 +34,9 @@ def route_of(op: Operation[..., Any]) -> Route:
         about="whole" if about == "memory" else "scope",
         body=_body_type(op) if method in _WITH_BODY else None,
         query=(*(("stack",) if about == "stack" else ()), *(one.name for one in query)),
+        writes=op.declared.right == "write",
         led=about == "target",
+        seen=any(one.header for one in op.parameters("http")),
         tagged="seen" in op.answer.__struct_fields__,
         description=op.doc,
         own={one.name: _parameter(one) for one in query},
@@ -52,7 +54,9 @@ def query_of(op: Operation[..., Any]) -> list[Declared]:
 
 
 def _outside_path(op: Operation[..., Any]) -> list[Declared]:
-    return [one for one in op.parameters("http") if f"{{{one.name}}}" not in op.declared.http]
+    """The arguments in the query or body."""
+    path = op.declared.http
+    return [one for one in op.parameters("http") if f"{{{one.name}}}" not in path and not one.header]
 
 
 def _body_type(op: Operation[..., Any]) -> type[msgspec.Struct]:
@@ -103,10 +107,13 @@ def _parameter(one: Declared) -> Parameter:
 def _work(op: Operation[..., Any], call: Call) -> Any:
     source = call.whole.stack(*call.stack) if call.stack else call.memory
     given = {"key": call.key, **call.query} if call.body is None else msgspec.structs.asdict(call.body)
-    asked = {one.name: given.get(one.name, _default(one)) for one in op.parameters("http")}
+    asked = {
+        one.name: call.still_shown() if one.header else given.get(one.name, _default(one))
+        for one in op.parameters("http")
+    }
     view = source._view()
     view.remembered = call.remembered()
     result = op.run(view, asked, "http")
-    if result is None:
+    if op.declared.absent and not result:
         raise NotFoundError(op.declared.absent.format(**asked))
     return Reply(result, seen=getattr(result, "seen", ""))

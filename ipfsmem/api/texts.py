@@ -23,7 +23,6 @@ from ipfsmem.memories.writers import member_names
 from ipfsmem.results import (
     Conflict,
     ContextText,
-    Forgotten,
     Resolved,
     TextHistory,
     Written,
@@ -60,13 +59,6 @@ def _write(call: Call) -> Reply:
 
 def _parts(given: WriteBody) -> list[tuple[str, object]]:
     return [(name, getattr(given, name)) for name in given.__struct_fields__]
-
-
-def _forget(call: Call) -> Forgotten:
-    seen = call.still_shown()
-    if not call.memory.forget(call.key, reason=call.query.get("reason", ""), seen=seen):
-        raise NotFoundError(f"there is no memory {call.key}")
-    return Forgotten(key=call.key)
 
 
 def _history(call: Call) -> TextHistory:
@@ -171,18 +163,6 @@ ROUTES: Final = (
         seen=True,
         new=True,
         tagged=True,
-    ),
-    Route(
-        "delete",
-        _ONE,
-        "forget",
-        "Forget a memory on every device",
-        _forget,
-        Forgotten,
-        right="write",
-        writes=True,
-        query=("reason",),
-        seen=True,
     ),
     Route("get", _ONE + "/history", "history", "The texts that a memory has had", _history, TextHistory),
     Route("get", _ONE + "/history/{sha256}", "past", "An older text of a memory", _past, PastText),

@@ -32,7 +32,7 @@ FIRST: Final[dict[str, dict[str, str]]] = {
         "read": "Read a memory",
         "list": "List memories",
         "recall": "Find the memories that fit a question",
-        "forget": "Forget a memory, on every device",
+        "forget": "Forget a memory on every device",
         "undo": "Undo this device's last write or forget",
         "history": "List a memory's revisions",
     },

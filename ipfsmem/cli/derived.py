@@ -50,7 +50,7 @@ def operation_command(
         asked = values | {one.name: _asked(one, values[one.name]) for one in given}
         with context.memory() as memory:
             result = (run or functools.partial(call, op))(context, memory, asked)
-        if result is None:  # raised here, so that troubles of the memory are told first
+        if declared.absent and not result:  # raised here, so that troubles of the memory are told first
             raise absent(context, asked) if absent else NotFoundError(declared.absent.format(**asked))
         if context.json:
             context.emit(result)

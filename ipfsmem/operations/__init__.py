@@ -10,7 +10,12 @@ if TYPE_CHECKING:
     from ipfsmem.operation import Operation
 
 #: The module of each operation by the name of the operation, in the order of the docs.
-INDEX: Final[Mapping[str, str]] = {"list": "list", "read": "read", "recall": "recall"}
+INDEX: Final[Mapping[str, str]] = {
+    "list": "list",
+    "read": "read",
+    "recall": "recall",
+    "forget": "forget",
+}
 
 
 def load(name: str) -> Operation[..., Any]:

@@ -15,6 +15,7 @@ from ipfsmem.errors import UsageError
 from ipfsmem.facts.categories import GENERAL, KINDS, Kind
 from ipfsmem.memories.fact_history import earlier, keys_with_history
 from ipfsmem.memories.facts import Fact, Facts, Remembered, as_fact, keep_shown
+from ipfsmem.parts.forgetting import forget_text
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.texts import MemoryTexts
@@ -128,7 +129,9 @@ class MemoryFacts(MemoryPart):
         check_reason(reason)
         self._open.take(key, self._target())
         gone = self._facts().keep_deleted(key, seen)
-        self._texts().forget(
+        forget_text(
+            self._open,
+            self._target(),
             key,
             reason=reason or "deleted; it can be restored",
             seen=gone,

@@ -16,9 +16,9 @@ from ipfsmem.graph.graph import MAX_DEPTH, MOST, Graph
 from ipfsmem.graph.graph import Relation as Joined
 from ipfsmem.memories.facts import keep_shown
 from ipfsmem.memories.graph import graph_of
+from ipfsmem.parts.forgetting import forget_text
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
-from ipfsmem.parts.texts import MemoryTexts
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -196,9 +196,8 @@ class MemoryGraph(MemoryPart):
             with contextlib.suppress(UsageError):
                 self.unrelate(one.begin, one.type, key)
         gone = keep_shown(self._open.memories.in_scope(self._target()), key, seen)
-        texts = MemoryTexts(self._open, self._target())
         why = "deleted; it can be restored"
-        return texts.forget(key, reason=why, seen=gone, keep_earlier=True)
+        return forget_text(self._open, self._target(), key, reason=why, seen=gone, keep_earlier=True)
 
     def _target(self) -> str:
         return self._open.scopes.target(self._scope) if self._scope else ""

@@ -27,7 +27,6 @@ NOTED: Final[Mapping[str, Mapping[str, str]]] = {
         "write": "write",
         "write_text": "write",
         "context": "context",
-        "forget": "forget",
         "resolve": "resolve",
         "promote": "promote",
         "promote_all": "promote",
@@ -130,7 +129,7 @@ NOTED: Final[Mapping[str, Mapping[str, str]]] = {
 _WRITES: Final = frozenset(
     ["write", "note", "session add", "fact add", "fact edit", "graph add", "graph relate", "value set"]
 )
-#: Methods that return False if there was nothing to delete or to end.
+#: Methods whose result is false if there was nothing to delete or to end.
 _TAKES_AWAY: Final = frozenset(["forget", "delete", "unrelate", "abort"])
 _COLLECTED: Final[ContextVar[list[str] | None]] = ContextVar("advice", default=None)
 #: What a call is about, by the name of the parameter.
@@ -169,12 +168,12 @@ def noting(
     opened: OpenMemory, word: str, scope: str, said: Mapping[str, Any], method: str = ""
 ) -> Iterator[Callable[[object], None]]:
     """Note a call with the arguments `said` when it ends, also with an error. A dry run is not noted. Yields a function to report the
-    result to: False from a method in `_TAKES_AWAY` is noted as NotFoundError."""
+    result to: a false one from a method in `_TAKES_AWAY` is noted as NotFoundError."""
     outcome = ""
 
     def ended(result: object) -> None:
         nonlocal outcome
-        if result is False and method in _TAKES_AWAY:
+        if not result and method in _TAKES_AWAY:
             outcome = NotFoundError.__name__
 
     if _INSIDE.get() or said.get("dry_run"):

@@ -17,6 +17,7 @@ from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.fact_history import earlier
 from ipfsmem.memories.facts import Facts, keep_shown
 from ipfsmem.memories.values import Value, Values, check_level
+from ipfsmem.parts.forgetting import forget_text
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.texts import MemoryTexts
@@ -163,8 +164,13 @@ class MemoryValues(MemoryPart):
     def _delete(self, one: Value, seen: str | None) -> None:
         self._open.take(one.memory, self._target())
         gone = keep_shown(self._texts().memories, one.memory, seen)
-        self._texts().forget(
-            one.memory, reason="value deleted; it can be restored", seen=gone, keep_earlier=True
+        forget_text(
+            self._open,
+            self._target(),
+            one.memory,
+            reason="value deleted; it can be restored",
+            seen=gone,
+            keep_earlier=True,
         )
 
     def _ends(self, ttl: float) -> str:

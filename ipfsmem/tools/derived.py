@@ -31,24 +31,26 @@ class Told(NamedTuple):
 
 def tool(
     op: Operation[..., R],
-    tell: Callable[[Desk, R, JSON], Told],
+    tell: Callable[[Desk, R, JSON], Told] | None = None,
     *,
-    pages: Mapping[str, JSON] = {},
+    run: Callable[[Desk, JSON], ToolResult] | None = None,
+    further: Mapping[str, JSON] = {},
     more: Mapping[str, JSON] = {},
     ask: Callable[[JSON], JSON] = lambda said: {},
 ) -> Definition:
-    """The tool of an operation. `tell` receives the result and the arguments. `pages`: arguments about the text of the answer. `more`: the
-    schemas of further values of the answer. `ask`: arguments of the operation that follow from these."""
+    """The tool of an operation. `tell` receives the result and the arguments; `run` replaces it if the tool takes more than one call.
+    `further`: arguments of the tool only. `more`: the schemas of further values of the answer. `ask`: arguments of the operation that
+    follow from `further`."""
     declared = op.declared
     given = op.parameters("mcp")
 
-    def run(desk: Desk, said: JSON) -> ToolResult:
+    def call(desk: Desk, said: JSON) -> ToolResult:
+        assert tell is not None
         asked = {one.name: _asked(one, said) for one in given}
         result = op.run(_view(op, desk, said), {**asked, **ask(said)}, "mcp")
-        told = tell(desk, result, {**said, **asked})
-        return ToolResult(told.text, {**_values(told.shown), **told.more})
+        return answered(tell(desk, result, {**said, **asked}))
 
-    properties = {**{one.called("mcp"): _schema(one) for one in given}, **pages}
+    properties = {**{one.called("mcp"): _schema(one) for one in given}, **further}
     scope = {} if declared.about == "memory" else {"scope": SCOPE}
     return Definition(
         name=declared.tool,
@@ -56,11 +58,16 @@ def tool(
         description=declared.for_models,
         parameters=arguments(*(one.called("mcp") for one in given if one.required), **properties, **scope),
         returns=_returns(op, more),
-        run=run,
+        run=run or call,
         read_only=declared.right == "read",
         destructive=declared.destructive,
         idempotent=declared.idempotent,
     )
+
+
+def answered(told: Told) -> ToolResult:
+    """The answer of a tool."""
+    return ToolResult(told.text, {**_values(told.shown), **told.more})
 
 
 def _view(op: Operation[..., Any], desk: Desk, said: JSON) -> View:

@@ -31,13 +31,13 @@ from ipfsmem.memories.layouts import LAYOUTS, LEAST_TOKENS, TOKEN_BYTES, usual_t
 from ipfsmem.memories.memories import Listed
 from ipfsmem.memories.merits import expired_on
 from ipfsmem.memories.readings import Reading
-from ipfsmem.memories.reasons import MAX_REASON
 from ipfsmem.memories.write_request import WriteRequest
+from ipfsmem.operations.forget import Forgotten, forget
 from ipfsmem.operations.list import MemoryPage, list_
 from ipfsmem.operations.read import read
 from ipfsmem.operations.recall import Found, FoundMoment, Recalled, recall
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
-from ipfsmem.tools.derived import Told, tool
+from ipfsmem.tools.derived import Told, answered, tool
 from ipfsmem.tools.desk import TEXT_SCHEMA, Desk, as_values, fenced, one_line, place, whose
 from ipfsmem.tools.paging import ANSWER, beginning, page_end, weight
 from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text, texts, yes
@@ -394,30 +394,29 @@ def _forget(desk: Desk, given: JSON) -> ToolResult:
         raise _no_memory(desk, key, given)
     known = desk.session.was_shown(reading)
     item, fenced_text, seen, end = first_page(desk, reading)
+    shown = {"shown": as_values(item)}
     if not seen and not known:
-        return ToolResult(
-            f"Nothing is forgotten. This is only the beginning of what would go:\n\n{fenced_text}\n{_end_first(reading, end)}",
-            {"forgotten": False, "confirm": "", "shown": as_values(item)},
-        )
-    values = {"forgotten": False, "confirm": reading.seen, "shown": as_values(item)}
+        text = f"Nothing is forgotten. This is only the beginning of what would go:\n\n{fenced_text}\n{_end_first(reading, end)}"
+        return answered(Told(text, Forgotten(key=key, scope=reading.scope, forgotten=False), shown))
+    would = forget.run(there._view(), {"key": key, "preview": True}, "mcp")
     if confirm is None:
         text = (
             f"Nothing is forgotten yet. This would be forgotten on every device:\n\n{fenced_text}\n"
-            f"To do it: forget with key={key} and confirm={reading.seen}."
+            f"To do it: forget with key={key} and confirm={would.confirm}."
         )
-        return ToolResult(text, values)
+        return answered(Told(text, would, shown))
     if confirm.lower() != reading.seen:
         error = ChangedError(f"{place(reading)} is not what was shown, so nothing was forgotten")
-        error.hint = f"This is what stands there now. If it shall go: confirm={reading.seen}."
-        return refusal(error, text=fenced_text, more=values)
-    there.forget(key, reason=given.get("reason", ""), seen=reading)
+        error.hint = f"This is what stands there now. If it shall go: confirm={would.confirm}."
+        return refusal(error, text=fenced_text, more=answered(Told("", would, shown)).structured)
+    asked = {"key": key, "reason": given.get("reason", ""), "seen": reading}
+    if not (done := forget.run(there._view(), asked, "mcp")):
+        raise _no_memory(desk, key, given)
     kept = (
         " Other texts stood beside it and are kept: resolve_conflict shows them." if reading.conflicts else ""
     )
-    return ToolResult(
-        f"{place(reading)} is forgotten here, and on every other device with the next sync.{kept}",
-        {**values, "forgotten": True, "confirm": ""},
-    )
+    text = f"{place(reading)} is forgotten here, and on every other device with the next sync.{kept}"
+    return answered(Told(text, done, shown))
 
 
 def _end_first(reading: Reading, end: int) -> str:
@@ -637,29 +636,17 @@ EVERYDAY: Final = (
     tool(
         read,
         _read,
-        pages={"start": number("Start of the next page.", 0, 10_000_000, 0)},
+        further={"start": number("Start of the next page.", 0, 10_000_000, 0)},
         more=dict.fromkeys(("by", "member", "written"), _string)
         | dict.fromkeys(("start", "next", "characters"), _count),
         ask=lambda given: {"counts": not given.get("start")},
     ),
     tool(list_, _list, more={"project": _string}, ask=lambda given: {"expired": False}),
-    Definition(
-        name="forget",
-        title="Forget a memory",
-        description=(
-            "Delete one memory on every device, when the person asks or it is plainly wrong. Without confirm, only show it. confirm "
-            "is the seen value of an answer that showed all of it."
-        ),
-        parameters=arguments(
-            "key",
-            key=KEY,
-            confirm=text("That seen value.", least=8, most=64),
-            reason=text("Why, for the timeline.", most=MAX_REASON),
-            scope=SCOPE,
-        ),
-        returns=answer(forgotten=_flag, confirm=_string, shown=TEXT_SCHEMA),
+    tool(
+        forget,
         run=_forget,
-        destructive=True,
+        further={"confirm": text("That seen value.", least=8, most=64)},
+        more={"shown": TEXT_SCHEMA},
     ),
     Definition(
         name="resolve_conflict",

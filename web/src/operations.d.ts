@@ -102,9 +102,18 @@ export type FoundMoment = {
   readonly place: number
 }
 
+/** The result of `forget`; false if there is no such memory. Other devices forget it with their next sync. */
+export type Forgotten = {
+  readonly key: string
+  readonly scope: string
+  readonly forgotten: boolean
+  readonly confirm: string
+}
+
 /** The routes of these operations, by name. */
 export type Operations = {
   'list': { method: 'GET', path: '/v1/memories', body: undefined, answer: MemoryPage }
   'read': { method: 'GET', path: '/v1/memories/{key}', body: undefined, answer: Reading }
   'recall': { method: 'POST', path: '/v1/recall', body: RecallBody, answer: Recalled }
+  'forget': { method: 'DELETE', path: '/v1/memories/{key}', body: undefined, answer: Forgotten }
 }

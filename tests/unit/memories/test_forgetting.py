@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from ipfsmem import Memory
+from ipfsmem.errors import ChangedError
 from ipfsmem.memories import purge
 from tests.support.files_lab import Lab
 
@@ -121,3 +123,23 @@ def test_forgotten_scope_leaves_nothing_in_mode_local(tmp_path: Path) -> None:
     lab.again()
     assert holding(lab) == []
     lab.memory.close()
+
+
+def test_previewed_forget_changes_and_records_nothing_and_its_confirm_forgets_that_text(
+    tmp_path: Path,
+) -> None:
+    with Memory.create("alex", "local", home=tmp_path) as memory:
+        shop = memory.scope("shop")
+        shop.write("tone", "direct")
+        recorded, events = len(memory.operations.list()), memory.timeline.read()
+        shown = shop.forget("tone", preview=True)
+        assert shown and (shown.key, shown.scope, shown.forgotten) == ("tone", "shop", False)
+        assert shop.read("tone") is not None and memory.timeline.read() == events
+        assert len(memory.operations.list()) == recorded
+        shop.write("tone", "kind")
+        with pytest.raises(ChangedError):
+            shop.forget("tone", seen=shown.confirm)
+        gone = shop.forget("tone", seen=shop.forget("tone", preview=True).confirm)
+        assert gone and (gone.scope, gone.forgotten, gone.confirm) == ("shop", True, "")
+        assert not shop.forget("tone", preview=True) and not shop.forget("tone")
+        assert shop.read("tone") is None

@@ -58,6 +58,8 @@ def test_the_command_line_and_the_tool_refuse_a_long_reason(
     cli.ok("init", "--mode", "local")
     cli.ok("write", "tone", "--body", "direct")
     refused = cli.fails(2, "forget", "tone", "--reason", LONG).err
+    assert "--reason has 70,000 characters, at most 1,000 are allowed" in refused
+    refused = cli.fails(2, "fact", "delete", "tone", "--reason", LONG).err
     assert "reason is too long" in refused
     hinted("Nothing was removed. Give a shorter reason.", refused)
     hinted(

@@ -1,0 +1,100 @@
+"""The operation `forget`: remove a memory on every device."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ipfsmem.memories.readings import Reading, Seen, first_own
+from ipfsmem.memories.reasons import MAX_REASON, check_reason
+from ipfsmem.operation import Cli, Except, ForModels, Header, Key, View, operation
+
+
+class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of `forget`; false if there is no such memory. Other devices forget it with their next sync."""
+
+    key: str
+    scope: str
+    forgotten: bool
+    #: With `preview`: the `seen` of the text that would be forgotten. Else empty.
+    confirm: str = ""
+
+    def __bool__(self) -> bool:
+        return self.forgotten or bool(self.confirm)
+
+
+@operation(
+    summary="Forget a memory on every device",
+    right="write",
+    about="scope",
+    raises=(
+        "ChangedError: the memory is not as `seen` or `if_match` says; nothing was forgotten.",
+        "KeyNameError: `key` is invalid.",
+        "UsageError: `reason` cannot be recorded; nothing was forgotten.",
+    ),
+    absent="there is no memory {key}",
+    audit="forget",
+    http="DELETE /v1/memories/{key}",
+    tool="forget",
+    title="Forget a memory",
+    for_models="Delete one memory on every device, when the person asks or it is plainly wrong. Without confirm, only show it. confirm "
+    "is the seen value of an answer that showed all of it.",
+    destructive=True,
+)
+def forget(
+    view: View,
+    key: Key,
+    *,
+    reason: Annotated[
+        str,
+        Meta(max_length=MAX_REASON, description="The reason, for the timeline."),
+        ForModels("Why, for the timeline."),
+    ] = "",
+    seen: Annotated[
+        Seen | None,
+        Meta(description="Forget only this text: a reading, its `token` or its `seen`."),
+        Header("If-Match"),
+        Except(("cli", "mcp")),
+    ] = None,
+    if_match: Annotated[
+        str | None,
+        Meta(description="Forget only if the text has this SHA-256; empty: only if no text is shown."),
+        Cli(metavar="SHA256", help="Forget only if the text has this SHA-256."),
+        Except(("http", "mcp")),
+    ] = None,
+    keep_earlier: Annotated[
+        bool,
+        Meta(description="Keep the earlier texts of a fact, so that it can be restored."),
+        Except(("cli", "http", "mcp")),
+    ] = False,
+    preview: Annotated[
+        bool,
+        Meta(description="Forget nothing; return the `seen` of the text that is shown as `confirm`."),
+        Except(("cli", "http", "mcp")),
+    ] = False,
+) -> Forgotten:
+    """Forget a memory on every device, including concurrent edits of it.
+
+    An event of the timeline records it. With `seen`, other texts of the memory stay as conflicts. The earlier texts of a fact are
+    forgotten too. Versions that were published before hold the text, encrypted, until `gc` removes them. In mode ipfs, published data
+    stays public.
+    """
+    from ipfsmem.parts.forgetting import forget_text
+
+    check_reason(reason)  # it is recorded after the memory is gone
+    if preview:
+        view.opened.take(key, view.scope)
+        found = first_own(part.read(key) for part in view.sources())
+        return Forgotten(
+            key=key,
+            scope=view.scope if found is None else found.scope,
+            forgotten=False,
+            confirm="" if found is None else found.seen,
+        )
+    gone = forget_text(
+        view.opened, view.scope, key, reason=reason, seen=seen, if_match=if_match, keep_earlier=keep_earlier
+    )
+    scope = seen.scope if gone and isinstance(seen, Reading) else view.scope
+    return Forgotten(key=key, scope=scope, forgotten=gone)

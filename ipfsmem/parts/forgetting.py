@@ -1,0 +1,82 @@
+"""Forget a memory of one scope on every device. The operation `forget` does it, and parts that delete what they keep as a memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ipfsmem.memories.readings import Reading, Seen
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.memories import Memories
+    from ipfsmem.parts.open_memory import OpenMemory
+
+
+def forget_text(
+    opened: OpenMemory,
+    scope: str,
+    key: str,
+    *,
+    reason: str = "",
+    seen: Seen | None = None,
+    if_match: str | None = None,
+    keep_earlier: bool = False,
+) -> bool:
+    """Forget a memory, concurrent edits included, and add an event. False if there is none. Arguments as those of the operation `forget`."""
+    opened.take(key, scope)
+    below = opened.scopes.stack(scope)[1:] if scope else []
+    if isinstance(seen, Reading) and seen.scope in below:
+        return forget_text(
+            opened, seen.scope, key, reason=reason, seen=seen, if_match=if_match, keep_earlier=keep_earlier
+        )
+    memories = opened.memories.in_scope(scope)
+    lower = below if seen is None and if_match is None else []
+    gone = memories.forget(key, seen=seen, if_match=if_match)
+    lower_gone = [forget_text(opened, one, key, reason=reason) for one in lower]
+    earlier = (
+        not keep_earlier
+        and (gone or (seen is None and not if_match))
+        and _forget_earlier(opened, memories, key)
+    )
+    if gone:
+        _forgotten(opened, memories, key, reason)
+    return gone or any(lower_gone) or earlier
+
+
+def _forgotten(opened: OpenMemory, memories: Memories, key: str, reason: str) -> None:
+    """What follows a forget: the plain file goes, an event says so, and the text leaves what is derived from it."""
+    if opened.files is not None:
+        opened.files.forget(key, memories.scope)
+    opened.changed()
+    # No event is added to a scope that is forgotten, where texts that others wrote meanwhile may still go.
+    with opened.replica.reading():
+        where = {"scope": memories.scope} if memories.forgotten() else {}
+    from ipfsmem.parts.timeline import MemoryTimeline
+
+    about = {**where, "key": key, **({"reason": reason} if reason else {})}
+    # In the scope in which it stood, wherever new events of that one go.
+    MemoryTimeline(opened, memories.scope).record("forgot", about, "" if where else memories.scope)
+    if opened.mode.only_here:
+        from ipfsmem.memories.purge import erase
+
+        erase(opened.replica, memories, [key], key)
+    from ipfsmem.memories.kept_vectors import erase_forgotten
+
+    erase_forgotten(memories)
+
+
+def _forget_earlier(opened: OpenMemory, memories: Memories, key: str) -> bool:
+    """Forget the earlier texts of a fact, and that it was hidden; whether there were some."""
+    from ipfsmem.device.hidden import hidden_texts, show
+
+    with opened.replica.reading():
+        hidden = (memories.scope, key) in hidden_texts(opened.replica)
+    if hidden:
+        with opened.replica.transaction():
+            show(opened.replica, [(memories.scope, key)])
+    from ipfsmem.memories.fact_history import has_history, session_of
+
+    if not has_history(memories, [key]):
+        return False
+    from ipfsmem.parts.sessions import MemorySessions
+
+    return MemorySessions(opened, memories.scope).forget(session_of(key), reason=f"{key} was forgotten")
