@@ -107,7 +107,7 @@ class MemoryMethods(StackMethods):
 
     __slots__ = ()
 
-    def forget(self, key: str, *, reason: str = '', seen: Reading | Unsettled | tuple[str, ...] | str | None = None, if_match: str | None = None, keep_earlier: bool = False, preview: bool = False) -> Forgotten:
+    def forget(self, key: str, *, reason: str = '', seen: Reading | Unsettled | tuple[str, ...] | str | None = None, if_match: str | None = None, keep_earlier: bool = False) -> Forgotten:
         """Forget a memory on every device, including concurrent edits of it.
 
         An event of the timeline records it. With `seen`, other texts of the memory stay as conflicts. The earlier texts of a fact are
@@ -120,7 +120,6 @@ class MemoryMethods(StackMethods):
             seen: Forget only this text: a reading, its `token` or its `seen`.
             if_match: Forget only if the text has this SHA-256; empty: only if no text is shown.
             keep_earlier: Keep the earlier texts of a fact, so that it can be restored.
-            preview: Forget nothing; return the `seen` of the text that is shown as `confirm`.
 
         Raises:
             ChangedError: the memory is not as `seen` or `if_match` says; nothing was forgotten.
@@ -129,4 +128,4 @@ class MemoryMethods(StackMethods):
         """
         from ipfsmem.operations.forget import forget
 
-        return forget.run(self._view(), {"key": key, "reason": reason, "seen": seen, "if_match": if_match, "keep_earlier": keep_earlier, "preview": preview})
+        return forget.run(self._view(), {"key": key, "reason": reason, "seen": seen, "if_match": if_match, "keep_earlier": keep_earlier})

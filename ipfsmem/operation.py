@@ -347,7 +347,7 @@ class Operation(Generic[P, R]):
 
     def _noted(self, view: View, asked: Mapping[str, Any]) -> R:
         work: Callable[..., R] = self.work
-        if not self.declared.audit or asked.get("preview"):
+        if not self.declared.audit:
             return work(view, **asked)
         from ipfsmem.parts.noting import noting
 

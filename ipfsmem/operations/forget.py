@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ipfsmem.memories.readings import Reading, Seen, first_own
+from ipfsmem.memories.readings import Reading, Seen
 from ipfsmem.memories.reasons import MAX_REASON, check_reason
 from ipfsmem.operation import Cli, Except, ForModels, Header, Key, View, operation
 
@@ -18,11 +18,9 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     scope: str
     forgotten: bool
-    #: With `preview`: the `seen` of the text that would be forgotten. Else empty.
-    confirm: str = ""
 
     def __bool__(self) -> bool:
-        return self.forgotten or bool(self.confirm)
+        return self.forgotten
 
 
 @operation(
@@ -69,11 +67,6 @@ def forget(
         Meta(description="Keep the earlier texts of a fact, so that it can be restored."),
         Except(("cli", "http", "mcp")),
     ] = False,
-    preview: Annotated[
-        bool,
-        Meta(description="Forget nothing; return the `seen` of the text that is shown as `confirm`."),
-        Except(("cli", "http", "mcp")),
-    ] = False,
 ) -> Forgotten:
     """Forget a memory on every device, including concurrent edits of it.
 
@@ -84,15 +77,6 @@ def forget(
     from ipfsmem.parts.forgetting import forget_text
 
     check_reason(reason)  # it is recorded after the memory is gone
-    if preview:
-        view.opened.take(key, view.scope)
-        found = first_own(part.read(key) for part in view.sources())
-        return Forgotten(
-            key=key,
-            scope=view.scope if found is None else found.scope,
-            forgotten=False,
-            confirm="" if found is None else found.seen,
-        )
     gone = forget_text(
         view.opened, view.scope, key, reason=reason, seen=seen, if_match=if_match, keep_earlier=keep_earlier
     )

@@ -31,22 +31,21 @@ def forget_text(
     memories = opened.memories.in_scope(scope)
     lower = below if seen is None and if_match is None else []
     gone = memories.forget(key, seen=seen, if_match=if_match)
-    lower_gone = [forget_text(opened, one, key, reason=reason) for one in lower]
-    earlier = (
-        not keep_earlier
-        and (gone or (seen is None and not if_match))
-        and _forget_earlier(opened, memories, key)
-    )
+    lower_gone = [forget_text(opened, one, key, reason=reason, keep_earlier=keep_earlier) for one in lower]
+    also = not keep_earlier and (gone or (seen is None and not if_match))
+    earlier = _forget_earlier(opened, memories, key) if also else []
     if gone:
-        _forgotten(opened, memories, key, reason)
-    return gone or any(lower_gone) or earlier
+        _record(opened, memories, key, reason)
+    if gone or earlier:
+        opened.changed()
+        _erase(opened, memories, [*([key] if gone else []), *earlier], key)
+    return gone or any(lower_gone) or bool(earlier)
 
 
-def _forgotten(opened: OpenMemory, memories: Memories, key: str, reason: str) -> None:
-    """What follows a forget: the plain file goes, an event says so, and the text leaves what is derived from it."""
+def _record(opened: OpenMemory, memories: Memories, key: str, reason: str) -> None:
+    """Remove the plain file, and add an event."""
     if opened.files is not None:
         opened.files.forget(key, memories.scope)
-    opened.changed()
     # No event is added to a scope that is forgotten, where texts that others wrote meanwhile may still go.
     with opened.replica.reading():
         where = {"scope": memories.scope} if memories.forgotten() else {}
@@ -55,17 +54,10 @@ def _forgotten(opened: OpenMemory, memories: Memories, key: str, reason: str) ->
     about = {**where, "key": key, **({"reason": reason} if reason else {})}
     # In the scope in which it stood, wherever new events of that one go.
     MemoryTimeline(opened, memories.scope).record("forgot", about, "" if where else memories.scope)
-    if opened.mode.only_here:
-        from ipfsmem.memories.purge import erase
-
-        erase(opened.replica, memories, [key], key)
-    from ipfsmem.memories.kept_vectors import erase_forgotten
-
-    erase_forgotten(memories)
 
 
-def _forget_earlier(opened: OpenMemory, memories: Memories, key: str) -> bool:
-    """Forget the earlier texts of a fact, and that it was hidden; whether there were some."""
+def _forget_earlier(opened: OpenMemory, memories: Memories, key: str) -> list[str]:
+    """Forget the earlier texts of a fact, and that it was hidden; the keys of their parts."""
     from ipfsmem.device.hidden import hidden_texts, show
 
     with opened.replica.reading():
@@ -76,7 +68,19 @@ def _forget_earlier(opened: OpenMemory, memories: Memories, key: str) -> bool:
     from ipfsmem.memories.fact_history import has_history, session_of
 
     if not has_history(memories, [key]):
-        return False
-    from ipfsmem.parts.sessions import MemorySessions
+        return []
+    from ipfsmem.memories.sessions import Sessions
 
-    return MemorySessions(opened, memories.scope).forget(session_of(key), reason=f"{key} was forgotten")
+    # Those of this scope, wherever new sessions of it go.
+    return Sessions(memories).forget(session_of(key), f"{key} was forgotten")
+
+
+def _erase(opened: OpenMemory, memories: Memories, keys: list[str], key: str) -> None:
+    """Erase the texts from the database in mode local, and their vectors."""
+    if opened.mode.only_here:
+        from ipfsmem.memories.purge import erase
+
+        erase(opened.replica, memories, keys, key)
+    from ipfsmem.memories.kept_vectors import erase_forgotten
+
+    erase_forgotten(memories)

@@ -394,29 +394,29 @@ def _forget(desk: Desk, given: JSON) -> ToolResult:
         raise _no_memory(desk, key, given)
     known = desk.session.was_shown(reading)
     item, fenced_text, seen, end = first_page(desk, reading)
-    shown = {"shown": as_values(item)}
+    kept = Forgotten(key=key, scope=reading.scope, forgotten=False)
+    values = {"confirm": reading.seen, "shown": as_values(item)}
     if not seen and not known:
         text = f"Nothing is forgotten. This is only the beginning of what would go:\n\n{fenced_text}\n{_end_first(reading, end)}"
-        return answered(Told(text, Forgotten(key=key, scope=reading.scope, forgotten=False), shown))
-    would = forget.run(there._view(), {"key": key, "preview": True}, "mcp")
+        return answered(Told(text, kept, {**values, "confirm": ""}))
     if confirm is None:
         text = (
             f"Nothing is forgotten yet. This would be forgotten on every device:\n\n{fenced_text}\n"
-            f"To do it: forget with key={key} and confirm={would.confirm}."
+            f"To do it: forget with key={key} and confirm={reading.seen}."
         )
-        return answered(Told(text, would, shown))
+        return answered(Told(text, kept, values))
     if confirm.lower() != reading.seen:
         error = ChangedError(f"{place(reading)} is not what was shown, so nothing was forgotten")
-        error.hint = f"This is what stands there now. If it shall go: confirm={would.confirm}."
-        return refusal(error, text=fenced_text, more=answered(Told("", would, shown)).structured)
+        error.hint = f"This is what stands there now. If it shall go: confirm={reading.seen}."
+        return refusal(error, text=fenced_text, more=answered(Told("", kept, values)).structured)
     asked = {"key": key, "reason": given.get("reason", ""), "seen": reading}
     if not (done := forget.run(there._view(), asked, "mcp")):
         raise _no_memory(desk, key, given)
-    kept = (
+    beside = (
         " Other texts stood beside it and are kept: resolve_conflict shows them." if reading.conflicts else ""
     )
-    text = f"{place(reading)} is forgotten here, and on every other device with the next sync.{kept}"
-    return answered(Told(text, done, shown))
+    text = f"{place(reading)} is forgotten here, and on every other device with the next sync.{beside}"
+    return answered(Told(text, done, {**values, "confirm": ""}))
 
 
 def _end_first(reading: Reading, end: int) -> str:
@@ -646,7 +646,7 @@ EVERYDAY: Final = (
         forget,
         run=_forget,
         further={"confirm": text("That seen value.", least=8, most=64)},
-        more={"shown": TEXT_SCHEMA},
+        more={"confirm": _string, "shown": TEXT_SCHEMA},
     ),
     Definition(
         name="resolve_conflict",

@@ -107,7 +107,6 @@ export type Forgotten = {
   readonly key: string
   readonly scope: string
   readonly forgotten: boolean
-  readonly confirm: string
 }
 
 /** The routes of these operations, by name. */

@@ -37,7 +37,7 @@ def test_written_read_listed_changed_and_forgotten(tmp_path: Path) -> None:
         assert (await good(client.get("/v1/memories?type=user")))[0]["memories"] == []
         await told(client.delete("/v1/memories/tone", headers={"If-Match": first}), 412, "ChangedError")
         gone, _ = await good(client.delete("/v1/memories/tone?reason=old", headers={"If-Match": second}))
-        assert gone == {"key": "tone", "scope": "", "forgotten": True, "confirm": ""}
+        assert gone == {"key": "tone", "scope": "", "forgotten": True}
         await told(client.get("/v1/memories/tone"), 404, "NotFoundError")
 
     asked(tmp_path, ask)

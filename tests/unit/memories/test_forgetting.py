@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from ipfsmem import Memory
-from ipfsmem.errors import ChangedError
 from ipfsmem.memories import purge
+from ipfsmem.memories.fact_history import earlier
+from ipfsmem.operations.forget import Forgotten
 from tests.support.files_lab import Lab
 
 CANARY = b"CANARY-4f1d"
@@ -125,21 +126,34 @@ def test_forgotten_scope_leaves_nothing_in_mode_local(tmp_path: Path) -> None:
     lab.memory.close()
 
 
-def test_previewed_forget_changes_and_records_nothing_and_its_confirm_forgets_that_text(
-    tmp_path: Path,
-) -> None:
+def test_forget_says_the_scope_and_is_false_without_a_memory(tmp_path: Path) -> None:
     with Memory.create("alex", "local", home=tmp_path) as memory:
         shop = memory.scope("shop")
-        shop.write("tone", "direct")
-        recorded, events = len(memory.operations.list()), memory.timeline.read()
-        shown = shop.forget("tone", preview=True)
-        assert shown and (shown.key, shown.scope, shown.forgotten) == ("tone", "shop", False)
-        assert shop.read("tone") is not None and memory.timeline.read() == events
-        assert len(memory.operations.list()) == recorded
+        gone = shop.forget("tone", seen=shop.write("tone", "direct").seen)
+        assert gone == Forgotten(key="tone", scope="shop", forgotten=True)
+        assert not shop.forget("tone")
         shop.write("tone", "kind")
-        with pytest.raises(ChangedError):
-            shop.forget("tone", seen=shown.confirm)
-        gone = shop.forget("tone", seen=shop.forget("tone", preview=True).confirm)
-        assert gone and (gone.scope, gone.forgotten, gone.confirm) == ("shop", True, "")
-        assert not shop.forget("tone", preview=True) and not shop.forget("tone")
-        assert shop.read("tone") is None
+        memory.scopes.make("store")
+        memory.scopes.lead("shop", "store")
+        store = memory.scope("store")
+        assert store.forget("tone", seen=store.read("tone")) == gone
+        outcomes = [one.outcome for one in memory.operations.list() if one.operation == "forget"]
+        assert outcomes == ["", "NotFoundError", ""]
+
+
+@pytest.mark.parametrize("seen", [True, False], ids=["seen", "not-seen"])
+def test_forget_of_a_scope_below_keeps_the_earlier_texts_only_if_asked(tmp_path: Path, seen: bool) -> None:
+    with Memory.create("alex", "local", home=tmp_path) as memory:
+        shop = memory.scope("shop")
+        keys = [shop.facts.add(f"{what} opens at nine").fact.key for what in ("The shop", "The bakery")]
+        for key in keys:
+            shop.facts.edit(key, "It opens at ten")
+        memory.scopes.make("store")
+        memory.scopes.lead("shop", "store")
+        store = memory.scope("store")
+        for key, keep in zip(keys, (True, False), strict=True):
+            shown = store.read(key)
+            assert shown is not None and shown.scope == "shop"
+            assert store.forget(key, seen=shown if seen else None, keep_earlier=keep)
+            assert store.read(key) is None
+            assert bool(earlier(memory._open.memories.in_scope("shop"), key)) is keep
