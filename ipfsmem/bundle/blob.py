@@ -84,7 +84,8 @@ def read_blob(data: bytes, *, lenient: bool = False) -> Blob:
     renamed: list[tuple[str, bytes]] = []
     problems: list[str] = []
     copies: list[tuple[str, bytes]] = []
-    for key, body, origin, copy in _texts(wire.files, "files", problems, wrong):
+    unread: set[str] = set()
+    for key, body, origin, copy in _texts(wire.files, "files", problems, wrong, unread):
         if copy:
             copies.append((key, body))
         elif origin is None:
@@ -95,7 +96,7 @@ def read_blob(data: bytes, *, lenient: bool = False) -> Blob:
     for key, body in (*renamed, *copies):
         if files.setdefault(key, body) != body:
             more.append((key, body))
-    found = _texts(wire.others, "texts of others", problems, wrong)
+    found = _texts(wire.others, "texts of others", problems, wrong, set())
     others = tuple((key, body) for key, body, _, _ in found)
     lines = [raw for raw in wire.timeline or () if not timeline.is_too_long(bytes(raw))]
     if long := len(wire.timeline or ()) - len(lines):
@@ -105,7 +106,7 @@ def read_blob(data: bytes, *, lenient: bool = False) -> Blob:
     if wrong and not (lenient and (files or others or events)):
         raise FormatError(wrong[0])
     problems += wrong
-    return Blob(files, events, index, tuple(more), tuple(problems), others=others)
+    return Blob(files, events, index, tuple(more), tuple(problems), others=others, unread=frozenset(unread))
 
 
 def is_blob(data: bytes) -> bool:
@@ -161,10 +162,10 @@ def _text(name: str, body: bytes) -> str:
 
 
 def _texts(
-    found: Any, what: str, problems: list[str], wrong: list[str]
+    found: Any, what: str, problems: list[str], wrong: list[str], unread: set[str]
 ) -> Iterator[tuple[str, bytes, str | None, bool]]:
     """(key, bytes, foreign name if it differs, whether it has the name of a conflict copy) of each text that can be
-    read; `problems` grows, and `wrong` when it is not an object.
+    read; `problems` grows with the keys `unread`, and `wrong` when it is not an object.
     """
     if found is not None and not isinstance(found, dict):
         wrong.append(f"the {what} of an export are not an object of names and texts")
@@ -177,6 +178,7 @@ def _texts(
             key, origin, body = _file(name if copy is None else file_name(copy[0]), text)
         except FormatError as error:
             problems.append(f"{ascii(name)[:120]} was left out: {error}")
+            unread.add(name.removesuffix(".md") if copy is None else copy[0])
             continue
         yield key, body, origin, copy is not None
 

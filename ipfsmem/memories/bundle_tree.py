@@ -232,12 +232,12 @@ def _part(
             data = read(name, MAX_FILE if ending.endswith(".md") else MAX_BYTES)
         except IpfsmemError as error:
             problems.append(f"{where}{_shown(relative)} was left out: {error}")
-            unread.add(relative.removesuffix(".md"))
+            unread.add(_key_in(relative))
             continue
         room.take(size=len(data or b""))
         if data is None:
             problems.append(f"{where}{_shown(relative)} was left out: it disappeared while being read")
-            unread.add(relative.removesuffix(".md"))
+            unread.add(_key_in(relative))
         elif ending.endswith(".jsonl"):
             days.append((relative, data))
         else:
@@ -255,6 +255,12 @@ def _part(
         ),
         known.card,
     )
+
+
+def _key_in(relative: str) -> str:
+    """The key that a file of a memory is named by, also in the names of its copies; of any other file, none that a memory has."""
+    copy = split_conflict_name(relative)
+    return copy[0] if copy is not None else (base_of_conflict(relative) or relative).removesuffix(".md")
 
 
 def _read_beside(name: str | None, read: ReadFile, room: Room, problems: list[str]) -> _Beside:

@@ -232,3 +232,114 @@ def test_browser_approves_what_its_person_read_and_nothing_else_does(
         "Mine.",
         "More.",
     ]
+
+
+def imported_parts(memory: Memory, folder: Path) -> tuple[str, list[str]]:
+    """Import a conversation over several parts: the key of the part with the mark, and those of the others."""
+    texts = [f"Otters like rain, says number {number}. " + "More. " * 1_000 for number in range(8)]
+    memory.bundles.import_from("initrunner", talk_of(folder / "agent.db", *texts))
+    parts = [key for key in memory.files() if key.startswith("session-talk-")]
+    (mark,) = (key for key in parts if b'"imported"' in memory.files()[key])
+    assert len(parts) > 1
+    return mark, [key for key in parts if key != mark]
+
+
+def test_part_of_a_forgotten_session_is_restored_in_the_browser_only_behind_its_mark(
+    client: Client, url: str, tmp_path: Path, memory: Memory
+) -> None:
+    mark, others = imported_parts(memory, tmp_path)
+    root_of(memory)
+    web = device(client, "restorer", url)
+    texts = {key: web.history(key)["versions"][0]["sha256"] for key in (mark, *others)}
+    web.deleteSession("talk")
+    web.sync()
+    for key in others:
+        with pytest.raises(ClientError, match="that nobody approved"):
+            web.restore(key, {"text": texts[key]})
+    assert web.session("talk") is None
+    for key in (mark, *others):
+        web.restore(key, {"text": texts[key]})
+    assert [one["own"] for one in web.session("talk")["said"]] == [False] * 8
+    web.sync()
+    root_of(memory)
+    assert len(memory.sessions.told("talk").pending) == 8
+
+
+def test_approved_part_of_a_forgotten_session_is_restored_in_the_browser(
+    client: Client, url: str, tmp_path: Path, memory: Memory
+) -> None:
+    _, others = imported_parts(memory, tmp_path)
+    root_of(memory)
+    web = device(client, "approving restorer", url)
+    web.approveSession("talk")
+    web.sync()
+    text = web.history(others[0])["versions"][0]["sha256"]
+    web.deleteSession("talk")
+    web.sync()
+    web.restore(others[0], {"text": text})
+    assert {one["own"] for one in web.session("talk")["said"]} == {True}
+
+
+def test_event_that_tells_of_a_dream_about_parts_of_a_session_changes_none(
+    client: Client, url: str, tmp_path: Path, memory: Memory
+) -> None:
+    """Any program may note one of this type: undone, it would take the mark away, or bring messages back without it."""
+    mark, others = imported_parts(memory, tmp_path)
+    root_of(memory)
+    entry = {key: memory.replica.store.entry(f"m/{key}") for key in (mark, others[0])}
+    bodies = {key: {dot: value.body for dot, value in held.items()} for key, held in entry.items()}
+    written = [{"key": mark, "text": next(iter(bodies[mark].values())), "replaced": {}}]
+    memory.note("dream", dream="mark", by="me", written=written, removed=[])
+    removed = [{"key": others[0], "replaced": bodies[others[0]]}]
+    memory.note("dream", dream="part", by="me", written=[], removed=removed)
+    root_of(memory)
+    web = device(client, "dream sceptic", url)
+    assert [one["back"] for one in web.dreams()] == [0, 0]
+    assert web.undoDream("mark")["lost"] == [mark]
+    assert {one["own"] for one in web.session("talk")["said"]} == {False}
+    web.deleteSession("talk")
+    # Gone without a trace, as a dream would have it.
+    assert web.undoDream("part")["back"] == [] and web.session("talk") is None
+
+
+def test_imported_parts_do_not_approve_together_what_none_of_them_approves(
+    client: Client, url: str, tmp_path: Path, memory: Memory
+) -> None:
+    mark, _ = imported_parts(memory, tmp_path)
+    root_of(memory)
+    web = device(client, "taker of pieces", url)
+    text = memory.files()[mark].decode()
+    header = text[: text.index("\n---\n", 4) + 5]
+    said = json.dumps(approved_mark([(2**53 - 1, mark.rsplit("-", 2)[1], 0)]))
+    halves = [
+        json.dumps({"at": 2**53 - 2, "n": 0, "piece": [n, 2], "text": half})
+        for n, half in enumerate((said[:20], said[20:]))
+    ]
+    keys = [f"{mark.rpartition('-')[0]}-{20 + n}" for n in range(2)]
+    files = {f"{key}.md": f"{header}{half}\n" for key, half in zip(keys, halves, strict=True)}
+    done = web.take(json.dumps({"version": "memory/0.1", "index": "", "files": files, "timeline": []}))
+    assert ["person's act" in one for one in done["problems"]] == [True]
+    assert {one["own"] for one in web.session("talk", {"last": 100})["said"]} == {False}
+
+
+@pytest.mark.parametrize("form", ["blob", "files"])
+def test_parts_before_one_that_cannot_be_read_are_not_taken_in(
+    form: str, client: Client, url: str, tmp_path: Path, memory: Memory
+) -> None:
+    with Memory.create("other", "local", home=tmp_path / "elsewhere") as other:
+        mark, others = imported_parts(other, tmp_path)
+        texts = {key: other.files()[key].decode() for key in (mark, *others)}
+    text = texts[mark]
+    header = text[: text.index("\n---\n", 4) + 5]
+    later = f"{mark.rpartition('-')[0]}-20"
+    line = json.dumps({"at": 2**52, "item": {"role": "user", "content": "Said later."}})
+    spoilt = text + "x" * 1_000_000
+    files = {f"{key}.md": one for key, one in {**texts, mark: spoilt, later: f"{header}{line}\n"}.items()}
+    root_of(memory)
+    web = device(client, f"careful taker of {form}", url)
+    if form == "blob":
+        done = web.take(json.dumps({"version": "memory/0.1", "index": "", "files": files, "timeline": []}))
+    else:
+        done = web.importFiles({f"memory/{name}": one for name, one in files.items()})
+    assert [line["text"] for line in web.session("talk")["said"]] == ["Said later."]
+    assert len(done["problems"]) == len(texts)

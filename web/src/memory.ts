@@ -388,11 +388,10 @@ export class Memory {
   /** Bring a text of the past back, whose word it is as it was then. It replaces what `seen` was ([]: nothing is shown), else what is shown now, or the forget. */
   async restore(key: string, which: Past, { scope = '', seen }: { scope?: string; seen?: Seen } = {}): Promise<Reading> {
     const name = entryName(key, scope)
-    const { needNotShown, pastText } = await import('./device/past.ts')
+    const { textToRestore } = await import('./device/past.ts')
     await this.#written(async change => {
-      const { data, of } = pastText(this.#look, key, scope, which)
       const isNothing = Array.isArray(seen) && seen.length === 0
-      if (isNothing) needNotShown(this.#look, key, scope)
+      const { data, of } = textToRestore(this.#look, key, scope, which, isNothing)
       const dots = this.#dots(key, scope, isNothing ? undefined : seen)
       checkBody(key, data)
       await this.#checkPart(key, scope, data)
@@ -545,7 +544,7 @@ export class Memory {
     const { Sessions } = await import('./device/sessions.ts')
     const there = new Sessions(this.#look, scope)
     there.needReplaceable(key)
-    if (data !== null) there.needNoApproval(key, data)
+    if (data !== null) there.needNoApproval({ key, data, isBeside: false })
   }
 
   /** The scope that is meant by one that may have turned out to be another. */

@@ -143,6 +143,7 @@ export const blob: Judge = (all, court) => {
     const read = readBlob(row.blob)
     const got = [Object.fromEntries(read.files), read.more, read.others, read.index, read.problems.length]
     court.same(got, [row.files, row.more, row.others ?? [], row.index, row.problems], row.about)
+    court.same([...read.unread].sort(), row.unread ?? [], row.about)
     court.same(writeBlob(read.files, read.events, read.index, read.others), row.written, row.about)
   }
   for (const row of all.bad) court.refuses(() => readBlob(row.blob), row.about, 'format')

@@ -8,7 +8,7 @@ const entries = <T>(map: ReadonlyMap<string, T>): Record<string, T> => Object.fr
 
 const scopesOf = (tree: Rows): unknown => {
   const read = readScopeTree(new Map(Object.entries(tree as Record<string, string>).map(([path, text]) => [path, utf8(text)])))
-  return entries(new Map([...read].map(([scope, { files, problems, ...rest }]) => [scope, { ...rest, files: entries(files), problems: problems.length }])))
+  return entries(new Map([...read].map(([scope, { files, problems, unread: _, ...rest }]) => [scope, { ...rest, files: entries(files), problems: problems.length }])))
 }
 
 export const scopeTrees: Judge = (all, court) => {

@@ -32,6 +32,7 @@ def test_read(case):
     assert [[key, text.decode()] for key, text in blob.others] == case.get("others", [])
     assert blob.index == case["index"]
     assert len(blob.problems) == case["problems"]
+    assert sorted(blob.unread) == case.get("unread", [])
     assert rewrite(blob).decode() == case["written"]
     assert rewrite(read_blob(rewrite(blob))) == rewrite(blob)
 

@@ -279,7 +279,7 @@ def test_restored_scope_has_no_message_whose_mark_is_not_kept(
     assert (restored.texts, restored.not_fetched) == (1, imported)
 
 
-@pytest.mark.parametrize("fault", ["too long", "not UTF-8"])
+@pytest.mark.parametrize("fault", ["too long", "not UTF-8", "lone surrogate in a blob", "no text in a blob"])
 def test_bundle_of_which_the_part_with_the_mark_is_left_out_brings_no_message_before_it(
     fault: str, memory: Memory, tmp_path: Path
 ) -> None:
@@ -287,10 +287,16 @@ def test_bundle_of_which_the_part_with_the_mark_is_left_out_brings_no_message_be
     later, text = other_part(memory, mark, {"item": {"role": "user", "content": "Said later."}})
     bundle = tmp_path / "bundle"
     bundle.mkdir()
-    for key, data in {**memory.files(), later: text}.items():
+    files = {**memory.files(), later: text}
+    for key, data in files.items():
         if key == mark:
             data += b"x" * 2 * MAX_FILE if fault == "too long" else b"\xff"
         (bundle / f"{key}.md").write_bytes(data)
+    if fault.endswith("blob"):
+        spoilt = None if fault.startswith("no text") else "\ud800"
+        texts = {f"{key}.md": spoilt if key == mark else data.decode() for key, data in files.items()}
+        bundle = tmp_path / "bundle.json"
+        bundle.write_text(json.dumps({"version": "memory/0.1", "files": texts}))
     with Memory.create("default", "local", home=tmp_path / "fresh") as fresh:
         done = fresh.bundles.import_(bundle)
         assert given(fresh) == set() and list(fresh.files()) == [later]

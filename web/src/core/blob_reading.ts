@@ -18,13 +18,14 @@ export type Blob = {
   readonly events: readonly TimelineEvent[]
   /** As it was written; never an input. */
   readonly index: string
-  /** What was left out and why. */
+  /** What was left out and why; the keys of files that could not be read. */
   readonly problems: readonly string[]
+  readonly unread: ReadonlySet<string>
 }
 
 type Found = { readonly key: string; readonly text: string; readonly isForeign: boolean; readonly isCopy: boolean }
 
-function textsIn(value: unknown, what: string, problems: string[]): Found[] {
+function textsIn(value: unknown, what: string, problems: string[], unread: Set<string>): Found[] {
   need(value === undefined || value === null || isObject(value), 'format', `the ${what} of an export are not an object of names and texts`)
   const out: Found[] = []
   for (const [name, text] of Object.entries(value ?? {})) {
@@ -34,6 +35,7 @@ function textsIn(value: unknown, what: string, problems: string[]): Found[] {
       out.push({ ...fileOf(copy === null ? name : fileName(copy.key), text), isCopy: copy !== null })
     } catch (error) {
       problems.push(`${name.slice(0, 120)} was left out: ${error instanceof Error ? error.message : error}`)
+      unread.add(copy?.key ?? name.replace(/\.md$/, ''))
     }
   }
   return out
@@ -65,19 +67,20 @@ export function readBlob(source: string): Blob {
   const problems: string[] = []
   const files = new Map<string, string>()
   const more: Text[] = []
-  const found = textsIn(value.files, 'files', problems)
+  const unread = new Set<string>()
+  const found = textsIn(value.files, 'files', problems, unread)
   for (const one of found) if (!one.isCopy && !one.isForeign) files.set(one.key, one.text)
   for (const one of [...found.filter(one => one.isForeign && !one.isCopy), ...found.filter(one => one.isCopy)]) {
     const held = files.get(one.key)
     if (held === undefined) files.set(one.key, one.text)
     else if (held !== one.text) more.push([one.key, one.text])
   }
-  const others = textsIn(value.others, 'texts of others', problems).map(({ key, text }): Text => [key, text])
+  const others = textsIn(value.others, 'texts of others', problems, new Set()).map(({ key, text }): Text => [key, text])
   need(value.timeline === undefined || value.timeline === null || Array.isArray(value.timeline), 'format', 'the timeline of an export is not a list')
   const events = spansOf(inside('timeline')).map(one => one.text)
   const short = events.filter(line => utf8(line).length <= MOST_LINE)
   if (short.length < events.length) problems.push(`${events.length - short.length} of the timeline was left out, too long for a line`)
-  return { files, more, others, events: union([short.map(eventOf)]), index: typeof index === 'string' ? index : '', problems }
+  return { files, more, others, events: union([short.map(eventOf)]), index: typeof index === 'string' ? index : '', problems, unread }
 }
 
 const NAMES = new Set(['version', 'index', 'files', 'others', 'timeline'])

@@ -48,8 +48,9 @@ export type Part = {
   readonly events: readonly TimelineEvent[]
   readonly forgotten: readonly string[]
   readonly card: Card | null
-  /** What was left out and why. */
+  /** What was left out and why; the keys of files that could not be read. */
   readonly problems: readonly string[]
+  readonly unread: ReadonlySet<string>
 }
 
 /** The folder and the name inside its base of a file of `scopes/<folder>/memory/`. */
@@ -95,14 +96,15 @@ function partOf(scope: string, inside: readonly [string, string][], beside: stri
   const files = new Map<string, string>()
   const [renamed, copies, others]: [Text[], Text[], Text[]] = [[], [], []]
   const days: TimelineEvent[][] = []
+  const unread = new Set<string>()
   for (const [name, path] of inside) {
     const data = tree.get(path) as Bytes
     if (name.endsWith('.jsonl')) days.push(eventsOf(where + name, data, room, problems))
     if (!name.endsWith('.md') || name === INDEX_FILE) continue
+    const copy = splitConflictName(name.startsWith(OTHERS) ? name.slice(OTHERS.length) : name)
     try {
       need(data.length <= MOST_FILE, 'limit', `it has more than ${MOST_FILE} bytes`)
       const text = fromUtf8(data)
-      const copy = splitConflictName(name.startsWith(OTHERS) ? name.slice(OTHERS.length) : name)
       if (copy !== null) (name.includes('/') ? others : copies).push([copy.key, text])
       else {
         const read = fileOf(name, text)
@@ -111,6 +113,7 @@ function partOf(scope: string, inside: readonly [string, string][], beside: stri
       }
     } catch (error) {
       problems.push(`${where}${name} was left out: ${error instanceof Error ? error.message : error}`)
+      if (!name.includes('/')) unread.add(copy?.key ?? name.slice(0, -'.md'.length))
     }
   }
   const more: Text[] = []
@@ -120,7 +123,7 @@ function partOf(scope: string, inside: readonly [string, string][], beside: stri
     else if (held !== text) more.push([key, text])
   }
   const said = beside === undefined ? { card: null, forgotten: [] } : besideOf(beside, tree.get(beside) as Bytes, problems)
-  return { files, more, others, events: union(days), ...said, problems }
+  return { files, more, others, events: union(days), ...said, problems, unread }
 }
 
 function eventsOf(name: string, data: Bytes, room: { events: number }, problems: string[]): TimelineEvent[] {

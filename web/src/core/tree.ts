@@ -198,21 +198,3 @@ export function readTree(digest: string, read: (prefix: string, hash: string) =>
   need(!isDamaged, 'damaged', 'a part of the state cannot be read')
   return entries
 }
-
-/** The entry of one name below a digest; {} where there is none. `read` gives the JSON of a node with this hash. */
-export function entryBelow(digest: string, name: string, read: (prefix: string, hash: string) => Bytes): Entry {
-  const label = labelOf(name)
-  let [prefix, hash] = ['', digest]
-  for (;;) {
-    const node = parseCanonical(read(prefix, hash))
-    if (isObject(node) && Object.hasOwn(node, 'e')) {
-      const inside = anyFields(fields(node, ['e']).e)
-      return Object.hasOwn(inside, name) ? (inside[name] as unknown as Entry) : {}
-    }
-    const below = anyFields(fields(node, ['n']).n)
-    const digit = label[prefix.length] ?? ''
-    need(prefix.length < MOST_PREFIX && (!Object.hasOwn(below, digit) || isHex(below[digit], 32)), 'format', 'not a child')
-    if (!Object.hasOwn(below, digit)) return {}
-    ;[prefix, hash] = [prefix + digit, below[digit] as string]
-  }
-}

@@ -10,8 +10,8 @@ import { type IpnsRecord, newestRecord, readRecord, type Target, targetOf } from
 import { joinStates, type Judgement } from './join.ts'
 import { type KeyringFile, keysOfOthers, openKeyring, parseKeyring, Ring } from './ring.ts'
 import { type EpochKey, ObjectType, openHere, type SealedObject } from './sealed.ts'
-import { type Entry, type Location, readName, type State } from './state.ts'
-import { buildTree, entryBelow, nodePath, readTree, sealedAs, StateCache } from './tree.ts'
+import { type Location, readName, type State } from './state.ts'
+import { buildTree, nodePath, readTree, sealedAs, StateCache } from './tree.ts'
 import { keyringFolder, putFile } from './unixfs.ts'
 
 /** Names over which an anchor leads on, and records that a root under its pin name may bring. */
@@ -524,15 +524,6 @@ export class VaultReader {
       letIn: dev => ring.said.letIn(dev)
     }
   }
-}
-
-/** The entry of a name in a sealed version whose state has this digest; {} where there is none. Refused where a part of it is not here, or is other than the digest says. */
-export function entryIn(blocks: Blocks, root: string, digest: string, key: EpochKey, name: string): Entry {
-  return entryBelow(digest, name, (prefix, hash) => {
-    const text = key.open(ObjectType.node, prefix, blocks.read(root, `${nodePath(prefix)}.ipm`))
-    need(hex(sha256(text)) === hash, 'damaged', 'a part of the state is another one')
-    return text
-  })
 }
 
 /** The plain bytes at a location of an entry, or null: not here, of another size, or they do not open. */

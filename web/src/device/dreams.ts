@@ -15,6 +15,7 @@ import { fetcherOf } from '../core/views.ts'
 import type { Dream, Undoing } from '../results.ts'
 import { MemoryError } from './errors.ts'
 import { statesOf } from './past.ts'
+import { mayBePart } from './sessions.ts'
 import { entryName, type Shown } from './shown.ts'
 import type { Writing } from './writing.ts'
 
@@ -92,7 +93,8 @@ export class Dreams {
   #fate(dreamt: Dreamt, one: Done, here: Readonly<Record<string, Value>>): Fate {
     const bodies = [...new Set(Object.values(here).map(value => value.body))]
     if (one.body === null ? bodies.length > 0 : bodies.length !== 1 || bodies[0] !== one.body) return 'changed'
-    if (this.#isForgotten(dreamt, one.key)) return 'lost'
+    // A dream leaves parts of sessions alone: an event that says otherwise would bring back imported messages, or take their mark away.
+    if (mayBePart(one.key) || this.#isForgotten(dreamt, one.key)) return 'lost'
     const found: Before[] = []
     for (const [dot, body] of one.before) {
       const text = this.#before(this.#name(one), dot, body)

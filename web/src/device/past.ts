@@ -3,19 +3,23 @@
  * state, so an older text is there as long as one that holds it is kept. Nothing here fetches or writes.
  */
 
-import { unlessRefused } from '../core/bytes.ts'
-import type { Bytes } from '../core/bytes.ts'
+import { anyFields, type Bytes, fields, hex, isHex, isObject, need, parseCanonical, sha256, unlessRefused } from '../core/bytes.ts'
+import type { Blocks } from '../core/blocks.ts'
 import { clockMs, CLOCK_ZERO } from '../core/clock.ts'
 import { fetcherOf, isOwnWord } from '../core/views.ts'
-import { entryIn } from '../core/vault.ts'
+import { type EpochKey, ObjectType } from '../core/sealed.ts'
+import { nodePath, readTree } from '../core/tree.ts'
 import type { Entry } from '../core/state.ts'
 import type { History, Past, Version } from '../results.ts'
 import { MemoryError } from './errors.ts'
 import type { KnownRoot } from './replica.ts'
+import { mayBePart, Sessions, unapprovedIn } from './sessions.ts'
 import { entryName, type Shown } from './shown.ts'
 import { authorOf } from '../core/successors.ts'
 
 const LEAST_DIGITS = 8
+/** The name of a part's entry: what stands for its session, its device, its number. */
+const PLACE = /^(m\/(?:[^/]+\/)?session-.+)-([0-9a-f]{16})-(0|[1-9][0-9]{0,5})$/
 
 /** A text of the past, and the `of` under which it is written anew. */
 export type PastText = { readonly data: Bytes; readonly of: string }
@@ -61,8 +65,16 @@ export function historyOf(shown: Shown, key: string, scope: string): History {
   return { key, versions: [...found.values()].sort(newest), gone }
 }
 
+/** A text of the past that may come back: refused where a memory has a text now though nothing was shown (`isNothing`), and of a part of a session where it alone would approve imported messages. */
+export function textToRestore(shown: Shown, key: string, scope: string, which: Past, isNothing: boolean): PastText {
+  const found = pastText(shown, key, scope, which)
+  if (isNothing) needNotShown(shown, key, scope)
+  if (found.of === '' && mayBePart(key)) new Sessions(shown, scope).needRestorable(key, found.data, pendingThen(shown, key, scope, found.data))
+  return found
+}
+
 /** Refuse where a memory has a text now. */
-export function needNotShown(shown: Shown, key: string, scope: string): void {
+function needNotShown(shown: Shown, key: string, scope: string): void {
   if (shown.view(entryName(key, scope)).shown !== null) throw new MemoryError('changed', `${key} is not what was read: it has a text now`, 'Read it again.')
 }
 
@@ -106,7 +118,75 @@ export function* statesOf(shown: Shown, name: string): Generator<{ root: string 
 
 function entryAt({ replica }: Shown, name: string, { root, state, ek }: KnownRoot): Entry | null {
   const key = replica.ring?.readable.find(one => one.id === ek)
-  return key === undefined ? null : unlessRefused(() => entryIn(replica.blocks, root, state, key, name))
+  return key === undefined ? null : unlessRefused(() => entryBelow(state, name, nodesOf(replica.blocks, root, key)))
+}
+
+/** What gives the JSON of a node of a sealed version. Refused where it is not here, or is other than the hash says. */
+const nodesOf =
+  (blocks: Blocks, root: string, key: EpochKey) =>
+  (prefix: string, hash: string): Bytes => {
+    const text = key.open(ObjectType.node, prefix, blocks.read(root, `${nodePath(prefix)}.ipm`))
+    need(hex(sha256(text)) === hash, 'damaged', 'a part of the state is another one')
+    return text
+  }
+
+/** The entry of a name below a digest; {} where there is none. `read` gives the JSON of a node with this hash. */
+function entryBelow(digest: string, name: string, read: (prefix: string, hash: string) => Bytes): Entry {
+  const label = hex(sha256(name))
+  let [prefix, hash] = ['', digest]
+  for (;;) {
+    const node = parseCanonical(read(prefix, hash))
+    if (isObject(node) && Object.hasOwn(node, 'e')) {
+      const inside = anyFields(fields(node, ['e']).e)
+      return Object.hasOwn(inside, name) ? (inside[name] as unknown as Entry) : {}
+    }
+    const below = anyFields(fields(node, ['n']).n)
+    const digit = label[prefix.length] ?? ''
+    need(prefix.length < label.length && (!Object.hasOwn(below, digit) || isHex(below[digit], 32)), 'format', 'not a child')
+    if (!Object.hasOwn(below, digit)) return {}
+    ;[prefix, hash] = [prefix + digit, below[digit] as string]
+  }
+}
+
+/**
+ * The places of what was imported and not approved of a part of a session in the states that hold this text of it: of several the fewest,
+ * the published ones first. Null where none of them is kept here with all later parts of its device.
+ */
+function pendingThen(shown: Shown, key: string, scope: string, data: Bytes): ReadonlySet<string> | null {
+  const name = entryName(key, scope)
+  const body = hex(sha256(data))
+  const least = (all: readonly (ReadonlySet<string> | null)[]): ReadonlySet<string> | null => all.reduce((a, b) => (a === null || (b !== null && b.size < a.size) ? b : a), null)
+  const foundIn = (state: ReadonlyMap<string, Entry> | null): ReadonlySet<string> | null => {
+    const isThere = state !== null && Object.values(state.get(name) ?? {}).some(value => value.body === body)
+    const parts = isThere ? partsBeside(shown, state, name) : null
+    return parts && unapprovedIn([[key, data], ...parts])
+  }
+  const published = least([...shown.replica.kept.log].reverse().map(one => foundIn(stateAt(shown, one))))
+  return published ?? foundIn(shown.replica.entries)
+}
+
+/** All entries of a version; null where it is not kept here. */
+function stateAt({ replica }: Shown, { root, state, ek }: KnownRoot): ReadonlyMap<string, Entry> | null {
+  const key = replica.ring?.readable.find(one => one.id === ek)
+  return key === undefined ? null : unlessRefused(() => readTree(state, nodesOf(replica.blocks, root, key)) as Map<string, Entry>)
+}
+
+/** The own texts, by key, of the other parts of a session in a state; null where one of a later part of the same device is not kept here. */
+function partsBeside({ replica }: Shown, state: ReadonlyMap<string, Entry>, name: string): [key: string, data: Bytes][] | null {
+  const isOwn = isOwnWord(replica.isMine)
+  const found: [string, Bytes][] = []
+  const [, session, device, number] = PLACE.exec(name) as unknown as string[]
+  for (const [other, entry] of state) {
+    const [, of, by, at] = other === name ? [] : (PLACE.exec(other) ?? [])
+    if (of !== session) continue
+    for (const [dot, value] of Object.entries(entry)) {
+      if (value.body === null || !isOwn(dot, value)) continue
+      const data = fetcherOf(other, { [dot]: value }, replica.opened)(value.body)
+      if (data !== null) found.push([other.slice(other.lastIndexOf('/') + 1), data])
+      else if (by === device && Number(at) > Number(number)) return null
+    }
+  }
+  return found
 }
 
 function knownRoot({ replica }: Shown, text: string): KnownRoot {

@@ -23,7 +23,7 @@ export async function promote(shown: Shown, change: Writing, key: string, scope:
   const text = copy === undefined ? (file === '' && !view.own ? view.shown : null) : shown.replica.textOf(name, copy.body)
   if (text === null) throw new MemoryError('not found', `${key} has no text of others ${file} on this device`)
   const { Sessions } = await import('./sessions.ts')
-  new Sessions(shown, scope).needNoApproval(key, text)
+  new Sessions(shown, scope).needNoApproval({ key, data: text, isBeside: false })
   await change.put(name, text, [...new Set([...view.dots, ...(copy?.dots ?? [])])], { promoted: true })
 }
 

@@ -10,7 +10,7 @@ import { type Line, lineOf, type Place, type Placed, placedItems, partsOf } from
 import { isSessionPart, sessionToken } from '../core/sessions.ts'
 import type { Value } from '../core/state.ts'
 import { fetcherOf, isOwnWord } from '../core/views.ts'
-import { approvalOf, asMarkdown, coveredIn, isImportMark, pendingOf, previewOf, type Said, titleOf, tokensIn, told, type Told } from '../life/conversation.ts'
+import { approvalOf, asMarkdown, coveredIn, isImportMark, pendingOf, previewOf, type Said, titleOf, tokensIn, told, type Told, unapprovedOf } from '../life/conversation.ts'
 import { searched } from '../life/session_search.ts'
 import type { Session, SessionHit, SessionLine } from '../results.ts'
 import { localDate, localDay } from './days.ts'
@@ -18,7 +18,8 @@ import { MemoryError } from './errors.ts'
 import { entryName, headOf, notFetched, type Shown, tokenHash } from './shown.ts'
 import type { Writing } from './writing.ts'
 
-const PART = /^session-(.+)-[0-9a-f]{16}-(?:0|[1-9][0-9]{0,5})$/
+/** The form of a part's key: what stands for its session, its device, its number. */
+const PART = /^session-(.+)-([0-9a-f]{16})-(0|[1-9][0-9]{0,5})$/
 /** How the sessions begin that hold the earlier texts of one memory: no conversations, so lists leave them out. */
 const HISTORY = 'ipfsmem-history/'
 const MOST_MESSAGES = 1000
@@ -147,18 +148,35 @@ export class Sessions {
     throw new MemoryError('usage', `${key} says which messages of the session ${(session as string).slice(0, 60)} are pending; without it agents are given them`, 'Forget the session as a whole.')
   }
 
-  /** Refuses a text under the key of a part with which messages of its session would not be pending any more: approving them is a person's act. `isBeside`: what stands there stays. */
-  needNoApproval(key: string, data: Bytes, isBeside = false): void {
-    const file = unlessRefused(() => headOf(data))
-    const session = file === null ? '' : fieldOf(file, 'session')
-    if (file === null || !isSessionPart(key, fieldOf(file, 'type'), session)) return
+  /** Refuses texts under the keys of parts with which messages of their session would not be pending any more: approving them is a person's act. `before`: others that come with this one. */
+  needNoApproval(coming: Coming, before: readonly Coming[] = []): void {
+    const both = this.#with([...before, coming], coming)
+    if (both === null) return
+    const pending = namesOf(unapprovedOf(both.left))
+    const stay = namesOf(both.left.map(one => one.place))
+    if ([...namesOf(unapprovedOf(both.here))].some(one => stay.has(one) && !pending.has(one))) throw new MemoryError('usage', `${coming.key} would approve imported messages, which is a person's act`, 'Approve them with: ipfsmem approve.')
+  }
+
+  /** Refuses a text of the past that alone would bring imported messages back as approved. `then`: the places of those that were pending in a version with it; null where none tells. */
+  needRestorable(key: string, data: Bytes, then: ReadonlySet<string> | null): void {
+    const coming = { key, data, isBeside: false }
+    const both = this.#with([coming], coming)
+    if (both === null) return
+    const [here, pending] = [namesOf(both.here.map(one => one.place)), namesOf(unapprovedOf(both.left))]
+    const back = [...namesOf(both.left.map(one => one.place))].filter(one => !here.has(one) && !pending.has(one))
+    if (then === null ? back.length > 0 : back.some(one => then.has(one))) {
+      throw new MemoryError('usage', `${key} holds imported messages that nobody approved, as far as is known here, and alone it would bring them back as approved`, 'Bring the later parts of the session back first.')
+    }
+  }
+
+  /** The items of the session of which a text would be a part, and what they would be with those that come; null where it is none. */
+  #with(all: readonly Coming[], { key, data }: Coming): { here: Placed[]; left: Placed[] } | null {
+    const session = sessionIn(key, data)
+    if (session === null) return null
     const parts = this.#parts(session)
-    const device = partsOf(session).exec(key)?.[1] as string
-    const left = placedItems([...parts.filter(one => isBeside || keyOf(one.name) !== key), { device, lines: [...linesIn(data).values()] }])
-    const nameOf = (place: Place): string => place.join(' ')
-    const pending = new Set([...pendingOf(left)].map(nameOf))
-    const stay = new Set(left.map(one => nameOf(one.place)))
-    if ([...pendingOf(placedItems(parts))].map(nameOf).some(one => stay.has(one) && !pending.has(one))) throw new MemoryError('usage', `${key} would approve imported messages, which is a person's act`, 'Approve them with: ipfsmem approve.')
+    const ours = all.filter(one => sessionIn(one.key, one.data) === session)
+    const gone = new Set(ours.filter(one => !one.isBeside).map(one => one.key))
+    return { here: placedItems(parts), left: placedItems([...parts.filter(one => !gone.has(keyOf(one.name))), ...ours.map(asPart)]) }
   }
 
   #told(session: string, parts: readonly Part[]): Told | null {
@@ -245,6 +263,26 @@ export class Sessions {
     return found
   }
 }
+
+/** A text that is to stand under the key of a part; `isBeside`: what stands there stays. */
+export type Coming = { readonly key: string; readonly data: Bytes; readonly isBeside: boolean }
+
+/** Whether a key has the form of a part's. */
+export const mayBePart = (key: string): boolean => PART.test(key)
+
+/** The session of which a text under a key is a part; null where it is none. */
+function sessionIn(key: string, data: Bytes): string | null {
+  const file = mayBePart(key) ? unlessRefused(() => headOf(data)) : null
+  const session = file === null ? '' : fieldOf(file, 'session')
+  return file !== null && isSessionPart(key, fieldOf(file, 'type'), session) ? session : null
+}
+
+const asPart = ({ key, data }: Omit<Coming, 'isBeside'>): Omit<Part, 'name' | 'dots'> => ({ device: PART.exec(key)?.[2] as string, lines: [...linesIn(data).values()] })
+
+/** The places in texts of parts of one session, by key, of what an import brought and nobody approved. */
+export const unapprovedIn = (texts: readonly (readonly [key: string, data: Bytes])[]): ReadonlySet<string> => namesOf(unapprovedOf(placedItems(texts.map(([key, data]) => asPart({ key, data })))))
+
+const namesOf = (places: Iterable<Place>): ReadonlySet<string> => new Set([...places].map(place => place.join(' ')))
 
 const keyOf = (name: string): string => name.slice(name.lastIndexOf('/') + 1)
 

@@ -5,6 +5,7 @@ import { type Assigning, assignScopes, type Part } from '../core/scope_tree.ts'
 import { foreignId, lineOf } from '../core/timeline.ts'
 import type { Imported } from '../results.ts'
 import { MemoryError } from './errors.ts'
+import { type Coming, mayBePart, Sessions } from './sessions.ts'
 import { entryName, type Shown } from './shown.ts'
 import type { Writing } from './writing.ts'
 
@@ -47,8 +48,14 @@ export class Taking {
       await change.put(`c/${scope}`, utf8(canonical({ ...card, into: into === scope ? null : into })), [])
     }
     const behind = new Set(part.forgotten.filter(key => part.files.has(key) && Object.keys(change.entry(entryName(key, scope))).length === 0))
-    for (const [key, text] of part.files) await this.#lay(change, key, text, scope, true, '')
-    for (const [key, text] of part.more) await this.#lay(change, key, text, scope, false, '')
+    const unsure = unsureParts([...part.files.keys(), ...part.more.map(([key]) => key)], part.unread)
+    const parts: Coming[] = []
+    for (const [isFirst, texts] of [[true, part.files], [false, part.more]] as const) {
+      for (const [key, text] of texts) {
+        if (unsure.has(key)) this.#problems.push(`${key} was left out: a later part of its session was`)
+        else await this.#lay(change, key, text, scope, isFirst, '', parts)
+      }
+    }
     for (const [key, text] of part.others) await this.#lay(change, key, text, scope, false, 'foreign')
     for (const key of behind) if (Object.keys(change.entry(entryName(key, scope))).length > 0) await change.forget(entryName(key, scope), [])
     const here = this.shown.events(scope)
@@ -58,7 +65,8 @@ export class Taking {
     this.#events += news.length
   }
 
-  async #lay(change: Writing, key: string, text: string, scope: string, isFirst: boolean, of: string): Promise<void> {
+  /** `parts`: the parts of sessions that this write laid before. */
+  async #lay(change: Writing, key: string, text: string, scope: string, isFirst: boolean, of: string, parts: Coming[] = []): Promise<void> {
     const name = entryName(key, scope)
     const entry = change.entry(name)
     const body: Bytes = utf8(text)
@@ -67,9 +75,10 @@ export class Taking {
     const isHere = Object.values(entry).some(value => value.body === hash)
     const isShown = isHere && view.own && view.dots.some(dot => entry[dot]?.body === hash)
     try {
-      if (of === '' && key.startsWith('session-')) {
-        const { Sessions } = await import('./sessions.ts')
-        new Sessions(this.shown, scope).needNoApproval(key, body, !(isFirst && this.strategy === 'replace'))
+      if (of === '' && mayBePart(key)) {
+        const coming = { key, data: body, isBeside: !(isFirst && this.strategy === 'replace') }
+        new Sessions(this.shown, scope).needNoApproval(coming, parts)
+        parts.push(coming)
       }
       if (Object.keys(entry).length === 0 && of === '') {
         await change.put(name, body, [])
@@ -87,6 +96,20 @@ export class Taking {
       this.#problems.push(`${key} was left out: ${error.message}`)
     }
   }
+}
+
+/**
+ * Of the keys of parts those that come before one of the same session and device that is missing: that one may say that what they hold
+ * was imported and nobody approved it.
+ */
+function unsureParts(keys: readonly string[], missing: ReadonlySet<string>): Set<string> {
+  const last = new Map<string, number>()
+  const placeOf = (key: string): [of: string, number: number] => [key.slice(0, key.lastIndexOf('-')), Number(key.slice(key.lastIndexOf('-') + 1))]
+  for (const [of, number] of [...missing].filter(mayBePart).map(placeOf)) last.set(of, Math.max(last.get(of) ?? -1, number))
+  return new Set(keys.filter(key => {
+    const [of, number] = placeOf(key)
+    return mayBePart(key) && number <= (last.get(of) ?? -1)
+  }))
 }
 
 /** An export that is an object, as JSON. */

@@ -67,7 +67,7 @@ export function pendingOf(entries: readonly Placed[]): ReadonlySet<Place> {
 }
 
 /** The same, with the titles and summaries that an import brought. A mark that an import brought among the messages approves nothing. */
-function unapprovedOf(entries: readonly Placed[]): ReadonlySet<Place> {
+export function unapprovedOf(entries: readonly Placed[]): ReadonlySet<Place> {
   const marks = entries.flatMap(({ place, item }) => {
     const mark = markIn(item)
     return mark === null ? [] : [{ place, mark }]
