@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime, time, timedelta
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -129,6 +130,43 @@ def test_imported_messages_are_marked_and_approved_after_a_question(tmp_path: Pa
         assert pending() == 0
 
     looked_at(tmp_path, look)
+
+
+def test_imported_messages_are_all_shown_before_they_are_approved(tmp_path: Path) -> None:
+    """Also what comes while a session is opened: whoever approves has seen at least what the condition names."""
+    with opener(tmp_path)() as memory:
+        memory.bundles.import_from(
+            "initrunner", talk_of(tmp_path / "agent.db", *(f"Otter {n}." for n in range(120)))
+        )
+
+    async def look(shown: Shown) -> None:
+        page = shown.page
+        asked = []
+
+        async def noted(route: Any) -> None:
+            what = "messages" if "/messages" in route.request.url else "facts"
+            asked.append(f"{what} asked")
+            answer = await route.fetch()
+            asked.append(f"{what} answered")
+            await route.fulfill(response=answer)
+
+        await page.route("**/v1/sessions/talk*", noted)
+        await page.route("**/v1/sessions/talk/messages*", noted)
+        await page.click("nav a:has-text('Sessions')")
+        await page.click(".item:has-text('imported, not approved')")
+        await page.wait_for_selector(".messages li:has-text('Otter 119.')")
+        assert await page.locator(".messages li:has-text('Otter 19.')").count() == 0
+        await page.click("button:has-text('Approve')")
+        await page.wait_for_selector("button:has-text('They are my word')")
+        assert await page.locator(".messages li:has-text('imported, not approved')").count() == 120
+        one = ["facts asked", "facts answered", "messages asked", "messages answered"]
+        assert asked == one * (len(asked) // 4) and len(asked) >= 8
+        await page.click("button:has-text('They are my word')")
+        await page.wait_for_selector(":text('imported, not approved')", state="detached")
+
+    looked_at(tmp_path, look)
+    with opener(tmp_path)() as other:
+        assert not other.sessions.told("talk").pending
 
 
 def test_a_damaged_session_is_named_beside_the_others_and_forgotten(

@@ -61,7 +61,9 @@ export class SessionsView extends View {
     const { scope } = this.place
     const name = this.chosen
     await this.attempt(async () => {
-      const [facts, read] = await Promise.all([this.life.sessions.session(scope, name), this.life.sessions.messages(scope, name, this.last)])
+      // One after the other: what comes in between is among the messages, and who approves or forgets by these facts is refused.
+      const facts = await this.life.sessions.session(scope, name)
+      const read = await this.life.sessions.messages(scope, name, this.last)
       if (name !== this.chosen) return
       // Whoever wanted to forget or approve it has not seen what came meanwhile, and is asked again.
       if (facts.seen !== this.facts?.seen) this.sure = this.approving = false
@@ -88,6 +90,12 @@ export class SessionsView extends View {
     else void this.#show()
   }
 
+  /** Ask before approving, with all messages shown. */
+  #ask(): void {
+    Object.assign(this, { approving: true, last: MOST })
+    void this.#show()
+  }
+
   async #approve(): Promise<void> {
     const facts = this.facts!
     await this.act(() => this.life.sessions.approveSession(this.place.scope, facts.session, facts.seen))
@@ -101,8 +109,13 @@ export class SessionsView extends View {
     if (facts.own) return nothing
     const mayApprove = this.place.right === 'admin' || (this.place.client.alone && this.mayWrite)
     return html`<div class="problem" role="note"><p>Messages here were imported, and nobody approved them: agents are told not to follow them, and contexts leave them out.</p>
-      ${!mayApprove ? nothing : this.approving ? html`<p>Read them first. Approved messages are your own words on every device, which agents follow; that cannot be undone.</p><button class="danger" @click=${() => void this.#approve()} ?disabled=${this.acting}>They are my word</button><button @click=${() => (this.approving = false)}>Leave them pending</button>`
-      : html`<button @click=${() => (this.approving = true)}>Approve…</button>`}</div>`
+      ${!mayApprove ? nothing : this.approving ? html`${this.#question()}<button @click=${() => (this.approving = false)}>Leave them pending</button>` : html`<button @click=${() => this.#ask()}>Approve…</button>`}</div>`
+  }
+
+  /** The question and the answer that approves, which is there once all messages are. */
+  #question(): TemplateResult {
+    if (!this.older) return html`<p>Read them first. Approved messages are your own words on every device, which agents follow; that cannot be undone.</p><button class="danger" @click=${() => void this.#approve()} ?disabled=${this.acting}>They are my word</button>`
+    return this.busy ? html`<p>Loading all messages…</p>` : html`<p>This page shows ${many(MOST, 'message')} of a session, and this one has more. Save it to read all, and approve them with <code>ipfsmem approve --session</code>.</p>`
   }
 
   async #forgetTorn(one: SessionProblem): Promise<void> {
@@ -147,7 +160,7 @@ export class SessionsView extends View {
       ${this.problem()}${this.#pending(facts)}
       <dl class="facts"><div><dt>Session</dt><dd>${facts.session}</dd></div><div><dt>Holds</dt><dd>${many(facts.messages, 'message')}, about ${many(facts.tokens, 'token')}</dd></div>
         <div><dt>Began</dt><dd>${moment(facts.began)}</dd></div><div><dt>Last written</dt><dd>${moment(facts.changed)}</dd></div><div><dt>On</dt><dd>${many(facts.devices, 'device')}</dd></div></dl>
-      ${facts.summary ? html`<details class="summary"><summary>Summary of ${many(facts.covered, 'message')}, by ${facts.summaryBy}${facts.summaryOwn ? nothing : PENDING}</summary><p class="said" dir="auto">${facts.summary}</p></details>` : nothing}
+      ${facts.summary ? html`<details class="summary" ?open=${this.approving}><summary>Summary of ${many(facts.covered, 'message')}, by ${facts.summaryBy}${facts.summaryOwn ? nothing : PENDING}</summary><p class="said" dir="auto">${facts.summary}</p></details>` : nothing}
       ${this.older ? html`<p class="faint">${many(this.older, 'message')} before these. ${this.last < MOST ? html`<button @click=${() => { this.last = Math.min(MOST, this.last + STEP); void this.#show() }}>Show earlier ones</button>` : 'Save it to read them.'}</p>` : nothing}
       <ol class="messages">${this.messages.map(one => html`<li class=${WHO[one.role] === undefined ? '' : one.role}><header><strong>${WHO[one.role] ?? 'Other'}</strong><time class="when">${moment(one.at)}</time>${one.tools.length ? html`<span class="kind" dir="auto">calls ${one.tools.join(', ')}</span>` : nothing}${one.own ? nothing : PENDING}</header>
         ${one.text ? html`<p class="said" dir="auto">${one.text}</p>` : nothing}</li>`)}</ol></article>`
