@@ -27,6 +27,7 @@ from ipfsmem.vault.home import Home, HomeChoice
 if TYPE_CHECKING:
     import asyncio
 
+    from ipfsmem.groups import Sessions
     from ipfsmem.operation import View
     from ipfsmem.parts.bundles import MemoryBundles
     from ipfsmem.parts.dreams import MemoryDreams
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from ipfsmem.parts.plugins import MemoryPlugins
     from ipfsmem.parts.providers import MemoryProviders
     from ipfsmem.parts.scopes import MemoryScopes
-    from ipfsmem.parts.sessions import MemorySessions
     from ipfsmem.parts.syncing import Syncing
     from ipfsmem.parts.timeline import MemoryTimeline
     from ipfsmem.parts.usage import MemoryUsage
@@ -108,11 +108,11 @@ class Memory(MemoryMethods):
         return MemoryTimeline(self._open, self._chosen or "")
 
     @functools.cached_property
-    def sessions(self) -> MemorySessions:
+    def sessions(self) -> Sessions:
         """Conversations, item by item."""
-        from ipfsmem.parts.sessions import MemorySessions
+        from ipfsmem.groups import Sessions
 
-        return MemorySessions(self._open, self._chosen or "")
+        return Sessions(self._open, self._chosen or "")
 
     @functools.cached_property
     def dreams(self) -> MemoryDreams:

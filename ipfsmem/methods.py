@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from ipfsmem.operations.forget import Forgotten
     from ipfsmem.operations.list import MemoryPage
     from ipfsmem.operations.recall import Recalled
+    from ipfsmem.operations.sessions.info import SessionInfo
+    from ipfsmem.operations.sessions.list import SessionPage
+    from ipfsmem.operations.sessions.messages import SessionMessages
     from typing import Literal
 
 
@@ -129,3 +132,65 @@ class MemoryMethods(StackMethods):
         from ipfsmem.operations.forget import forget
 
         return forget.run(self._view(), {"key": key, "reason": reason, "seen": seen, "if_match": if_match, "keep_earlier": keep_earlier})
+
+
+class SessionMethods:
+    """Methods on the sessions of one scope."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        def _view(self) -> View: ...
+
+    def list(self, *, limit: int | None = None, all: bool = True) -> SessionPage:
+        """Return the sessions, the last written to first.
+
+        Each has its title, the number of its messages and the beginning of the last one. Older sessions are only left out, not forgotten. A
+        damaged session is left out and named.
+
+        Args:
+            limit: Maximum number of results.
+            all: Include older sessions than the settings show (`sessions.shown`, 10).
+
+        Raises:
+            UsageError: an argument is out of bounds.
+            NotFoundError: a part of a session is not on this device yet.
+        """
+        from ipfsmem.operations.sessions.list import list_
+
+        return list_.run(self._view(), {"limit": limit, "all": all})
+
+    def info(self, session: str) -> SessionInfo | None:
+        """Return the title, size, dates and summary of a session, or nothing if it does not exist.
+
+        `due`: number of messages that a summary would cover if the session were compacted by itself now.
+
+        Args:
+            session: Its name: 1 to 256 characters, no control characters.
+
+        Raises:
+            UsageError: `session` is no name of a session.
+            NotFoundError: a part of it is not on this device yet.
+            StorageError: it is damaged.
+        """
+        from ipfsmem.operations.sessions.info import info
+
+        return info.run(self._view(), {"session": session})
+
+    def messages(self, session: str, *, last: int = 100) -> SessionMessages | None:
+        """Return the last messages of a session as people read them, or nothing if it does not exist.
+
+        Whatever program wrote them, they have a role, a time and a text. Messages that a summary covers are among them.
+
+        Args:
+            session: Its name: 1 to 256 characters, no control characters.
+            last: Maximum number of messages.
+
+        Raises:
+            UsageError: an argument is out of bounds.
+            NotFoundError: a part of the session is not on this device yet.
+            StorageError: the session is damaged.
+        """
+        from ipfsmem.operations.sessions.messages import messages
+
+        return messages.run(self._view(), {"session": session, "last": last})

@@ -112,6 +112,11 @@ class View:
             return self._scopes
         return tuple(self.opened.scopes.stack(self.scope)) if self.scope else ("",)
 
+    @property
+    def target(self) -> str:
+        """The scope to which the scope to write leads."""
+        return self.opened.scopes.target(self.scope) if self.scope else ""
+
     def kept(self, asked: Hashable, make: Callable[[], T]) -> T:
         """What `make` returns, or returned since the last change to who asked the same, where somebody remembers it."""
         if self.remembered is None:
@@ -238,6 +243,8 @@ class operation(msgspec.Struct, kw_only=True, frozen=True):  # noqa: N801  a dec
     absent: str = ""
     #: Its name in the list of operations (`log --operations`); "" if it is not listed.
     audit: str = ""
+    #: Words of its command, if they differ from its name; "" for none.
+    command: str | None = None
     #: Method and path of its route; "" for none.
     http: str = ""
     #: Name and title of its tool, and the description for models; "" for none.
@@ -273,6 +280,11 @@ class Operation(Generic[P, R]):
         self._defaults = dict(zip(self._positional[len(self._positional) - len(given) :], given, strict=True))
         self._defaults |= function.__kwdefaults__ or {}
         self._parameters: dict[str, Parameter] = {}
+
+    @property
+    def command(self) -> str:
+        """The words of its command; "" for none."""
+        return self.name if self.declared.command is None else self.declared.command
 
     @property
     def doc(self) -> str:

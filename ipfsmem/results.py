@@ -25,7 +25,7 @@ from ipfsmem.device.collection import Collected
 from ipfsmem.errors import DamagedError, IncompleteError, IpfsmemError
 from ipfsmem.files.exporting import LeftOut
 from ipfsmem.files.working_copies import FolderFacts
-from ipfsmem.memories.context import ContextBlock, tokens_of
+from ipfsmem.memories.context import ContextBlock
 from ipfsmem.memories.readings import Copy, Reading, Token, Unsettled
 from ipfsmem.memories.undo import Undone
 from ipfsmem.mode import Mode
@@ -37,9 +37,6 @@ from ipfsmem.published.history import LogEntry
 from ipfsmem.published.versions import History, HistoryEntry
 from ipfsmem.ring.authority import RingMember
 from ipfsmem.ring.keyring import Ring
-from ipfsmem.sessions.compaction import Entry, Told
-from ipfsmem.sessions.messages import read_message
-from ipfsmem.sessions.transcript import preview_of, title_of
 from ipfsmem.sync.collection import Collection
 from ipfsmem.sync.guards import Guarded
 from ipfsmem.sync.moving import Moved
@@ -56,7 +53,6 @@ from ipfsmem.wording import count
 if TYPE_CHECKING:
     from ipfsmem.device.operations import Operation
     from ipfsmem.memories.recall import Why
-    from ipfsmem.memories.sessions import SessionFacts
 
 
 def shown_text(data: bytes | None) -> str | None:
@@ -1242,100 +1238,6 @@ class ProgramState(Answer, frozen=True, kw_only=True):
 
 
 # -- sessions ------------------------------------------------------------------------------------------------
-
-
-class SessionLine(Answer, frozen=True, kw_only=True):
-    """One session in a list. `changed`: when it was last written to. `preview`: the beginning of what was said last. `here`: whether it is
-    kept on this device only, or some of it. `own`: false if a message is pending, that is, imported and not approved."""
-
-    session: str
-    scope: str
-    title: str
-    preview: str
-    messages: int
-    changed: int
-    here: bool
-    own: bool
-
-    @classmethod
-    def of(cls, facts: SessionFacts, session: Told) -> SessionLine:
-        """A line of `memory.sessions.list` with what `memory.sessions.told` says."""
-        return cls(
-            session=facts.session,
-            scope=facts.scope,
-            title=title_of(session),
-            preview=preview_of(session),
-            messages=len(session.messages),
-            changed=facts.changed,
-            here=facts.here,
-            own=not session.pending,
-        )
-
-
-class SessionInfo(Answer, frozen=True, kw_only=True):
-    """One session. `began` and `changed`: the moments of its first and last item, None without one. `tokens`: about how many all
-    messages come to. `covered` of them stand in the summary, `due` more would, if it were compacted by itself now. `own`: false if
-    a message is pending, that is, imported and not approved. `summary_own`: false if the summary covers a pending message, or was imported and not approved."""
-
-    session: str
-    title: str
-    preview: str
-    messages: int
-    tokens: int
-    devices: int
-    began: int | None
-    changed: int | None
-    covered: int
-    due: int
-    summary: str
-    summary_by: str
-    own: bool
-    summary_own: bool
-
-    @classmethod
-    def of(cls, session: str, found: Told, due: int) -> SessionInfo:
-        """What `memory.sessions.told` and `memory.sessions.due` say."""
-        places = [entry.place for entry in found.messages]
-        return cls(
-            session=session,
-            title=title_of(found),
-            preview=preview_of(found),
-            messages=len(places),
-            tokens=sum(tokens_of(read_message(entry.item).text) for entry in found.messages),
-            devices=len({device for _, device, _ in places}),
-            began=places[0][0] if places else None,
-            changed=places[-1][0] if places else None,
-            covered=len(found.messages) - len(found.after),
-            due=due,
-            summary=found.summary.text if found.summary is not None else "",
-            summary_by=found.summary.by if found.summary is not None else "",
-            own=not found.pending,
-            summary_own=not found.summary_pending,
-        )
-
-
-class SessionMessage(Answer, frozen=True, kw_only=True):
-    """One message of a session as people read it, whatever program wrote it. `role`: `user`, `assistant`, `system`, `tool`, "" where
-    its shape is not known. `at`: milliseconds since 1970 UTC, by the clock of whose device added it. `tools`: those that it calls.
-    `own`: false if it is pending, that is, imported and not approved."""
-
-    role: str
-    at: int
-    text: str
-    tools: tuple[str, ...]
-    own: bool
-
-    @classmethod
-    def of(cls, entry: Entry, session: Told) -> SessionMessage:
-        """An entry of `memory.sessions.told`."""
-        message = read_message(entry.item)
-        return cls(
-            role=message.role,
-            at=entry.place[0],
-            text=message.text,
-            tools=message.tools,
-            own=entry.place not in session.pending,
-        )
 
 
 class SessionBegun(Answer, frozen=True, kw_only=True):

@@ -38,11 +38,10 @@ def operations() -> list[AnyOperation]:
 def methods() -> str:
     """The source of `ipfsmem/methods.py`."""
     imports: dict[str, str] = {"View": "ipfsmem.operation"}
-    groups = {"StackMethods": "", "MemoryMethods": "(StackMethods)"}
-    bodies = dict.fromkeys(groups, "")
+    groups = {"StackMethods": "", "MemoryMethods": "(StackMethods)", "SessionMethods": ""}
+    bodies = {name: "" if base else _VIEW for name, base in groups.items()}
     for op in operations():
-        bodies["StackMethods" if op.declared.about == "stack" else "MemoryMethods"] += _method(op, imports)
-    bodies["StackMethods"] = _VIEW + bodies["StackMethods"]
+        bodies[_class_of(op)] += _method(op, imports)
     known = "".join(
         f"    from {where} import {name}\n"
         for name, where in sorted(imports.items(), key=lambda one: one[::-1])
@@ -57,11 +56,20 @@ def methods() -> str:
     )
 
 
+_GROUPS: Final = {"sessions": "SessionMethods"}
 _CLASSES: Final = {
     "StackMethods": "Methods that read one scope, or several as one.",
     "MemoryMethods": "Methods on one scope, or on the whole memory.",
+    "SessionMethods": "Methods on the sessions of one scope.",
 }
 _VIEW: Final = "\n    if TYPE_CHECKING:\n        def _view(self) -> View: ...\n"
+
+
+def _class_of(op: AnyOperation) -> str:
+    group, dot, _ = op.name.partition(".")
+    if dot:
+        return _GROUPS[group]
+    return "StackMethods" if op.declared.about == "stack" else "MemoryMethods"
 
 
 def _method(op: AnyOperation, imports: dict[str, str]) -> str:
@@ -203,6 +211,8 @@ def mcp_table(text: str) -> str:
 def cli_tables(text: str) -> str:
     """docs/CLI.md with the tables of options of the derived commands."""
     for op in operations():
+        if all(one.positional for one in op.parameters("cli")) or not op.command:
+            continue
         begin, end = f"<!-- options of {op.name} -->\n", f"<!-- end of the options of {op.name} -->"
         assert text.count(begin) == text.count(end) == 1, op.name
         rows = "".join(

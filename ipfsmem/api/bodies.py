@@ -12,14 +12,13 @@ import msgspec
 from ipfsmem.memories.importing import Imported
 from ipfsmem.memories.layouts import Layout
 from ipfsmem.memories.session_search import SessionHit
+from ipfsmem.operations.sessions.list import SessionProblem
 from ipfsmem.results import (
     Conflict,
     Late,
     OperationLine,
     ProviderInfo,
     ScopeLine,
-    SessionLine,
-    SessionMessage,
 )
 from ipfsmem.sync.report import SyncReport
 
@@ -186,37 +185,12 @@ class Scopes(msgspec.Struct, frozen=True, kw_only=True):
     scopes: list[ScopeLine]
 
 
-class SessionProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """A session that is damaged; `seen` between quotes is the ETag with which it can be forgotten."""
-
-    session: str
-    detail: str
-    seen: str
-
-
-class Sessions(msgspec.Struct, frozen=True, kw_only=True):
-    """The sessions, the last written to first; `older` are left out, as the settings say how many are shown. `problems`: why others
-    are left out, as they are damaged."""
-
-    sessions: list[SessionLine]
-    older: int
-    problems: list[SessionProblem]
-
-
 class Messages(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of a session, in the form in which they were added. An imported message that nobody approved has `"own": false`. The
     messages with which a program resumes a session contain a notice before such messages instead."""
 
     session: str
     items: list[dict[str, Any]]
-
-
-class ShownMessages(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages of a session as people read them; `before` of it are older than these."""
-
-    session: str
-    before: int
-    messages: list[SessionMessage]
 
 
 class SessionHits(msgspec.Struct, frozen=True, kw_only=True):

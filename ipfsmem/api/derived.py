@@ -106,7 +106,8 @@ def _parameter(one: Declared) -> Parameter:
 
 def _work(op: Operation[..., Any], call: Call) -> Any:
     source = call.whole.stack(*call.stack) if call.stack else call.memory
-    given = {"key": call.key, **call.query} if call.body is None else msgspec.structs.asdict(call.body)
+    body = {} if call.body is None else msgspec.structs.asdict(call.body)
+    given = {"key": call.key, **call.query, **body}
     asked = {
         one.name: call.still_shown() if one.header else given.get(one.name, _default(one))
         for one in op.parameters("http")

@@ -20,24 +20,18 @@ from ipfsmem.api.bodies import (
     SearchBody,
     SessionBody,
     SessionHits,
-    SessionProblem,
-    Sessions,
-    ShownMessages,
 )
 from ipfsmem.api.calls import Call, Download, Reply
 from ipfsmem.api.routes import Route
-from ipfsmem.config import settings
 from ipfsmem.errors import NotFoundError, StorageError, UsageError
 from ipfsmem.memories.moments import ms_of
+from ipfsmem.operations.sessions.list import SessionProblem
 from ipfsmem.results import (
     SessionAdded,
     SessionApproved,
     SessionBegun,
     SessionCompacted,
     SessionDeleted,
-    SessionInfo,
-    SessionLine,
-    SessionMessage,
 )
 from ipfsmem.sessions.compaction import Told, marked
 from ipfsmem.sessions.transcript import as_markdown
@@ -91,32 +85,9 @@ def _note(call: Call) -> Reply:
 
 def _told(call: Call) -> Told:
     found = call.memory.sessions.told(call.query["session"])
-    if not any(one.session == call.query["session"] for one in call.memory.sessions.list()):
+    if not any(one.session == call.query["session"] for one in call.memory.sessions.known()):
         raise NotFoundError(f"there is no session {call.query['session'][:60]!a}")
     return found
-
-
-def _sessions(call: Call) -> Sessions:
-    known = call.memory.sessions.list()
-    shown = known if call.query.get("all") else known[: settings().sessions.shown]
-    problems: dict[str, StorageError] = {}
-    told = call.memory.sessions.told_each([one.session for one in shown], problems)
-    lines = [SessionLine.of(one, told[one.session]) for one in shown if one.session in told]
-    return Sessions(sessions=lines, older=len(known) - len(shown), problems=_problems(call, problems))
-
-
-def _problems(call: Call, found: dict[str, StorageError]) -> list[SessionProblem]:
-    """What is damaged, with what says at its DELETE that it is meant."""
-    return [
-        SessionProblem(session=name, detail=str(error), seen=call.memory.sessions.seen(name))
-        for name, error in found.items()
-    ]
-
-
-def _session(call: Call) -> Reply:
-    name = call.query["session"]
-    seen = call.memory.sessions.seen(name)  # before it is read: what comes between is not taken for shown
-    return Reply(SessionInfo.of(name, _told(call), call.memory.sessions.due(name)), seen=seen)
 
 
 def _begin(call: Call) -> Reply:
@@ -129,14 +100,6 @@ def _items(call: Call) -> Reply:
     seen = call.memory.sessions.seen(call.query["session"])
     shown = marked(_told(call), call.query.get("last"))
     return Reply(Messages(session=call.query["session"], items=shown), seen=seen)
-
-
-def _messages(call: Call) -> Reply:
-    seen = call.memory.sessions.seen(call.query["session"])
-    found, last = _told(call), call.query.get("last") or PAGE
-    shown = [SessionMessage.of(entry, found) for entry in found.messages[-last:]]
-    before = len(found.messages) - len(shown)
-    return Reply(ShownMessages(session=call.query["session"], before=before, messages=shown), seen=seen)
 
 
 def _resume(call: Call) -> Messages:
@@ -170,7 +133,11 @@ def _search(call: Call) -> SessionHits:
     problems: dict[str, StorageError] = {}
     zone = call.query.get("tz")
     hits = call.memory.sessions.search(asked.query, asked.limit, problems=problems, zone=zone)
-    return SessionHits(hits=hits, problems=_problems(call, problems))
+    damaged = [
+        SessionProblem(session=name, detail=str(error), hint=error.hint, seen=call.memory.sessions.seen(name))
+        for name, error in problems.items()
+    ]
+    return SessionHits(hits=hits, problems=damaged)
 
 
 def _compact(call: Call) -> SessionCompacted:
@@ -227,16 +194,6 @@ ROUTES: Final = (
         statuses=("201",),
     ),
     Route(
-        "get",
-        "/v1/sessions",
-        "sessions",
-        "The sessions, the newest first",
-        _sessions,
-        Sessions,
-        query=("all",),
-        led=True,
-    ),
-    Route(
         "post",
         "/v1/sessions",
         "begin_session",
@@ -259,7 +216,6 @@ ROUTES: Final = (
         body=SearchBody,
         led=True,
     ),
-    Route("get", _ONE, "session", "What one session is", _session, SessionInfo, led=True, tagged=True),
     Route(
         "delete",
         _ONE,
@@ -294,17 +250,6 @@ ROUTES: Final = (
         writes=True,
         body=MessagesBody,
         statuses=("201",),
-    ),
-    Route(
-        "get",
-        _ONE + "/messages",
-        "session_messages",
-        "The last messages of a session as people read them",
-        _messages,
-        ShownMessages,
-        query=("last",),
-        led=True,
-        tagged=True,
     ),
     Route(
         "get",

@@ -37,7 +37,7 @@ def command(
         raise UsageError("--memories-only and --sessions-only leave nothing to clear: give one of both")
     with context.memory() as memory:
         texts = {} if sessions_only else _texts(memory)
-        named = [] if memories_only else [one.session for one in memory.sessions.list()]
+        named = [] if memories_only else [one.session for one in memory.sessions.known()]
         sessions = {name: memory.sessions.seen(name) for name in named}
         what = f"{count(len(texts), 'memory', 'memories')} and {count(len(sessions), 'session')}"
         if (texts or sessions) and not yes:

@@ -27,12 +27,14 @@ def operation_command(
     *,
     run: Callable[[CommandContext, Memory, Asked], Any] | None = None,
     absent: Callable[[CommandContext, Asked], IpfsmemError] | None = None,
+    end: Callable[[CommandContext, Any, Asked], None] | None = None,
     options: Sequence[click.Parameter] = (),
     notes: str = "",
     shows: bool = True,
 ) -> click.Command:
     """A command. `show` prints the result for people; it receives the result and the arguments. `run`: calls the operation, if that takes
-    more than one call. `absent`: raised if the result is None. `options`: options that exist on the command line only, such as those of
+    more than one call. `absent`: raised if the result is None. `end`: called after the output, also with --json, to print to
+    standard error or to raise. `options`: options that exist on the command line only, such as those of
     its output. `notes`: the end of its help, about its output. `shows`: an unknown scope is refused before the call."""
     declared = op.declared
     given = op.parameters("cli")
@@ -56,6 +58,8 @@ def operation_command(
             context.emit(result)
         else:
             show(context, result, asked)
+        if end is not None:
+            end(context, result, asked)
         context.print_where_scope_went()
 
     command.params = [*map(_parameter, given), *options, *command.params]

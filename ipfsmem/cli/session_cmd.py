@@ -11,11 +11,14 @@ import click
 
 from ipfsmem.canonical import read_json
 from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.derived import Asked, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands, WholeNumber
 from ipfsmem.cli.printing import clean, facts, is_terminal, moment, table, write_bytes
 from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.errors import LimitError, NotFoundError, StorageError, UsageError
+from ipfsmem.operations.sessions.info import SessionInfo, info
+from ipfsmem.operations.sessions.list import SessionPage, list_
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
@@ -37,66 +40,49 @@ def command() -> None:
     """
 
 
-@cli_command("list", scoped=True, shows=True, short_help="The sessions, the newest first.")
-@click.option("--all", "every", is_flag=True, help="Also the older ones that are hidden.")
-def list_command(context: CommandContext, every: bool) -> None:
-    """List the newest sessions: name, messages, when something was last said, title. How many is a setting (10); the older ones
-    are only hidden here, and nothing of them is gone.
-    """
-    from ipfsmem.config import settings
-    from ipfsmem.results import SessionLine
-
-    with context.memory() as memory:
-        known = memory.sessions.list()
-        shown = known if every else known[: settings().sessions.shown]
-        problems: dict[str, StorageError] = {}
-        told = memory.sessions.told_each([one.session for one in shown], problems)
-        lines = [SessionLine.of(one, told[one.session]) for one in shown if one.session in told]
-    if context.json:
-        context.emit(lines)
-    else:
-        table(
-            ("session", "messages", "changed", "title"),
-            [
-                (one.session, str(one.messages), moment(one.changed), _whose(one.title, own=one.own))
-                for one in lines
-            ],
-            styles=("bold", "dim", "dim", ""),
-            nothing="" if known else "No sessions.",
-        )
-    if len(known) > len(shown):
-        hidden = count(len(known) - len(shown), "older session")
-        click.echo(advice(f"{hidden} not shown. See them: ipfsmem session list --all"), err=True)
-    _name(problems)
+def _show_list(context: CommandContext, found: SessionPage, asked: Asked) -> None:
+    table(
+        ("session", "messages", "changed", "title"),
+        [
+            (one.session, str(one.messages), moment(one.changed), _whose(one.title, own=one.own))
+            for one in found
+        ],
+        styles=("bold", "dim", "dim", ""),
+        nothing="" if found.older or found.problems else "No sessions.",
+    )
 
 
-@cli_command("info", scoped=True, shows=True, short_help="What one session is.")
-@click.argument("name", metavar="SESSION")
-def info_command(context: CommandContext, name: str) -> None:
-    """Show one session: title, how long it is, since when, on how many devices it was written, and its summary."""
-    from ipfsmem.results import SessionInfo
+def _end_list(context: CommandContext, found: SessionPage, asked: Asked) -> None:
+    if found.older:
+        older = count(found.older, "older session")
+        click.echo(advice(f"{older} not shown. See them: ipfsmem session list --all"), err=True)
+    if found.problems:
+        said = "; ".join(one.detail for one in found.problems)
+        raise StorageError(said, hint=found.problems[0].hint)
 
-    with context.memory() as memory:
-        info = SessionInfo.of(name, _there(memory, name), memory.sessions.due(name))
-        here = memory.sessions.is_here(name)
-    if context.json:
-        context.emit(info)
-        return
+
+def _show_info(context: CommandContext, info: SessionInfo, asked: Asked) -> None:
     covered = f"{count(info.covered, 'message')}, by {info.summary_by}" if info.covered else ""
     facts(
         [
-            ("session", clean(name)),
+            ("session", clean(info.session)),
             ("title", clean(info.title)),
             ("holds", f"{count(info.messages, 'message')}, about {count(info.tokens, 'token')}"),
             ("began", moment(info.began)),
             ("changed", moment(info.changed)),
             ("written on", count(info.devices, "device")),
-            ("kept", "on this device only" if here else ""),
+            ("kept", "on this device only" if info.here else ""),
             ("pending", "" if info.own and info.summary_own else "imported messages that nobody approved"),
             ("summary of", clean(covered)),
             ("to compact", count(info.due, "message") if info.due else ""),
             ("last said", clean(info.preview)),
         ]
+    )
+
+
+def _absent(context: CommandContext, asked: Asked) -> NotFoundError:
+    return NotFoundError(
+        f"there is no session {asked['session']}", hint="See which there are: ipfsmem session list --all"
     )
 
 
@@ -226,7 +212,7 @@ def compact_command(context: CommandContext, name: str | None, every: bool, mode
 
     with context.memory() as memory:
         if name is None:
-            names = [known.session for known in memory.sessions.list()]
+            names = [known.session for known in memory.sessions.known()]
         else:
             _there(memory, name)
             names = [name]
@@ -256,12 +242,19 @@ def compact_command(context: CommandContext, name: str | None, every: bool, mode
 def status_command(context: CommandContext) -> None:
     """For each session: how many messages it has, how many of them a summary covers, and how many more `session compact --all`
     would cover."""
-    from ipfsmem.results import SessionInfo
-
     with context.memory() as memory:
         problems: dict[str, StorageError] = {}
-        told = memory.sessions.told_each([one.session for one in memory.sessions.list()], problems)
-        infos = [SessionInfo.of(name, found, memory.sessions.due(name)) for name, found in told.items()]
+        told = memory.sessions.told_each([one.session for one in memory.sessions.known()], problems)
+        infos = [
+            SessionInfo.of(
+                name,
+                found,
+                memory.sessions.due(name),
+                here=memory.sessions.is_here(name),
+                seen=memory.sessions.seen(name),
+            )
+            for name, found in told.items()
+        ]
     if context.json:
         context.emit(infos)
     else:
@@ -319,7 +312,7 @@ def _name(problems: dict[str, StorageError]) -> None:
 def _there(memory: Memory, session: str) -> Told:
     """All of a session. Raises NotFoundError when there is none."""
     found = memory.sessions.told(session)
-    if not found.messages and all(one.session != session for one in memory.sessions.list()):
+    if not found.messages and all(one.session != session for one in memory.sessions.known()):
         raise NotFoundError(
             f"there is no session {session}", hint="See which there are: ipfsmem session list --all"
         )
@@ -354,8 +347,8 @@ def _given(data: bytes) -> list[Mapping[str, Any]]:
 
 
 for _command in (
-    list_command,
-    info_command,
+    operation_command("list", list_, _show_list, end=_end_list),
+    operation_command("info", info, _show_info, absent=_absent),
     create_command,
     add_command,
     resume_command,

@@ -508,7 +508,7 @@ def _sessions(call: Call) -> Answer:
     found = [
         {"session_id": one.session, "agent_id": scope, "updated_at": instant(one.changed)}
         for scope in _scopes(call)
-        for one in call.memory.scope(scope).sessions.list()
+        for one in call.memory.scope(scope).sessions.known()
     ]
     return Answer({"items": found, "total": len(found), "offset": 0, "limit": len(found)})
 

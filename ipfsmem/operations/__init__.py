@@ -15,6 +15,9 @@ INDEX: Final[Mapping[str, str]] = {
     "read": "read",
     "recall": "recall",
     "forget": "forget",
+    "sessions.list": "sessions.list",
+    "sessions.info": "sessions.info",
+    "sessions.messages": "sessions.messages",
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Iterable, Mapping
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
@@ -54,16 +53,16 @@ class MemorySessions(MemoryPart):
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def list(self) -> builtins.list[SessionFacts]:
-        """The sessions, the last written to first. Raises NotFoundError when one is not fetched."""
+    def known(self) -> list[SessionFacts]:
+        """The sessions without their messages, also damaged ones, the last written to first. Raises NotFoundError when one is not fetched."""
         self._open.look()
         return self._sessions().listing()
 
     def latest(self) -> str | None:
         """The session that was last written to; None when there is none."""
-        return next((one.session for one in self.list()), None)
+        return next((one.session for one in self.known()), None)
 
-    def items(self, session: str, limit: int | None = None) -> builtins.list[dict[str, Any]]:
+    def items(self, session: str, limit: int | None = None) -> list[dict[str, Any]]:
         """The items in the order in which they were added, on whatever device; `limit`: the last ones, none for zero and less.
 
         Raises UsageError, and NotFoundError when a part of it is not fetched.
@@ -100,9 +99,9 @@ class MemorySessions(MemoryPart):
 
     def due(self, session: str) -> int:
         """How many messages `compact` would cover now. Raises NotFoundError when a part of it is not fetched."""
-        return _to_cover(self.told(session), _limits(), now=False)
+        return to_cover(self.told(session), _limits(), now=False)
 
-    def resume(self, session: str, last: int | None = None) -> builtins.list[dict[str, Any]]:
+    def resume(self, session: str, last: int | None = None) -> list[dict[str, Any]]:
         """The last messages, 20 unless the settings or `last` say otherwise, from the beginning of a turn on and without instructions of
         the system; before them the summary of what is left out, where the session was compacted.
 
@@ -117,7 +116,7 @@ class MemorySessions(MemoryPart):
         *,
         problems: dict[str, StorageError] | None = None,
         zone: tzinfo | None = None,
-    ) -> builtins.list[SessionHit]:
+    ) -> list[SessionHit]:
         """The messages of all sessions that fit a question best. `zone`: the time zone of days in the question, such as "yesterday"; None for
         this machine's. Raises UsageError for an empty one, StorageError where a session is
         damaged: with `problems` that one is left out, and these get why, by name."""
@@ -134,9 +133,7 @@ class MemorySessions(MemoryPart):
             raise next(iter(damaged.values()))
         return search(found, query, max(0, limit), today, zone)
 
-    def _sound(
-        self, named: Iterable[str], problems: dict[str, StorageError]
-    ) -> dict[str, builtins.list[Entry]]:
+    def _sound(self, named: Iterable[str], problems: dict[str, StorageError]) -> dict[str, list[Entry]]:
         sessions, found = self._sessions(), {}
         for name in named:
             try:
@@ -157,7 +154,7 @@ class MemorySessions(MemoryPart):
         title = " ".join(title.split())
         if len(title) > MAX_TITLE or not title.isprintable():
             raise UsageError(f"a title has at most {MAX_TITLE} printable characters")
-        if any(one.session == session for one in self.list()):
+        if any(one.session == session for one in self.known()):
             raise UsageError(f"there is a session {session} already")
         self.add(session, [title_mark(title)])
         return session
@@ -180,7 +177,7 @@ class MemorySessions(MemoryPart):
         """Add JSON objects at the end, durable together when this returns. Raises UsageError, also for one that approves imported
         messages or makes messages imported ones, and LimitError."""
         _check_conversation(session)
-        given = builtins.list(items)
+        given = list(items)
         marks = [item[MARK] for item in given if isinstance(item, Mapping) and is_mark(item)]
         if any("approved" in mark for mark in marks):
             raise UsageError(
@@ -217,7 +214,7 @@ class MemorySessions(MemoryPart):
         the summary. Raises NotFoundError when a part is not fetched, and what `summarise` raises: then nothing is changed.
         """
         limits, found = _limits(), self.told(session)
-        number = _to_cover(found, limits, now=now)
+        number = to_cover(found, limits, now=now)
         if number:
             try:
                 made = (
@@ -276,7 +273,7 @@ class MemorySessions(MemoryPart):
         """Those of the scope in which new ones are made."""
         return AllSessions(self._open.memories.in_scope(self._target()), here_only=_limits().here_only)
 
-    def _shown(self, keys: builtins.list[str]) -> None:
+    def _shown(self, keys: list[str]) -> None:
         for key in keys:
             self._open.show(key, self._target())
 
@@ -290,7 +287,8 @@ def _check_conversation(session: str) -> None:
         )
 
 
-def _to_cover(found: Told, limits: SessionSettings, *, now: bool) -> int:
+def to_cover(found: Told, limits: SessionSettings, *, now: bool) -> int:
+    """How many messages a summary would cover: `now`, or by itself."""
     return what_to_cover(
         found,
         messages=limits.compact_keep if now else limits.compact_at,

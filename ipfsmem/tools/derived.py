@@ -149,5 +149,5 @@ def _cleaned(value: Any) -> Any:
 
 def _has_others(value: Any) -> bool:
     if isinstance(value, dict):
-        return value.get("own") is False or any(map(_has_others, value.values()))
+        return False in (value.get("own"), value.get("summary_own")) or any(map(_has_others, value.values()))
     return isinstance(value, list) and any(map(_has_others, value))

@@ -10,12 +10,18 @@ from collections.abc import Callable
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from ipfsmem.bundle.fence import CANDIDATE, NOTICE, clean_text, quote, tagged
-from ipfsmem.errors import NotFoundError, StorageError, UsageError
+from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.facts.categories import GENERAL, KINDS, MAX_CATEGORY, MAX_FACT
 from ipfsmem.memories.reasons import MAX_REASON
 from ipfsmem.memories.usage import BYS, MOST, dollars
+from ipfsmem.operations.sessions.list import SessionPage
+from ipfsmem.operations.sessions.list import list_ as list_sessions
+from ipfsmem.operations.sessions.messages import SessionMessage, SessionMessages, messages
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
+from ipfsmem.tools.derived import Told, tool
 from ipfsmem.tools.desk import Desk, one_line, whose
 from ipfsmem.tools.graph import shown as shown_graph
 from ipfsmem.tools.paging import ANSWER, beginning, weight
@@ -181,105 +187,63 @@ def _delete_fact(desk: Desk, given: JSON) -> ToolResult:
 # -- sessions ------------------------------------------------------------------------------------------------
 
 
-def _list_sessions(desk: Desk, given: JSON) -> ToolResult:
-    from ipfsmem.results import SessionLine
-
-    sessions = desk.there(given).sessions
-    known, problems = sessions.list(), dict[str, StorageError]()
-    chosen = known[: given.get("limit", 20)]
-    told = sessions.told_each([one.session for one in chosen], problems)
-    shown = [SessionLine.of(one, told[one.session]) for one in chosen if one.session in told]
+def _list_sessions(desk: Desk, found: SessionPage, given: JSON) -> Told:
     lines, room = list[str](), ANSWER - _AROUND
-    for one in shown:
+    for one in found:
         title = f"{one_line(one.title)[:200]}{whose(one.own)}"
         line = f"{one_line(one.session)}: {title} ({count(one.messages, 'message')}, {moment(one.changed)})"
         room -= weight(line) + 4
         if room < 0 and lines:
             break
         lines.append(line)
-    left = len(shown) - len(lines)
+    left = len(found) - len(lines)
     lines += [f"And {count(left, 'older one', 'older ones')}."] if left else []
-    values = [
-        {
-            "session": clean_text(one.session),
-            "title": one_line(one.title),
-            "preview": one_line(one.preview),
-            "messages": one.messages,
-            "changed": one.changed,
-            "own": one.own,
-        }
-        for one in shown
-    ]
-    said = (
-        f"{count(len(known), 'session')}. {NOTICE}\n\n{quote(chr(10).join(lines))}"
-        if lines
-        else "No sessions."
-    )
-    said = "\n\n".join([said, *(one_line(str(one)) for one in problems.values())])
-    return ToolResult(said, {"notice": NOTICE, "total": len(known), "sessions": values})
+    total = len(found) + found.older + len(found.problems)
+    said = f"{count(total, 'session')}. {NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else "No sessions."
+    return Told("\n\n".join([said, *(one_line(one.detail) for one in found.problems)]), found)
 
 
-def _read_session(desk: Desk, given: JSON) -> ToolResult:
-    from ipfsmem.results import SessionMessage
-
+def _read_session(desk: Desk, found: SessionMessages | None, given: JSON) -> Told:
     session = given["session"]
-    sessions = desk.there(given).sessions
-    found = sessions.told(session)
-    if not found.messages and all(one.session != session for one in sessions.list()):
+    if found is None:
         raise NotFoundError(
             f"there is no session {session[:60]}", hint="list_sessions shows those that there are."
         )
-    values, fenced = list[JSON](), list[str]()
-    summary = clean_text(found.summary.text) if found.summary is not None else ""
-    if (shown_summary := beginning(summary, ANSWER // 3)) != summary:
-        summary = f"{shown_summary}\n(cut here: {len(summary):,} characters in all)"
+    shown, fenced = list[SessionMessage](), list[str]()
+    summary = clean_text(found.summary)
+    if (begun := beginning(summary, ANSWER // 3)) != summary:
+        summary = f"{begun}\n(cut here: {len(summary):,} characters in all)"
     room = ANSWER - _AROUND - weight(quote(summary))
-    for entry in reversed(found.messages[-given.get("last", 20) :]):
-        message = SessionMessage.of(entry, found)
-        own = message.own
+    for message in reversed(found.messages):
         said = clean_text(message.text)
-        shown = beginning(said[:_MESSAGE], max(room - 300, 0))
-        if not shown and said:
+        begun = beginning(said[:_MESSAGE], max(room - 300, 0))
+        if not begun and said:
             break
-        if shown != said:
-            said = f"{shown}\n(cut here: {len(said):,} characters in all)"
-        at = moment(message.at)
-        values.append(
-            {
-                "role": message.role,
-                "at": at,
-                "text": said,
-                "tools": list(map(one_line, message.tools)),
-                "own": own,
-            }
-        )
-        shown_as = {"session": session, "role": message.role, "at": at, "whose": "own" if own else "others"}
-        fenced.append(tagged("memory-message", shown_as, said))
-        room -= weight(fenced[-1])
-        if room < 0 and len(fenced) > 1:
-            fenced.pop()
-            values.pop()
+        if begun != said:
+            said = f"{begun}\n(cut here: {len(said):,} characters in all)"
+        shown_as = {
+            "session": session,
+            "role": message.role,
+            "at": moment(message.at),
+            "whose": "own" if message.own else "others",
+        }
+        quoted = tagged("memory-message", shown_as, said)
+        room -= weight(quoted)
+        if room < 0 and fenced:
             break
+        fenced.append(quoted)
+        shown.append(replace(message, text=said))
     fenced.reverse()
-    values.reverse()
-    summary_own = not found.summary_pending
-    shown_as = {"session": session, "whose": "own" if summary_own else "others"}
+    shown.reverse()
+    shown_as = {"session": session, "whose": "own" if found.summary_own else "others"}
     told = tagged("session-summary", shown_as, summary) if summary else ""
-    all_own = summary_own and all(one["own"] for one in values)
+    all_own = found.summary_own and all(one.own for one in shown)
     notice = NOTICE if all_own else f"{NOTICE} {CANDIDATE}"
-    more = len(found.messages) - len(values)
+    more = found.before + len(found.messages) - len(shown)
     before = f"({count(more, 'message')} before these)\n" if more else ""
-    return ToolResult(
-        f"{notice}\n\n{told}{before}" + "\n".join(fenced),
-        {
-            "notice": notice,
-            "session": clean_text(session),
-            "summary": summary,
-            "summary_own": summary_own,
-            "before": more,
-            "messages": values,
-        },
-    )
+    # Who saw a part of a session has not seen it.
+    part = replace(found, before=more, messages=tuple(shown), summary=summary, seen="")
+    return Told(f"{notice}\n\n{told}{before}" + "\n".join(fenced), part)
 
 
 # -- the graph -----------------------------------------------------------------------------------------------
@@ -505,8 +469,8 @@ LIFE: Final = (
     _one("fact_history", "What a fact said before", "List the earlier texts of a fact, newest first; without a key, the deleted facts that can be restored.", _fact_history, arguments(key=KEY, scope=SCOPE), answer(notice=_string, texts=_list, more=_count)),
     _one("restore_fact", "Restore a fact", "Restore an earlier text of a fact, or a deleted fact. The current text moves to the history; pass its seen value.", _restore_fact, arguments("key", key=KEY, number=number("Number of the text in fact_history.", 1, 100_000, 1), seen=_SEEN, scope=SCOPE), answer(key=_string, text=_string, seen=_string), changes=True),
     _one("delete_fact", "Delete a fact", "Delete a fact; restore_fact can restore it. To delete it with its history, use forget.", _delete_fact, arguments("key", "seen", key=KEY, seen=_SEEN, reason=text("Why.", most=MAX_REASON), scope=SCOPE), answer(key=_string), takes_away=True),
-    _one("list_sessions", "List sessions", "List stored conversations, the latest first. To search their messages, use recall with kind=message.", _list_sessions, arguments(limit=number("Maximum number of results.", 1, 100, 20), scope=SCOPE), answer(notice=_string, total=_count, sessions=_list)),
-    _one("read_session", "Read a session", "Return the last messages of a stored conversation, and the summary of the earlier ones.", _read_session, arguments("session", session=text("Name of the session.", least=1, most=1_000), last=number("Number of messages.", 1, 200, 20), scope=SCOPE), answer(notice=_string, session=_string, summary=_string, summary_own=_flag, before=_count, messages=_list)),
+    tool(list_sessions, _list_sessions),
+    tool(messages, _read_session),
     _one("find_path", "Find a path between entities", "Find a shortest path between two entities of the knowledge graph, along relations in either direction.", _find_path, arguments("begin", "end", begin=_ENTITY, end=_ENTITY, scope=SCOPE), answer(notice=_string, entities=_list, relations=_list, more=_flag)),
     _one("dream_status", "Dream status", "Show whether a dream is running, when the last one ended, what one proposed, and which can be undone.", _dream_status, arguments(scope=SCOPE), answer(waits_for=_string, under_way=_flag, last=_string, changes=_count, dreams=_list)),
     _one("dream", "Dream", "Scan all memories and propose what to tidy up, such as duplicates and dead links. Changes no memory.", _dream, arguments(scope=SCOPE), answer(notice=_string, proposal=_string, looked_at=_count, steps=_list, found=_list), changes=True),

@@ -51,7 +51,7 @@ def test_a_conversation_from_its_beginning_to_its_end(cli: Cli) -> None:
     assert "with 5 messages, on every device" in refused.err and "--yes" in refused.err
     gone = cli.ok("session", "delete", name, "--yes", "--reason", "done").out
     assert gone.startswith(f"The session {name} is forgotten here with 5 messages")
-    assert [one["session"] for one in cli.ok("session", "list", "--json").json] == ["copy"]
+    assert [one["session"] for one in cli.ok("session", "list", "--json").json["sessions"]] == ["copy"]
     cli.fails(4, "session", "info", name)
     assert "forgot" in cli.ok("timeline", "show").out
 
@@ -65,12 +65,12 @@ def test_older_sessions_are_hidden_and_nothing_is_gone(
     shown = cli.ok("session", "list")
     assert [line.split("\t")[0] for line in shown.out.splitlines()] == [f"s{n}" for n in range(11, 1, -1)]
     assert "2 older sessions not shown" in shown.err and "session list --all" in shown.err
-    assert len(cli.ok("session", "list", "--all", "--json").json) == 12
+    assert len(cli.ok("session", "list", "--all", "--json").json["sessions"]) == 12
     assert cli.ok("session", "resume", "s0").json == turns(1)
     settings = tmp_path / "settings.toml"
     settings.write_text("[sessions]\nshown = 3\n")
     monkeypatch.setenv("IPFSMEM_CONFIG", str(settings))
-    assert len(cli.ok("session", "list", "--json").json) == 3
+    assert len(cli.ok("session", "list", "--json").json["sessions"]) == 3
     settings.write_text("[sessions]\nshown = 0\n")
     assert "sessions" in cli.fails(3, "session", "list").err
 
@@ -258,7 +258,7 @@ def test_what_a_fact_said_before_and_is_lost_keeps_no_session_out_of_the_list(
         parts = [name.removeprefix("m/") for name in memory.replica.store.names() if "/session-" in name]
         own = memory.device
     lose_text(sealed, next(key for key in parts if "ipfsmem_history" in key))
-    listed = sealed.ok("session", "list", "--all", "--json").json
+    listed = sealed.ok("session", "list", "--all", "--json").json["sessions"]
     assert sorted(one["session"] for one in listed) == ["boat", "sea"]
     lose_text(sealed, next(key for key in parts if key.startswith("session-boat-") and own not in key))
     assert "question 0" in sealed.ok("session", "export", "sea").out
@@ -312,5 +312,5 @@ def test_a_damaged_session_is_named_beside_the_others_and_can_be_forgotten(
             assert "ipfsmem session delete SESSION" in said.err
     assert "messages that cannot be read" in cli.ok("session", "delete", "torn", "--yes").out
     assert cli.ok("session", "delete", "worn", "--yes", "--json").json["messages"] is None
-    assert [one["session"] for one in cli.ok("session", "list", "--json").json] == ["sound"]
+    assert [one["session"] for one in cli.ok("session", "list", "--json").json["sessions"]] == ["sound"]
     cli.fails(4, "session", "delete", "torn", "--yes")

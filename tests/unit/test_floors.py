@@ -46,7 +46,7 @@ FLOORS = (
     ("operation",),
     ("operations",),
     ("methods",),
-    ("stack",),
+    ("stack", "groups"),
     ("memory",),
     ("agents", "holding", "tools"),
     ("compat",),

@@ -17,6 +17,7 @@ import pytest
 from ipfsmem.api.serving import ROUTES
 from ipfsmem.cli.app import SHORT, group
 from ipfsmem.errors import ClosedError, UsageError
+from ipfsmem.groups import Sessions
 from ipfsmem.memory import Memory
 from ipfsmem.operation import Cli, Operation, Parameter
 from ipfsmem.operations import INDEX, load
@@ -26,6 +27,20 @@ from ipfsmem.tools import toolset
 ROOT = Path(__file__).parents[2]
 OPERATIONS = [load(name) for name in INDEX]
 each = pytest.mark.parametrize("op", OPERATIONS, ids=lambda op: op.name)
+
+
+#: The groups of methods.
+GROUPS = {"sessions": Sessions}
+
+
+def command_of(op: Operation[..., Any]) -> click.Command | None:
+    """Its command; None for none."""
+    found: click.Command | None = group if op.command else None
+    for word in op.command.split():
+        assert isinstance(found, click.Group)
+        found = found.get_command(click.Context(found), word)
+        assert found is not None, op.command
+    return found
 
 
 def generate() -> ModuleType:
@@ -50,9 +65,11 @@ def test_generated_files_are_up_to_date() -> None:
 
 @each
 def test_operation_has_the_same_summary_in_each_table(op: Operation[..., Any]) -> None:
-    assert SHORT[op.name] == op.declared.summary
+    if command := command_of(op):
+        assert command.get_short_help_str(200) == op.declared.summary
+        assert " " in op.command or SHORT[op.command] == op.declared.summary
     routes = [one for one in ROUTES if f"{one.method.upper()} {one.path}" == op.declared.http]
-    assert [one.summary for one in routes] == [op.declared.summary]
+    assert [one.summary for one in routes] == ([op.declared.summary] if op.declared.http else [])
 
 
 @each
@@ -66,26 +83,27 @@ def test_operation_describes_every_parameter_for_each_reader(op: Operation[..., 
 
 @each
 def test_operation_has_the_same_parameters_in_each_interface(op: Operation[..., Any], memory: Memory) -> None:
-    method = getattr(MemoryStack if op.declared.about == "stack" else Memory, op.name)
+    group_of, _, short = op.name.rpartition(".")
+    owner = MemoryStack if op.declared.about == "stack" else Memory
+    method = getattr(GROUPS[group_of] if group_of else owner, short)
     assert [*inspect.signature(method).parameters][1:] == [one.name for one in op.parameters("python")]
-    command = group.get_command(click.Context(group), op.name)
-    assert command is not None
-    given = [one.name for one in command.params]
-    assert given[: len(op.parameters("cli"))] == [one.name for one in op.parameters("cli")]
-    (route,) = [one for one in ROUTES if one.name == op.name]
-    taken = [*(route.body.__struct_fields__ if route.body is not None else ()), *route.own]
-    in_headers = [one.name for one in op.parameters("http") if one.header]
-    assert route.seen is bool(in_headers)
-    assert taken == [
-        one.name
-        for one in op.parameters("http")
-        if f"{{{one.name}}}" not in route.path and one.name not in in_headers
-    ]
-    (tool,) = toolset(memory, [op.declared.tool])
-    named = [one.called("mcp") for one in op.parameters("mcp")]
-    assert [*tool.parameters["properties"]][: len(named)] == named
-    fields = [one for one in op.answer.__struct_fields__ if one != "notice"]
-    assert [*tool.returns["properties"]][: len(fields) + 1] == ["notice", *fields]
+    if command := command_of(op):
+        given = [one.name for one in command.params]
+        assert given[: len(op.parameters("cli"))] == [one.name for one in op.parameters("cli")]
+    for route in [one for one in ROUTES if one.name == op.name.replace(".", "_")]:
+        taken = [*(route.body.__struct_fields__ if route.body is not None else ()), *route.own]
+        in_headers = [one.name for one in op.parameters("http") if one.header]
+        assert route.seen is bool(in_headers)
+        assert taken == [
+            one.name
+            for one in op.parameters("http")
+            if f"{{{one.name}}}" not in route.path and one.name not in in_headers
+        ]
+    for tool in toolset(memory, [op.declared.tool]) if op.declared.tool else ():
+        named = [one.called("mcp") for one in op.parameters("mcp")]
+        assert [*tool.parameters["properties"]][: len(named)] == named
+        fields = [one for one in op.answer.__struct_fields__ if one != "notice"]
+        assert [*tool.returns["properties"]][: len(fields) + 1] == ["notice", *fields]
 
 
 def test_interfaces_call_operations_only_with_their_checks() -> None:

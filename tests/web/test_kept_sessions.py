@@ -12,7 +12,7 @@ import pytest
 
 from ipfsmem.errors import UsageError
 from ipfsmem.memory import Memory
-from ipfsmem.results import SessionInfo, SessionLine
+from ipfsmem.operations.sessions.info import SessionInfo
 from ipfsmem.sessions.compaction import approved_mark
 from ipfsmem.sessions.transcript import as_markdown
 from ipfsmem.wording import moment
@@ -67,7 +67,7 @@ def test_sessions_are_those_of_python_with_titles_messages_hits_and_their_markdo
     root_of(memory)
     web = device(client, "reader", url)
     found = web.sessions()
-    known = [SessionLine.of(one, memory.sessions.told(one.session)) for one in memory.sessions.list()]
+    known = list(memory.sessions.list())
     wanted = [{"session": one.session, "scope": "", "title": one.title, "preview": one.preview, "messages": one.messages, "changed": one.changed, "own": one.own} for one in known]  # fmt: skip
     assert [one["session"] for one in wanted] == ["Tides & more", "harbour"]
     assert found == {"sessions": wanted, "older": 0}

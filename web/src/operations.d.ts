@@ -109,10 +109,79 @@ export type Forgotten = {
   readonly forgotten: boolean
 }
 
+/** Sessions, the last written to first. It is a sequence of its `sessions`. `older`: number of sessions that are left out. `problems`: the sessions that are left out because they are damaged. */
+export type SessionPage = {
+  readonly sessions: readonly SessionLine[]
+  readonly older: number
+  readonly problems: readonly SessionProblem[]
+}
+
+/** One session in a list. `changed`: when it was last written to. `preview`: the beginning of what was said last. `here`: whether it is kept on this device only, or some of it. `own`: false if a message is pending, that is, imported and not approved. */
+export type SessionLine = {
+  readonly session: string
+  readonly scope: string
+  readonly title: string
+  readonly preview: string
+  readonly messages: number
+  readonly changed: number
+  readonly here: boolean
+  readonly own: boolean
+}
+
+/** A session that is damaged: why, and what to do. `seen` between quotes is the ETag with which it can be forgotten. */
+export type SessionProblem = {
+  readonly session: string
+  readonly detail: string
+  readonly hint: string
+  readonly seen: string
+}
+
+/** One session. `began` and `changed`: the moments of its first and last item, None without one. `tokens`: about how many all messages come to. `covered` of them stand in the summary, `due` more would, if it were compacted by itself now. `own`: false if a message is pending, that is, imported and not approved. `summary_own`: false if the summary covers a pending message, or was imported and not approved. `here`: whether it is kept on this device only, or some of it. `seen` stands for all that it holds now. */
+export type SessionInfo = {
+  readonly session: string
+  readonly title: string
+  readonly preview: string
+  readonly messages: number
+  readonly tokens: number
+  readonly devices: number
+  readonly began: number | null
+  readonly changed: number | null
+  readonly covered: number
+  readonly due: number
+  readonly summary: string
+  readonly summary_by: string
+  readonly own: boolean
+  readonly summary_own: boolean
+  readonly here: boolean
+  readonly seen: string
+}
+
+/** Messages of a session as people read them; `before` of it are older than these. `summary`: what stands for the older ones when it is resumed; empty if it was not compacted. `summary_own`: false if the summary covers a pending message, or was imported and not approved. `seen` stands for all that the session holds now. */
+export type SessionMessages = {
+  readonly session: string
+  readonly before: number
+  readonly messages: readonly SessionMessage[]
+  readonly summary: string
+  readonly summary_own: boolean
+  readonly seen: string
+}
+
+/** One message of a session as people read it, whatever program wrote it. `role`: `user`, `assistant`, `system`, `tool`, "" where its shape is not known. `at`: milliseconds since 1970 UTC, by the clock of whose device added it. `tools`: those that it calls. `own`: false if it is pending, that is, imported and not approved. */
+export type SessionMessage = {
+  readonly role: string
+  readonly at: number
+  readonly text: string
+  readonly tools: readonly string[]
+  readonly own: boolean
+}
+
 /** The routes of these operations, by name. */
 export type Operations = {
   'list': { method: 'GET', path: '/v1/memories', body: undefined, answer: MemoryPage }
   'read': { method: 'GET', path: '/v1/memories/{key}', body: undefined, answer: Reading }
   'recall': { method: 'POST', path: '/v1/recall', body: RecallBody, answer: Recalled }
   'forget': { method: 'DELETE', path: '/v1/memories/{key}', body: undefined, answer: Forgotten }
+  'sessions.list': { method: 'GET', path: '/v1/sessions', body: undefined, answer: SessionPage }
+  'sessions.info': { method: 'GET', path: '/v1/sessions/{session}', body: undefined, answer: SessionInfo }
+  'sessions.messages': { method: 'GET', path: '/v1/sessions/{session}/messages', body: undefined, answer: SessionMessages }
 }

@@ -101,7 +101,7 @@ def test_messages_that_fall_out_are_kept_in_the_session_or_not_taken(
     kept = [item["blocks"][0]["text"] for item in memory.scope("bot").sessions.items("chat")]
     assert [*kept, *(text for role, text in left if role != "system")] == texts and len(kept) > 5
     chat(package, memory_block(memory), *texts, **how)
-    assert memory.sessions.list() == [] and memory.list().memories == ()
+    assert memory.sessions.known() == [] and memory.list().memories == ()
 
 
 def test_a_block_that_is_too_large_is_made_smaller_or_left_out(package: ModuleType, memory: Memory) -> None:

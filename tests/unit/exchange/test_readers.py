@@ -168,7 +168,7 @@ def test_session_that_nests_too_deep_keeps_no_other_from_coming_in(memory: Memor
 def test_sessions_of_others_come_in_as_events(memory: Memory, tmp_path: Path) -> None:
     path = initrunner_db(tmp_path / "helper.db")
     taken = memory.bundles.import_from("initrunner", path, foreign=True)
-    assert taken.events == 1 and taken.messages == 0 and memory.sessions.list() == []
+    assert taken.events == 1 and taken.messages == 0 and memory.sessions.known() == []
 
 
 def test_initrunners_database_of_the_seed_and_its_export_are_one(memory: Memory, tmp_path: Path) -> None:

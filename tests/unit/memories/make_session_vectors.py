@@ -13,7 +13,8 @@ from ipfsmem.bundle.memory_file import MemoryFile, render_memory
 from ipfsmem.bundle.session_parts import session_token
 from ipfsmem.memories.session_search import search
 from ipfsmem.memories.sessions import entries_of_files, items_of_files
-from ipfsmem.results import SessionInfo, SessionMessage
+from ipfsmem.operations.sessions.info import SessionInfo
+from ipfsmem.operations.sessions.messages import SessionMessage
 from ipfsmem.sessions.compaction import told
 from ipfsmem.sessions.transcript import as_markdown
 from ipfsmem.wording import moment

@@ -48,7 +48,7 @@ def test_what_is_known_is_not_written_twice_and_what_says_more_takes_its_place(m
     assert said(memory) == ["User likes tea with milk", "User likes team sports"]
     assert [(one.text, one.why) for one in memory.facts.history(key)] == [("User likes tea", "updated")]
     assert memory.recall("tea", kind="message").moments == ()
-    assert memory.sessions.list() == [] and [one.key for one in memory.list()] == sorted(
+    assert memory.sessions.known() == [] and [one.key for one in memory.list()] == sorted(
         one.key for one in memory.facts.list()
     )
     found = memory.read(key)

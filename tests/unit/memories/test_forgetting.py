@@ -85,7 +85,7 @@ def test_forgotten_session_leaves_nothing_after_one_collection(
     for _ in range(parts):
         memory.sessions.add("talk", [{"role": "user", "content": CANARY.decode() + " x" * 10_000}])
     memory.recall("other", kind="all")
-    assert [one.parts for one in memory.sessions.list()] == [parts]
+    assert [one.parts for one in memory.sessions.known()] == [parts]
     lab.again()
     lab.look()
     assert holding(lab)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.graph.drawing import FORMATS
+from ipfsmem.groups import Sessions
 from ipfsmem.memories.moment_kinds import KINDS
 from ipfsmem.memory import Memory
 from ipfsmem.methods import MemoryMethods
@@ -24,7 +25,6 @@ from ipfsmem.parts.dreams import MemoryDreams
 from ipfsmem.parts.facts import MemoryFacts
 from ipfsmem.parts.graph import MemoryGraph
 from ipfsmem.parts.hidden import MemoryHidden
-from ipfsmem.parts.sessions import MemorySessions
 from ipfsmem.parts.texts import MemoryTexts
 from ipfsmem.parts.timeline import MemoryTimeline
 from ipfsmem.parts.usage import MemoryUsage
@@ -120,8 +120,11 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
         "all": lambda graph: graph.all(),
         "drawn": lambda graph: [graph.drawn(form) for form in FORMATS],
     },
-    MemorySessions: {
+    Sessions: {
         "list": lambda sessions: sessions.list(),
+        "info": lambda sessions: [sessions.info(talk) for talk in TALKS],
+        "messages": lambda sessions: [sessions.messages(talk) for talk in TALKS],
+        "known": lambda sessions: sessions.known(),
         "latest": lambda sessions: sessions.latest(),
         "items": lambda sessions: [sessions.items(talk) for talk in TALKS],
         "kept": lambda sessions: [sessions.kept(talk) for talk in TALKS],
@@ -154,7 +157,7 @@ WRITING: dict[type, set[str]] = {
     MemoryValues: {"set", "delete", "clear", "sweep", "restore"},
     MemoryHidden: {"add", "bring_back"},
     MemoryGraph: {"add", "observe", "unobserve", "relate", "unrelate", "delete"},
-    MemorySessions: {
+    Sessions: {
         "create",
         "conversation",
         "add",
@@ -172,7 +175,7 @@ PARTS: dict[type, str] = {
     MemoryValues: "values",
     MemoryHidden: "hidden",
     MemoryGraph: "graph",
-    MemorySessions: "sessions",
+    Sessions: "sessions",
     MemoryUsage: "usage",
     MemoryDreams: "dreams",
 }
@@ -395,7 +398,7 @@ def test_the_rows_of_the_parts_do_show_what_they_may() -> None:
             silent = {
                 MemoryFacts: {"history", "deleted"},
                 MemoryValues: {"history"},
-                MemorySessions: {"list", "latest", "seen", "due", "is_here"},
+                Sessions: {"list", "latest", "seen", "due", "is_here"},
                 MemoryUsage: {"budgets"},
                 MemoryDreams: rows.keys() - {"propose", "proposed"},
             }

@@ -14,7 +14,7 @@ from ipfsmem.errors import ChangedError
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.sessions import Sessions
 from ipfsmem.memory import Memory
-from ipfsmem.results import SessionInfo, SessionLine, SessionMessage
+from ipfsmem.operations.sessions.messages import SessionMessage
 from ipfsmem.sessions.compaction import marked
 from ipfsmem.sessions.notices import NOTICES, OWN_NOTICE, PENDING_NOTICE
 from ipfsmem.sessions.transcript import PENDING, as_markdown
@@ -100,8 +100,9 @@ def test_openai_session_says_which_items_nobody_approved(memory: Memory) -> None
 def test_answers_about_a_session_say_whose_its_messages_are(memory: Memory) -> None:
     def seen() -> list[object]:
         told = memory.sessions.told("talk")
-        line = SessionLine.of(memory.sessions.list()[0], told)
-        info = SessionInfo.of("talk", told, 0)
+        line = memory.sessions.list()[0]
+        info = memory.sessions.info("talk")
+        assert info is not None
         hits = {hit.text: hit.own for hit in memory.sessions.search("otters mine", 10)}
         return [
             line.own,

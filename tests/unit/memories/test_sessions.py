@@ -65,9 +65,9 @@ def two(lab: Lab) -> tuple[Memory, Memory]:
 
 
 def test_items_are_added_read_and_taken_away(memory: Memory) -> None:
-    assert heard(memory) == [] and memory.sessions.pop("chat") is None and memory.sessions.list() == []
+    assert heard(memory) == [] and memory.sessions.pop("chat") is None and memory.sessions.known() == []
     memory.sessions.add("chat", [])
-    assert memory.sessions.list() == []
+    assert memory.sessions.known() == []
     memory.sessions.add("chat", said("one", "two"))
     memory.sessions.add("chat", said("three"))
     memory.sessions.add("other", said("else"))
@@ -75,7 +75,7 @@ def test_items_are_added_read_and_taken_away(memory: Memory) -> None:
     assert heard(memory, limit=2) == ["two", "three"]
     assert heard(memory, limit=0) == heard(memory, limit=-1) == []
     assert heard(memory, limit=10) == ["one", "two", "three"]
-    assert [(one.session, one.parts) for one in memory.sessions.list()] == [("other", 1), ("chat", 1)]
+    assert [(one.session, one.parts) for one in memory.sessions.known()] == [("other", 1), ("chat", 1)]
     assert memory.sessions.pop("chat") == {"role": "user", "content": "three"}
     assert b"three" not in b"".join(parts(memory))
     memory.sessions.add("chat", said("four"))
@@ -87,7 +87,7 @@ def test_items_are_added_read_and_taken_away(memory: Memory) -> None:
 def test_a_forgotten_session_is_gone_and_may_begin_anew(memory: Memory) -> None:
     memory.sessions.add("chat", said("one"))
     assert memory.sessions.forget("chat", reason="done") and not memory.sessions.forget("chat")
-    assert heard(memory) == [] and memory.sessions.list() == [] and memory.sessions.pop("chat") is None
+    assert heard(memory) == [] and memory.sessions.known() == [] and memory.sessions.pop("chat") is None
     memory.sessions.add("chat", said("again"))
     assert heard(memory) == ["again"] and memory.conflicts() == []
 
@@ -219,14 +219,14 @@ def test_what_was_forgotten_does_not_come_back_with_what_another_device_adds(lab
     lab.settle(a, b)
     for one in (a, b):
         assert heard(one) == ["later"]
-        assert [(found.session, found.parts) for found in one.sessions.list()] == [("chat", 1)]
+        assert [(found.session, found.parts) for found in one.sessions.known()] == [("chat", 1)]
     a.sessions.add("chat", said("still"))
     lab.settle(a, b)
     assert heard(a) == heard(b) == ["later", "still"] and a.conflicts() == b.conflicts() == []
     assert b"secret" not in b"".join(parts(a))
     # A wish that has seen all leaves nothing, and hides nothing that is listed.
     lab.clock.advance(1)
-    assert b.sessions.forget("chat") and b.sessions.list() == []
+    assert b.sessions.forget("chat") and b.sessions.known() == []
     lab.settle(a, b)
     assert heard(a) == heard(b) == [] and not a.sessions.forget("chat")
 
@@ -243,7 +243,7 @@ def test_what_came_beside_a_wish_to_forget_can_be_forgotten_too(lab: Lab) -> Non
     lab.clock.advance(1)
     assert b.sessions.forget("chat") and heard(b) == []
     lab.settle(a, b)
-    assert heard(a) == heard(b) == [] and a.sessions.list() == b.sessions.list() == a.conflicts() == []
+    assert heard(a) == heard(b) == [] and a.sessions.known() == b.sessions.known() == a.conflicts() == []
 
 
 def test_a_session_is_forgotten_as_one_with_one_event(memory: Memory) -> None:
@@ -331,7 +331,7 @@ def test_what_others_wrote_is_no_part_of_a_session(lab: Lab) -> None:
     a.sessions.add("chat", said("mine"))
     lab.settle(a, b)
     assert heard(a) == ["mine"] and heard(b) == ["of another person"]
-    assert [one.parts for one in a.sessions.list()] == [1]
+    assert [one.parts for one in a.sessions.known()] == [1]
 
 
 def test_lines_that_somebody_else_put_there_are_passed_over(memory: Memory) -> None:
@@ -362,7 +362,7 @@ def test_lines_that_somebody_else_put_there_are_passed_over(memory: Memory) -> N
     reading = memory.read(key)
     assert reading is not None
     memory.write_text(key, reading.data.replace(b"session: chat", b"session: other"), seen=reading)
-    assert heard(memory) == [] and heard(memory, "other") == [] and memory.sessions.list() == []
+    assert heard(memory) == [] and heard(memory, "other") == [] and memory.sessions.known() == []
     memory.sessions.add("chat", said("three"))
     assert heard(memory) == ["three"] and b"session: other" in parts(memory)[0]
 

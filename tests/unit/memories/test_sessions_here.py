@@ -50,7 +50,7 @@ def test_no_other_device_and_no_provider_hears_of_it(lab: Lab, here_only: Path) 
     lab.sync(a)
     assert lab.there() == before and not a.status().unpublished
     lab.sync(b)
-    assert b.sessions.list() == []
+    assert b.sessions.known() == []
     # What is kept everywhere still is.
     here_only.write_text("")
     a.sessions.add("shared", [said(0)])
@@ -108,13 +108,13 @@ def test_whoever_uses_it_sees_no_difference(tmp_path: Path) -> None:
         assert len(memory.sessions.items(name)) == 101 and memory.sessions.is_here(name)
         assert memory.sessions.pop(name) == said(100)
         assert memory.sessions.forget(name, seen=memory.sessions.seen(name))
-        assert memory.sessions.list() == [] and not memory.sessions.forget(name)
+        assert memory.sessions.known() == [] and not memory.sessions.forget(name)
         assert memory.sessions.pop(name) is None
         with pytest.raises(UsageError):
             memory.sessions.add("a\nb", [said(0)])
         with pytest.raises(UsageError):
             memory.sessions.add("x", [{"a": object()}])
-        assert memory.sessions.list() == []
+        assert memory.sessions.known() == []
 
 
 def test_no_word_of_it_lies_open_where_the_memory_is_sealed(lab: Lab) -> None:
@@ -153,7 +153,7 @@ def test_what_is_forgotten_leaves_the_disk_and_a_scope_takes_its_sessions_along(
         memory.scope("work").sessions.add("chat", [{"role": "user", "content": "elsewhere"}])
         assert [one.scope for one in memory.scope("work").sessions.list()] == ["work"]
         memory.scopes.forget("work")
-        assert memory.scope("work").sessions.list() == []
+        assert memory.scope("work").sessions.known() == []
         memory.sessions.forget("chat")
         written = b"".join(path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file())
         assert b"canary" not in written
@@ -181,7 +181,7 @@ def test_a_scope_that_another_device_forgot_takes_the_sessions_kept_here_along(
     assert [one.session for one in b.scope("rest").sessions.list()] == ["chat"]
     a.scopes.restore("work")
     lab.settle(a, b)
-    assert b.scope("work").sessions.list() == []
+    assert b.scope("work").sessions.known() == []
 
 
 def test_every_export_names_the_sessions_that_are_kept_here_only(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_scope_that_has_nothing_else_is_there(tmp_path: Path, here_only: Path)
         memory.scope("work").sessions.add("chat", [{"role": "user", "content": "zebra"}])
         assert [one.token for one in memory.scopes.list()] == ["work"] and memory.scopes.get("work")
         memory.scopes.forget("work")
-        assert memory.scopes.list() == [] and memory.scope("work").sessions.list() == []
+        assert memory.scopes.list() == [] and memory.scope("work").sessions.known() == []
 
 
 @pytest.mark.parametrize("row", [b"\x97", "text", b"", None])
@@ -272,16 +272,22 @@ def test_a_message_that_the_disk_changed_is_said(
             memory.sessions.resume,
             memory.sessions.pop,
             memory.sessions.due,
+            memory.sessions.info,
+            memory.sessions.messages,
         ):
             with pytest.raises(StorageError, match="a message of the session 'chat' is not what was written"):
                 reads("chat")
         with Refused("Forget that session: ipfsmem session delete SESSION."):
             memory.sessions.search("zebra")
         memory.sessions.add("chat", [{"role": "user", "content": "more"}])
-        assert [one.session for one in memory.sessions.list()] == ["chat"]
-        assert (
-            memory.sessions.forget("chat", seen=memory.sessions.seen("chat")) and not memory.sessions.list()
+        found = memory.sessions.list()
+        assert len(found) == found.older == 0
+        (damaged,) = found.problems
+        assert (damaged.session, damaged.hint) == (
+            "chat",
+            "Forget that session: ipfsmem session delete SESSION.",
         )
+        assert memory.sessions.forget("chat", seen=damaged.seen) and not memory.sessions.known()
 
 
 def test_over_http_and_for_a_model_a_damaged_session_is_named_beside_the_others(

@@ -1,0 +1,1 @@
+"""The operations on sessions, the conversations of an agent."""

@@ -1,0 +1,100 @@
+"""The operation `sessions.info`: what one session is, without its messages."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ipfsmem.operation import View, operation
+from ipfsmem.operations.sessions.stored import SessionName, sessions_of, told_if_there
+from ipfsmem.sessions.compaction import Told
+from ipfsmem.sessions.messages import read_message
+from ipfsmem.sessions.transcript import preview_of, title_of
+
+
+class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One session. `began` and `changed`: the moments of its first and last item, None without one. `tokens`: about how many all
+    messages come to. `covered` of them stand in the summary, `due` more would, if it were compacted by itself now. `own`: false if
+    a message is pending, that is, imported and not approved. `summary_own`: false if the summary covers a pending message, or was imported
+    and not approved. `here`: whether it is kept on this device only, or some of it. `seen` stands for all that it holds now."""
+
+    session: str
+    title: str
+    preview: str
+    messages: int
+    tokens: int
+    devices: int
+    began: int | None
+    changed: int | None
+    covered: int
+    due: int
+    summary: str
+    summary_by: str
+    own: bool
+    summary_own: bool
+    here: bool
+    seen: str
+
+    @classmethod
+    def of(
+        cls, session: str, found: Told, due: int = 0, *, here: bool = False, seen: str = ""
+    ) -> SessionInfo:
+        """The facts of a session."""
+        from ipfsmem.memories.context import tokens_of
+
+        places = [entry.place for entry in found.messages]
+        return cls(
+            session=session,
+            title=title_of(found),
+            preview=preview_of(found),
+            messages=len(places),
+            tokens=sum(tokens_of(read_message(entry.item).text) for entry in found.messages),
+            devices=len({device for _, device, _ in places}),
+            began=places[0][0] if places else None,
+            changed=places[-1][0] if places else None,
+            covered=len(found.messages) - len(found.after),
+            due=due,
+            summary=found.summary.text if found.summary is not None else "",
+            summary_by=found.summary.by if found.summary is not None else "",
+            own=not found.pending,
+            summary_own=not found.summary_pending,
+            here=here,
+            seen=seen,
+        )
+
+
+@operation(
+    name="sessions.info",
+    summary="Show what a session is",
+    right="read",
+    about="target",
+    raises=(
+        "UsageError: `session` is no name of a session.",
+        "NotFoundError: a part of it is not on this device yet.",
+        "StorageError: it is damaged.",
+    ),
+    absent="there is no session {session}",
+    command="session info",
+    http="GET /v1/sessions/{session}",
+    idempotent=True,
+)
+def info(view: View, session: SessionName) -> SessionInfo | None:
+    """Return the title, size, dates and summary of a session, or nothing if it does not exist.
+
+    `due`: number of messages that a summary would cover if the session were compacted by itself now.
+    """
+    from ipfsmem.config import settings
+    from ipfsmem.parts.sessions import to_cover
+
+    view.opened.look()
+    sessions = sessions_of(view)
+    seen = sessions.seen(session)  # before it is read: what comes between is not taken for shown
+    found = told_if_there(sessions, session)
+    if found is None:
+        return None
+    return SessionInfo.of(
+        session,
+        found,
+        to_cover(found, settings().sessions, now=False),
+        here=sessions.is_here(session),
+        seen=seen,
+    )

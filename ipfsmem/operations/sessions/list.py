@@ -1,0 +1,130 @@
+"""The operation `sessions.list`: the sessions with title, size and the beginning of what was said last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ipfsmem.errors import StorageError
+from ipfsmem.operation import Cli, Except, ForModels, Http, View, operation
+from ipfsmem.operations.sessions.stored import MAX_PAGE, sessions_of
+from ipfsmem.sessions.compaction import Told, told
+from ipfsmem.sessions.transcript import preview_of, title_of
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.sessions import SessionFacts
+
+
+class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One session in a list. `changed`: when it was last written to. `preview`: the beginning of what was said last. `here`: whether it is
+    kept on this device only, or some of it. `own`: false if a message is pending, that is, imported and not approved."""
+
+    session: str
+    scope: str
+    title: str
+    preview: str
+    messages: int
+    changed: int
+    here: bool
+    own: bool
+
+    @classmethod
+    def of(cls, facts: SessionFacts, session: Told) -> SessionLine:
+        """The line of a session."""
+        return cls(
+            session=facts.session,
+            scope=facts.scope,
+            title=title_of(session),
+            preview=preview_of(session),
+            messages=len(session.messages),
+            changed=facts.changed,
+            here=facts.here,
+            own=not session.pending,
+        )
+
+
+class SessionProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that is damaged: why, and what to do. `seen` between quotes is the ETag with which it can be forgotten."""
+
+    session: str
+    detail: str
+    hint: str
+    seen: str
+
+
+class SessionPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Sessions, the last written to first. It is a sequence of its `sessions`. `older`: number of sessions that are left out. `problems`:
+    the sessions that are left out because they are damaged."""
+
+    sessions: tuple[SessionLine, ...]
+    older: int
+    problems: tuple[SessionProblem, ...]
+
+    def __iter__(self) -> Iterator[SessionLine]:
+        return iter(self.sessions)
+
+    def __len__(self) -> int:
+        return len(self.sessions)
+
+    def __getitem__(self, at: int) -> SessionLine:
+        return self.sessions[at]
+
+
+@operation(
+    name="sessions.list",
+    summary="List the sessions",
+    right="read",
+    about="target",
+    raises=(
+        "UsageError: an argument is out of bounds.",
+        "NotFoundError: a part of a session is not on this device yet.",
+    ),
+    command="session list",
+    http="GET /v1/sessions",
+    tool="list_sessions",
+    title="List sessions",
+    for_models="List stored conversations, the latest first. To search their messages, use recall with kind=message.",
+    idempotent=True,
+)
+def list_(
+    view: View,
+    *,
+    limit: Annotated[
+        int | None,
+        Meta(ge=1, le=MAX_PAGE, description="Maximum number of results."),
+        Cli(metavar="N"),
+        ForModels(default=20, most=100),
+    ] = None,
+    all: Annotated[
+        bool,
+        Meta(description="Include older sessions than the settings show (`sessions.shown`, 10)."),
+        Http(default=False),
+        Except(("mcp",)),
+    ] = True,
+) -> SessionPage:
+    """Return the sessions, the last written to first.
+
+    Each has its title, the number of its messages and the beginning of the last one. Older sessions are only left out, not forgotten. A
+    damaged session is left out and named.
+    """
+    view.opened.look()
+    sessions = sessions_of(view)
+    known = sessions.listing()
+    if limit is None and not all:
+        from ipfsmem.config import settings
+
+        limit = settings().sessions.shown
+    lines, problems = [], []
+    for facts in known[:limit]:
+        try:
+            lines.append(SessionLine.of(facts, told(sessions.entries(facts.session))))
+        except StorageError as error:
+            seen = sessions.seen(facts.session)
+            problems.append(
+                SessionProblem(session=facts.session, detail=str(error), hint=error.hint, seen=seen)
+            )
+    older = len(known) - len(lines) - len(problems)
+    return SessionPage(sessions=tuple(lines), older=older, problems=tuple(problems))

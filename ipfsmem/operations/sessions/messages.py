@@ -1,0 +1,99 @@
+"""The operation `sessions.messages`: the last messages of a session as people read them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ipfsmem.operation import ForModels, View, operation
+from ipfsmem.operations.sessions.stored import MAX_PAGE, SessionName, sessions_of, told_if_there
+from ipfsmem.sessions.compaction import Entry, Told
+from ipfsmem.sessions.messages import read_message
+
+
+class SessionMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """One message of a session as people read it, whatever program wrote it. `role`: `user`, `assistant`, `system`, `tool`, "" where
+    its shape is not known. `at`: milliseconds since 1970 UTC, by the clock of whose device added it. `tools`: those that it calls.
+    `own`: false if it is pending, that is, imported and not approved."""
+
+    role: str
+    at: int
+    text: str
+    tools: tuple[str, ...]
+    own: bool
+
+    @classmethod
+    def of(cls, entry: Entry, session: Told) -> SessionMessage:
+        """A message of a session."""
+        message = read_message(entry.item)
+        return cls(
+            role=message.role,
+            at=entry.place[0],
+            text=message.text,
+            tools=message.tools,
+            own=entry.place not in session.pending,
+        )
+
+
+class SessionMessages(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages of a session as people read them; `before` of it are older than these. `summary`: what stands for the older ones when it is
+    resumed; empty if it was not compacted. `summary_own`: false if the summary covers a pending message, or was imported and not approved.
+    `seen` stands for all that the session holds now."""
+
+    session: str
+    before: int
+    messages: tuple[SessionMessage, ...]
+    summary: str
+    summary_own: bool
+    seen: str
+
+
+@operation(
+    name="sessions.messages",
+    summary="Read the last messages of a session",
+    right="read",
+    about="target",
+    raises=(
+        "UsageError: an argument is out of bounds.",
+        "NotFoundError: a part of the session is not on this device yet.",
+        "StorageError: the session is damaged.",
+    ),
+    absent="there is no session {session}",
+    command="",
+    http="GET /v1/sessions/{session}/messages",
+    tool="read_session",
+    title="Read a session",
+    for_models="Return the last messages of a stored conversation, and the summary of the earlier ones.",
+    idempotent=True,
+)
+def messages(
+    view: View,
+    session: SessionName,
+    *,
+    last: Annotated[
+        int,
+        Meta(ge=1, le=MAX_PAGE, description="Maximum number of messages."),
+        ForModels("Number of messages.", default=20, most=200),
+    ] = 100,
+) -> SessionMessages | None:
+    """Return the last messages of a session as people read them, or nothing if it does not exist.
+
+    Whatever program wrote them, they have a role, a time and a text. Messages that a summary covers are among them.
+    """
+    view.opened.look()
+    sessions = sessions_of(view)
+    seen = sessions.seen(session)  # before it is read: what comes between is not taken for shown
+    found = told_if_there(sessions, session)
+    if found is None:
+        return None
+    shown = tuple(SessionMessage.of(entry, found) for entry in found.messages[-last:])
+    return SessionMessages(
+        session=session,
+        before=len(found.messages) - len(shown),
+        messages=shown,
+        summary=found.summary.text if found.summary is not None else "",
+        summary_own=not found.summary_pending,
+        seen=seen,
+    )

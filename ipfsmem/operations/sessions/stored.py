@@ -1,0 +1,46 @@
+"""What the operations on sessions share: the name of a session as an argument, and its messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
+
+from ipfsmem.bundle.session_parts import HISTORY, MAX_NAME
+from ipfsmem.operation import ForModels, View
+from ipfsmem.sessions.compaction import Told, told
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.sessions_here import AllSessions
+
+#: The name of a session; `bundle.session_parts.session_token` refuses other texts.
+SessionName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=MAX_NAME,
+        description=f"Its name: 1 to {MAX_NAME} characters, no control characters.",
+    ),
+    ForModels("Name of the session."),
+]
+#: Maximum number of sessions or messages of one answer.
+MAX_PAGE = 1_000
+
+
+def sessions_of(view: View) -> AllSessions:
+    """The sessions of the scope that a call works on."""
+    from ipfsmem.config import settings
+    from ipfsmem.memories.sessions_here import AllSessions
+
+    memories = view.opened.memories.in_scope(view.target)
+    return AllSessions(memories, here_only=settings().sessions.here_only)
+
+
+def told_if_there(sessions: AllSessions, session: str) -> Told | None:
+    """All of a session; None if there is none. The earlier texts of a memory are no conversation."""
+    found = told(sessions.entries(session))
+    if session.startswith(HISTORY):
+        return None
+    if not found.messages and all(one.session != session for one in sessions.listing()):
+        return None
+    return found
