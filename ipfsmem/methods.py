@@ -145,8 +145,8 @@ class SessionMethods:
     def list(self, *, limit: int | None = None, all: bool = True) -> SessionPage:
         """Return the sessions, the last written to first.
 
-        Each has its title, the number of its messages and the beginning of the last one. Older sessions are only left out, not forgotten. A
-        damaged session is left out and named.
+        Each has its title, the number of its messages and the beginning of the last one. Older sessions are only left out, not forgotten.
+        A damaged session is left out and named.
 
         Args:
             limit: Maximum number of results.

@@ -306,7 +306,11 @@ def test_a_damaged_session_is_named_beside_the_others_and_can_be_forgotten(
     for command in (["list"], ["status"], ["search", turns(1)[0]["content"]]):
         for form in ([], ["--json"]):
             said = cli("session", *command, *form)
-            assert said.code == 30 and "sound" in said.out and "torn" not in said.out, said
+            listed = said.out
+            if command == ["list"] and form:
+                listed = str(said.json["sessions"])
+                assert [one["session"] for one in said.json["problems"]] == ["worn", "torn"]
+            assert said.code == 30 and "sound" in listed and "torn" not in listed, said
             for name in ("torn", "worn"):
                 assert f"the session '{name}' is not what was written" in said.err
             assert "ipfsmem session delete SESSION" in said.err

@@ -107,8 +107,8 @@ def list_(
 ) -> SessionPage:
     """Return the sessions, the last written to first.
 
-    Each has its title, the number of its messages and the beginning of the last one. Older sessions are only left out, not forgotten. A
-    damaged session is left out and named.
+    Each has its title, the number of its messages and the beginning of the last one. Older sessions are only left out, not forgotten.
+    A damaged session is left out and named.
     """
     view.opened.look()
     sessions = sessions_of(view)
