@@ -398,7 +398,7 @@ def test_the_rows_of_the_parts_do_show_what_they_may() -> None:
             silent = {
                 MemoryFacts: {"history", "deleted"},
                 MemoryValues: {"history"},
-                Sessions: {"list", "latest", "seen", "due", "is_here"},
+                Sessions: {"known", "latest", "seen", "due", "is_here"},
                 MemoryUsage: {"budgets"},
                 MemoryDreams: rows.keys() - {"propose", "proposed"},
             }
