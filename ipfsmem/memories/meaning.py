@@ -128,9 +128,17 @@ class Meaning:
 
     # -- asked -----------------------------------------------------------------------------------------------
 
-    def ask(self, query: str, *, newest: bool = False, kind: Kind = "memory") -> Asked:
+    def ask(
+        self,
+        query: str,
+        *,
+        newest: bool = False,
+        kind: Kind = "memory",
+        worth_it: Callable[[Vectors], bool] | None = None,
+    ) -> Asked:
         """How similar the entries are to a question; not inside `reading`, as it waits for the endpoint, a few seconds at most.
-        `newest`: the texts that were written last are given vectors first. `kind`: what is looked for has vectors from then on."""
+        `newest`: the texts that were written last are given vectors first. `kind`: what is looked for has vectors from then on.
+        `worth_it`: whether the question is asked though vectors are missing; else the model is neither loaded nor paid for it."""
         try:
             embedder = self._opener(True)
         except IpfsmemError as error:
@@ -150,8 +158,10 @@ class Meaning:
         told = self._told(embedder, vectors)
         if (problem := self._rests(embedder)) is not None:
             return Asked(None, told, problem)
-        if not len(vectors):
-            return Asked(None, told)
+        with self._alone:
+            all_made = self._is_done() and self._whole
+            if not len(vectors) or (worth_it is not None and not all_made and not worth_it(vectors)):
+                return Asked(None, told)
         try:
             made = _run(embedder, of_question(embedder, query[:_CHARACTERS]))
             if isinstance(made, ProviderRefused):
@@ -330,7 +340,7 @@ class Meaning:
                 with self._replica.reading():
                     mark = self._replica.store.mark()
                     if hash_of(mark, strangers_of(self._replica)) == whole.state:
-                        self._done = self._replica.store.frame, whole.kinds
+                        self._done, self._whole = (self._replica.store.frame, whole.kinds), True
 
     def _known(self, embedder: Embedder) -> Vectors:
         self._load(embedder)

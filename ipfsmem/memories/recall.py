@@ -6,7 +6,7 @@ opened before. What is searched is an index of words (`search_index`), which is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from ipfsmem.wording import ALWAYS, FOREVER
 if TYPE_CHECKING:
     from ipfsmem.memories.moments import Reader, Told
     from ipfsmem.recall.postings import Postings
+    from ipfsmem.recall.vectors import Vectors
 
 #: Fields of an event that say who said or did it.
 _WHO = ("speaker", "by", "author", "from", "name", "user", "who", "sender", "agent")
@@ -185,14 +186,15 @@ def search(parts: Sequence[Memories], question: Question, *, read: bool = False)
     replica = parts[0].replica
     times = (question.since, question.until, question.when)
     then = (ALWAYS, FOREVER) if times == (None, None, None) else _then(*times, replica.world.now())
+    filter = Filter(question.type, question.tag, question.category, *then)
     answers = [
-        question.said or (_asked(parts[0], one, threshold, kind) if question.by_meaning else _NOT_ASKED)
+        question.said or (_asked(parts, one, threshold, kind, filter) if question.by_meaning else _NOT_ASKED)
         for one in phrasings
     ]
     today = replica.world.today()
     with replica.reading():
         found = index_of(parts, kind)
-        index = found.index(parts, Filter(question.type, question.tag, question.category, *then))
+        index = found.index(parts, filter)
         only = None if by is None else _written_by(by, parts, found, index)
         if question.about is not None:
             named = _naming(question.about, index)
@@ -393,7 +395,7 @@ def why(parts: Sequence[Memories], key: str, query: str) -> Why:
     """
     words = query_words(query)
     replica = parts[0].replica
-    asked = _asked(parts[0], query, None)
+    asked = _asked(parts, query, None, "memory", Filter())
     weighed = _weighed(parts[0], asked)
     with replica.reading():
         found = index_of(parts)
@@ -458,10 +460,17 @@ def _weighed(part: Memories, asked: Asked) -> Weighed:
     return usual if asked.vectors is None else usual.with_meaning(asked.share)
 
 
-def _asked(part: Memories, query: str, threshold: float | None, kind: Kind = "memory") -> Asked:
-    """What the model says of a query, where one is named. Raises what `search` says."""
-    meaning = part.meaning()
-    asked = _NOT_ASKED if meaning is None else meaning.ask(query, newest=threshold is not None, kind=kind)
+def _asked(
+    parts: Sequence[Memories], query: str, threshold: float | None, kind: Kind, filter: Filter
+) -> Asked:
+    """What the model says of a query, where one is named and most of what is looked through has a vector. Raises what `search` says."""
+    meaning = parts[0].meaning()
+    if meaning is None:
+        asked = _NOT_ASKED
+    elif threshold is not None:
+        asked = meaning.ask(query, newest=True, kind=kind)
+    else:
+        asked = meaning.ask(query, kind=kind, worth_it=_most_have_one(parts, kind, filter))
     if threshold is not None and asked.vectors is None:
         if asked.problem is not None:
             raise asked.problem
@@ -476,7 +485,26 @@ def _where_most_have_one(found: SearchIndex, index: Index, asked: Asked) -> Aske
         return asked
     rows = found.rows(index, asked.vectors.at)
     missing = rows.count(-1) - (len(rows) - len(index))
-    return asked if missing * _ONE_IN <= len(index) else msgspec.structs.replace(asked, vectors=None)
+    return asked if _are_most(len(index), missing) else msgspec.structs.replace(asked, vectors=None)
+
+
+def _most_have_one(
+    parts: Sequence[Memories], kind: Kind, filter: Filter
+) -> Callable[[Vectors], bool]:
+    """Whether most of what would be looked through has one of some vectors."""
+
+    def do(vectors: Vectors) -> bool:
+        with parts[0].replica.reading():
+            found = index_of(parts, kind)
+            index = found.index(parts, filter)
+            return _are_most(len(index), found.without_vector(index, vectors.ids))
+
+    return do
+
+
+def _are_most(count: int, missing: int) -> bool:
+    """Whether vectors count where so many of so many entries have none."""
+    return missing * _ONE_IN <= count
 
 
 def _similar(

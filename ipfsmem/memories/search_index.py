@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from hashlib import blake2b
 from itertools import islice, repeat
@@ -608,6 +608,12 @@ class SearchIndex:
             keys = [of_memory(id) or of_moment(id, b"") for id in index.ids]
             rows = by_filter[filter] = array("i", map(at.get, keys, repeat(-1)))
         return rows
+
+    def without_vector(self, index: Index, there: Container[bytes]) -> int:
+        """How many entries of an index of these have none of the vectors that are `there`, of which no row is known yet."""
+        of_memory, of_moment = self.vectors.get, self._keys_of_moments().get
+        keys = (of_memory(id) or of_moment(id, b"") for id in index.ids)
+        return sum(key not in there for key in keys) - (len(index.ids) - len(index))
 
     def _keys_of_moments(self) -> dict[str, bytes]:
         if self._vector_keys is None:

@@ -124,6 +124,28 @@ def test_vectors_count_only_when_nine_of_ten_of_what_is_looked_through_have_one(
     assert enough.matches.by_meaning and len(enough.hits) == 10 and "meaning" in enough.hits[1].parts
 
 
+def test_question_is_not_embedded_while_few_of_what_is_looked_through_have_a_vector(
+    memory: Memory, name: Name, url: str, server: EmbeddingsServer
+) -> None:
+    """A vector of the question says nothing beside texts of which most have none: to load the model for it took a command's time, and an
+    endpoint was paid for it."""
+    name(model="hashed-words", base_url=url)
+    made_all(memory, 2)
+    assert memory.recall("the first question").by_meaning and "the first question" in server.texts
+    server.refuses = lambda text: 400 * ("refused" in text)
+    memory.write("plans", "A text that is refused")
+    memory.recall("a question that is refused")
+    ended(memory)
+    for question in ("the second question", "in which kitchen"):
+        found = memory.recall(question)
+        assert not found.by_meaning and question not in server.texts
+    assert memory.why("drinks", "why this kitchen").place and "why this kitchen" not in server.texts
+    assert keys(memory.recall("espresso machines", threshold=0.25)) == ["drinks"]
+    assert "espresso machines" in server.texts
+    memory.forget("plans")
+    assert memory.recall("the last question").by_meaning and "the last question" in server.texts
+
+
 def test_a_fact_is_asked_about_once(memory: Memory, name: Name, url: str, server: EmbeddingsServer) -> None:
     name(model="hashed-words", base_url=url)
     memory.facts.add("The user likes espresso from the machine")
