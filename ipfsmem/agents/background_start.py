@@ -1,4 +1,5 @@
-"""How the sync beside an agent (`agents/background_sync.py`) is started: apart from it, as a hook has to load what is here."""
+"""How work of `ipfsmem` is started in a process of its own, as the sync beside an agent (`agents/background_sync.py`) is: apart from
+that work, as a hook has to load what is here."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 
@@ -21,17 +23,22 @@ def start(namespace: str, home: Path, folder: str, passphrase: str | None = None
 
 def stand_by(namespace: str, home: Path, folder: str, passphrase: str | None = None) -> Standby:
     """Start a process that syncs when this one releases it or ends in any way. Arguments as for `start`. Raises OSError."""
+    return start_apart("background", namespace, home, folder=folder, passphrase=passphrase or "")
+
+
+def start_apart(what: str, namespace: str, home: Path, **told: str) -> Standby:
+    """Start a process that does something once it is released, and tell it this. Raises OSError."""
     words = [
         sys.executable,
         "-P",  # nothing that lies in the folder of the memories takes the place of our modules
         "-m",
         "ipfsmem",
         "hook",
-        "background",
+        what,
         "--namespace",
         namespace,
         "--home",
-        str(home),
+        str(home.absolute()),
     ]
     # On Windows: detached, a group of its own, no window, below normal priority.
     flags = 0x00000008 | 0x00000200 | 0x08000000 | 0x00004000 if sys.platform == "win32" else 0
@@ -48,34 +55,33 @@ def stand_by(namespace: str, home: Path, folder: str, passphrase: str | None = N
         os.setpriority(os.PRIO_PROCESS, process.pid, 10)
     assert process.stdin is not None
     with contextlib.suppress(OSError):
-        process.stdin.write(_said(folder, passphrase or ""))
+        process.stdin.write(_said(told))
         process.stdin.flush()
     return Standby(process)
 
 
-def _said(folder: str, passphrase: str) -> bytes:
+def _said(told: Mapping[str, str]) -> bytes:
     """What the process is told; bytes that are not Unicode text as escapes, as `canonical.write_json` writes them."""
-    told = {"folder": folder, "passphrase": passphrase}
     return json.dumps(
         {name: text.encode("utf-8", "backslashreplace").decode() for name, text in told.items()}
     ).encode()
 
 
 class Standby:
-    """A process that syncs when its pipe closes, which also happens when this process is killed."""
+    """A process that begins when its pipe closes, which also happens when this process is killed."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
     def release(self) -> None:
-        """Let it sync now."""
+        """Let it begin now."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
         self._process.returncode = 0  # it is nobody's to wait for
 
     def dismiss(self) -> None:
-        """End it without a sync."""
+        """End it before it began."""
         self._process.kill()
         self._process.wait()
         assert self._process.stdin is not None

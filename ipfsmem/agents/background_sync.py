@@ -40,7 +40,7 @@ def run(namespace: str, home: Path, given: bytes) -> None:
     end = threading.Timer(_END, os._exit, (1,))
     end.daemon = True
     end.start()
-    folder, passphrase = _said_in(given, "folder"), _said_in(given, "passphrase") or None
+    folder, passphrase = said_in(given, "folder"), said_in(given, "passphrase") or None
     again = place / _AGAIN
     for _ in range(_MOST):
         with contextlib.suppress(OSError):
@@ -59,7 +59,8 @@ def run(namespace: str, home: Path, given: bytes) -> None:
     end.cancel()
 
 
-def _said_in(given: bytes, name: str) -> str:
+def said_in(given: bytes, name: str) -> str:
+    """What such a process was told under a name; "" for nothing."""
     try:
         said = read_json(given)
     except msgspec.DecodeError:

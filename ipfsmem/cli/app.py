@@ -428,7 +428,7 @@ def find_command(*path: str) -> click.Command | None:
 def run(arguments: Sequence[str] | None = None, *, ends: bool = False) -> int:
     """Run one command and answer its exit code; every error is printed here and nowhere else. `ends`: this is the whole program. One
     that only read ends at once: Python would take what was read apart first, object by object."""
-    about: dict[str, Any] = {}  # which memory this call named, for what it says to do next
+    about: dict[str, Any] = {"ends": ends}  # and which memory this call named, for what it says to do next
     with ended_as_by_ctrl_c():
         code = _run(arguments, about)
     for stream in (sys.stdout, sys.stderr):

@@ -53,6 +53,7 @@ class CommandContext:
         scope_must_exist: bool = False,
         about_texts: bool = False,
         reads: bool = False,
+        ends: bool = False,
     ) -> None:
         self._namespace = namespace
         self._home = home
@@ -66,6 +67,8 @@ class CommandContext:
         self._scope_must_exist = scope_must_exist
         self._about_texts = about_texts
         self._reads = reads
+        #: Whether this is all that the process does: what it only began would go with it.
+        self._ends = ends
         #: Where what is written for the scope of this call goes, when that turned out to be another one: a sentence.
         self.scope_notice = ""
         #: What syncs of this call left out for want of room.
@@ -131,18 +134,21 @@ class CommandContext:
         from ipfsmem.memory import Memory
         from ipfsmem.parts.noting import acting_as, collecting
 
+        passphrase = self.passphrase(itself=passphrase_itself)
         try:
             memory = Memory.load(
                 self.namespace,
                 home=self.home,
                 provider=provider or None,
                 unlock=unlock,
-                passphrase=self.passphrase(itself=passphrase_itself),
+                passphrase=passphrase,
             )
         except StorageError as error:
             if not self._reads:
                 raise
             memory = self._as_it_lies(error)
+        opened = memory._view().opened
+        opened.vectors_apart = self._ends and self._reads and not memory.replica.read_only
         try:
             if self._scope_must_exist:
                 for name in filter(None, (self.scope, *self.stacked)):
@@ -159,6 +165,10 @@ class CommandContext:
         finally:
             self.note_left_out(memory)
             memory.close()
+        if (kinds := opened.left_without_vectors) is not None:
+            from ipfsmem.agents import vectors_apart
+
+            vectors_apart.start(self.namespace, self.home, kinds, passphrase)
 
     def _as_it_lies(self, error: StorageError) -> Memory:
         """To be read only, where it cannot be opened as usual, since its disk is full or read-only. Raises `error` where it is damaged, or
@@ -312,6 +322,7 @@ def _context(
         scope_must_exist=shows or bool(stacked),
         about_texts=scoped,
         reads=reads,
+        ends=shared.get("ends", False),
     )
 
 

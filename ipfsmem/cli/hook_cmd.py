@@ -20,11 +20,12 @@ def command(context: CommandContext, event: str, program: str) -> None:
     nothing else, and starts a sync that goes on by itself. It always ends with 0 and within seconds: what it
     could not do is shown by `ipfsmem status`.
     """
-    if event == "background":
-        from ipfsmem.agents import background_sync
+    if event in ("background", "vectors"):
+        from ipfsmem.agents import background_sync, vectors_apart
         from ipfsmem.agents.hook_programs import MAX_INPUT
 
-        background_sync.run(context.namespace, context.home, sys.stdin.buffer.read(MAX_INPUT))
+        work = background_sync.run if event == "background" else vectors_apart.run
+        work(context.namespace, context.home, sys.stdin.buffer.read(MAX_INPUT))
         return
     passphrase = context.passphrase_from_fd_or_environment()
     wrong = run(event, program, context.namespace, context.home, passphrase=passphrase)

@@ -95,8 +95,18 @@ class _Todo:
 class Meaning:
     """The model of one open memory, and the vectors of its texts."""
 
-    def __init__(self, memories: Memories, alone: AbstractContextManager[bool], opener: Opener) -> None:
-        """`alone` is held by the one thread that works with the memory."""
+    def __init__(
+        self,
+        memories: Memories,
+        alone: AbstractContextManager[bool],
+        opener: Opener,
+        *,
+        apart: bool = False,
+    ) -> None:
+        """`alone` is held by the one thread that works with the memory. `apart`: another process makes the vectors; see `left`."""
+        self._apart = apart
+        #: Where that is so: what may lack vectors besides memories; None where nothing does.
+        self.left: frozenset[str] | None = None
         self._memories = memories
         self._replica = memories.replica
         self._alone = alone
@@ -252,9 +262,10 @@ class Meaning:
             unread = len(self._living.unread(self._kinds))
         return len(there), sum(id in vectors for id in there), unread
 
-    def complete(self, told: Callable[[int, int], None]) -> str:
+    def complete(self, told: Callable[[int, int], None], kinds: frozenset[str] = frozenset()) -> str:
         """Make all vectors that are missing while the caller waits; why that could not be, "" when none is missing. `told` hears how
-        many there are, and how many are to be."""
+        many there are, and how many are to be. `kinds`: what is given vectors from then on, besides memories."""
+        self._kinds |= kinds
         try:
             embedder, todo = self._opener(False), _Todo()
             if embedder is not None:
@@ -362,6 +373,9 @@ class Meaning:
         """Start the thread where there may be something to do (holding `alone`)."""
         running = self._thread is not None and self._thread.is_alive()
         if not (running or self._rests(embedder) is not None or self._ended or self._is_done()):
+            if self._apart:
+                self.left = self._kinds
+                return
             self._thread = threading.Thread(target=self._work, name="ipfsmem-vectors", daemon=True)
             self._thread.start()
 

@@ -100,6 +100,8 @@ class OpenMemory:
         #: The texts of the nameless scope; `in_scope` leads to those of another.
         self.memories = Memories(replica)
         self._meaning: Meaning | None = None
+        #: Whether another process makes the vectors that are missing, as this one ends after one question.
+        self.vectors_apart = False
         self.memories.meaning = self.meaning_if_named
         self.memories.weighed = _weighed
         self.memories.decay_rate = _decay_rate
@@ -194,8 +196,13 @@ class OpenMemory:
         if self._meaning is None:
             from ipfsmem.memories.meaning import Meaning
 
-            self._meaning = Meaning(self.memories, self.alone, _embedder)
+            self._meaning = Meaning(self.memories, self.alone, _embedder, apart=self.vectors_apart)
         return self._meaning
+
+    @property
+    def left_without_vectors(self) -> frozenset[str] | None:
+        """Where vectors are made apart: what may lack them besides memories; None where nothing does."""
+        return None if self._meaning is None else self._meaning.left
 
     def meaning_if_named(self) -> Meaning | None:
         """The same; None where the settings name no model and none is installed: then nothing of it is loaded."""

@@ -1,0 +1,56 @@
+"""The vectors that a command found missing, made in a process of its own, so that nobody who asks one question waits for them.
+
+One at a time for each memory, bounded in time and with a low priority. What went wrong is told by `ipfsmem status` and `index rebuild`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from ipfsmem.device.lock import file_lock, is_held
+from ipfsmem.errors import IpfsmemError
+from ipfsmem.locations import namespace_folder
+
+#: Seconds after which the process ends whatever it does, and for which none is started after one.
+_END, _REST = 1_800.0, 10.0
+_LOCK = "vectors.lock"
+
+
+def start(namespace: str, home: Path, kinds: Iterable[str], passphrase: str | None) -> None:
+    """Start it and return at once, unless one is running or was a moment ago. `kinds`: what is given vectors besides memories. Raises
+    nothing: recall goes by words until somebody starts it."""
+    path = namespace_folder(home, namespace) / _LOCK
+    with contextlib.suppress(OSError, IpfsmemError):
+        if is_held(path) or (path.exists() and 0 <= time.time() - path.stat().st_mtime < _REST):
+            return
+        path.touch(0o600)
+        from ipfsmem.agents.background_start import start_apart
+
+        start_apart("vectors", namespace, home, kinds=" ".join(kinds), passphrase=passphrase or "").release()
+
+
+def run(namespace: str, home: Path, given: bytes) -> None:
+    """Make them all. Raises nothing."""
+    from ipfsmem.agents.background_sync import said_in
+    from ipfsmem.memory import Memory
+
+    place = namespace_folder(home, namespace)
+    if not place.is_dir():
+        return
+    end = threading.Timer(_END, os._exit, (1,))
+    end.daemon = True
+    end.start()
+    passphrase, kinds = said_in(given, "passphrase") or None, frozenset(said_in(given, "kinds").split())
+    with contextlib.suppress(IpfsmemError, OSError), file_lock(place / _LOCK, wait=0):
+        try:
+            with Memory.load(namespace, home=home, passphrase=passphrase) as memory:
+                opened = memory._view().opened
+                opened.meaning().complete(lambda *_: opened.refuse_closed("make vectors"), kinds)
+        finally:
+            os.utime(place / _LOCK)
+    end.cancel()

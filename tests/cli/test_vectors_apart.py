@@ -1,0 +1,119 @@
+"""A command answers at once where vectors are missing; a process of its own makes them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipfsmem.agents import background_start, vectors_apart
+from ipfsmem.device.lock import file_lock
+from ipfsmem.memory import Memory
+from tests.servers.embeddings import EmbeddingsServer
+from tests.servers.threaded import serve
+from tests.support.kept_vectors import load_vectors
+from tests.support.patience import PATIENCE
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingsServer]:
+    made = EmbeddingsServer()
+    file = tmp_path / "config.toml"
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
+    monkeypatch.delenv("IPFSMEM_EMBEDDINGS")
+    with serve(made.app) as address:
+        file.write_text(f'[embeddings]\nmodel = "hashed-words"\nbase_url = "{address}/v1"\n')
+        yield made
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    with Memory.create("m", "local", home=tmp_path / "home") as memory:
+        memory.write("drinks", "An espresso machine stands in the kitchen")
+        memory.write("travel", "The train to Lisbon leaves at nine")
+        memory.sessions.add("pets", [{"role": "user", "content": "We have two puppies now"}])
+    return tmp_path / "home"
+
+
+def recall(home: Path, *words: str) -> dict[str, Any]:
+    """What the command says, as a program of its own started in another folder."""
+    call = [sys.executable, "-m", "ipfsmem", "recall", *words, "--json", "-n", "m", "--home", "home"]
+    done = subprocess.run(
+        call, capture_output=True, timeout=PATIENCE, check=True, cwd=home.parent, env=os.environ
+    )
+    said = json.loads(done.stdout)
+    assert isinstance(said, dict)
+    return said
+
+
+def until_made(home: Path, count: int, *words: str) -> None:
+    """Ask until so many vectors are kept and nobody makes any."""
+    lock, until = home / "m" / "vectors.lock", time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        if lock.exists():
+            os.utime(lock, (0, 0))  # who asks a moment later starts no other
+        recall(home, *words)
+        with file_lock(lock, wait=PATIENCE), Memory.load("m", home=home) as memory:
+            kept = load_vectors(memory.replica)
+        if kept is not None and len(kept) == count:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"no {count} vectors came")
+
+
+def test_command_without_vectors_answers_while_another_process_makes_them(
+    server: EmbeddingsServer, home: Path
+) -> None:
+    """Each command waited for the vectors of sixteen texts before it answered, by words alone all the same."""
+    with file_lock(home / "m" / "vectors.lock"):  # as if somebody made them already
+        found = recall(home, "kitchen")
+    assert found["ranking"] == "words" and [hit["key"] for hit in found["hits"]] == ["drinks"]
+    assert not server.texts
+    until_made(home, 3, "kitchen")  # the part of the session is a memory, too
+    assert "kitchen" not in server.texts
+    assert recall(home, "lisboa trains")["ranking"] == "words and meaning"
+    assert recall(home, "puppy", "--kind", "message")["ranking"] == "words"
+    until_made(home, 4, "puppy", "--kind", "message")
+    assert recall(home, "puppy", "--kind", "message")["ranking"] == "words and meaning"
+
+
+def test_vectors_are_made_by_one_process_at_a_time(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[tuple[str, ...]] = []
+
+    class Begun:
+        def release(self) -> None: ...
+
+    def start_apart(what: str, namespace: str, home: Path, **told: str) -> Begun:
+        begun.append((what, namespace, *told.values()))
+        return Begun()
+
+    monkeypatch.setattr(background_start, "start_apart", start_apart)
+    vectors_apart.start("m", home, frozenset({"message"}), "secret")
+    assert begun == [("vectors", "m", "message", "secret")]
+    lock = home / "m" / "vectors.lock"
+    vectors_apart.start("m", home, (), None)  # a moment later
+    os.utime(lock, (0, 0))
+    with file_lock(lock, wait=0):
+        os.utime(lock, (0, 0))
+        vectors_apart.start("m", home, (), None)  # one is at it
+    assert len(begun) == 1
+    os.utime(lock, (0, 0))
+    vectors_apart.start("m", home, (), None)
+    assert begun[1:] == [("vectors", "m", "", "")]
+    os.utime(lock, (time.time() + 10_000,) * 2)  # a clock that was wrong
+    vectors_apart.start("m", home, (), None)
+    assert len(begun) == 3
+
+
+def test_vectors_of_a_memory_that_is_gone_are_made_by_nobody(home: Path) -> None:
+    vectors_apart.run("none", home, b"{}")
+    assert not (home / "none").exists()
+    vectors_apart.start("none", home, (), None)
+    assert not (home / "none").exists()
