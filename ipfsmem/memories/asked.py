@@ -27,6 +27,6 @@ class Asked(msgspec.Struct, frozen=True):
     named: bool = True
     #: How much of the weight of meaning the model is to have for this question, 0 to 1.
     share: float = 1.0
-    question: Sequence[float] = ()
+    question: Sequence[float] | bytes = ()
     #: A cosine below which a text has nothing to do with it.
     unrelated: float = -1.0

@@ -178,9 +178,9 @@ class Meaning:
                 return Asked(None, self._once(f"this question goes by words alone: {made}") or told, made)
             with self._alone:
                 ready = vectors.comparable()
-            ready.nearest(made, (), 1.0, 1)  # whether it has their length
+            question = ready.asked(made)
             knows = embedder.knows(query[:_CHARACTERS])
-            return Asked(ready, told, None, True, knows, made, embedder.unrelated)
+            return Asked(ready, told, None, True, knows, question, embedder.unrelated)
         except FormatError as error:
             problem = ProviderRefused(
                 f"{embedder.identity.version} answers as another model than before: {error}",

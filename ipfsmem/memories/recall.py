@@ -483,14 +483,11 @@ def _where_most_have_one(found: SearchIndex, index: Index, asked: Asked) -> Aske
     """What the model says of a query, where nearly all of what is looked through has a vector; else it goes by words alone."""
     if asked.vectors is None:
         return asked
-    rows = found.rows(index, asked.vectors.at)
-    missing = rows.count(-1) - (len(rows) - len(index))
+    _, missing = found.rows(index, asked.vectors.at)
     return asked if _are_most(len(index), missing) else msgspec.structs.replace(asked, vectors=None)
 
 
-def _most_have_one(
-    parts: Sequence[Memories], kind: Kind, filter: Filter
-) -> Callable[[Vectors], bool]:
+def _most_have_one(parts: Sequence[Memories], kind: Kind, filter: Filter) -> Callable[[Vectors], bool]:
     """Whether most of what would be looked through has one of some vectors."""
 
     def do(vectors: Vectors) -> bool:
@@ -517,7 +514,7 @@ def _similar(
     """How similar the memories of an index are to the query, by number: those that have to do with it, of very many the most similar."""
     if asked.vectors is None:
         return {}
-    rows: Sequence[int] = found.rows(index, asked.vectors.at)
+    rows: Sequence[int] = found.rows(index, asked.vectors.at)[0]
     if only is not None:
         rows = [row if number in only else -1 for number, row in enumerate(rows)]
     least = asked.unrelated if threshold is None else threshold

@@ -214,8 +214,8 @@ class SearchIndex:
         #: What the vectors of events and messages are kept by, by id; None until somebody asked.
         self._vector_keys: dict[str, bytes] | None = None
         self._indexes: dict[Filter, Index] = {}
-        #: For the vectors that were last asked for: by index, where each of its entries has its vector.
-        self._rows: tuple[Mapping[bytes, int], dict[Filter, array[int]]] = ({}, {})
+        #: For the vectors that were last asked for: by index, where each of its entries has its vector, and how many have none.
+        self._rows: tuple[Mapping[bytes, int], dict[Filter, tuple[array[int], int]]] = ({}, {})
         #: The words of the image that this was opened from, as long as nobody asked for them.
         self._image = memoryview(b"")
         #: How many memories were taken in or out since an image was written, and whether one is on the disk.
@@ -595,19 +595,21 @@ class SearchIndex:
         self._indexes[filter] = made
         return made
 
-    def rows(self, index: Index, at: Mapping[bytes, int]) -> array[int]:
-        """The row of each entry's vector, by the entry's number in an index of these; -1 where it has none. `at`: the rows."""
+    def rows(self, index: Index, at: Mapping[bytes, int]) -> tuple[array[int], int]:
+        """The row of each entry's vector, by the entry's number in an index of these; -1 where it has none; and how many have none.
+        `at`: the rows."""
         known, by_filter = self._rows
         if known is not at:
             by_filter = {}
             self._rows = (at, by_filter)
         filter = next(filter for filter, one in self._indexes.items() if one is index)
-        rows = by_filter.get(filter)
-        if rows is None:
+        known_rows = by_filter.get(filter)
+        if known_rows is None:
             of_memory, of_moment = self.vectors.get, self._keys_of_moments().get
             keys = [of_memory(id) or of_moment(id, b"") for id in index.ids]
-            rows = by_filter[filter] = array("i", map(at.get, keys, repeat(-1)))
-        return rows
+            rows = array("i", map(at.get, keys, repeat(-1)))
+            known_rows = by_filter[filter] = rows, rows.count(-1) - (len(rows) - len(index))
+        return known_rows
 
     def without_vector(self, index: Index, there: Container[bytes]) -> int:
         """How many entries of an index of these have none of the vectors that are `there`, of which no row is known yet."""

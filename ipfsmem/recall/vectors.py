@@ -217,18 +217,21 @@ class Comparable:
             made._bits = bits + [int(row.translate(_signs), 2) for row in made._rows[len(bits) :]]
         return made
 
+    def asked(self, question: Sequence[float] | bytes) -> bytes:
+        """A question's vector as these are kept; what this gave already stays as it is. Raises FormatError for one of another length,
+        or that has no direction."""
+        if self._rows and len(question) != len(self._rows[0]):
+            raise FormatError(f"a vector has {len(question)} numbers, those kept have {len(self._rows[0])}")
+        return question if isinstance(question, bytes) else quantised(question)
+
     def nearest(
-        self, question: Sequence[float], rows: Sequence[int], least: float, most: int
+        self, question: Sequence[float] | bytes, rows: Sequence[int], least: float, most: int
     ) -> dict[int, float]:
         """Of some rows (-1 is none) those whose cosine to a question, -1 to 1, is not less than `least`: the place of each in `rows`,
-        and its cosine. Of more than `most` the most similar. Raises FormatError for a vector of another length."""
-        if not self._rows:
+        and its cosine. Of more than `most` the most similar. Raises what `asked` raises."""
+        if not self._rows or not rows:
             return {}
-        if len(question) != len(self._rows[0]):
-            raise FormatError(f"a vector has {len(question)} numbers, those kept have {len(self._rows[0])}")
-        asked = quantised(question)
-        if not rows:
-            return {}
+        asked = self.asked(question)
         if self._numbers is not None:
             return self._numbers.nearest(asked, rows, least, most)
         cosines = self._plain(asked)

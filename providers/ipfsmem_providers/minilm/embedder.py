@@ -46,6 +46,8 @@ class _Model(NamedTuple):
 _loading = threading.Lock()
 #: What is loaded, by the path of the model.
 _loaded: dict[Path, _Model] = {}
+#: Where the model is installed, once that was looked for.
+_found: list[Path] = []
 
 
 class MiniLmEmbedder:
@@ -93,12 +95,15 @@ class MiniLmEmbedder:
 
 
 def _installed() -> Path:
+    if _found and _found[0].exists():
+        return _found[0]
     found = find_spec(_PACKAGE)
     if found is None or not found.submodule_search_locations or find_spec("numpy") is None:
         raise ConfigError(
             "the model all-MiniLM-L6-v2 is not installed", hint="pip install 'ipfsmem[semantic]'"
         )
-    return Path(found.submodule_search_locations[0]) / "model.onnx"
+    _found[:] = [Path(found.submodule_search_locations[0]) / "model.onnx"]
+    return _found[0]
 
 
 def _load(file: Path) -> _Model:

@@ -107,6 +107,7 @@ def test_another_file_is_refused_and_says_so(tmp_path: Path) -> None:
 
 
 def test_a_model_that_is_named_and_not_installed_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedder, "_found", [])
     monkeypatch.setattr(embedder, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="is not installed") as refused:
         MiniLmEmbedder({"provider": "minilm"})
