@@ -116,7 +116,9 @@ def _note_attempt(path: Path, error: Exception | None, brought: bool) -> None:
         _note(path, worked=now, failing=0, failure="", brought=now if brought else before.brought)
         return
     kind = error.kind if isinstance(error, IpfsmemError) else type(error).__name__
-    _note(path, failing=before.failing or now, failure=kind)
+    # A first failure in the future is one of a clock that was set back.
+    since = before.failing if 0 < before.failing <= now else now
+    _note(path, failing=since, failure=kind)
 
 
 def _note(path: Path, **changes: int | str) -> None:

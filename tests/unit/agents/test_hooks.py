@@ -20,6 +20,7 @@ from ipfsmem.agents import background_start, background_sync, hooks
 from ipfsmem.agents.adoption import carry_out, plan_project
 from ipfsmem.agents.projects import bind, choose_scope, find_connected
 from ipfsmem.agents.session_text import TOOLS
+from ipfsmem.device import agent_notes
 from ipfsmem.device.agent_notes import (
     MAX_SESSIONS,
     background_notes,
@@ -407,6 +408,18 @@ def test_what_a_pull_brought_counts_from_the_next_prompt_and_once(
     assert hook("prompt", root) is None
     assert hook("prompt", root, session="began before hooks were there") is None
     assert len(hook.started) == 1  # a prompt starts none
+
+
+def test_pull_after_the_clock_was_set_back_counts_from_the_next_prompt(hook: Hooks, tmp_path: Path) -> None:
+    root = repository(tmp_path / "api")
+    scope = connect(hook, root)
+    hook("session-start", root)
+    hook.ms -= 8 * HOUR  # a clock that ran ahead when the session began
+    with hook.open() as memory:
+        memory.scope(scope).write("news", "x", description="came from the phone")
+    note_background(hook.place, brought=hook.ms + 500)
+    assert "came from the phone" in hook.context("prompt", root)
+    assert hook("prompt", root) is None
 
 
 def test_what_a_session_was_given_already_is_not_given_again(hook: Hooks, tmp_path: Path) -> None:
@@ -819,6 +832,17 @@ def test_an_outage_is_noted_from_its_beginning(hook: Hooks, monkeypatch: pytest.
     assert second.tried > first.tried
     sync(hook)
     assert not background_notes(hook.place).failing
+
+
+def test_outage_noted_by_a_clock_ahead_begins_when_the_clock_is_right(
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = repository(tmp_path / "api")
+    note_background(hook.place, failing=hook.ms + 9_000 * HOUR, failure="StorageError")
+    monkeypatch.setattr(agent_notes, "now_ms", lambda: hook.ms)
+    agent_notes.note_attempt(hook.place, StorageError("x"))
+    hook.ms += 26 * HOUR
+    assert "not synced for 26 h (StorageError)" in hook.line(root)
 
 
 def test_there_is_one_sync_at_a_time_and_who_comes_meanwhile_is_not_forgotten(hook: Hooks) -> None:
