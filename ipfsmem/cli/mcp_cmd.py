@@ -10,7 +10,7 @@ import click
 from ipfsmem.cli import secret_input
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import WholeNumber
-from ipfsmem.errors import PassphraseError, UsageError
+from ipfsmem.errors import LockedError, PassphraseError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,6 +147,12 @@ def _serve(
             holder.memory()
         except PassphraseError as error:
             click.echo(f"the memory is locked: {error}", err=True)
+        except (
+            LockedError
+        ) as error:  # programs start a server once a session, and this passes: each call says so meanwhile
+            if pipe is None:
+                raise
+            click.echo(str(error), err=True)
         if pipe is None:
             _say(context, url_of(listening), None if given else token)
 

@@ -34,7 +34,10 @@ def explained(path: Path, error: Exception) -> IpfsmemError:
     text = str(error)
     if isinstance(error, sqlite3.OperationalError):
         if text.startswith("database is locked"):
-            return LockedError(f"{path} is in use by another program")
+            return LockedError(
+                f"{path} is in use by another program",
+                hint="Wait until it is done, or end it; then try again.",
+            )
         if text.startswith(("no such ", "table ")):  # a name in its schema is another one
             return damaged(path, text)
         if text.startswith("Could not decode"):

@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -58,10 +59,11 @@ def text_of(answer: Any) -> str:
 
 
 @contextlib.contextmanager
-def started(home: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`ipfsmem serve mcp` with pipes; at the end it must be gone."""
+def started(home: Path, *arguments: str, code: str = "") -> Iterator[subprocess.Popen[bytes]]:
+    """`ipfsmem serve mcp` with pipes, or `code` that runs it; at the end it must be gone."""
+    ran = ["-c", code] if code else ["-m", "ipfsmem.cli", "serve", "mcp", *arguments]
     server = subprocess.Popen(
-        [sys.executable, "-m", "ipfsmem.cli", "serve", "mcp", *arguments],
+        [sys.executable, *ran],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -316,6 +318,29 @@ def test_a_locked_memory_starts_and_says_what_to_do(tmp_path: Path) -> None:
         and "ipfsmem unlock" in found[1]["content"][0]["text"]
         and len(found[2]["tools"]) == 6
     )
+
+
+def test_server_started_while_another_program_uses_the_memory_answers_and_works_afterwards(
+    home: Path,
+) -> None:
+    impatient = (
+        "from ipfsmem.cli import main; from ipfsmem.device.database import Database; "
+        "Database.__init__.__kwdefaults__['wait'] = 0.05; main(['serve', 'mcp'])"
+    )
+    holder = sqlite3.connect(home / "ipfsmem" / "default" / "state.db", isolation_level=None)
+    with contextlib.closing(holder), started(home, code=impatient) as server:
+        assert server.stdout is not None
+        holder.execute("BEGIN IMMEDIATE")
+        say(server, HELLO, READY, call(1, query="firmware"))
+        server.stdout.readline()
+        refused = json.loads(server.stdout.readline())["result"]
+        holder.execute("ROLLBACK")
+        say(server, call(2, query="firmware"))
+        answers, err = ended(server)
+    assert refused["isError"] and "in use by another program" in refused["content"][0]["text"]
+    assert "process id" not in refused["content"][0]["text"]  # which SQLite does not say
+    assert "Works on firmware." in answers[0]["result"]["content"][0]["text"]
+    assert "in use by another program" in err
 
 
 def test_it_keeps_the_memory_in_sync_and_publishes_what_waits_when_its_client_goes(tmp_path: Path) -> None:
