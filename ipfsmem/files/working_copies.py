@@ -21,7 +21,7 @@ from ipfsmem.device.project_folders import connected_folders
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.device.tables.working_copies import BY_HAND, REPLACED, Copies, Copy
-from ipfsmem.errors import IpfsmemError, NotFoundError, StorageError
+from ipfsmem.errors import IncompleteError, IpfsmemError, NotFoundError, StorageError
 from ipfsmem.memories.memories import Memories
 
 if TYPE_CHECKING:
@@ -268,12 +268,18 @@ class WorkingCopies:
         self._find(Path(folder)).pause(why)
 
     def accept(self, folder: str | Path) -> None:
-        """What stands in a folder counts, earlier texts too. Raises NotFoundError, StorageError when it is not there."""
+        """What stands in a folder counts, earlier texts too. Raises NotFoundError, StorageError when it is not there, IncompleteError
+        when some of it could not be taken in."""
         copy = self._find(Path(folder))
         copy.scan(believe=True)
         if not copy.is_there():
             raise StorageError(next(iter(copy.notices()), f"{copy.folder.path} is not there"))
         self.render()
+        if left := copy.not_taken_in():
+            raise IncompleteError(
+                "; ".join(left),
+                hint="The rest was taken in, and the folder is not paused any more. Put these files right: the next command takes them in.",
+            )
 
     def put_back(self, folder: str | Path) -> int:
         """What is remembered counts: every file is written from it. How many were not so.

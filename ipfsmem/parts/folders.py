@@ -105,9 +105,12 @@ class MemoryFolders(MemoryPart):
         self._plain_files().pause(folder, why)
 
     def accept(self, folder: str | Path) -> None:
-        """What stands in a paused working copy counts: all of it is taken for edits. Raises NotFoundError, StorageError."""
-        self._plain_files().accept(folder)
-        self._open.changed()
+        """What stands in a paused working copy counts: all of it is taken for edits. Raises NotFoundError, StorageError,
+        IncompleteError when a file could not be taken in: then the rest was."""
+        try:
+            self._plain_files().accept(folder)
+        finally:
+            self._open.changed()
 
     def put_back(self, folder: str | Path) -> int:
         """What is remembered counts: it is written into every file of a working copy. How many files held something else.

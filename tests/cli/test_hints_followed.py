@@ -666,6 +666,7 @@ ELSEWHERE = {
     "If another device still has the memory, sync it, and try again. Else bring back what can be read: ipfsmem recover --damaged, then: ipfsmem vault repair": "tests/cli/test_cli_salvage.py::test_l3_recover_does_not_say_that_nothing_is_back",
     "Ask another provider that holds this memory, or a device that has it, to sync first.": "tests/cli/test_hints.py::test_a_pack_that_is_lost_comes_back_from_a_device_that_has_it",
     "Nothing was acknowledged that is not on disk. Free space or check the permissions, then try again.": "tests/cli/test_outcomes.py::test_a_full_disk_is_said_and_nothing_is_half_there",
+    "The rest was taken in, and the folder is not paused any more. Put these files right: the next command takes them in.": "tests/unit/files/test_working_folders.py::test_file_that_cannot_be_taken_in_is_named_when_the_folder_counts",
     "Wait until it is done, or end it; then try again.": "tests/cli/test_cli_mcp.py::test_server_started_while_another_program_uses_the_memory_answers_and_works_afterwards",
     "Wait for the other ipfsmem process to finish, or stop it; its process id is in the message.": "tests/cli/test_outcomes.py::test_a_memory_that_another_process_holds",
     "The token is wrong or missing. Check the provider's settings.": "tests/cli/test_cli_providers.py::test_what_to_do_stands_under_what_failed",

@@ -422,6 +422,11 @@ def paused(place: Place) -> None:
     place.ok("folder attach PLAIN", "folder pause PLAIN")
 
 
+def paused_unreadable(place: Place) -> None:
+    paused(place)
+    (place.folder / "latin.md").write_bytes(b"caf\xe9\n")
+
+
 def served(place: Place) -> None:
     """A server that ends as soon as it runs."""
     from ipfsmem.cli import serve_cmd
@@ -936,6 +941,7 @@ ROWS: tuple[Row, ...] = (
     Row("folder pause", "it is no working copy of this memory", 4, "folder pause PLAIN"),
     Row("folder resume", "what stands there counts", 0, "folder resume --keep folder PLAIN", prepare=paused),
     Row("folder resume", "it is no working copy of this memory", 4, "folder resume --keep folder PLAIN"),
+    Row("folder resume", "a file in it could not be taken in; the rest is", 7, "folder resume --keep folder PLAIN", prepare=paused_unreadable),
     Row("folder resume", "what is remembered stands there again", 0, "folder resume --keep vault PLAIN", prepare=paused),
     Row("connect", "a project's folder of memories is a working copy of its scope", 0, "connect claude-code --project PLAIN", prepare=claude_code),
     Row("connect", "a person has to say more about a project, or there is no such folder", 2, "connect claude-code --project BASE/none", prepare=claude_code),

@@ -15,7 +15,14 @@ import pytest
 from ipfsmem.device import directory_handle
 from ipfsmem.device.directory_handle import Directory
 from ipfsmem.device.replica import Replica
-from ipfsmem.errors import KeyNameError, NotFoundError, ProviderUnavailable, StorageError, UsageError
+from ipfsmem.errors import (
+    IncompleteError,
+    KeyNameError,
+    NotFoundError,
+    ProviderUnavailable,
+    StorageError,
+    UsageError,
+)
 from ipfsmem.files.surroundings import git_head, remarks
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
@@ -623,6 +630,20 @@ def test_what_stands_there_counts_when_a_person_says_so(lab: Lab) -> None:
     assert lab.memory.folders.list()[0].state == "ok"
     lab.look()
     assert {name: lab.files()[name] for name in old} == old
+
+
+def test_file_that_cannot_be_taken_in_is_named_when_the_folder_counts(lab: Lab) -> None:
+    versions(lab, 2)
+    lab.memory.folders.pause(lab.dir)
+    (lab.dir / "m0.md").write_bytes(b"edited\n")
+    (lab.dir / "m1.md").write_bytes(b"caf\xe9\n")
+    with pytest.raises(IncompleteError, match=r"m1\.md was left alone"):
+        lab.memory.folders.accept(lab.dir)
+    assert {b"edited\n", b"new 1\n"} <= lab.texts()
+    assert (lab.dir / "m1.md").read_bytes() == b"caf\xe9\n"
+    (lab.dir / "m1.md").write_bytes("café\n".encode())
+    lab.look()
+    assert "café\n".encode() in lab.texts()
 
 
 def test_a_pause_ends_by_itself_when_all_is_as_before(lab: Lab) -> None:
