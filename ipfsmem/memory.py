@@ -300,8 +300,6 @@ class Memory(MemoryMethods):
     write = _of_texts(MemoryTexts.write)
     write_text = _of_texts(MemoryTexts.write_text)
     index = _of_texts(MemoryTexts.index)
-    why = _of_texts(MemoryTexts.why)
-    duplicates = _of_texts(MemoryTexts.duplicates)
     readiness = _of_texts(MemoryTexts.readiness)
     make_ready = _of_texts(MemoryTexts.make_ready)
     context = _of_texts(MemoryTexts.context)

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from ipfsmem.memories.readings import Reading
     from ipfsmem.memories.readings import Unsettled
+    from ipfsmem.memories.recall import Explained
     from ipfsmem.operation import View
+    from ipfsmem.operations.duplicates import Duplicates
     from ipfsmem.operations.forget import Forgotten
     from ipfsmem.operations.list import MemoryPage
     from ipfsmem.operations.recall import Recalled
@@ -103,6 +105,41 @@ class StackMethods:
         from ipfsmem.operations.recall import recall
 
         return recall.run(self._view(), {"query": query, "queries": queries, "kind": kind, "limit": limit, "type": type, "tag": tag, "category": category, "when": when, "since": since, "until": until, "by": by, "about": about, "threshold": threshold, "why": why, "joined": joined})
+
+    def why(self, key: str, query: str) -> Explained:
+        """Explain why a memory fits a question, or why it does not.
+
+        The result has its rank among all that `recall` finds, the parts of its score and of the score of the hit before it, and the words
+        of the question that it contains.
+
+        Args:
+            key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
+            query: A question or a few words.
+
+        Raises:
+            NotFoundError: there is no such memory, or its text is not on this device.
+            KeyNameError: `key` is invalid.
+            UsageError: the question has no word.
+        """
+        from ipfsmem.operations.why import why
+
+        return why.run(self._view(), {"key": key, "query": query})
+
+    def duplicates(self, *, similarity: float = 0.8) -> Duplicates:
+        """List pairs of memories that say nearly the same; nothing is changed.
+
+        Both have the same words, one contains the other word for word, or they have most of their words in common. If the settings name a
+        model, pairs of nearly the same meaning come last.
+
+        Args:
+            similarity: Minimum share of their different words that both texts have.
+
+        Raises:
+            UsageError: `similarity` is out of bounds.
+        """
+        from ipfsmem.operations.duplicates import duplicates
+
+        return duplicates.run(self._view(), {"similarity": similarity})
 
 
 class MemoryMethods(StackMethods):

@@ -209,7 +209,7 @@ class Parameter:
             return ""
         if self.words and value not in self.words:
             return f"must be {_alternatives(self.words)} (got {value[:40]!a})"
-        if (self.least is not None and value < self.least) or (self.most is not None and value > self.most):
+        if not (self.least is None or value >= self.least) or not (self.most is None or value <= self.most):
             got = (
                 f" (got {value})" if abs(value) < 10**20 else ""
             )  # Python refuses to print a number of thousands of digits

@@ -52,7 +52,6 @@ from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.device.operations import Operation
-    from ipfsmem.memories.recall import Why
 
 
 def shown_text(data: bytes | None) -> str | None:
@@ -61,48 +60,6 @@ def shown_text(data: bytes | None) -> str | None:
 
 
 # -- memories ------------------------------------------------------------------------------------------------
-
-
-class Explained(Answer, frozen=True, kw_only=True):
-    """How one memory fares with a question: its `place` among all `hits` of `searched` memories, from 1, and the `parts` that its
-    score is the sum of; or place 0 and the `reason` why it is no hit. `words` are those of the question that occur in it, `missing`
-    those that do not. `before`: the hit before it, and what its score is the sum of."""
-
-    key: str
-    scope: str
-    own: bool
-    place: int
-    hits: int
-    searched: int
-    score: float
-    parts: dict[str, float]
-    words: tuple[str, ...]
-    missing: tuple[str, ...]
-    reason: str
-    hides: tuple[str, ...]
-    before: str
-    before_parts: dict[str, float]
-
-    @classmethod
-    def of(cls, found: Why) -> Explained:
-        """What `Memory.why` answers."""
-        reading = found.reading
-        return cls(
-            key=reading.key,
-            scope=reading.scope,
-            own=reading.own,
-            place=found.place,
-            hits=found.hits,
-            searched=found.searched,
-            score=found.score,
-            parts=found.parts,
-            words=found.words,
-            missing=found.missing,
-            reason=found.reason,
-            hides=found.hides,
-            before=found.before,
-            before_parts=found.before_parts,
-        )
 
 
 class ContextText(Answer, frozen=True, kw_only=True):

@@ -16,8 +16,6 @@ from ipfsmem.parts.part import MemoryPart, waits_outside
 
 if TYPE_CHECKING:
     from ipfsmem.memories.context import ContextBlock
-    from ipfsmem.memories.duplicates import Duplicate
-    from ipfsmem.memories.recall import Why
 
 
 class MemoryStack(StackMethods, MemoryPart, Stack):
@@ -30,14 +28,6 @@ class MemoryStack(StackMethods, MemoryPart, Stack):
 
     def _view(self) -> View:
         return View(self._open, self._scope, tuple(self.scopes))
-
-    def why(self, key: str, query: str) -> Why:
-        """How one memory fares with a query. Raises UsageError, KeyNameError, NotFoundError."""
-        return Stack.why(self, key, query)
-
-    def duplicates(self, *, similarity: float = 0.8) -> list[Duplicate]:
-        """The pairs of memories that say nearly the same. Raises UsageError."""
-        return Stack.duplicates(self, similarity=similarity)
 
     @waits_outside
     def context(

@@ -248,7 +248,6 @@ QUERY: Final[dict[str, Parameter]] = {
     "kind": _text("Only those of this kind."),
     "category": _text("Only those of this category."),
     "hidden": Parameter(_YES, _yes, "Those that are out of sight on this device instead."),
-    "similarity": _text("The share of their words that two have in common at least, 0.5 to 1."),
     "entity": _text("The key or name of an entity."),
     "begin": _text("The key or name of the entity where it begins."),
     "end": _text("The key or name of the entity where it ends."),

@@ -97,6 +97,11 @@ def _parameter(one: Declared) -> Parameter:
             if not text.isascii() or not text.removeprefix("-").isdecimal() or len(text) > 9:
                 raise UsageError(f"must be {one.least}-{one.most} (got {text[:20]!a})")
             return int(text)
+        if one.type is float:
+            try:
+                return float(text)
+            except ValueError:
+                raise UsageError(f"must be {one.least}-{one.most} (got {text[:20]!a})") from None
         if one.type is bool and text not in ("true", "false"):
             raise UsageError(f"must be true or false (got {text[:20]!a})")
         return text == "true" if one.type is bool else text

@@ -7,7 +7,6 @@ from typing import Final
 from ipfsmem.api.bodies import PAGE
 from ipfsmem.api.calls import Call, Refused, Reply
 from ipfsmem.api.life_bodies import (
-    Duplicates,
     EarlierFacts,
     EditBody,
     FactBody,
@@ -102,16 +101,6 @@ def _hide(call: Call) -> Keys:
 def _bring_back(call: Call) -> Keys:
     given: HideBody = call.body
     return Keys(keys=call.memory.hidden.bring_back(given.keys))
-
-
-def _duplicates(call: Call) -> Duplicates:
-    said = call.query.get("similarity") or "0.8"
-    try:
-        similarity = float(said)
-    except ValueError:
-        raise UsageError(f"{said[:40]!r} is no share") from None
-    read = call.whole.stack(*call.stack) if call.stack else call.memory
-    return Duplicates(duplicates=read.duplicates(similarity=similarity))
 
 
 _ONE: Final = "/v1/facts/{key}"
@@ -216,14 +205,5 @@ ROUTES: Final = (
         Keys,
         right="write",
         body=HideBody,
-    ),
-    Route(
-        "get",
-        "/v1/duplicates",
-        "duplicates",
-        "Memories that say nearly the same",
-        _duplicates,
-        Duplicates,
-        query=("stack", "similarity"),
     ),
 )

@@ -11,7 +11,6 @@ from ipfsmem.device.dreams import Proposed
 from ipfsmem.device.hidden import Hidden
 from ipfsmem.facts.categories import GENERAL, Kind
 from ipfsmem.memories.dreams import Outcome, Undoing
-from ipfsmem.memories.duplicates import Duplicate
 from ipfsmem.memories.usage import By, UsageTotal, Used
 from ipfsmem.memories.values import Value
 from ipfsmem.parts.dreams import DreamLine
@@ -190,12 +189,6 @@ class EarlierFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Earlier texts, the newest first."""
 
     facts: list[EarlierFact]
-
-
-class Duplicates(msgspec.Struct, frozen=True, kw_only=True):
-    """Pairs of memories that say nearly the same."""
-
-    duplicates: list[Duplicate]
 
 
 class Entities(msgspec.Struct, frozen=True, kw_only=True):

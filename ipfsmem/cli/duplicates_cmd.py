@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.options import Number
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.cli.derived import Asked, operation_command
 from ipfsmem.cli.printing import table
+from ipfsmem.operations.duplicates import Duplicates, duplicates
 
 _HOW = {
     "same": "says the same as",
@@ -16,25 +17,7 @@ _HOW = {
 }
 
 
-@cli_command("duplicates", scoped=True, shows=True, stacks=True)
-@click.option(
-    "--similarity",
-    type=Number(0.5, 1),
-    default=0.8,
-    show_default=True,
-    metavar="SHARE",
-    help="The share of their words that two have in common at least.",
-)
-def command(context: CommandContext, similarity: float) -> None:
-    """Show the memories that say nearly the same: in all words, one word for word in the other, or in most of their words; with a model
-    also those that mean nearly the same. Nothing is changed; what is not wanted goes with `ipfsmem forget`.
-    """
-    with context.memory() as memory:
-        read = memory.stack(*context.stacked) if context.stacked else memory
-        found = read.duplicates(similarity=similarity)
-    if context.json:
-        context.emit(found)
-        return
+def _show(context: CommandContext, found: Duplicates, asked: Asked) -> None:
     table(
         ("memory", "", "memory", "in common"),
         [(one.key, _HOW[one.how], one.other, f"{one.similarity:.0%}") for one in found],
@@ -42,3 +25,6 @@ def command(context: CommandContext, similarity: float) -> None:
     )
     if not found:
         click.echo("No two memories say nearly the same.", err=True)
+
+
+command = operation_command("duplicates", duplicates, _show)

@@ -1,30 +1,23 @@
-"""`ipfsmem why KEY WORDS`: how one memory fares with a question."""
+"""`ipfsmem why KEY WORDS`: the rank of one memory for a question, and the reason."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.cli.derived import Asked, operation_command
 from ipfsmem.cli.printing import clean, style
 from ipfsmem.cli.recall_cmd import sum_of
+from ipfsmem.operations.why import why
 from ipfsmem.wording import count
 
+if TYPE_CHECKING:
+    from ipfsmem.memories.recall import Explained
 
-@cli_command("why", scoped=True, shows=True, stacks=True, reads=True)
-@click.argument("key")
-@click.argument("words", nargs=-1, required=True)
-def command(context: CommandContext, key: str, words: tuple[str, ...]) -> None:
-    """Say why the memory KEY fits WORDS, or a question, or why not: its place among all that recall finds, the parts that its
-    score is the sum of beside those of the hit before it, and which of the words occur in it.
-    """
-    from ipfsmem.results import Explained
 
-    with context.memory() as memory:
-        read = memory.stack(*context.stacked) if context.stacked else memory
-        found = Explained.of(read.why(key, " ".join(words)))
-    if context.json:
-        context.emit(found)
-        return
+def _show(context: CommandContext, found: Explained, asked: Asked) -> None:
     place = f"{found.scope}/{found.key}" if found.scope else found.key
     if found.place:
         where = f"is number {found.place:,} of {count(found.hits, 'hit')}, {count(found.searched, 'memory')} searched"
@@ -41,3 +34,6 @@ def command(context: CommandContext, key: str, words: tuple[str, ...]) -> None:
         click.echo(f"It has {clean(', '.join(found.words))}.")
     if found.missing:
         click.echo(f"It has not {clean(', '.join(found.missing))}.")
+
+
+command = operation_command("why", why, _show)

@@ -365,30 +365,28 @@ def _relations(part: Memories, key: str) -> tuple[tuple[str, str, str], ...]:
     return tuple(dict.fromkeys((one.begin, one.type, one.end) for one in found))[:MOST_JOINED]
 
 
-class Why(msgspec.Struct, frozen=True):
-    """How one memory fares with a query."""
+class Explained(msgspec.Struct, frozen=True, kw_only=True):
+    """How one memory fares with a question. `place`: its rank among all `hits` of `searched` memories, from 1; 0 if it is none of them,
+    for the `reason`. `parts` add up to the score. `words` are the words of the question that it contains, `missing` the others.
+    `hides`: the other scopes with a text under its key, which is not shown. `before`: the key of the hit before it, if there is one."""
 
-    reading: Reading
-    #: Its place among all hits, from 1; 0 when it is none of them.
+    key: str
+    scope: str
+    own: bool
     place: int
     hits: int
     searched: int
     score: float
-    #: What the score is the sum of.
     parts: dict[str, float]
-    #: The query's words that occur in it, and those that do not.
     words: tuple[str, ...]
     missing: tuple[str, ...]
-    #: Why it is no hit, in words; "" when it is one.
     reason: str
-    #: The other scopes of those read that have a text under its key, which is not shown.
     hides: tuple[str, ...]
-    #: The key of the hit before it, and what that one's score is the sum of; "" for the first, and for what is no hit.
-    before: str = ""
-    before_parts: dict[str, float] = {}
+    before: str
+    before_parts: dict[str, float]
 
 
-def why(parts: Sequence[Memories], key: str, query: str) -> Why:
+def why(parts: Sequence[Memories], key: str, query: str) -> Explained:
     """The place of one memory among all that fit a query, and what its score is the sum of, or why it is not found.
 
     Raises UsageError for a query without words, NotFoundError when there is no such memory, or its text is not on this device.
@@ -424,25 +422,29 @@ def why(parts: Sequence[Memories], key: str, query: str) -> Why:
         hit = ranked[place - 1] if place else None
         has = _words_in(_meant(words, index), reading)
         before = ranked[place - 2] if place > 1 else None
-        return Why(
-            reading,
-            place,
-            len(ranked),
-            len(index),
-            hit.score if hit is not None else 0.0,
-            hit.parts if hit is not None else {},
-            has,
-            tuple(word for word in words if word not in has),
-            ""
-            if hit is not None
-            else "it is hidden on this device"
-            if is_hidden(hidden, held.scope, key, held.hlc)
-            else f"it held until {reading.readable.expires[:10]}"
-            if key in expired
-            else _not_found(held, has),
-            held.hides,
-            before.id if before is not None else "",
-            before.parts if before is not None else {},
+        if hit is not None:
+            reason = ""
+        elif is_hidden(hidden, held.scope, key, held.hlc):
+            reason = "it is hidden on this device"
+        elif key in expired:
+            reason = f"it held until {reading.readable.expires[:10]}"
+        else:
+            reason = _not_found(held, has)
+        return Explained(
+            key=reading.key,
+            scope=reading.scope,
+            own=reading.own,
+            place=place,
+            hits=len(ranked),
+            searched=len(index),
+            score=hit.score if hit is not None else 0.0,
+            parts=hit.parts if hit is not None else {},
+            words=has,
+            missing=tuple(word for word in words if word not in has),
+            reason=reason,
+            hides=held.hides,
+            before=before.id if before is not None else "",
+            before_parts=before.parts if before is not None else {},
         )
 
 

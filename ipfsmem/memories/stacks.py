@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ipfsmem.bundle.keys import check_key
 from ipfsmem.device.scopes import scope_forgotten
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.layouts import Layout
-from ipfsmem.memories.memories import Memories, listed
+from ipfsmem.memories.memories import Memories
 from ipfsmem.wording import local_days
 
 if TYPE_CHECKING:
     from ipfsmem.memories.context import ContextBlock
-    from ipfsmem.memories.duplicates import Duplicate
-    from ipfsmem.memories.recall import Why
 
 
 class Noted(msgspec.Struct, frozen=True):
@@ -42,18 +39,6 @@ class Stack:
     def scopes(self) -> list[str]:
         """What is read, in this order."""
         return [part.scope for part in self._parts]
-
-    def why(self, key: str, query: str) -> Why:
-        """How one memory fares with a query; see `memories.recall.why`. Raises UsageError, KeyNameError, NotFoundError."""
-        from ipfsmem.memories.recall import why
-
-        return why(self._parts, check_key(key), query)
-
-    def duplicates(self, *, similarity: float = 0.8) -> list[Duplicate]:
-        """The pairs of memories that say nearly the same; see `memories.duplicates`. Raises UsageError."""
-        from ipfsmem.memories.duplicates import duplicates
-
-        return duplicates(self._parts, listed(self._parts), similarity)
 
     def context(
         self,

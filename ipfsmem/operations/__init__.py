@@ -14,6 +14,8 @@ INDEX: Final[Mapping[str, str]] = {
     "list": "list",
     "read": "read",
     "recall": "recall",
+    "why": "why",
+    "duplicates": "duplicates",
     "forget": "forget",
     "sessions.list": "sessions.list",
     "sessions.info": "sessions.info",

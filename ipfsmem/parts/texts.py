@@ -21,9 +21,7 @@ from ipfsmem.parts.part import MemoryPart, waits_outside
 if TYPE_CHECKING:
     from ipfsmem.memories.candidates import Candidate
     from ipfsmem.memories.context import ContextBlock, Readiness
-    from ipfsmem.memories.duplicates import Duplicate
     from ipfsmem.memories.layouts import Layout
-    from ipfsmem.memories.recall import Why
     from ipfsmem.memories.stacks import Stack
     from ipfsmem.memories.undo import Undone
 
@@ -193,18 +191,6 @@ class MemoryTexts(MemoryPart):
             if not below or isinstance(seen, Unsettled) or self.memories.entry(check_key(key)):
                 return None
         return first_own(part.read(key) for part in below)
-
-    def why(self, key: str, query: str) -> Why:
-        """The place of one memory among all that fit a query, and what its score is the sum of, or why it is not found. Raises
-        UsageError, KeyNameError, and NotFoundError when there is no such memory, or its text is not on this device."""
-        self._open.look()
-        return self._stack().why(key, query)
-
-    def duplicates(self, *, similarity: float = 0.8) -> list[Duplicate]:
-        """The pairs of memories that say nearly the same: in all words, one in the other, or with this share of their words in common.
-        Raises UsageError for a share below a half or above 1."""
-        self._open.look()
-        return self._stack().duplicates(similarity=similarity)
 
     @waits_outside
     def context(

@@ -61,7 +61,7 @@ ROWS: Final = (
     Op("text of a revision", {"key": KEY, "sha256": "SHA"}, "", "past", "", "versions.text"),
     Op("restore", {"key": KEY}, "restore", "restore", "", "versions.restore", "restore", {"cli": {"text": "SHA"}, "http": {"sha256": "SHA", "seen": "SEEN"}, "python": {"root": NULL, "text": "SHA"}}),
     Op("recall", {"query": "direct"}, "recall", "recall", "recall", "recall", "recall", {"cli": {"query": ("direct",)}}),
-    Op("why", {"key": KEY, "query": "direct"}, "why", "", "", "why", on={"cli": {"words": ("direct",), "query": None}}),
+    Op("why", {"key": KEY, "query": "direct"}, "why", "", "", "why", on={"cli": {"query": ("direct",)}}),
     Op("context", {"query": "direct"}, "context", "context", "context", "context", "context"),
     Op("duplicates", {"similarity": 0.8}, "duplicates", "duplicates", "", "duplicates"),
     Op("conflicts", {}, "conflicts", "conflicts", "resolve_conflict", "conflicts"),

@@ -102,7 +102,7 @@ def test_memories_that_say_nearly_the_same(tmp_path: Path) -> None:
             ("tune", "tune-2", "same", ""),
             ("tune", "more", "contained", ""),
         ]
-        assert memory.duplicates(similarity=1.0) == found and memory.scope("work").duplicates() == []
-        for bad in (0.4, 1.01, -1.0):
-            with pytest.raises(UsageError):
+        assert memory.duplicates(similarity=1.0) == found and not memory.scope("work").duplicates()
+        for bad in (0.4, 1.01, -1.0, float("nan")):
+            with pytest.raises(UsageError, match=r"similarity must be 0\.5-1"):
                 memory.duplicates(similarity=bad)

@@ -102,6 +102,21 @@ export type FoundMoment = {
   readonly place: number
 }
 
+/** Pairs of memories that say nearly the same. It is a sequence of its `duplicates`. */
+export type Duplicates = {
+  readonly duplicates: readonly Duplicate[]
+}
+
+/** Two memories. `how`: `same` in all words, `contained` the first in the second, or `alike`; `similarity`: the share of their different words that both have, 0 to 1. Or `meaning`: by the model by which recall goes they mean nearly the same, and `similarity` is the cosine of their vectors. */
+export type Duplicate = {
+  readonly key: string
+  readonly scope: string
+  readonly other: string
+  readonly other_scope: string
+  readonly how: 'alike' | 'contained' | 'same' | 'meaning'
+  readonly similarity: number
+}
+
 /** The result of `forget`; false if there is no such memory. Other devices forget it with their next sync. */
 export type Forgotten = {
   readonly key: string
@@ -180,6 +195,7 @@ export type Operations = {
   'list': { method: 'GET', path: '/v1/memories', body: undefined, answer: MemoryPage }
   'read': { method: 'GET', path: '/v1/memories/{key}', body: undefined, answer: Reading }
   'recall': { method: 'POST', path: '/v1/recall', body: RecallBody, answer: Recalled }
+  'duplicates': { method: 'GET', path: '/v1/duplicates', body: undefined, answer: Duplicates }
   'forget': { method: 'DELETE', path: '/v1/memories/{key}', body: undefined, answer: Forgotten }
   'sessions.list': { method: 'GET', path: '/v1/sessions', body: undefined, answer: SessionPage }
   'sessions.info': { method: 'GET', path: '/v1/sessions/{session}', body: undefined, answer: SessionInfo }

@@ -1,0 +1,57 @@
+"""The operation `duplicates`: memories that say nearly the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ipfsmem.memories.duplicates import Duplicate
+from ipfsmem.operation import Cli, View, operation
+
+
+class Duplicates(msgspec.Struct, frozen=True, kw_only=True):
+    """Pairs of memories that say nearly the same. It is a sequence of its `duplicates`."""
+
+    duplicates: tuple[Duplicate, ...]
+
+    def __iter__(self) -> Iterator[Duplicate]:
+        return iter(self.duplicates)
+
+    def __len__(self) -> int:
+        return len(self.duplicates)
+
+    def __getitem__(self, at: int) -> Duplicate:
+        return self.duplicates[at]
+
+
+@operation(
+    summary="List memories that say nearly the same",
+    right="read",
+    about="stack",
+    raises=("UsageError: `similarity` is out of bounds.",),
+    http="GET /v1/duplicates",
+    idempotent=True,
+)
+def duplicates(
+    view: View,
+    *,
+    similarity: Annotated[
+        float,
+        Meta(ge=0.5, le=1, description="Minimum share of their different words that both texts have."),
+        Cli(metavar="SHARE"),
+    ] = 0.8,
+) -> Duplicates:
+    """List pairs of memories that say nearly the same; nothing is changed.
+
+    Both have the same words, one contains the other word for word, or they have most of their words in common. If the settings name a
+    model, pairs of nearly the same meaning come last.
+    """
+    from ipfsmem.memories.duplicates import duplicates as pairs
+    from ipfsmem.memories.memories import listed
+
+    view.opened.look()
+    sources = view.sources()
+    return Duplicates(duplicates=tuple(pairs(sources, listed(sources), similarity)))

@@ -1,0 +1,47 @@
+"""The operation `why`: the rank of one memory for a question, and the reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
+
+from ipfsmem.bundle.keys import check_key
+from ipfsmem.memories.words import MAX_QUERY
+from ipfsmem.operation import Cli, Key, View, operation
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.recall import Explained
+
+LATE = {"Explained": "ipfsmem.memories.recall"}
+
+
+@operation(
+    summary="Explain why a memory fits a question, or does not",
+    right="read",
+    about="stack",
+    raises=(
+        "NotFoundError: there is no such memory, or its text is not on this device.",
+        "KeyNameError: `key` is invalid.",
+        "UsageError: the question has no word.",
+    ),
+    idempotent=True,
+)
+def why(
+    view: View,
+    key: Key,
+    query: Annotated[
+        str,
+        Meta(min_length=1, max_length=MAX_QUERY, description="A question or a few words."),
+        Cli(metavar="WORDS", joined=True),
+    ],
+) -> Explained:
+    """Explain why a memory fits a question, or why it does not.
+
+    The result has its rank among all that `recall` finds, the parts of its score and of the score of the hit before it, and the words
+    of the question that it contains.
+    """
+    from ipfsmem.memories.recall import why as explained
+
+    view.opened.look()
+    return explained(view.sources(), check_key(key), query)
