@@ -311,7 +311,6 @@ class Memory(MemoryMethods):
     promote_all = _of_texts(MemoryTexts.promote_all)
     promote_session = _of_texts(MemoryTexts.promote_session)
     candidates = _of_texts(MemoryTexts.candidates)
-    undo = _of_texts(MemoryTexts.undo)
     files = _of_texts(MemoryTexts.files)
 
     @_handed_on

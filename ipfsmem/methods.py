@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ipfsmem.memories.readings import Reading
     from ipfsmem.memories.readings import Unsettled
     from ipfsmem.memories.recall import Explained
+    from ipfsmem.memories.undo import Undone
     from ipfsmem.operation import View
     from ipfsmem.operations.duplicates import Duplicates
     from ipfsmem.operations.forget import Forgotten
@@ -169,6 +170,19 @@ class MemoryMethods(StackMethods):
         from ipfsmem.operations.forget import forget
 
         return forget.run(self._view(), {"key": key, "reason": reason, "seen": seen, "if_match": if_match, "keep_earlier": keep_earlier})
+
+    def undo(self) -> Undone:
+        """Undo the last write, forget, resolve, restore or undo that was made on this device through this program, in any scope.
+
+        The text before it is back, unless the memory was changed since. A second call undoes the undo.
+
+        Raises:
+            NotFoundError: there is nothing to undo, or its texts are not kept any more.
+            ChangedError: the memory was changed since; nothing was undone.
+        """
+        from ipfsmem.operations.undo import undo
+
+        return undo.run(self._view(), {})
 
 
 class SessionMethods:

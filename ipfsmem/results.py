@@ -27,7 +27,6 @@ from ipfsmem.files.exporting import LeftOut
 from ipfsmem.files.working_copies import FolderFacts
 from ipfsmem.memories.context import ContextBlock
 from ipfsmem.memories.readings import Copy, Reading, Token, Unsettled
-from ipfsmem.memories.undo import Undone
 from ipfsmem.mode import Mode
 from ipfsmem.provider.abilities import good_for, limits
 from ipfsmem.provider.contract import Capabilities
@@ -139,25 +138,6 @@ class Resolved(Answer, frozen=True, kw_only=True):
     key: str
     sha256: str | None
     replaced: tuple[str, ...]
-
-
-class ChangeUndone(Answer, frozen=True, kw_only=True):
-    """The operation that was undone (`write`, `forget`, ...), and what its memory shows now; None when no text is."""
-
-    undone: str
-    key: str
-    scope: str
-    sha256: str | None
-
-    @classmethod
-    def of(cls, done: Undone) -> ChangeUndone:
-        """What `Memory.undo` did."""
-        return cls(
-            undone=done.operation,
-            key=done.key,
-            scope=done.scope,
-            sha256=done.shown.sha256 if done.shown is not None else None,
-        )
 
 
 class ConflictCopy(Answer, frozen=True, kw_only=True):

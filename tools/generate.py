@@ -89,7 +89,8 @@ def _method(op: AnyOperation, imports: dict[str, str]) -> str:
     raises = (
         "\nRaises:\n" + "".join(f"    {one}\n" for one in op.declared.raises) if op.declared.raises else ""
     )
-    doc = textwrap.indent(f'"""{op.doc}\n\nArgs:\n{about}{raises}"""', " " * 8)
+    args = f"\nArgs:\n{about}" if about else ""
+    doc = textwrap.indent(f'"""{op.doc}\n{args}{raises}"""', " " * 8)
     asked = ", ".join(f'"{one.name}": {one.name}' for one in op.parameters("python"))
     return (
         f"\n    def {short.rstrip('_')}({', '.join(given)}) -> {source_of(op.result, imports)}:\n{doc}\n"

@@ -1,26 +1,24 @@
-"""`ipfsmem undo`: what this device did last, taken back."""
+"""`ipfsmem undo`: take back the last change of this device."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.context import CommandContext
+from ipfsmem.cli.derived import Asked, operation_command
 from ipfsmem.cli.printing import clean, moment
+from ipfsmem.operations.undo import undo
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.undo import Undone
 
 
-@cli_command("undo")
-def command(context: CommandContext) -> None:
-    """Undo the last write, forget, resolve, restore or undo that was made on this device with this program.
-
-    What it took away stands there again, as long as nobody has written there since. Twice is as good as never.
-    """
-    with context.memory() as memory:
-        done = memory.undo()
-    if context.json:
-        from ipfsmem.results import ChangeUndone
-
-        context.emit(ChangeUndone.of(done))
-        return
+def _show(context: CommandContext, done: Undone, asked: Asked) -> None:
     place = f"{done.scope}/{done.key}" if done.scope else done.key
-    now = "it shows what it showed before" if done.shown is not None else "there is no such memory now"
-    click.echo(f"Undone: {done.operation} of {clean(place)}, {moment(done.at)}; {now}.")
+    now = "there is no such memory now" if done.sha256 is None else "it shows what it showed before"
+    click.echo(f"Undone: {done.undone} of {clean(place)}, {moment(done.at)}; {now}.")
+
+
+command = operation_command("undo", undo, _show)

@@ -15,18 +15,17 @@ from ipfsmem.device.last_change import last_change, note_change
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import ChangedError, NotFoundError
 from ipfsmem.memories.memories import Memories
-from ipfsmem.memories.readings import Reading
 
 
-class Undone(msgspec.Struct, frozen=True):
-    """What was undone (`write`, `forget`, `resolve`, ...), in which memory, when that was done (ms since 1970 UTC), and
-    what is shown now; None when no text is."""
+class Undone(msgspec.Struct, frozen=True, kw_only=True):
+    """The change that was `undone` (`write`, `forget`, ...), and when it was made, in milliseconds since 1970 UTC. `sha256`: of the text
+    that its memory shows now; None if it shows none."""
 
-    operation: str
+    undone: str
     key: str
     scope: str
+    sha256: str | None
     at: int
-    shown: Reading | None
 
 
 def undo(memories: Memories) -> Undone:
@@ -55,7 +54,14 @@ def undo(memories: Memories) -> Undone:
             )
         _put_back(change, here, last.name, last.gone, last.came)
         note_change(replica, "undo", last.name, before, change.entry(last.name))
-        return Undone(last.operation, name.key, name.scope, last.at, here.shown_in(change, name.key))
+        shown = here.shown_in(change, name.key)
+        return Undone(
+            undone=last.operation,
+            key=name.key,
+            scope=name.scope,
+            sha256=None if shown is None else shown.sha256,
+            at=last.at,
+        )
 
 
 def _put_back(

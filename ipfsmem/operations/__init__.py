@@ -17,6 +17,7 @@ INDEX: Final[Mapping[str, str]] = {
     "why": "why",
     "duplicates": "duplicates",
     "forget": "forget",
+    "undo": "undo",
     "sessions.list": "sessions.list",
     "sessions.info": "sessions.info",
     "sessions.messages": "sessions.messages",

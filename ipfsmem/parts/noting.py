@@ -31,7 +31,6 @@ NOTED: Final[Mapping[str, Mapping[str, str]]] = {
         "promote": "promote",
         "promote_all": "promote",
         "promote_session": "promote",
-        "undo": "undo",
     },
     "MemoryStack": {"context": "context"},
     "MemoryTimeline": {"add": "note", "record": "note"},

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ipfsmem.memories.context import ContextBlock, Readiness
     from ipfsmem.memories.layouts import Layout
     from ipfsmem.memories.stacks import Stack
-    from ipfsmem.memories.undo import Undone
 
 #: Types that a method takes, by where they are: imported when something is no such type.
 IMPORTED_LATE = {"ContextBlock": "ipfsmem.memories.context", "Layout": "ipfsmem.memories.layouts"}
@@ -406,17 +405,6 @@ class MemoryTexts(MemoryPart):
             )
         self._open.changed()
         return promoted
-
-    def undo(self) -> Undone:
-        """Undo the last write, forget, resolve, restore or undo that was made on this device through this program, in any scope.
-
-        Raises NotFoundError when there is none, ChangedError when the memory was changed since.
-        """
-        from ipfsmem.memories.undo import undo
-
-        done = undo(self.memories)
-        self._open.show(done.key, done.scope)
-        return done
 
     def files(self) -> dict[str, bytes]:
         """Every memory that is shown, by key."""

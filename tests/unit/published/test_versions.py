@@ -125,9 +125,9 @@ def test_u9_a_write_is_undone_and_the_undo_too(lab: Lab) -> None:
     before = a.files()
     a.write("tone", "slip of the hand")
     done = a.undo()
-    assert (done.operation, done.key) == ("write", "tone") and done.shown is not None
+    assert (done.undone, done.key) == ("write", "tone") and done.sha256 is not None
     assert a.files() == before
-    assert a.undo().operation == "undo"
+    assert a.undo().undone == "undo"
     assert body(a, "tone") == "slip of the hand"
     a.undo()
     c = lab.restore("c")
@@ -140,7 +140,7 @@ def test_u9_a_new_memory_is_undone(lab: Lab) -> None:
     c = lab.restore("c")
     a.write("oops", "text")
     lab.settle(a, c)
-    assert a.undo().shown is None
+    assert a.undo().sha256 is None
     lab.settle(a, c)
     assert c.read("oops") is None and "oops" not in texts(c)
     a.undo()
@@ -161,7 +161,7 @@ def test_u9_forgetting_is_undone_with_everything_that_stood_there(lab: Lab) -> N
     lab.settle(a, c)
     assert c.read("tone") is None
     done = a.undo()
-    assert done.operation == "forget" and done.shown is not None
+    assert done.undone == "forget" and done.sha256 is not None
     lab.settle(a, c)
     for memory in (a, c):
         again = memory.read("tone")
@@ -179,7 +179,7 @@ def test_u9_undoing_a_resolve_brings_the_copies_back(lab: Lab) -> None:
     lab.settle(a, c)
     (item,) = a.conflicts()
     a.resolve("tone", b"settled\n", seen=item)
-    assert a.undo().operation == "resolve"
+    assert a.undo().undone == "resolve"
     lab.settle(a, c)
     (again,) = c.conflicts()
     assert again.files == item.files and again.shown is not None and item.shown is not None
