@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, Param
 import msgspec
 
 from ipfsmem.errors import UsageError
+from ipfsmem.memories.reasons import MAX_REASON
 
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import Memories
@@ -91,6 +92,25 @@ Key = Annotated[
     str,
     msgspec.Meta(description="Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone."),
     ForModels("Key: a-z, 0-9, _ and -.", most=64),
+]
+#: Maximum characters of a tag, a category or a type.
+MAX_WORD: Final = 200
+#: Filters of the memories that an operation shows.
+Tag = Annotated[
+    str | None,
+    msgspec.Meta(min_length=1, max_length=MAX_WORD, description="Only memories with this tag."),
+    ForModels("Only with this tag."),
+]
+Category = Annotated[
+    str | None,
+    msgspec.Meta(min_length=1, max_length=MAX_WORD, description="Only memories of this category."),
+    ForModels("Only this category."),
+]
+#: Why something is deleted.
+Reason = Annotated[
+    str,
+    msgspec.Meta(max_length=MAX_REASON, description="The reason, for the timeline."),
+    ForModels("Why, for the timeline."),
 ]
 
 

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from ipfsmem.memories.readings import Reading, Seen
-from ipfsmem.memories.reasons import MAX_REASON, check_reason
-from ipfsmem.operation import Cli, Except, ForModels, Header, Key, View, operation
+from ipfsmem.memories.reasons import check_reason
+from ipfsmem.operation import Cli, Except, Header, Key, Reason, View, operation
 
 
 class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,11 +45,7 @@ def forget(
     view: View,
     key: Key,
     *,
-    reason: Annotated[
-        str,
-        Meta(max_length=MAX_REASON, description="The reason, for the timeline."),
-        ForModels("Why, for the timeline."),
-    ] = "",
+    reason: Reason = "",
     seen: Annotated[
         Seen | None,
         Meta(description="Forget only this text: a reading, its `token` or its `seen`."),

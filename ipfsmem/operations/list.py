@@ -11,10 +11,10 @@ from msgspec import Meta
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.bundle.memory_file import ENTRY_TYPES, TYPES
 from ipfsmem.memories.memories import Listed, listed
-from ipfsmem.operation import Cli, Except, ForModels, Http, View, operation
+from ipfsmem.operation import MAX_WORD, Category, Cli, Except, ForModels, Http, Tag, View, operation
 
-#: Maximum characters of a filter, and memories of one page.
-MAX_WORD, MAX_PAGE = 200, 1_000
+#: Maximum number of memories of one page.
+MAX_PAGE = 1_000
 
 
 class MemoryPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,16 +56,8 @@ def list_(
         Cli(words=(*TYPES, *ENTRY_TYPES)),
         ForModels("Only this kind.", words=(*TYPES, *ENTRY_TYPES)),
     ] = None,
-    tag: Annotated[
-        str | None,
-        Meta(min_length=1, max_length=MAX_WORD, description="Only memories with this tag."),
-        ForModels("Only with this tag."),
-    ] = None,
-    category: Annotated[
-        str | None,
-        Meta(min_length=1, max_length=MAX_WORD, description="Only memories of this category."),
-        ForModels("Only this category."),
-    ] = None,
+    tag: Tag = None,
+    category: Category = None,
     match: Annotated[
         str | None,
         Meta(

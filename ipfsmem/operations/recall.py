@@ -13,14 +13,14 @@ from ipfsmem.bundle.session_parts import RECALLED_TYPES
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.moment_kinds import Kind
 from ipfsmem.memories.words import MAX_HITS, MAX_PHRASINGS, MAX_QUERY, MAX_RANGE
-from ipfsmem.operation import Cli, Except, ForModels, View, operation
+from ipfsmem.operation import MAX_WORD, Category, Cli, Except, ForModels, Tag, View, operation
 
 if TYPE_CHECKING:
     from ipfsmem.memories.recall import Hit, Matches, MomentHit
     from ipfsmem.memories.writers import Writers
 
-#: Maximum characters of a tag, a category or a type, and of the name of a device, member, speaker or thing.
-MAX_WORD, MAX_NAME = 200, 128
+#: Maximum characters of the name of a device, member, speaker or thing.
+MAX_NAME = 128
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,16 +159,8 @@ def recall(
         Cli(metavar="TYPE"),
         ForModels("Only this kind.", words=RECALLED_TYPES),
     ] = None,
-    tag: Annotated[
-        str | None,
-        Meta(min_length=1, max_length=MAX_WORD, description="Only memories with this tag."),
-        ForModels("Only with this tag."),
-    ] = None,
-    category: Annotated[
-        str | None,
-        Meta(min_length=1, max_length=MAX_WORD, description="Only memories of this category."),
-        ForModels("Only this category."),
-    ] = None,
+    tag: Tag = None,
+    category: Category = None,
     when: Annotated[
         str | None,
         Meta(
