@@ -11,6 +11,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from ipfsmem.locations import expanded
+
 
 def start(namespace: str, home: Path, folder: str, passphrase: str | None = None) -> None:
     """Start a sync in a process of its own, and return at once.
@@ -28,6 +30,10 @@ def stand_by(namespace: str, home: Path, folder: str, passphrase: str | None = N
 
 def start_apart(what: str, namespace: str, home: Path, **told: str) -> Standby:
     """Start a process that does something once it is released, and tell it this. Raises OSError."""
+    # It works in another folder than this process, in which relative paths would lead elsewhere.
+    place = os.path.abspath(home)  # noqa: PTH100
+    settings = os.environ.get("IPFSMEM_CONFIG")
+    named = {"IPFSMEM_CONFIG": os.path.abspath(expanded(settings))} if settings else {}  # noqa: PTH100
     words = [
         sys.executable,
         "-P",  # nothing that lies in the folder of the memories takes the place of our modules
@@ -38,7 +44,7 @@ def start_apart(what: str, namespace: str, home: Path, **told: str) -> Standby:
         "--namespace",
         namespace,
         "--home",
-        str(home.absolute()),
+        place,
     ]
     # On Windows: detached, a group of its own, no window, below normal priority.
     flags = 0x00000008 | 0x00000200 | 0x08000000 | 0x00004000 if sys.platform == "win32" else 0
@@ -47,7 +53,8 @@ def start_apart(what: str, namespace: str, home: Path, **told: str) -> Standby:
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        cwd=home,
+        cwd=place,
+        env=os.environ | named,
         start_new_session=True,
         creationflags=flags,
     )

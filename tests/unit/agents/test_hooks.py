@@ -675,6 +675,24 @@ def test_the_process_beside_gives_way_and_who_syncs_in_a_process_of_its_own_keep
     assert os.getpriority(os.PRIO_PROCESS, 0) == ours
 
 
+def test_sync_beside_a_hook_with_relative_paths_finds_its_home_and_settings(
+    hook: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[tuple[str, str, str]] = []
+    popen = subprocess.Popen
+
+    def seen(words: list[str], **how: Any) -> subprocess.Popen[bytes]:
+        begun.append((words[-1], str(how["cwd"]), (how.get("env") or os.environ)["IPFSMEM_CONFIG"]))
+        return popen([sys.executable, "-c", "import sys; sys.stdin.read()"], **how)
+
+    monkeypatch.chdir(hook.home.parent)
+    monkeypatch.setenv("IPFSMEM_CONFIG", "settings.toml")
+    monkeypatch.setattr(subprocess, "Popen", seen)
+    background_start.start("default", Path(hook.home.name), "", passphrase=None)
+    there = str(Path(hook.home.name).absolute())
+    assert begun == [(there, there, str(Path("settings.toml").absolute()))]
+
+
 def test_the_sync_beside_makes_the_index_for_prompts_that_no_hook_has_time_for(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
