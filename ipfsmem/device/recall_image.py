@@ -20,7 +20,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.errors import FormatError, StorageError
 
 #: What stands in a file of any kind may change with the program; then this does.
-VERSION: Final = 18
+VERSION: Final = 19
 #: As earlier versions called that of the nameless scope.
 _EARLIER: Final = "recall.image"
 #: What is kept: the words of a stack of scopes, the headers of a scope, or its graph.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from itertools import islice
+from itertools import chain, groupby, islice
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from ipfsmem.memories.context_talk import Said, Talk
     from ipfsmem.memories.moment_kinds import Kind
     from ipfsmem.memories.recall import Hit, Match, Matches, MomentHit
-    from ipfsmem.memories.search_index import Held
     from ipfsmem.recall.worth import Merits
 
 #: Matches that are looked at, and bytes of one that are shown.
@@ -596,25 +595,43 @@ def _by_worth(
     index = index_at_hand(parts)
     if index is not None:
         by_scope = {part.scope: part for part in parts}
-        held = index.held.items()
+        held = index.held
 
-        def in_order() -> list[tuple[str, Held]]:
-            own = [
-                (-place(one.merits, one.scope, key), one.hlc, key, one)
-                for key, one in held
-                if one.own
+        def in_groups() -> list[tuple[float, list[str]]]:
+            """Keys of one place each, the best place first. Only what is seen by itself is decoded."""
+            groups, moved = index.standing()
+            apart = moved | {key for of in (used, without, hidden) for _, key in of}
+            found = [
+                (-merits.place(today, fading=fading), [key for key in keys if key not in apart])
+                for merits, keys in groups
+                if not merits.expired(today)
+            ]
+            found += [
+                (-place(one.merits, one.scope, key), [key])
+                for key in apart
+                if (one := held.get(key)) is not None
+                and one.own
                 and one.section
                 and (one.scope, key) not in without
                 and not one.merits.expired(today)
                 and not is_hidden(hidden, one.scope, key, one.hlc)
             ]
-            own.sort(key=itemgetter(2))
-            own.sort(key=itemgetter(1), reverse=True)  # all clocks have one length
-            own.sort(key=itemgetter(0))
-            return [(key, one) for _, _, key, one in own]
+            return sorted(found, key=itemgetter(0))
 
-        order = index.made_of("by worth", (today, hidden, used, fading, without), in_order)
-        return len(order), ((by_scope[one.scope], key, one.section, one.line) for key, one in order)
+        def in_order() -> Iterator[_Listed]:
+            for _, some in groupby(order, key=itemgetter(0)):
+                groups = [keys for _, keys in some]
+                for key in groups[0] if len(groups) == 1 else in_one(groups):
+                    one = held[key]
+                    yield by_scope[one.scope], key, one.section, one.line
+
+        def in_one(groups: Iterable[list[str]]) -> list[str]:
+            """Of several groups with one place: those written last first."""
+            keys = sorted(chain.from_iterable(groups))
+            return sorted(keys, key=lambda key: held[key].hlc, reverse=True)  # all clocks have one length
+
+        order = index.made_of("by worth", (today, hidden, used, fading, without), in_groups)
+        return sum(len(keys) for _, keys in order), in_order()
     met: set[str] = set()
     found: list[tuple[int, str, Memories, Entry]] = []
     there = replica.store.memories_of([part.scope for part in parts])

@@ -178,8 +178,9 @@ def _indexed(
     from ipfsmem.memories.search_index import shown_of
 
     by_scope = {part.scope: part for part in parts}
-    for key, one in index.held.items():
-        if one.own and one.category and not one.part and not is_hidden(hidden, one.scope, key, one.hlc):
+    for key in index.categorized():
+        one = index.held[key]
+        if not is_hidden(hidden, one.scope, key, one.hlc):
             part = by_scope[one.scope]
             known = index.facts.get(key)
             if known is None:
@@ -194,7 +195,9 @@ def _indexed(
 def _read(
     parts: Sequence[Memories], hidden: Mapping[tuple[str, str], Hidden]
 ) -> Iterator[tuple[Memories, str, str, FactText | None]]:
-    """The same where no index is at hand: of very many texts those written last, and those with the key of a fact."""
+    """The same where no index is at hand: of very many texts those written last, and those with the key of a fact. Each text is read once
+    for these and for the lines of the index."""
+    from ipfsmem.memories.overview import head_of
     from ipfsmem.memories.search_index import shown_of
 
     met: set[str] = set()
@@ -215,7 +218,16 @@ def _read(
                 continue
             mine.add(key)
             if shown.data is not None and not is_hidden(hidden, part.scope, key, shown.hlc):
-                yield part, key, shown.hlc, _fact(shown.data, shown.hlc)
+                head = head_of(shown.data)
+                if len(entry) == 1:  # the index of the block needs this line too
+                    (value,) = entry.values()
+                    part.overview.keep_line(part.name(key), value, head)
+                yield (
+                    part,
+                    key,
+                    shown.hlc,
+                    _fact(shown.data, shown.hlc) if "category" in head.fields else None,
+                )
         met |= mine
 
 

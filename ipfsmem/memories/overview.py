@@ -161,9 +161,15 @@ class Overview:
             data = self._replica.store.body(name, value)
             if data is None:
                 return None
-            known = line_of(_key(name), head_of(data), value)
-            self._lines[name, value.body] = known
+            known = self.keep_line(name, value, head_of(data))
         return known
+
+    def keep_line(self, name: str, value: Value, head: MemoryFile) -> Line:
+        """Cache the line of an entry with this one text, whose header a caller has read, so that `line` does not read the text again."""
+        line = line_of(_key(name), head, value)
+        if value.body is not None:
+            self._lines[name, value.body] = line
+        return line
 
     def _read_leaf(self, node: Node) -> tuple[_Leaf, bool]:
         """What a leaf of the tree shows, and whether every text that it depends on is on this device: only then may it be

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import contextlib
 from array import array
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import date
 from hashlib import blake2b
 from itertools import islice, repeat
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -122,6 +123,8 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return hlc_ms(self.hlc) if self.hlc else 0
 
 
+#: Own memories that have a line, by what they are worth; of each group the newest first.
+Standing = list[tuple[Merits, list[str]]]
 #: What `SearchIndex.made_of` makes.
 Made = TypeVar("Made")
 
@@ -155,6 +158,10 @@ class _Rest(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=
     #: The keys of what is others' word, and of what says until when it holds.
     others: set[str]
     ending: set[str]
+    #: The keys of what may be a fact.
+    categorized: set[str]
+    #: `Standing`, with the numbers of the keys in `held`.
+    standing: list[tuple[Merits, list[int]]]
 
 
 class _Moments(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -196,6 +203,11 @@ class SearchIndex:
         self._others: set[str] | None = None
         #: The keys of what says until when it holds; None until somebody asked.
         self._ending: set[str] | None = None
+        #: The keys of own memories with a category; None until somebody asked.
+        self._categorized: set[str] | None = None
+        #: The memories by what they are worth, as of some moment, and the keys that changed since; None until somebody asked.
+        self._standing: Standing | None = None
+        self._moved: set[str] = set()
         #: Keys of which no text is on this device.
         self.not_fetched: set[str] = set()
         #: Events and messages by id; those of each day and session in order; and of how many pieces the texts are not here.
@@ -218,23 +230,28 @@ class SearchIndex:
         self._rows: tuple[Mapping[bytes, int], dict[Filter, tuple[array[int], int]]] = ({}, {})
         #: The words of the image that this was opened from, as long as nobody asked for them.
         self._image = memoryview(b"")
+        #: Reads the image with its words, where it was opened without.
+        self._later: Callable[[], RecallImage | None] | None = None
         #: How many memories were taken in or out since an image was written, and whether one is on the disk.
         self._stale = _STALE
         self._is_kept = False
 
     # -- for the next process ------------------------------------------------------------------------------------
 
-    def open(self, parts: Sequence[Memories], kept: Kind | None = None) -> bool:
+    def open(self, parts: Sequence[Memories], kept: Kind | None = None, *, words: bool = True) -> bool:
         """Take what an earlier process kept for these scopes. False where there is nothing, or it was made of something else. `kept`: take
-        what the index of another kind holds of the memories, without its words."""
+        what the index of another kind holds of the memories, without its words. `words` False: open its words once they are needed."""
         kind, ours = index_kind(parts), kept is None or kept == self.kind
-        image = load_image(parts[0].replica, _stack(parts, kept or self.kind), first=not ours)
+        replica, stack = parts[0].replica, _stack(parts, kept or self.kind)
+        image = load_image(replica, stack, first=not (ours and words))
         if image is None or image.state != kind:
             return False
         try:
             rest = _rest.decode(image.rest)
             told = _moments.decode(image.moments) if image.moments else _Moments({}, [], [], set())
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            keys = list(rest.held)
+            standing = [(merits, [keys[at] for at in numbers]) for merits, numbers in rest.standing]
+        except (msgspec.MsgspecError, UnicodeError, RecursionError, IndexError):
             return False
         if len(rest.vectors) != VECTOR_ID * len(rest.held):
             return False
@@ -245,8 +262,11 @@ class SearchIndex:
         self.moments = DecodedLater(Moment, told.moments)
         self._groups, self._missing = dict(told.groups), dict(told.missing)
         self._others, self._ending = rest.others | told.others, rest.ending
+        self._categorized, self._standing = rest.categorized, standing
         if ours:
             self._image, self._stale, self._is_kept = image.index, 0, True
+        if ours and not words:
+            self._later = lambda: _same(load_image(replica, stack), image)
         return True
 
     def keep(self, replica: Replica, stack: str, *, always: bool = False) -> None:
@@ -265,6 +285,8 @@ class SearchIndex:
             self.not_fetched,
             others & self.held.keys(),
             self._with_an_end(),
+            self._with_a_category(),
+            self._numbered(),
         )
         told = (
             self.moments.stored(),
@@ -486,6 +508,7 @@ class SearchIndex:
     def _look(self, parts: Sequence[Memories], key: str, today: date, fading: float) -> None:
         self.not_fetched.discard(key)
         self.facts.pop(key, None)
+        self._moved.add(key)
         store = parts[0].replica.store
         there = [
             (part, found)
@@ -500,6 +523,8 @@ class SearchIndex:
                 self.not_fetched.add(key)
             if self._ending is not None:
                 self._ending.discard(key)
+            if self._categorized is not None:
+                self._categorized.discard(key)
             self.vectors.pop(key, None)
             if self.held.pop(key, None) is not None:
                 self._made_of.clear()
@@ -521,6 +546,8 @@ class SearchIndex:
         self._note_whose(key, own=one.own)
         if self._ending is not None:
             (self._ending.add if one.merits.until else self._ending.discard)(key)
+        if self._categorized is not None:
+            (self._categorized.add if _may_be_fact(one) else self._categorized.discard)(key)
         for filter, index in self._indexes.items():
             index.remove(key)
             if filter.takes(one):
@@ -553,6 +580,36 @@ class SearchIndex:
         if self._ending is None:
             self._ending = {key for key, one in self.held.items() if one.merits.until}
         return self._ending
+
+    def categorized(self) -> list[str]:
+        """The keys of own memories that may be facts."""
+        known = self._with_a_category()
+        return [key for key in self.held if key in known] if known else []
+
+    def _with_a_category(self) -> set[str]:
+        if self._categorized is None:
+            self._categorized = {key for key, one in self.held.items() if _may_be_fact(one)}
+        return self._categorized
+
+    def standing(self) -> tuple[Standing, Set[str]]:
+        """The own memories that have a line, by what they are worth, of each group the newest first; and the keys of which this is not
+        true any more. So the best are found without a look at all."""
+        if self._standing is None or len(self._moved) > _STALE:
+            keys = list(self.held)
+            self._standing = [(merits, [keys[at] for at in numbers]) for merits, numbers in self._numbered()]
+            self._moved = set()
+        return self._standing, self._moved
+
+    def _numbered(self) -> list[tuple[Merits, list[int]]]:
+        """The same with numbers in place of keys, as of now."""
+        groups: dict[Merits, list[tuple[str, str, int]]] = {}
+        for at, (key, one) in enumerate(self.held.items()):
+            if one.own and one.section:
+                groups.setdefault(one.merits, []).append((one.hlc, key, at))
+        for group in groups.values():
+            group.sort(key=itemgetter(1))
+            group.sort(key=itemgetter(0), reverse=True)  # all clocks have one length
+        return [(merits, [at for _, _, at in group]) for merits, group in groups.items()]
 
     @property
     def vectors(self) -> dict[str, bytes]:
@@ -666,12 +723,23 @@ class SearchIndex:
         """Of how many memories, and pieces of timelines and sessions, no text is on this device."""
         return len(self.not_fetched) + sum(self._missing.values())
 
+    def lacks_words(self) -> bool:
+        """Whether it was opened without its words, and nobody needed them yet."""
+        return self._later is not None
+
     def has_words(self) -> bool:
         """Whether a question is answered without a look at every text."""
         return bool(self._image) or _ALL in self._indexes
 
     def _open_words(self) -> None:
         """The words of the image that this was opened from."""
+        if self._later is not None:
+            later, self._later = self._later, None
+            whole = later()
+            if whole is not None:
+                self._image = whole.index
+            else:
+                self._stale = _STALE  # somebody replaced it: they are read from the texts
         if self._image:
             from ipfsmem.recall.ranking import Index
 
@@ -681,6 +749,15 @@ class SearchIndex:
                     self._indexes[_ALL] = Index.from_image(image)
             except FormatError:
                 self._stale = _STALE  # they are read from the texts, and written anew
+
+
+def _may_be_fact(one: Held) -> bool:
+    return one.own and bool(one.category) and not one.part
+
+
+def _same(now: RecallImage | None, before: RecallImage) -> RecallImage | None:
+    """An image that was opened once more, where nobody replaced it meanwhile."""
+    return now if now is not None and (now.state, now.rest) == (before.state, before.rest) else None
 
 
 def _size(one: Told) -> int:
@@ -776,7 +853,7 @@ def make_index(parts: Sequence[Memories], kind: Kind) -> None:
 def index_at_hand(parts: Sequence[Memories]) -> SearchIndex | None:
     """The same where it need not be made: it is held, or was kept by an earlier process. One of everything knows of the memories as much as
     one of memories alone."""
-    found = _at_hand(parts)
+    found = _at_hand(parts, words=False)
     if found is None and _stack(parts, "all") in parts[0].indexes:
         found = _at_hand(parts, "all")
     if found is None:
@@ -788,11 +865,12 @@ def index_at_hand(parts: Sequence[Memories]) -> SearchIndex | None:
     return _held_last(parts, found)
 
 
-def _at_hand(parts: Sequence[Memories], kind: Kind = "memory") -> SearchIndex | None:
+def _at_hand(parts: Sequence[Memories], kind: Kind = "memory", *, words: bool = True) -> SearchIndex | None:
+    """The index that is held, else what an earlier process kept; `words` False: without its words, as long as nobody needs them."""
     found = parts[0].indexes.pop(_stack(parts, kind), None)
-    if found is None:
+    if found is None or (words and found.lacks_words()):
         made = SearchIndex(kind)
-        found = made if made.open(parts) else None
+        found = made if made.open(parts, words=words) else found
     return found
 
 

@@ -671,6 +671,73 @@ def test_an_index_opened_for_its_memories_alone_is_not_ready_for_words(tmp_path:
         assert search_index.is_ready(parts, "memory", 0)
 
 
+def test_session_start_with_a_kept_index_opens_no_words_until_they_are_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        memory.write("k", "tea with milk", type="user")
+        memory.recall("tea")
+    whole: list[bool] = []
+    load = recall_image.load_image
+
+    def seen(*of: Any, first: bool = False, **how: Any) -> Any:
+        whole.append(not first)
+        return load(*of, first=first, **how)
+
+    monkeypatch.setattr(search_index, "load_image", seen)
+    with Memory.load("alex", home=tmp_path) as memory:
+        assert memory.context().listed == 1
+        assert not any(whole)
+        assert [hit.key for hit in memory.recall("milk").hits] == ["k"]
+        assert whole.count(True) == 1
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_recall_after_a_session_start_finds_what_changed_and_what_another_process_kept(
+    tmp_path: Path, replaced: bool
+) -> None:
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        memory.write("k", "tea with milk", type="user")
+        memory.write("gone", "tea with zebrax", type="user")
+        memory.recall("tea")
+    with Memory.load("alex", home=tmp_path) as memory:
+        assert memory.context().listed == 2  # opens the index without its words
+        with Memory.load("alex", home=tmp_path) as beside:
+            beside.write("new", "tea with lemon", type="user")
+            beside.forget("gone")
+            if replaced:
+                beside.maintenance.reindex()
+        assert memory.context().listed == 2
+        assert [hit.key for hit in memory.recall("lemon").hits] == ["new"]
+        assert [hit.key for hit in memory.recall("milk").hits] == ["k"]
+        assert memory.recall("zebrax").hits == ()
+    with Memory.load("alex", home=tmp_path) as memory:
+        kept = recall_image.load_image(memory.replica)
+        assert kept is None or b"zebrax" not in bytes(kept.index) + kept.rest
+
+
+def test_session_start_lists_alike_worthy_memories_newest_first_with_and_without_an_index(
+    tmp_path: Path,
+) -> None:
+    """Of several headers that are worth the same, in the order in which they were written, also of those written since."""
+    heads = [{}, {"decay": "30d"}, {"decay": "never"}, {"confidence": "1"}]
+    with Memory.load("alex", "local", home=tmp_path) as memory:
+        for n in range(60):
+            memory.write(f"k{n:02}", "tea", type="reference", fields=heads[n % 4])
+        memory.recall("tea")
+    with Memory.load("alex", home=tmp_path) as memory:
+        kept = memory.context(max_tokens=300)
+        for n in range(60, 64):
+            memory.write(f"k{n:02}", "tea", type="reference", fields=heads[n % 4])
+        memory.forget("k59")
+        later = memory.context(max_tokens=300)
+    remove(tmp_path)
+    with Memory.load("alex", home=tmp_path) as memory:
+        assert memory.context(max_tokens=300) == later
+    assert 0 < later.listed < 63 and "(k63.md)" in later.text and "(k00.md)" not in later.text
+    assert 0 < kept.listed < 60 and "(k59.md)" in kept.text and "(k00.md)" not in kept.text
+
+
 def test_of_very_many_memories_a_session_without_a_kept_index_begins_with_those_written_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
