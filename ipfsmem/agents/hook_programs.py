@@ -7,8 +7,8 @@ hooks: reference", code.visualstudio.com). What a program is not known to unders
 
 from __future__ import annotations
 
-import json
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -122,13 +122,18 @@ def is_whole(data: bytes) -> bool:
 
 def _read(data: bytes) -> Any:
     """JSON as programs write it: with a mark of its encoding, as PowerShell pipes it, or with half an emoji, where a text was cut. Raises
-    ValueError. Python's own reader does it: a hook that only starts a sync loads no other."""
+    ValueError. A hook that only starts a sync loads no reader but Python's own; one that reads memories has msgspec, which is strict,
+    and loads the other only for what that refuses."""
     encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
     text = data.decode(encoding, "replace")
-    try:
-        found = json.loads(text)
-    except RecursionError:
-        found = _read_deep(text)
+    found = _read_with_msgspec(text) if "msgspec" in sys.modules else None
+    if found is None:
+        import json
+
+        try:
+            found = json.loads(text)
+        except RecursionError:
+            found = _read_deep(text)
     if not isinstance(found, dict):
         return found
     return {
@@ -137,6 +142,16 @@ def _read(data: bytes) -> Any:
         else value
         for name, value in found.items()
     }
+
+
+def _read_with_msgspec(text: str) -> Any:
+    """JSON, None for what it refuses."""
+    import msgspec
+
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
 
 
 def _read_deep(text: str) -> Any:

@@ -156,7 +156,7 @@ def _scope(memory: Memory, folder: str, program: str) -> tuple[str, ProjectFolde
     # The folder went away meanwhile, or cannot be looked into: nobody's project.
     with contextlib.suppress(UsageError, StorageError):
         project, row = find_connected(memory, folder)
-        attached = {one.path for one in memory.folders.list()}
+        attached = set(memory.folders.paths())
         adopted = (
             row is not None
             and row.path == str(project.folder)  # else it was moved, and the program looks elsewhere now
@@ -207,6 +207,8 @@ def _keeps_own_folder(program: str, project: Project, attached: set[str]) -> boo
 
 def _paused(memory: Memory, row: ProjectFolder | None) -> list[str]:
     paths = set(row.adopted.values()) if row is not None else set()
+    if not paths:
+        return []
     return [
         f"{one.path} is {one.state}: ipfsmem folder list"
         for one in memory.folders.list()

@@ -6,6 +6,7 @@ else is the greatest sibling's word. Nothing here reads a state, and nothing her
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
@@ -48,7 +49,12 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
-_decoder = msgspec.json.Decoder(Card)
+
+
+@functools.cache
+def _decoder() -> msgspec.json.Decoder[Card]:
+    """Made when it is first used: most calls use none."""
+    return msgspec.json.Decoder(Card)
 
 
 def write_card(card: Card) -> bytes:
@@ -109,7 +115,7 @@ def parse_card(data: bytes) -> Card:
     if len(data) > MAX_CARD:
         raise LimitError(f"a card has {len(data)} bytes, at most {MAX_CARD} are allowed")
     try:
-        card = _decoder.decode(data)
+        card = _decoder().decode(data)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise FormatError(f"a card is malformed: {error}") from None
     if _encode(card) != data:

@@ -6,6 +6,7 @@ A row that the disk changed hides nothing.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -43,7 +44,12 @@ class KnownHidden(dict[Place, Hidden]):
         self.changed: list[Place] = []
 
 
-_rows = msgspec.msgpack.Decoder(Hidden)
+@functools.cache
+def _rows() -> msgspec.msgpack.Decoder[Hidden]:
+    """Made when it is first used: most calls use none."""
+    return msgspec.msgpack.Decoder(Hidden)
+
+
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -63,7 +69,7 @@ def known_hidden(replica: Replica) -> KnownHidden:
 def _read(replica: Replica) -> Iterator[Hidden]:
     for _, row in hidden.rows(replica.db.connection):
         try:
-            one = _rows.decode(replica.codec.open_row(row))
+            one = _rows().decode(replica.codec.open_row(row))
         except (OpenError, msgspec.MsgspecError, UnicodeDecodeError, TypeError):
             continue
         yield one

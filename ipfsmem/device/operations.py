@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -46,7 +47,12 @@ class Operation(msgspec.Struct, frozen=True, array_like=True):
     outcome: str
 
 
-_decode = msgspec.msgpack.Decoder(Operation).decode
+@functools.cache
+def _decoder() -> msgspec.msgpack.Decoder[Operation]:
+    """Made when it is first used: most calls use none."""
+    return msgspec.msgpack.Decoder(Operation)
+
+
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -109,7 +115,7 @@ def _size(replica: Replica) -> int:
 
 def _opened(replica: Replica, row: bytes) -> Operation | None:
     with contextlib.suppress(IpfsmemError, msgspec.DecodeError):
-        return _decode(replica.codec.open_row(row).rstrip(b"\0"))
+        return _decoder().decode(replica.codec.open_row(row).rstrip(b"\0"))
     return None
 
 

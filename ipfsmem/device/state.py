@@ -8,6 +8,7 @@ only what is on disk. Its codec seals whatever must not be readable there.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 
@@ -115,7 +116,14 @@ _ROW = 1_000
 _LONG_ROWS = 512
 _LONG_BYTES = 512 * 1024
 _GONE = msgspec.Raw(b"null")
-_places_decoder = msgspec.json.Decoder(dict[str, _Places])
+
+
+@functools.cache
+def _places_decoder() -> msgspec.json.Decoder[dict[str, _Places]]:
+    """Made when it is first used: most calls use none."""
+    return msgspec.json.Decoder(dict[str, _Places])
+
+
 _row_decoder = msgspec.json.Decoder(_Row)
 _state_decoder = msgspec.json.Decoder(_State)
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -603,7 +611,7 @@ def _holds_many(text: bytes) -> bool:
 
 def _locations_in(text: bytes) -> Iterator[Loc]:
     """`locations` of an entry's JSON, without decoding the rest of it."""
-    for place in _places_decoder.decode(text).values():
+    for place in _places_decoder().decode(text).values():
         if place.loc is not None:
             yield place.loc
         if place.base is not None:

@@ -248,6 +248,11 @@ class WorkingCopies:
         self.begin()
         return [self._facts(copy) for copy in self.all()]
 
+    def places(self) -> list[str]:
+        """Where every working copy lies, also a paused one. None is looked at."""
+        self.begin()
+        return [str(copy.folder.path) for copy in self.all()]
+
     def _facts(self, copy: WorkingCopy) -> FolderFacts:
         from ipfsmem.device.tables.sealed_renders import renders_of
         from ipfsmem.files.surroundings import remarks

@@ -372,23 +372,27 @@ def _made(
             room -= len(known.text.encode()) + 1
     talk: Talk | None = None
     if hits:
-        from ipfsmem.memories.context_talk import Said, Talk
+        from ipfsmem.memories.recall import Match
 
         writers = Writers(parts[0].replica)
         spare = len(_no_room((), _HITS, 0).encode()) + 1
         only_matches = layout in ("turn", "ranked")
         share = (room if only_matches else room * 3 // 4) - spare
-        talk = Talk(known.text)
+        says = [one for one in hits if not isinstance(one, Match)]
+        if says:
+            from ipfsmem.memories.context_talk import Talk
+
+            talk = Talk(known.text)
         first: set[int] = set()
         ahead = share // 4
-        for said in [] if layout == "turn" else [one for one in hits if isinstance(one, Said)][:_FIRST_SAID]:
-            cost = talk.add(line, ahead) if (line := said.line(ahead)) is not None else 0
+        for said in [] if layout == "turn" else says[:_FIRST_SAID]:
+            cost = talk.add(line, ahead) if talk and (line := said.line(ahead)) is not None else 0
             if cost:
                 first.add(id(said))
                 ahead, share, room = ahead - cost, share - cost, room - cost
         for one in hits:
-            if isinstance(one, Said):
-                if id(one) not in first and (line := one.line(share)) is not None:
+            if not isinstance(one, Match):
+                if talk and id(one) not in first and (line := one.line(share)) is not None:
                     cost = talk.add(line, share)
                     share, room = share - cost, room - cost
                 continue
@@ -400,12 +404,12 @@ def _made(
             if fenced is None:
                 skipped.append(place)
                 continue
-            freed = talk.without(fenced) - len(fenced.encode()) - 1
+            freed = (talk.without(fenced) if talk else 0) - len(fenced.encode()) - 1
             share, room = share + freed, room + freed
             texts.append(fenced)
             shown.append(place)
             marks.append(_mark(parts, one))
-        if talk.lines:
+        if talk and talk.lines:
             texts.append(talk.text())
             marks += [line.mark for line in talk.lines]
         if skipped and room >= spare:

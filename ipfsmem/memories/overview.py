@@ -8,6 +8,7 @@ and may be deleted at any time.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -71,7 +72,12 @@ class _Row(msgspec.Struct, frozen=True, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decoder = msgspec.msgpack.Decoder(_Row)
+
+
+@functools.cache
+def _decoder() -> msgspec.msgpack.Decoder[_Row]:
+    """Made when it is first used: most calls use none."""
+    return msgspec.msgpack.Decoder(_Row)
 
 
 class Overview:
@@ -206,7 +212,7 @@ class Overview:
             return known[1]
         try:
             stored = self._replica.db.get_meta(meta.SHOWN + prefix)
-            row = _decoder.decode(self._replica.codec.open_row(stored)) if stored is not None else None
+            row = _decoder().decode(self._replica.codec.open_row(stored)) if stored is not None else None
         except (IpfsmemError, msgspec.DecodeError, UnicodeDecodeError):
             return None  # the row is derived, so it is simply made again
         return row.leaf if row is not None and row.digest == digest and row.code == _code() else None

@@ -162,6 +162,8 @@ class _Rest(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=
     categorized: set[str]
     #: `Standing`, with the numbers of the keys in `held`.
     standing: list[tuple[Merits, list[int]]]
+    #: Whether an entry may be an event or a message.
+    may_have_moments: bool
 
 
 class _Moments(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
@@ -263,6 +265,7 @@ class SearchIndex:
         self._groups, self._missing = dict(told.groups), dict(told.missing)
         self._others, self._ending = rest.others | told.others, rest.ending
         self._categorized, self._standing = rest.categorized, standing
+        self._may_have_moments = rest.may_have_moments
         if ours:
             self._image, self._stale, self._is_kept = image.index, 0, True
         if ours and not words:
@@ -287,6 +290,7 @@ class SearchIndex:
             self._with_an_end(),
             self._with_a_category(),
             self._numbered(),
+            self._has_names_of_moments(),
         )
         told = (
             self.moments.stored(),
@@ -452,9 +456,7 @@ class SearchIndex:
         if self._kind != index_kind(parts):
             made, known = None, {}
         if made is not None and store.is_at(made.mark):
-            if self._may_have_moments is None:
-                self._may_have_moments = any(map(_may_be_moment, known))
-            return self._may_have_moments
+            return self._has_names_of_moments()
         scopes = {part.scope for part in parts if not part.forgotten()}
         since = store.changes_since(StateMark() if made is None else made.mark)
         gone = set(since.may_be_gone(known))
@@ -462,6 +464,11 @@ class SearchIndex:
         return any(map(_may_be_moment, here)) or any(
             name not in gone and _may_be_moment(name) for name in known
         )
+
+    def _has_names_of_moments(self) -> bool:
+        if self._may_have_moments is None:
+            self._may_have_moments = any(map(_may_be_moment, self._known))
+        return self._may_have_moments
 
     def _take_group(self, group: Group, told: Sequence[Told], missing: int) -> None:
         """Take in what stands in a day or a session now. What it begins with as before stays as it is."""

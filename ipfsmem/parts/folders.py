@@ -91,6 +91,10 @@ class MemoryFolders(MemoryPart):
         """The working copies of this memory on this device, and how they are."""
         return copies.folders() if (copies := self._open.files) is not None else []
 
+    def paths(self) -> builtins.list[str]:
+        """Where the working copies of this memory lie; unlike `list`, this looks at none of them."""
+        return copies.places() if (copies := self._open.files) is not None else []
+
     def troubles(self) -> builtins.list[str]:
         """Why working copies were neither taken in nor brought up to date by the last look, in words; nothing of those that a person
         paused. What is read and written meanwhile is what the memory holds, without the edits made there."""

@@ -8,6 +8,7 @@ which are kept (`drop_rules`), makes none (`operations`), and writes or fetches 
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
@@ -80,7 +81,12 @@ class Room(NamedTuple):
     ids: int
 
 
-_file_decoder: Final = msgspec.json.Decoder(_KeyringFile)
+@functools.cache
+def _file_decoder() -> msgspec.json.Decoder[_KeyringFile]:
+    """Made when it is first used: most calls use none."""
+    return msgspec.json.Decoder(_KeyringFile)
+
+
 _body_decoder: Final = msgspec.json.Decoder(_KeyringBody)
 _stored_ring_decoder: Final = msgspec.json.Decoder(_StoredRing)
 
@@ -429,7 +435,7 @@ def parse_keyring(data: bytes, vault: bytes | None = None) -> Keyring:
     if len(data) > MAX_RING:
         raise LimitError(f"{what} has {len(data)} bytes, {MAX_RING} are allowed")
     try:
-        file = _file_decoder.decode(data)
+        file = _file_decoder().decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise FormatError(f"{what} is not readable: {error}") from None
     canonical.check_canonical(data, file, what)
