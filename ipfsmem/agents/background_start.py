@@ -4,7 +4,6 @@ that work, as a hook has to load what is here."""
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -69,9 +68,14 @@ def start_apart(what: str, namespace: str, home: Path, **told: str) -> Standby:
 
 def _said(told: Mapping[str, str]) -> bytes:
     """What the process is told; bytes that are not Unicode text as escapes, as `canonical.write_json` writes them."""
-    return json.dumps(
-        {name: text.encode("utf-8", "backslashreplace").decode() for name, text in told.items()}
-    ).encode()
+    text = {name: one.encode("utf-8", "backslashreplace").decode() for name, one in told.items()}
+    if "msgspec" in sys.modules:  # a hook that read memories has no other use for Python's own
+        import msgspec
+
+        return msgspec.json.encode(text)
+    import json
+
+    return json.dumps(text).encode()
 
 
 class Standby:

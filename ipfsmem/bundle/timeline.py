@@ -7,7 +7,6 @@ kept. Nothing here makes a timestamp or a counter: both come from the caller. No
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -279,6 +278,8 @@ def _decode_loosely(line: bytes) -> Any:
         return None
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         pass
+    import json  # for what the quick reader refuses
+
     try:
         return json.loads(str(line, "utf-8"), parse_int=float, parse_constant=_refuse)
     except (ValueError, RecursionError):
@@ -296,6 +297,8 @@ def has_repeated_name(line: bytes, event: Any) -> bool:
         return False
     if len(_NAME_END.findall(line)) == _count_names(event):
         return False
+    import json
+
     counted = 0
 
     def count(pairs: list[tuple[str, Any]]) -> None:

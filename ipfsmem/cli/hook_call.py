@@ -89,15 +89,24 @@ def _say(wrong: str) -> None:
 
 def _load_msgspec() -> None:
     """Load msgspec without `typing_extensions`, in whose place it takes Python's own `typing`: with what it loads, it takes as long as
-    a tenth of a hook."""
+    a tenth of a hook. And without `platform`, of which `uuid` only asks the name of the system."""
     if "typing_extensions" in sys.modules:
         return
     hidden: dict[str, ModuleType | None] = cast("dict[str, ModuleType | None]", sys.modules)
-    hidden["typing_extensions"] = None
+    instead: dict[str, ModuleType | None] = {"typing_extensions": None}
+    if sys.platform == "linux" and not {"platform", "uuid"} & sys.modules.keys():
+        system = ModuleType("platform")
+        system.system = lambda: "Linux"  # type: ignore[attr-defined]
+        instead["platform"] = system
+    hidden.update(instead)
     try:
-        import msgspec  # noqa: F401
+        import msgspec
+    except AttributeError:  # of a `uuid` that asks more
+        pass
     finally:
-        del sys.modules["typing_extensions"]
+        for name in instead:
+            del sys.modules[name]
+    import msgspec  # noqa: F401
 
 
 def run(event: str, program: str, namespace: str, home: Path, *, passphrase: str | None) -> str:

@@ -113,11 +113,10 @@ class WorkingCopies:
         return list(found.values())
 
     def _made(self, row: Copy) -> WorkingCopy:
-        from ipfsmem.device.events import Timeline
         from ipfsmem.files.working_copy import WorkingCopy  # 16 modules, for memories that have plain files
 
         memories = self._memories.in_scope(row.scope)
-        return WorkingCopy(self._replica, memories, Timeline(self._replica, row.scope), row, self._place(row))
+        return WorkingCopy(self._replica, memories, row, self._place(row))
 
     def _place(self, row: Copy) -> Path:
         return Path(row.path) if row.path else self.own

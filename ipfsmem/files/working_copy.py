@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -24,7 +25,6 @@ import msgspec
 from ipfsmem.bundle.index_block import INDEX_KEY
 from ipfsmem.bundle.keys import INDEX_FILE, is_key
 from ipfsmem.canonical import read_json
-from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import journal, meta
 from ipfsmem.device.tables.renders import Missing
@@ -38,6 +38,7 @@ from ipfsmem.memories.memories import Memories
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
+    from ipfsmem.device.events import Timeline
     from ipfsmem.files.render import Rendering
     from ipfsmem.files.scan import Scan
 
@@ -53,12 +54,9 @@ _STAYING = (BY_HAND, REPLACED)
 class WorkingCopy:
     """One folder of plain files."""
 
-    def __init__(
-        self, replica: Replica, memories: Memories, timeline: Timeline, copy: Copy, path: Path
-    ) -> None:
+    def __init__(self, replica: Replica, memories: Memories, copy: Copy, path: Path) -> None:
         self._replica = replica
         self._memories = memories
-        self._timeline = timeline
         self._copies = Copies(replica.db.connection, replica.codec.cover)
         self._renders = renders_of(replica.db.connection, copy.id, replica.codec.cover)
         #: Its row, as it was when the folder was last used.
@@ -73,6 +71,13 @@ class WorkingCopy:
         #: What the last rendering of a file had to say: also of one that does not stand there, so no look drops it.
         self._unrendered: dict[str, str] = {}
         self._standing: dict[str, str] = {}
+
+    @cached_property
+    def _timeline(self) -> Timeline:
+        """The events of its scope."""
+        from ipfsmem.device.events import Timeline
+
+        return Timeline(self._replica, self.copy.scope)
 
     def notices(self) -> list[str]:
         """What a person should know about the files: left alone, missing, not there. As of the last look."""

@@ -20,10 +20,7 @@ import msgspec
 from ipfsmem.bundle.fence import NOTICE, QUOTE, fence_memory, tagged
 from ipfsmem.bundle.index import MAX_BYTES, MAX_LINES, SECTIONS
 from ipfsmem.bundle.memory_file import MemoryFile
-from ipfsmem.bundle.program_events import is_use
-from ipfsmem.bundle.timeline import event_line, split_own_id, union_of_scopes
 from ipfsmem.causal.value import Entry
-from ipfsmem.device.events import events_of
 from ipfsmem.device.hidden import hidden_texts, is_hidden
 from ipfsmem.device.shown_texts import mark_of
 from ipfsmem.errors import UsageError
@@ -465,6 +462,10 @@ def _events(
 ) -> tuple[str, list[str], int]:
     """What this person's devices noted last, oldest first, in at most `room` bytes, the marks of these events, and how many were
     shown before. `there`: those that match and stand in the block. Events that were imported are a history and stand in no block."""
+    from ipfsmem.bundle.program_events import is_use  # not before a prompt, which lists no events
+    from ipfsmem.bundle.timeline import event_line, split_own_id, union_of_scopes
+    from ipfsmem.device.events import events_of
+
     first = parts[0]
     with first.replica.reading():
         held = first.replica.store.segments_of([part.scope for part in parts if not part.forgotten()])

@@ -66,7 +66,12 @@ class DecodedLater(MutableMapping[str, S], Generic[S]):
         try:
             return self._decode(stored)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            raise FormatError(
-                f"the kept index of recall is damaged: a {self._kind.__name__}",
-                hint="Make it anew: ipfsmem index rebuild",
-            ) from None
+            raise damaged_index(f"a {self._kind.__name__}") from None
+
+
+def damaged_index(what: str) -> FormatError:
+    """The error of a part of a kept index that does not decode."""
+    return FormatError(
+        f"the kept index of recall is damaged: {what}",
+        hint="Make it anew: ipfsmem index rebuild",
+    )

@@ -31,7 +31,7 @@ from ipfsmem.device.recall_image import VERSION, RecallImage, load_image, remove
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateMark, Store
 from ipfsmem.errors import FormatError, IpfsmemError
-from ipfsmem.memories.decoded_later import DecodedLater
+from ipfsmem.memories.decoded_later import DecodedLater, damaged_index
 from ipfsmem.memories.merits import merits_of
 from ipfsmem.memories.moment_kinds import Group, Kind, Moment, vector_keys
 from ipfsmem.memories.parts_read import PartsRead
@@ -150,7 +150,8 @@ class _Rest(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=
 
     today: date
     mark: StateMark
-    known: dict[str, bytes]
+    #: Of the entries that it was made of the hash of each, by name; decoded once something changed.
+    known: msgspec.Raw
     held: dict[str, msgspec.Raw]
     #: What the vectors of these are kept by, one after the other.
     vectors: memoryview
@@ -161,7 +162,7 @@ class _Rest(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=
     #: The keys of what may be a fact.
     categorized: set[str]
     #: `Standing`, with the numbers of the keys in `held`.
-    standing: list[tuple[Merits, list[int]]]
+    standing: msgspec.Raw
     #: Whether an entry may be an event or a message.
     may_have_moments: bool
 
@@ -177,6 +178,8 @@ class _Moments(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fiel
 
 
 _rest = msgspec.msgpack.Decoder(_Rest)
+_known = msgspec.msgpack.Decoder(dict[str, bytes])
+_standing = msgspec.msgpack.Decoder(list[tuple[Merits, list[int]]])
 _moments = msgspec.msgpack.Decoder(_Moments)
 
 
@@ -190,8 +193,9 @@ class SearchIndex:
     def _clear(self, kind: bytes) -> None:
         self._kind = kind
         self._made: _Made | None = None
-        #: The entries that it was made of: the hash of each as it stood in the state.
-        self._known: dict[str, bytes] = {}
+        #: The entries that it was made of: the hash of each as it stood in the state; and as they were kept, until somebody asked.
+        self._hashes: dict[str, bytes] = {}
+        self._hashes_kept: msgspec.Raw | None = None
         #: By key.
         self.held = DecodedLater(Held)
         #: What the vector of each of these is kept by, and as it was kept, in their order, until somebody asked.
@@ -209,6 +213,7 @@ class SearchIndex:
         self._categorized: set[str] | None = None
         #: The memories by what they are worth, as of some moment, and the keys that changed since; None until somebody asked.
         self._standing: Standing | None = None
+        self._standing_kept: msgspec.Raw | None = None
         self._moved: set[str] = set()
         #: Keys of which no text is on this device.
         self.not_fetched: set[str] = set()
@@ -251,20 +256,18 @@ class SearchIndex:
         try:
             rest = _rest.decode(image.rest)
             told = _moments.decode(image.moments) if image.moments else _Moments({}, [], [], set())
-            keys = list(rest.held)
-            standing = [(merits, [keys[at] for at in numbers]) for merits, numbers in rest.standing]
-        except (msgspec.MsgspecError, UnicodeError, RecursionError, IndexError):
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return False
         if len(rest.vectors) != VECTOR_ID * len(rest.held):
             return False
         self._clear(kind)
         self._made = _Made(rest.mark, rest.today)
-        self._known, self.not_fetched = rest.known, rest.not_fetched
+        self._hashes_kept, self.not_fetched = rest.known, rest.not_fetched
         self.held, self._vectors_kept = DecodedLater(Held, rest.held), rest.vectors
         self.moments = DecodedLater(Moment, told.moments)
         self._groups, self._missing = dict(told.groups), dict(told.missing)
         self._others, self._ending = rest.others | told.others, rest.ending
-        self._categorized, self._standing = rest.categorized, standing
+        self._categorized, self._standing_kept = rest.categorized, rest.standing
         self._may_have_moments = rest.may_have_moments
         if ours:
             self._image, self._stale, self._is_kept = image.index, 0, True
@@ -306,6 +309,14 @@ class SearchIndex:
     def behind(self, parts: Sequence[Memories]) -> int:
         """How many memories changed since (inside `reading`); what was held of them counts no more."""
         return 0 if self._made is None else len(self._changed(parts, self._made.mark)[0])
+
+    @property
+    def _known(self) -> dict[str, bytes]:
+        """The entries that it was made of: the hash of each as it stood in the state."""
+        if self._hashes_kept is not None:
+            kept, self._hashes_kept = self._hashes_kept, None
+            self._hashes = _decoded(_known, kept)
+        return self._hashes
 
     # -- what changed --------------------------------------------------------------------------------------------
 
@@ -354,6 +365,8 @@ class SearchIndex:
             changed.add(INDEX_KEY)  # it may repeat other memories now
         if changed or groups:
             self._open_words()
+            if self._standing_kept is not None:
+                self.standing()  # it has the numbers of the keys that are held now
         with no_collection():
             fading = parts[0].fading if changed else 0.0  # read once: it asks the settings file
             for key in sorted(changed, key=INDEX_KEY.__eq__):  # the list last, which repeats the others
@@ -452,11 +465,12 @@ class SearchIndex:
 
     def may_have_moments(self, parts: Sequence[Memories]) -> bool:
         """Whether an event or a message may be in these scopes (inside `reading`); nothing that changed is taken in for that."""
-        store, made, known = parts[0].replica.store, self._made, self._known
+        store, made = parts[0].replica.store, self._made
         if self._kind != index_kind(parts):
-            made, known = None, {}
+            made = None
         if made is not None and store.is_at(made.mark):
             return self._has_names_of_moments()
+        known = self._known if made is not None else {}
         scopes = {part.scope for part in parts if not part.forgotten()}
         since = store.changes_since(StateMark() if made is None else made.mark)
         gone = set(since.may_be_gone(known))
@@ -602,8 +616,9 @@ class SearchIndex:
         """The own memories that have a line, by what they are worth, of each group the newest first; and the keys of which this is not
         true any more. So the best are found without a look at all."""
         if self._standing is None or len(self._moved) > _STALE:
-            keys = list(self.held)
-            self._standing = [(merits, [keys[at] for at in numbers]) for merits, numbers in self._numbered()]
+            keys, kept, self._standing_kept = list(self.held), self._standing_kept, None
+            numbered = self._numbered() if kept is None else _decoded(_standing, kept)
+            self._standing = [(merits, [keys[at] for at in numbers]) for merits, numbers in numbered]
             self._moved = set()
         return self._standing, self._moved
 
@@ -756,6 +771,14 @@ class SearchIndex:
                     self._indexes[_ALL] = Index.from_image(image)
             except FormatError:
                 self._stale = _STALE  # they are read from the texts, and written anew
+
+
+def _decoded(decoder: msgspec.msgpack.Decoder[Made], kept: msgspec.Raw) -> Made:
+    """A part of a kept index. Raises FormatError."""
+    try:
+        return decoder.decode(kept)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        raise damaged_index("a table") from None
 
 
 def _may_be_fact(one: Held) -> bool:
