@@ -16,7 +16,8 @@ from ipfsmem.canonical import MAX_INT
 from ipfsmem.errors import FormatError
 from ipfsmem.lazy_pattern import lazy_pattern
 
-_MEMORY, _SEGMENT, _CARD = "m", "t", "c"
+#: What the name of an entry begins with.
+_MEMORY, SEGMENT, _CARD = "m", "t", "c"
 #: No name of an entry is longer, in characters.
 _LONGEST = 256
 _is_device = lazy_pattern(r"[0-9a-f]{16}").fullmatch
@@ -101,7 +102,7 @@ def memory_name(name: str) -> MemoryName | None:
 
 def segment_name(name: str) -> SegmentName | None:
     """The parts of a segment's entry name, None for any other entry."""
-    found = _parse(name) if name[:1] == _SEGMENT else None
+    found = _parse(name) if name[:1] == SEGMENT else None
     return found if isinstance(found, SegmentName) else None
 
 
@@ -114,7 +115,7 @@ def card_name(name: str) -> CardName | None:
 def scope_of(name: str) -> str:
     """The scope of an entry by a name that was checked already."""
     parts = name.split("/")
-    return parts[1] if len(parts) == {_MEMORY: 3, _SEGMENT: 5, _CARD: 2}[parts[0]] else ""
+    return parts[1] if len(parts) == {_MEMORY: 3, SEGMENT: 5, _CARD: 2}[parts[0]] else ""
 
 
 def entry_context(name: str) -> str:
@@ -144,7 +145,7 @@ def _parsed(name: str) -> EntryName | None:
         scope = parts[1] if count == 3 else ""
         if is_key(parts[-1]) and (count == 2 or is_scope(scope)):
             return MemoryName(scope, parts[-1])
-    elif first == _SEGMENT and count in (4, 5):
+    elif first == SEGMENT and count in (4, 5):
         scope = parts[1] if count == 5 else ""
         day, dev, i = parts[-3:]
         if (

@@ -15,7 +15,7 @@ from hashlib import sha256
 import msgspec
 
 from ipfsmem.causal.clock import ZERO
-from ipfsmem.causal.entries import SegmentName, memory_name, segment_name
+from ipfsmem.causal.entries import SEGMENT, SegmentName, memory_name, segment_name
 from ipfsmem.causal.tree import Node, StateTree, empty_tree, name_digits, open_tree
 from ipfsmem.causal.value import Entry, Loc, Seen, Value, decode_entry, encode_entry
 from ipfsmem.device.codec import Codec
@@ -283,7 +283,7 @@ class Store:
     def segments(self, scope: str = "") -> Iterator[tuple[SegmentName, Entry]]:
         """The timeline segments of a scope, unordered."""
         for name, text in self.texts():
-            found = segment_name(name)
+            found = segment_name(name) if name[0] == SEGMENT else None
             if found is not None and found.scope == scope:
                 yield found, decode_entry(name, text)
 
@@ -300,7 +300,7 @@ class Store:
         """The timeline segments of several scopes in one pass, by scope; scopes without segments are left out."""
         wanted, held = set(scopes), dict[str, list[tuple[SegmentName, Entry]]]()
         for name, text in self.texts():
-            found = segment_name(name)
+            found = segment_name(name) if name[0] == SEGMENT else None
             if found is not None and found.scope in wanted:
                 held.setdefault(found.scope, []).append((found, decode_entry(name, text)))
         return held

@@ -46,7 +46,7 @@ def rows(db: Connection) -> Iterator[tuple[bytes, Any]]:
 
 def sizes(db: Connection) -> Iterator[tuple[bytes, int]]:
     """Digest and number of bytes of all blocks."""
-    for digest, size in db.execute("SELECT digest, length(data) FROM blocks"):
+    for digest, size in db.execute("SELECT digest, length(data) FROM blocks").fetchall():
         yield bytes(digest), size
 
 

@@ -54,7 +54,7 @@ def any_below(db: Connection, path: str) -> bool:
 
 def digests(db: Connection) -> list[bytes]:
     """SHA-256 of the top block of each folder and file."""
-    return [bytes(cid)[4:] for (cid,) in db.execute("SELECT cid FROM folders")]
+    return [bytes(cid)[4:] for (cid,) in db.execute("SELECT cid FROM folders").fetchall()]
 
 
 def count(db: Connection) -> int:

@@ -52,7 +52,7 @@ def prefixes(db: Connection) -> set[str]:
 
 def files(db: Connection) -> list[bytes]:
     """SHA-256 of the block of each node."""
-    return [bytes(file) for (file,) in db.execute("SELECT file FROM nodes")]
+    return [bytes(file) for (file,) in db.execute("SELECT file FROM nodes").fetchall()]
 
 
 def any_known(db: Connection) -> bool:

@@ -38,7 +38,7 @@ def known_among(db: Connection, digests: Iterable[bytes]) -> set[bytes]:
 
 def digests(db: Connection) -> list[bytes]:
     """Digests of all objects."""
-    return [bytes(digest) for (digest,) in db.execute("SELECT digest FROM objects")]
+    return [bytes(digest) for (digest,) in db.execute("SELECT digest FROM objects").fetchall()]
 
 
 def counts(db: Connection) -> dict[bytes, int]:

@@ -356,7 +356,7 @@ def forget_copy(db: Connection, copy: str) -> None:
 def texts_needed(db: Connection, but: Container[str]) -> Iterator[bytes]:
     """SHA-256 of every text that an edit of a plain file may have to be merged with, but for those of the memories `but`; of a plain
     memory, for in a sealed one they stand in a table of their own."""
-    for key, text, base in db.execute("SELECT key, text, base FROM renders"):
+    for key, text, base in db.execute("SELECT key, text, base FROM renders").fetchall():
         if key in but:
             continue
         yield bytes(text)
