@@ -65,6 +65,8 @@ OF_OTHERS = {"ipfsmem.bundle.timeline", "ipfsmem.memories.scopes", "rfc8785"}
 OF_A_MODEL = {"ipfsmem.memories.meaning", "ipfsmem.memories.moments", "ipfsmem.memories.sessions", "numpy"}
 #: What a hook has no command line for.
 OF_COMMANDS = {"click", "ipfsmem.cli.app", "ipfsmem.cli.context"}
+#: What a hook lists no events with.
+OF_EVENTS = {"ipfsmem.device.events", "ipfsmem.memories.context_talk"}
 #: What a hook that only starts a sync reads nothing with.
 OF_MEMORIES = {"msgspec", "hashlib", "inspect", "ipfsmem.config", "ipfsmem.memory"}
 
@@ -112,6 +114,8 @@ def test_what_agents_call_loads_nothing_that_meets_a_provider(
     if call[0] == "hook":
         assert sorted(OF_COMMANDS & set(loaded)) == []
         assert not {"typing_extensions", "inspect"} & set(loaded), "a tenth of a hook"
+        assert sorted(OF_EVENTS & set(loaded)) == []
+        assert sys.platform != "linux" or "platform" not in loaded
     if call[0] == "recall":
         assert sorted(OF_A_MODEL & set(loaded)) == []
     if call[1:2] == ("stop",):

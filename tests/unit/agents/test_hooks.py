@@ -675,6 +675,21 @@ def test_the_process_beside_gives_way_and_who_syncs_in_a_process_of_its_own_keep
     assert os.getpriority(os.PRIO_PROCESS, 0) == ours
 
 
+def test_prompt_looks_at_no_surroundings_of_a_linked_folder(
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    looked: list[Path] = []
+    monkeypatch.setattr("ipfsmem.files.surroundings.remarks", lambda path: looked.append(path) or [])
+    said = json.dumps({"cwd": str(project), "session_id": "s", "prompt": "Who works on firmware?"}).encode()
+    assert "Alex works on firmware." in json.dumps(hook.given("prompt", said))
+    assert hook("session-start", project) and looked == []
+    with Memory.load("default", home=hook.home) as memory:
+        assert [one.path for one in memory.folders.list()] == memory.folders.paths() != []
+    assert looked != []
+
+
 def test_sync_beside_a_hook_with_relative_paths_finds_its_home_and_settings(
     hook: Hooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
