@@ -69,6 +69,9 @@ class Gate:
         self._expected = b"Basic " + base64.b64encode(f"ipfsmem:{self._secret}".encode())
         self._url = ""
         self._stop: Callable[[], object] = lambda: None
+        self._abort_all: Callable[[], object] = lambda: None
+        #: How many callers of `interrupt` have not called `resume`.
+        self._interruptions = 0
         self._lock = threading.Lock()
         #: Number of requests that ended with each of these.
         self.problems = Counter({ENDLESS: 0, DRIPPING: 0, ELSEWHERE: 0, UNREACHABLE: 0})
@@ -89,6 +92,28 @@ class Gate:
             self._url = ""
             with contextlib.suppress(RuntimeError):  # its loop has ended by itself
                 self._stop()
+
+    def interrupt(self) -> None:
+        """End all requests, and those that begin before `resume`, as too slow. Callable from any thread."""
+        with self._lock:
+            self._interruptions += 1
+            with contextlib.suppress(RuntimeError):  # its loop has ended
+                self._abort_all()
+
+    def resume(self) -> None:
+        """Take back one `interrupt`."""
+        with self._lock:
+            self._interruptions -= 1
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether requests are refused now."""
+        return self._interruptions > 0
+
+    def _end_all(self) -> None:
+        self.problems[DRIPPING] += 1
+        for relay in [*self.relays]:
+            relay.abort()
 
     def may(self, request: _Request) -> bool:
         """Whether a request has the secret and is for a place of the bucket."""
@@ -117,6 +142,7 @@ class Gate:
                     opened.append(0)
             stopped = asyncio.Event()
             self._stop = partial(loop.call_soon_threadsafe, stopped.set)
+            self._abort_all = partial(loop.call_soon_threadsafe, self._end_all)
             opened[0] = server.sockets[0].getsockname()[1]
             ready.set()
             await stopped.wait()
@@ -254,6 +280,9 @@ class _Relay:
             request = _Request.read(head + ending)
         except ValueError:
             self.abort()  # something else than a request
+            return None
+        if self._gate.is_interrupted:
+            self._refuse(DRIPPING)
             return None
         if not self._gate.may(request) or (self._request and request.place != self._request.place):
             self._refuse(ELSEWHERE)

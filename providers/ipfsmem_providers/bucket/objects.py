@@ -7,11 +7,13 @@ with providers that speak HTTP (http/bounds.py). All methods block. Nothing here
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from threading import Timer
 from typing import Any, Final, TypeVar
 
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused
@@ -165,9 +167,14 @@ class Objects:
         start = len(folder) + 1
 
         def ask(at: Any) -> dict[str, FileInfo]:
+            with self._bounded_listing() as moved:
+                return ask_all(at, moved)
+
+        def ask_all(at: Any, moved: Callable[[], None]) -> dict[str, FileInfo]:
             found: dict[str, FileInfo] = {}
             for page in obstore.list(at, folder, chunk_size=_PAGE):
                 heartbeat()
+                moved()
                 before = len(found)
                 for entry in page:
                     if len(entry["path"]) > _KEY_MAX:
@@ -183,6 +190,20 @@ class Objects:
             return found
 
         return self._ask("LIST", "list objects", ask)
+
+    @contextlib.contextmanager
+    def _bounded_listing(self) -> Iterator[Callable[[], None]]:
+        """End a listing that brings no entry for too long where other providers are in use: obstore passes over empty pages by itself,
+        without end. Yields what is called for each page with entries."""
+        if self._bounds.listing is None:
+            yield lambda: None
+            return
+        watch = _Watch(self._gate, self._bounds.listing)
+        watch.restart()
+        try:
+            yield watch.restart
+        finally:
+            watch.end()
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete objects; that one is missing is no error."""
@@ -289,6 +310,43 @@ class Objects:
                 found = store(self._address, self._settings, patience, self._gate.url)
                 self._stores[patience] = found
             return found
+
+
+class _Watch:
+    """Interrupts a gate when `seconds` pass between two calls of `restart`."""
+
+    def __init__(self, gate: Gate, seconds: float) -> None:
+        self._gate, self._seconds = gate, seconds
+        self._lock = threading.Lock()
+        self._timer: Timer | None = None
+        #: Only the timer that was started last counts: one that is cancelled may be running already.
+        self._turn = 0
+        self._fired = False
+
+    def restart(self) -> None:
+        """Begin to wait, from now on."""
+        self._stop()
+        self._timer = Timer(self._seconds, self._fire, [self._turn])
+        self._timer.daemon = True
+        self._timer.start()
+
+    def end(self) -> None:
+        """Wait no more, and let requests through again."""
+        self._stop()
+        if self._fired:
+            self._gate.resume()
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._lock:
+            self._turn += 1
+
+    def _fire(self, turn: int) -> None:
+        with self._lock:
+            if turn == self._turn and not self._fired:
+                self._fired = True
+                self._gate.interrupt()
 
 
 def _first(found: Any, most: int) -> bytes:

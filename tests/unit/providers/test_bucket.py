@@ -6,14 +6,16 @@ import asyncio
 import base64
 import contextlib
 import hashlib
+import itertools
 import socket
 import ssl
 import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -525,6 +527,57 @@ def test_endless_answer_of_a_bucket_is_cut(status: int, what: str) -> None:
             with pytest.raises(ProviderRefused, match="sent an endless answer when asked to"):
                 objects.list("packs") if what == "list" else objects.put("a", b"x")
     assert sum(sent) < 64 << 20
+
+
+class Timers:
+    """In place of Timer: each does what it is for when it is called."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: list[Callable[[], None]] = []
+        monkeypatch.setattr(bucket_objects, "Timer", self._timer)
+
+    def _timer(self, seconds: float, call: Callable[..., None], given: list[Any]) -> Any:
+        self.calls.append(lambda: call(*given))
+        return SimpleNamespace(start=lambda: None, cancel=lambda: None, daemon=False)
+
+
+def test_list_of_empty_pages_next_to_other_providers_is_given_up(
+    at: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """obstore passes over empty pages by itself, and a command waited half a minute for the thread that it kept."""
+    timers = Timers(monkeypatch)
+    asked = itertools.count(1)
+
+    async def page(_: web.Request) -> web.StreamResponse:
+        number = next(asked)
+        if number == 3 and timers.calls:
+            timers.calls[-1]()
+        token = f"<NextContinuationToken>{number}</NextContinuationToken>" if number < 20 else ""
+        text = f"<ListBucketResult><IsTruncated>{'true' if token else 'false'}</IsTruncated>{token}</ListBucketResult>"
+        return web.Response(text=text, content_type="application/xml")
+
+    at.server.faults.add("GET", ".*", page, -1)
+    objects = at.open(company=True, retry=ONCE).objects
+    with pytest.raises(ProviderUnavailable, match="its answer comes too slowly"):
+        objects.list("packs")
+    assert next(asked) < 20 and not objects._gate.is_interrupted
+
+
+def test_timer_of_a_list_that_fires_late_ends_no_other_request(
+    at: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timers = Timers(monkeypatch)
+    objects = at.open(company=True).objects
+    objects.put("packs/1", b"x")
+    assert [*objects.list("packs")] == ["1"] and len(timers.calls) == 2
+    for late in timers.calls:
+        late()
+    assert [*objects.list("packs")] == ["1"] and not objects._gate.is_interrupted
+
+
+def test_list_of_a_bucket_alone_has_no_timer(at: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    timers = Timers(monkeypatch)
+    assert at.open().objects.list("packs") == {} and timers.calls == []
 
 
 def test_answer_of_a_bucket_that_drips_is_given_up(at: Bucket) -> None:
