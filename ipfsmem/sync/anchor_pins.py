@@ -126,7 +126,11 @@ async def learn_anchor(run: Run, anchor: bytes) -> None:
             try:
                 await learn_records(run.names, run.fetcher, await provider.pins(pin_name(anchor)), anchor)
             except ProviderError as error:
-                run.notices.say("channel-down", f"the pin list of {provider.name} could not be read: {error}")
+                run.notices.say(
+                    "channel-down",
+                    f"the pin list of {provider.name} could not be read: {error}",
+                    provider=provider.name,
+                )
 
 
 async def learn_unknown_anchors(run: Run) -> None:
@@ -171,7 +175,11 @@ async def bring_out_anchor_pins(run: Run) -> None:
             try:
                 await _bring_to(run, provider, anchor)
             except ProviderError as error:
-                run.notices.failed(f"what new devices begin with was not placed at {provider.name}", error)
+                run.notices.failed(
+                    f"what new devices begin with was not placed at {provider.name}",
+                    error,
+                    provider=provider.name,
+                )
 
 
 def _takes(provider: Provider) -> bool:

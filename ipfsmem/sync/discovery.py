@@ -218,6 +218,7 @@ async def _open_pins(search: Search) -> None:
                 "pins",
                 f"{provider.name} keeps {len(roots)} versions of this memory: only the newest {MAX_PINS} were looked at. "
                 "Let go of old ones: ipfsmem gc",
+                provider=provider.name,
             )
         fresh = [root for root in roots[:MAX_PINS] if _is_news(search, root, False)]
         if search.fresh:
@@ -249,7 +250,9 @@ async def _listed(search: Search, provider: Provider) -> list[CID] | None:
             else ", so newer texts may be missing; the next sync tries again"
         )
         search.run.notices.say(
-            "channel-down", f"the pin list of {provider.name} could not be read: {error}{what}"
+            "channel-down",
+            f"the pin list of {provider.name} could not be read: {error}{what}",
+            provider=provider.name,
         )
         return None
     return list(dict.fromkeys(pin.cid for pin in sorted(pins, key=lambda pin: -pin.created)))
@@ -314,6 +317,7 @@ def _tell_of_pins(search: Search, provider: Provider, failed: dict[CID, IpfsmemE
         search.run.notices.say(
             "channel-down",
             f"{what} in the {source} could not be read, so newer texts may be missing: {error}; the next sync tries again",
+            provider=provider.name,
         )
 
 

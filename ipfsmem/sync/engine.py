@@ -163,6 +163,7 @@ def _unread_records(run: Run) -> int:
                 "record-unread",
                 f"{provider.name} holds {file}, which cannot be read: newer texts may be missing here. If a sync program still "
                 "copies it or keeps it elsewhere, let that bring it here; else sync the device that wrote it, which puts it there again",
+                provider=provider.name,
             )
     return found + len(run.names.unread)
 
@@ -189,9 +190,10 @@ def _tell_of_missed(report: SyncReport, company: Company) -> None:
             report.say(
                 "provider-paused",
                 f"{one.name} asked to be left alone until {until}{cause}: {left}. Syncs that begin before leave it out",
+                provider=one.name,
             )
         else:
-            report.say("provider-down", f"{one.gone}: {left}; the next sync tries again")
+            report.say("provider-down", f"{one.gone}: {left}; the next sync tries again", provider=one.name)
 
 
 def _join_refusals(report: SyncReport, member: Member) -> None:
@@ -218,7 +220,7 @@ async def _pull(run: Run) -> Joined:
     for one in run.not_opened:
         if not run.providers:
             raise one.error()
-        run.notices.say("not-opened", one.error().in_a_line())
+        run.notices.say("not-opened", one.error().in_a_line(), provider=one.spec)
     found = await discover(run)
     admitted = admit(run, found)
     joined = await join_found(run, admitted)
@@ -489,7 +491,11 @@ async def _settle(run: Run) -> None:
     failures_of = await asyncio.gather(*(provider.settle() for provider in settling))
     for provider, failures in zip(settling, failures_of, strict=True):
         for failure in failures:
-            run.notices.say("channel-down", f"{provider.name} has what it was given, but {failure}")
+            run.notices.say(
+                "channel-down",
+                f"{provider.name} has what it was given, but {failure}",
+                provider=provider.name,
+            )
 
 
 def _report(run: Run, joined: Joined, published: Published, started: float) -> SyncReport:

@@ -139,7 +139,9 @@ async def bring_out_guards(run: Run) -> None:
                 await provider.pin(_root_there(run, provider, root), guard_name(run.anchor))
             except ProviderError as error:
                 run.notices.failed(
-                    f"the version before a mass delete was not marked as kept at {provider.name}", error
+                    f"the version before a mass delete was not marked as kept at {provider.name}",
+                    error,
+                    provider=provider.name,
                 )
                 break
             there.append(root)
@@ -166,7 +168,11 @@ async def _unpin_dropped(run: Run, provider: Provider, roots: list[str], there: 
                 await provider.unpin(pin)
             there.remove(root)
     except ProviderError as error:
-        run.notices.failed(f"a version that is kept no more could not be let go of at {provider.name}", error)
+        run.notices.failed(
+            f"a version that is kept no more could not be let go of at {provider.name}",
+            error,
+            provider=provider.name,
+        )
 
 
 async def guards_at(run: Run, provider: Provider) -> dict[str, Pin]:

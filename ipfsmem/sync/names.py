@@ -153,13 +153,15 @@ class Names:
         answers = await asyncio.gather(*(self._ask(channel, name) for channel in self._channels))
         best = known = self._verified(name, self._records.get(name))
         failures: list[ProviderError] = []
+        failed_at = ""  # the channel of the first
         for channel, encoded in zip(self._channels, answers, strict=True):
             if isinstance(encoded, ProviderError):
                 self.silent.add(channel.name)
                 failures.append(encoded)
+                failed_at = failed_at or channel.name
                 continue
             self._there[channel.name, name] = encoded
-            found = self._verified(name, encoded)
+            found = self._verified(name, encoded, channel.name)
             if encoded is not None and found is None:
                 self.unread.add(name)
             if known is not None and (found is None or record_order(found) < record_order(known)):
@@ -174,7 +176,7 @@ class Names:
                 said = f"a name could not be read, so newer texts may be missing: {failures[0]}; the next sync tries again"
             else:
                 said = f"a name could not be read everywhere: {failures[0]}. What only that place shows comes with a later sync"
-            self._notices.say("channel-down", said)
+            self._notices.say("channel-down", said, provider=failed_at)
         if best is not None:
             self._records[name] = best.encoded
             if best.has_expired(self._replica.world.now() * 1_000_000):
@@ -202,7 +204,7 @@ class Names:
         except ProviderError as error:
             return error
 
-    def _verified(self, name: str, encoded: bytes | None) -> Record | None:
+    def _verified(self, name: str, encoded: bytes | None, channel: str = "") -> Record | None:
         if encoded is None:
             return None
         try:
@@ -210,8 +212,9 @@ class Names:
         except (FormatError, SignatureError, LimitError) as error:
             self._notices.say(
                 "bad-record",
-                "a provider showed a newest version that its device did not sign; that was not used",
+                f"{channel or 'a provider'} showed a newest version that its device did not sign; that was not used",
                 f"a record for {name} was refused: {error}",
+                provider=channel,
             )
             return None
 
@@ -277,12 +280,16 @@ class Names:
             record = self.known(name)
             put = record.encoded if record is not None else b""
             failures = [
-                error for c in channels if (error := self._failed.get((c.name, name, put))) is not None
+                (c.name, error)
+                for c in channels
+                if (error := self._failed.get((c.name, name, put))) is not None
             ]
-            if failures and not any(self._there.get((c.name, name)) == put for c in self._channels):
-                raise failures[0]
             if failures:
-                self._notices.say("channel-down", f"a name could not be put everywhere: {failures[0]}")
+                channel, failure = failures[0]
+                if not any(self._there.get((c.name, name)) == put for c in self._channels):
+                    raise failure
+                said = f"a name could not be put everywhere: {failure}"
+                self._notices.say("channel-down", said, provider=channel)
         self._remember()
 
     async def put_for_others(self, names: Iterable[str], *, without: Collection[str] = ()) -> None:

@@ -104,7 +104,7 @@ class _Placing:
             raise self._nobody(takers)
         for provider in run.providers:
             if (failure := self._failures.get(provider.name)) is not None:
-                run.notices.failed(f"not published at {provider.name}", failure)
+                run.notices.failed(f"not published at {provider.name}", failure, provider=provider.name)
                 if provider.name not in run.sending.not_placed:
                     run.sending.not_placed.append(provider.name)
         return self._answered(takers)
@@ -146,7 +146,9 @@ class _Placing:
         try:
             await resend_damaged(run, provider, root)
         except ProviderError as error:
-            run.notices.failed(f"damaged parts at {provider.name} could not be sent again", error)
+            run.notices.failed(
+                f"damaged parts at {provider.name} could not be sent again", error, provider=provider.name
+            )
 
     async def _at_follower(self, provider: Provider) -> None:
         """Pin what others took, and have names lead there, at a provider that takes no uploads."""
@@ -175,7 +177,7 @@ async def _place_and_check(run: Run, joined: Joined, provider: Provider, root: C
     except MissingError:
         raise
     except ProviderError as error:
-        run.notices.failed(f"what is at {provider.name} could not be checked", error)
+        run.notices.failed(f"what is at {provider.name} could not be checked", error, provider=provider.name)
     return answered
 
 
@@ -287,6 +289,7 @@ def _tell_of_unlisted(run: Run, provider: Provider, root: CID) -> None:
     run.notices.say(
         "repaired",
         f"{provider.name} did not list version {root} any more, which was published there, and was asked to keep it again",
+        provider=provider.name,
     )
 
 

@@ -147,13 +147,21 @@ def _refuse_holes(run: Run, provider: Provider, root: CID, checker: Checker) -> 
 def _tell(run: Run, found: Presence) -> None:
     if found.sent:
         count = "1 part was" if found.sent == 1 else f"{found.sent:,} parts were"
-        run.notices.say("repaired", f"{count} missing at {found.provider} and sent again")
+        run.notices.say(
+            "repaired", f"{count} missing at {found.provider} and sent again", provider=found.provider
+        )
     if found.state == "waiting":
-        run.notices.say("not-served-yet", f"{found.provider}: {found.text}; the next sync looks again")
+        run.notices.say(
+            "not-served-yet",
+            f"{found.provider}: {found.text}; the next sync looks again",
+            provider=found.provider,
+        )
     elif found.missing:
         run.sending.missing += found.missing
         run.notices.say(
-            "missing", f"{found.provider}: {found.text}, for instance {', '.join(found.examples)}"
+            "missing",
+            f"{found.provider}: {found.text}, for instance {', '.join(found.examples)}",
+            provider=found.provider,
         )
 
 

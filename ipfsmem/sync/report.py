@@ -72,6 +72,8 @@ class Notice(msgspec.Struct, frozen=True):
     text: str
     #: The same in the format's words, for programs and for whoever looks for the cause.
     detail: str = ""
+    #: The name of the provider that it is about, as `status` has it; empty when it is not about one.
+    provider: str = ""
 
 
 class Notices:
@@ -80,9 +82,9 @@ class Notices:
     def __init__(self) -> None:
         self.said: list[Notice] = []
 
-    def say(self, kind: str, text: str, detail: str = "") -> None:
-        """Add a notice, once."""
-        notice = Notice(kind, text, detail)
+    def say(self, kind: str, text: str, detail: str = "", *, provider: str = "") -> None:
+        """Add a notice, once. `provider`: the name of the one that it is about."""
+        notice = Notice(kind, text, detail, provider)
         if notice not in self.said:
             self.said.append(notice)
 
@@ -90,12 +92,12 @@ class Notices:
         """The text of the first notice of one of these kinds; empty when there is none."""
         return next((notice.text for notice in self.said if notice.kind in kinds), "")
 
-    def failed(self, what: str, error: ProviderError) -> None:
+    def failed(self, what: str, error: ProviderError, *, provider: str = "") -> None:
         """Say that a provider did not do its part: for good and what helps, or that the next sync tries again."""
         if error.permanent:
-            self.say("provider-refused", f"{what}: {error.in_a_line()}")
+            self.say("provider-refused", f"{what}: {error.in_a_line()}", provider=provider)
         else:
-            self.say("provider-down", f"{what}: {error}; the next sync tries again")
+            self.say("provider-down", f"{what}: {error}; the next sync tries again", provider=provider)
 
     def put_off(self, root: CID, error: ProviderError) -> None:
         """Say that a version which is known of could not be read."""
@@ -170,9 +172,9 @@ class SyncReport(msgspec.Struct):
         incomplete = self.waits or self.not_placed or self.not_fetched or self.left_out or self.not_taken_in
         return IncompleteError.exit_code if incomplete else 0
 
-    def say(self, kind: str, text: str) -> None:
-        """Add a notice of the command that synced, once."""
-        self.notices = list(dict.fromkeys([*self.notices, Notice(kind, text)]))
+    def say(self, kind: str, text: str, *, provider: str = "") -> None:
+        """Add a notice of the command that synced, once. `provider`: the name of the one that it is about."""
+        self.notices = list(dict.fromkeys([*self.notices, Notice(kind, text, provider=provider)]))
 
     def after(self, earlier: SyncReport | None) -> None:
         """Take in what an earlier sync of the same command did and said: what is told once would be told to nobody."""

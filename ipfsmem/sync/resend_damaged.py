@@ -33,4 +33,8 @@ async def resend_damaged(run: Run, provider: Provider, root: CID) -> None:
             sent += len(blocks)
             run.sending.count(len(blocks), sum(len(data) for _, data in blocks))
     if sent:
-        run.notices.say("mended", f"{sent} parts that were damaged at {provider.name} were sent again")
+        run.notices.say(
+            "mended",
+            f"{sent} parts that were damaged at {provider.name} were sent again",
+            provider=provider.name,
+        )

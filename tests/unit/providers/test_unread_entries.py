@@ -85,6 +85,7 @@ def test_sync_with_an_unreadable_entry_of_its_pin_list_is_not_up_to_date(tmp_pat
         assert report.exit_code == UnreadError.exit_code
         told = says(report, "record-unread")
         assert "an entry in its pin list (for instance x), which cannot be read" in told
+        assert [one.provider for one in report.notices if one.kind == "record-unread"] == ["pinata"]
 
 
 def test_list_with_empty_pages_between_is_read_to_its_end(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import IpfsmemError, ProviderRefused, ProviderUnavailable
 from ipfsmem.provider.contract import Capabilities, Provider
+from ipfsmem.provider.opening import NotOpened, Providers
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
 from ipfsmem.vault.owner import Unlock
@@ -197,6 +198,25 @@ def test_what_one_of_two_refuses_for_good_is_told_as_that_with_what_helps(
     with pytest.raises(ProviderRefused) as refused:
         asyncio.run(a.sync())
     assert refused.value.hint == "Take a larger plan."
+
+
+def test_notice_about_a_provider_names_it_in_a_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two, three = (SimProvider(SimCloud(), name=name) for name in ("one", "two", "three"))
+    a = device(tmp_path, "a", [one, two, three])
+    a.write("k", "text")
+    asyncio.run(a.sync())
+
+    async def full(*args: object, **named: object) -> CID:
+        raise ProviderRefused("402: the plan is full")
+
+    monkeypatch.setattr(two, "put_car", full)
+    three.faults.offline = True
+    a._syncing.places = Providers((one, two, three, NotOpened("pinata", "PINATA_JWT is not set")))
+    a.write("k", "changed")
+    report = msgspec.json.decode(msgspec.json.encode(asyncio.run(a.sync())))
+    named = {(notice["kind"], notice["provider"]) for notice in report["notices"]}
+    assert named >= {("provider-refused", "two"), ("provider-down", "three"), ("not-opened", "pinata")}
+    assert {provider for kind, provider in named if kind == "channel-down"} <= {"three"}
 
 
 @pytest.mark.parametrize("hint", ["Check the token.", ""])

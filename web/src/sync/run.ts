@@ -13,8 +13,8 @@ import type { Replica } from '../device/replica.ts'
 import { fetchBlocks, fetchTops, fetchTrees } from './fetching.ts'
 import { type Keeper, type NameServer, type Provider, ProviderError } from './provider.ts'
 
-/** Something that a person should know of a sync. */
-export type Notice = { readonly kind: string; readonly text: string }
+/** Something that a person should know of a sync; `provider` is the name of the one that it is about, '' where it is not about one. */
+export type Notice = { readonly kind: string; readonly text: string; readonly provider: string }
 
 export type SyncReport = {
   /** The root that this device's name leads to; null where nothing was published. */
@@ -60,8 +60,8 @@ export class Run {
     for (const [name, text] of Object.entries(replica.kept.records)) this.names.set(name, fromBase64url(text))
   }
 
-  say(kind: string, text: string): void {
-    this.notices.push({ kind, text })
+  say(kind: string, text: string, provider = ''): void {
+    this.notices.push({ kind, text, provider })
   }
 
   /** What is true of several is said once. */
@@ -72,7 +72,7 @@ export class Run {
   /** A provider did not do its part: said, and the sync goes on with the others. */
   failed(error: unknown): void {
     if (!(error instanceof ProviderError)) throw error
-    if (!this.silent.has(error.provider)) this.say('provider', error.message)
+    if (!this.silent.has(error.provider)) this.say('provider', error.message, error.provider)
     this.silent.add(error.provider)
   }
 
@@ -85,7 +85,7 @@ export class Run {
   }
 
   /** Take a record when it is signed and greater than the one known. */
-  async offer(name: string, bytes: Bytes): Promise<void> {
+  async offer(name: string, bytes: Bytes, provider: string): Promise<void> {
     const read = async (one: Bytes) => {
       try {
         return await readRecord(name, one)
@@ -96,7 +96,7 @@ export class Run {
     }
     const given = await read(bytes)
     if (given === null) {
-      this.say('bad-record', 'a provider showed a newest version that its device did not sign; that was not used')
+      this.say('bad-record', `${provider} showed a newest version that its device did not sign; that was not used`, provider)
       return
     }
     const held = this.names.get(name)
@@ -113,7 +113,7 @@ export class Run {
           try {
             const record = await server.record(name)
             this.shown.set(`${server.name} ${name}`, record)
-            if (record !== null) await this.offer(name, record)
+            if (record !== null) await this.offer(name, record, server.name)
             return true
           } catch (error) {
             this.failed(error)
