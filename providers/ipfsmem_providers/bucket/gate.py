@@ -218,9 +218,10 @@ class _Relay:
         self._raw: socket.socket | None = None
         #: Bytes of the request's body to come, and of the answer so far.
         self._left = self._passed = 0
-        #: Since when an answer comes, and its bytes since then.
+        #: Since when an answer comes, its bytes since then, and when the last of them came.
         self._since: float | None = None
         self._came = 0
+        self._last = 0.0
         self._over = False
         gate.relays.add(self)
         self._timer = asyncio.get_running_loop().call_later(_CONNECT, self.abort)
@@ -420,9 +421,11 @@ class _Relay:
     def _is_dripping(self, size: int) -> bool:
         """Whether too little came in the time that anything may take; `size` bytes more have come now."""
         now = asyncio.get_running_loop().time()
-        if self._since is None:
+        # After so long a silence the client waits for nothing: what comes now, such as the end of TLS, is no part of an answer.
+        if self._since is None or now - self._last > self._gate.stall:
             self._since, self._came = now, 0
         self._came += size
+        self._last = now
         if now - self._since <= self._gate.stall:
             return False
         little = self._came < self._gate.drip

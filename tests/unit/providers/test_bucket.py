@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +24,7 @@ import pytest
 from aiohttp import web
 from ipfsmem_providers.bucket import BucketProvider
 from ipfsmem_providers.bucket import address as bucket_address
+from ipfsmem_providers.bucket import gate as bucket_gate
 from ipfsmem_providers.bucket import layout as bucket_layout
 from ipfsmem_providers.bucket import objects as bucket_objects
 from ipfsmem_providers.bucket.address import Address, Patience, credentials, parse, store
@@ -620,6 +622,43 @@ def test_answer_of_a_bucket_that_drips_is_given_up(at: Bucket) -> None:
     used = at.open(timeouts=limits).objects._gate
     assert (used.stall, used.drip) == (7.5, 99)
     assert isinstance(gate_error(DRIPPING, "bucket:x", "list objects"), NoAnswer)
+
+
+def test_connection_of_a_bucket_that_was_idle_does_not_drip(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server ends TLS with a few bytes, a minute after the last answer."""
+    ahead = [0.0]
+    monkeypatch.setattr(bucket_gate._Loop, "time", lambda _: time.monotonic() + ahead[0])
+    idle = threading.Event()
+    with socket.create_server(("127.0.0.1", free_port())) as listening:
+        listening.settimeout(PATIENCE)
+
+        def answer() -> None:
+            there, _ = listening.accept()
+            with there:
+                there.recv(1_000)
+                there.sendall(b"answer")
+                idle.wait(PATIENCE)
+                there.sendall(b"end")
+                there.recv(1_000)
+
+        server = threading.Thread(target=answer)
+        server.start()
+        gate = Gate((), 1 << 30, {}, stall=60.0, drip=1024)
+        where = urlsplit(gate.url)
+        secret = base64.b64encode(f"{where.username}:{where.password}".encode()).decode()
+        to = f"127.0.0.1:{listening.getsockname()[1]}"
+        with socket.create_connection((where.hostname, where.port)) as client:
+            client.settimeout(PATIENCE)
+            client.sendall(f"CONNECT {to} HTTP/1.1\r\nProxy-Authorization: Basic {secret}\r\n\r\n".encode())
+            client.recv(1_000)
+            client.sendall(b"a request")
+            assert client.recv(1_000) == b"answer"
+            ahead[0] = 100.0
+            idle.set()
+            assert client.recv(1_000) == b"end"
+        server.join(PATIENCE)
+        gate.close()
+    assert gate.problems[DRIPPING] == 0
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
