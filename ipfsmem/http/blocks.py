@@ -11,7 +11,8 @@ This is what `peer:<url>` talks to, and any IPFS client that speaks the trustles
                                                                           what was found damaged and should come again
     POST      /blocks     {"cids":[...]} -> a CAR of those that are here
     POST      /car?root={cid}&name={name}                                 a CAR, with the token -> {"root":cid}
-    GET       /pins?name={name} -> {"pins":[{"cid","name","handle","created"}]}
+    GET       /pins?name={name} -> {"pins":[{"cid","name","handle","created"}]}, with "unread":[file] where lists are
+                                                                          here that cannot be read
     POST      /pins       {"cid","name"} -> the pin, with the token
     DELETE    /pins?cid=...&name=...&handle=...                           with the token
     POST      /unpin      {"pins":[{"cid","name","handle"}]}              many at once, with the token
@@ -356,7 +357,8 @@ class _Blocks:
         if self._closed and name.startswith(self._closed):
             need_token(request, self._token)
         found = await self._store.pins(name)
-        return json({"pins": [_as_json(pin) for pin in found]})
+        unread = [file for file in self._unread() if "ipns-record" not in file]
+        return json({"pins": [_as_json(pin) for pin in found], **({"unread": unread} if unread else {})})
 
     async def pin(self, request: web.Request) -> web.StreamResponse:
         need_token(request, self._token)

@@ -10,6 +10,7 @@ ipfsmem/http/blocks.py, whose heading lists the calls.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -32,6 +33,8 @@ from ipfsmem.provider.contract import Block, Capabilities, Pin, with_blocks
 from ipfsmem_providers.gateways.client import GatewayClient
 from ipfsmem_providers.http.body import SpooledCar
 from ipfsmem_providers.http.client import Http, urls_of
+from ipfsmem_providers.http.errors import short
+from ipfsmem_providers.http.pages import ListGaps, readable
 from ipfsmem_providers.http.tokens import token_for
 from ipfsmem_providers.name_records import canonical_name, checked_record
 from ipfsmem_providers.routing.answers import RECORD_TYPE
@@ -47,12 +50,12 @@ _COLLECT_SECONDS: Final = 900.0
 
 
 class _Cids(msgspec.Struct):
-    cids: list[str]
-    lacking: list[str] = []
+    cids: list[Any]
+    lacking: list[Any] = []
 
 
 class _Listing(msgspec.Struct):
-    entries: dict[str, int]
+    entries: dict[str, Any]
 
 
 class _Freed(msgspec.Struct):
@@ -71,7 +74,8 @@ class _Pin(msgspec.Struct):
 
 
 class _Pins(msgspec.Struct):
-    pins: list[_Pin]
+    pins: list[msgspec.Raw]
+    unread: Any = ()  #: what the peer itself met in its list and could not read
 
 
 class PeerProvider(ProviderBase):
@@ -102,6 +106,9 @@ class PeerProvider(ProviderBase):
         self._gateway = GatewayClient(self._http, self._url)
         self._capabilities = replace(_CAPABILITIES, listing=bool(token))
         self._name = f"peer:{self._http.redact(self._url)}"
+        self._gaps = ListGaps(self._http.redact)
+        #: What the peer says of its own pin lists, by the name of the pins.
+        self._unread_there: dict[str, list[str]] = {}
         # The damaged blocks that the last answer to `has` named; None once `lacking` has returned them.
         self._lacking: list[CID] | None = None
 
@@ -129,7 +136,8 @@ class PeerProvider(ProviderBase):
         if not cids:
             return set()
         by_text = {str(cid): cid for cid in cids}
-        return {by_text[text] for text in (await self._ask(by_text)).cids if text in by_text}
+        found = (await self._ask(by_text)).cids
+        return {by_text[text] for text in found if isinstance(text, str) and text in by_text}
 
     async def lacking(self) -> list[CID]:
         """Blocks that were found damaged there; no request when `has` was called since the last time."""
@@ -175,7 +183,8 @@ class PeerProvider(ProviderBase):
         answer = await self._http.request(
             "GET", f"{self._url}/listing", max_bytes=_ANSWER_MAX, allow={404}, what="list what is stored"
         )
-        return {} if answer.status == 404 else answer.decode(_Listing).entries
+        entries = {} if answer.status == 404 else answer.decode(_Listing).entries
+        return {entry: number for entry, number in entries.items() if isinstance(number, int)}
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
         """The checked blocks of a tree."""
@@ -194,7 +203,19 @@ class PeerProvider(ProviderBase):
         answer = await self._http.request(
             "GET", f"{self._url}/pins", params={"name": name}, max_bytes=_ANSWER_MAX, what="list pins"
         )
-        return [self._pin(pin) for pin in answer.decode(_Pins).pins if pin.name == name]
+        listed = answer.decode(_Pins)
+        unread: list[str] = []
+        found = []
+        for pin in readable(listed.pins, _Pin, name, ("name",), unread):
+            if pin.name == name:
+                try:
+                    found.append(self._pin(pin))
+                except ProviderRefused:
+                    unread.append(pin.cid)
+        self._gaps.note(name, unread)
+        there = listed.unread if isinstance(listed.unread, list) else ()
+        self._unread_there[name] = [short(str(one), self._http.redact) for one in there]
+        return found
 
     async def unpin(self, pin: Pin) -> None:
         """Remove one pin there."""
@@ -224,7 +245,9 @@ class PeerProvider(ProviderBase):
 
     def unread(self) -> list[str]:
         """See `Unreading`."""
-        return [f"a record of {name}" for name in sorted(self._gateway.unread)]
+        records = [f"a record of {name}" for name in sorted(self._gateway.unread)]
+        there = (one for told in self._unread_there.values() for one in told)
+        return list(dict.fromkeys([*records, *self._gaps.unread(), *there]))
 
     async def close(self) -> None:
         """Close connections."""
@@ -236,7 +259,10 @@ class PeerProvider(ProviderBase):
             max_bytes=_ANSWER_MAX, what="tell what is stored",
         )  # fmt: skip
         found = answer.decode(_Cids)
-        self._lacking = [self._cid(text) for text in found.lacking]
+        self._lacking = []
+        for text in found.lacking:
+            with contextlib.suppress(ProviderRefused):  # another one's CID does not help to send it again
+                self._lacking.append(self._cid(str(text)))
         return found
 
     def _pin(self, pin: _Pin) -> Pin:

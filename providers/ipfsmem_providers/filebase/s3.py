@@ -113,6 +113,8 @@ class Bucket:
             token = page.findtext("{*}NextContinuationToken") or ""
             keys = [entry.findtext("{*}Key") for entry in page.iterfind("{*}Contents")]
             if not token:
+                if (page.findtext("{*}IsTruncated") or "").strip().lower() == "true":
+                    raise pages.unread("ends its list before its end")
                 break
             pages.goes_on(keys, token, size=len(answer.body))
             params["continuation-token"] = token

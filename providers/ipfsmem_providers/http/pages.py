@@ -86,6 +86,13 @@ def _at(raw: msgspec.Raw, path: Iterable[str]) -> Any:
     return found
 
 
+class Unread(msgspec.Struct):
+    """What one listing did not show, or showed and cannot be read."""
+
+    entries: list[str] = []  #: ids or beginnings of the entries
+    hidden: int = 0  #: entries that it counts and did not show
+
+
 class ListGaps:
     """Entries of a service's pin lists that could not be read, by the name of the pins."""
 

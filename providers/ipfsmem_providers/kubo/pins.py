@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -27,7 +27,7 @@ from ipfsmem.content.unixfs import Directory, directory
 from ipfsmem.errors import FormatError, ProviderError, ProviderRefused
 from ipfsmem.provider.contract import Pin
 from ipfsmem_providers.http.body import Multipart, SpooledCar
-from ipfsmem_providers.http.pages import ENTRIES_MAX, ListGaps
+from ipfsmem_providers.http.pages import ENTRIES_MAX, ListGaps, readable
 from ipfsmem_providers.http.policy import REST_AFTER_STALL
 from ipfsmem_providers.kubo.rpc import CommandFailed, KuboRpc
 
@@ -50,11 +50,26 @@ _PLAIN: Final = " !\"#$&'()*+-./:;<=>?[\\]^_`{|}~"
 class _Line(msgspec.Struct):
     """A line of `pin/ls`: one pin with `stream`, all of them without; nodes that do not know `stream` ignore it."""
 
-    cid: str = msgspec.field(name="Cid", default="")
-    type: str = msgspec.field(name="Type", default="")
-    name: str = msgspec.field(name="Name", default="")
-    metadata: dict[str, Any] | None = msgspec.field(name="Metadata", default=None)
-    keys: dict[str, _Line] | None = msgspec.field(name="Keys", default=None)
+    cid: Any = msgspec.field(name="Cid", default="")
+    name: Any = msgspec.field(name="Name", default="")
+    metadata: Any = msgspec.field(name="Metadata", default=None)
+    keys: dict[str, msgspec.Raw] | None = msgspec.field(name="Keys", default=None)
+
+    @property
+    def text(self) -> str:
+        """Its name, or what js-ipfs keeps for one."""
+        kept = self.metadata.get(_META) if isinstance(self.metadata, dict) else None
+        return next((one for one in (self.name, kept) if one and isinstance(one, str)), "")
+
+
+def _entries(line: msgspec.Raw, unread: list[str]) -> Iterator[tuple[str, _Line]]:
+    """The pins in a line with the texts of their CIDs. Those that cannot be read go to `unread`."""
+    for whole in readable([line], _Line, "", (), unread):
+        if whole.keys is None:
+            yield str(whole.cid), whole
+        for text, raw in (whole.keys or {}).items():
+            for entry in readable([raw], _Line, "", (), unread):
+                yield text, entry
 
 
 class Pins:
@@ -78,7 +93,7 @@ class Pins:
             if error.absent:
                 return None
             raise
-        text = "".join(map(_text, (answer.decode(_Line).keys or {}).values()))
+        text = "".join(entry.text for _, entry in _entries(answer.decode(msgspec.Raw), []))
         if text or await self._rpc.is_js():
             return text
         # Before 0.37 a question about one pin is answered without its name.
@@ -248,11 +263,11 @@ class Pins:
         found: dict[CID, str] = {}
         unread: list[str] = []
         lines = self._rpc.lines(
-            "pin/ls", _Line, params, what="list pins", max_bytes=_LIST_MAX, max_line=_LINE_MAX
+            "pin/ls", msgspec.Raw, params, what="list pins", max_bytes=_LIST_MAX, max_line=_LINE_MAX
         )
         async for line in lines:
-            for text, entry in (line.keys or {line.cid: line}).items():
-                named = _text(entry)
+            for text, entry in _entries(line, unread):
+                named = entry.text
                 ours = bool(name) and wanted in named
                 if not ours and not roots:
                     continue
@@ -274,12 +289,6 @@ class Pins:
 def _holder(root: CID) -> Directory:
     """A folder with nothing but the root in it: while it is pinned, so is all below the root."""
     return directory([Link("root", root, 0)])
-
-
-def _text(line: _Line) -> str:
-    meta: Mapping[str, Any] = line.metadata or {}
-    kept = meta.get(_META)
-    return line.name or (kept if isinstance(kept, str) else "")
 
 
 def _quoted(name: str) -> str:

@@ -17,7 +17,7 @@ import msgspec
 from ipfsmem.errors import ProviderError, ProviderRefused
 from ipfsmem_providers.http.body import Body, Multipart
 from ipfsmem_providers.http.client import Answer, Http
-from ipfsmem_providers.http.pages import Pages, readable
+from ipfsmem_providers.http.pages import Pages, Unread, readable
 
 #: Where Pinata's own client switches to TUS, in bytes; a single request may have 100 MB.
 ONE_REQUEST: Final = 94_371_840
@@ -66,7 +66,7 @@ class NoScopes(ProviderRefused):
 
 class _Files(msgspec.Struct):
     files: list[msgspec.Raw] | None = None
-    next_page_token: str | None = None
+    next_page_token: Any = None
 
 
 class _FilesData(msgspec.Struct):
@@ -78,7 +78,7 @@ class _FileData(msgspec.Struct):
 
 
 class _Jobs(msgspec.Struct):
-    jobs: list[Job] | None = None
+    jobs: list[msgspec.Raw] | None = None
 
 
 class _JobsData(msgspec.Struct):
@@ -94,10 +94,10 @@ class Api:
         self._files = f"{api}/v3/files/{NETWORK}"
         self.uploads = f"{uploads}/v3/files"
 
-    async def files(self, unread: list[str] | None = None, /, **filters: str) -> AsyncIterator[File]:
-        """Entries of the public file list, newest first. A filter that the service ignores lets more through. The beginnings of entries that
-        cannot be read go to `unread`."""
-        gaps = [] if unread is None else unread
+    async def files(self, unread: Unread | None = None, /, **filters: str) -> AsyncIterator[File]:
+        """Entries of the public file list, newest first. A filter that the service ignores lets more through. Entries that cannot be read
+        go to `unread`."""
+        gaps = unread or Unread()
         params = {"order": "DESC", "limit": str(_PAGE), **filters}
         seen: set[str] = set()
         pages = Pages(self.http.service)
@@ -106,7 +106,7 @@ class Api:
                 "GET", self._files, params=params, what="list files", scope=READ, max_bytes=_ANSWER_MAX
             )
             page = answer.decode(_FilesData).data
-            files = list(readable(page.files or (), File, filters.get("name", ""), ("name",), gaps))
+            files = list(readable(page.files or (), File, filters.get("name", ""), ("name",), gaps.entries))
             for file in files:
                 if file.id not in seen:
                     seen.add(file.id)
@@ -114,6 +114,8 @@ class Api:
             token = page.next_page_token
             if not token:
                 return
+            if not isinstance(token, str):
+                raise pages.unread("returns a page cursor that is not text")
             pages.goes_on((file.id for file in files), token, size=len(answer.body))
             params["pageToken"] = token
 
@@ -165,7 +167,8 @@ class Api:
         answer = await self.call(
             "GET", f"{self._files}/pin_by_cid", params={"cid": cid}, what="look at the pin queue", scope=READ
         )
-        return [job for job in answer.decode(_JobsData).data.jobs or () if job.cid == cid]
+        jobs = readable(answer.decode(_JobsData).data.jobs or (), Job, "", (), [])
+        return [job for job in jobs if job.cid == cid]
 
     async def pin_by_cid(self, cid: str, name: str, keyvalues: Mapping[str, str]) -> None:
         """Ask it to fetch and keep a CID; done when the CID is in the file list."""

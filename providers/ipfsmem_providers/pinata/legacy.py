@@ -6,13 +6,13 @@ It takes no CARs, so it answers its own root. One CID has one entry, with one na
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
 
 from ipfsmem_providers.http.body import Body, Multipart
-from ipfsmem_providers.http.pages import Pages, readable
+from ipfsmem_providers.http.pages import Pages, Unread, readable
 from ipfsmem_providers.http.policy import RateLimiter
 from ipfsmem_providers.pinata.api import Api, NoScopes
 
@@ -54,7 +54,7 @@ class Row(msgspec.Struct):
 
 class _Rows(msgspec.Struct):
     rows: list[msgspec.Raw]
-    count: int | None = None
+    count: Any = None
 
 
 class Pinned(msgspec.Struct):
@@ -100,11 +100,12 @@ class Legacy:
             return False
         return True
 
-    async def rows(self, unread: list[str] | None = None, /, **filters: str) -> AsyncIterator[Row]:
-        """Pins; filters as in the query (`metadata[name]`, `hashContains`). The beginnings of entries that cannot be read go to `unread`."""
-        gaps = [] if unread is None else unread
+    async def rows(self, unread: Unread | None = None, /, **filters: str) -> AsyncIterator[Row]:
+        """Pins; filters as in the query (`metadata[name]`, `hashContains`). Entries that cannot be read, and the number of those that are
+        counted and not listed, go to `unread`."""
+        gaps = unread or Unread()
         name = filters.get("metadata[name]", "")
-        seen = 0
+        seen = most = 0
         pages, known = Pages(self._api.http.service), set[tuple[str, str | None]]()
         while True:
             await self._lists.wait()
@@ -114,16 +115,17 @@ class Legacy:
                 what="list pins", scope="pinList",
             )  # fmt: skip
             page = answer.decode(_Rows)
-            rows = list(readable(page.rows, Row, name, ("metadata", "name"), gaps))
+            rows = list(readable(page.rows, Row, name, ("metadata", "name"), gaps.entries))
             for row in rows:
                 if row.key not in known:
                     known.add(row.key)
                     yield row
             seen += len(page.rows)
-            if len(page.rows) < _PAGE and seen >= (page.count or 0):
+            # The count falls when pins before the offset were taken away, so that the page began too late.
+            most = max(most, page.count if isinstance(page.count, int) else 0)
+            if not page.rows or (len(page.rows) < _PAGE and seen >= most):
+                gaps.hidden = max(0, most - seen)
                 return
-            if not page.rows:
-                raise pages.unread("counts more pins than it lists")
             pages.goes_on((row.key for row in rows), size=len(answer.body))
 
     async def pin(self, cid: str, name: str) -> None:

@@ -37,7 +37,7 @@ from ipfsmem.provider.contract import Block, Capabilities, Pin
 from ipfsmem_providers.gateways.own_gateway import OwnGateway
 from ipfsmem_providers.http.body import Body, SpooledCar
 from ipfsmem_providers.http.client import Http
-from ipfsmem_providers.http.pages import ListGaps
+from ipfsmem_providers.http.pages import ListGaps, Unread
 from ipfsmem_providers.http.polling import Polling
 from ipfsmem_providers.http.tokens import token_for
 from ipfsmem_providers.pinata import api as pinata_api
@@ -181,16 +181,16 @@ class PinataProvider(ProviderBase):
     async def pins(self, name: str) -> list[Pin]:
         """Pins with this name, newest first."""
         found: list[Pin] = []
-        unread: list[str] = []
+        unread = Unread()
         if self._legacy_mode:
             async for row in self._legacy.rows(unread, **{"metadata[name]": name}):
                 if row.name == name:
-                    found += _pin(row.ipfs_pin_hash, name, row.ipfs_pin_hash, row.date_pinned, unread)
+                    found += _pin(row.ipfs_pin_hash, name, row.ipfs_pin_hash, row.date_pinned, unread.entries)
         else:
             async for file in self._api.files(unread, name=name):
                 if file.name == name and not file.pending:
-                    found += _pin(file.cid, name, file.id, file.created_at, unread)
-        self._gaps.note(name, unread)
+                    found += _pin(file.cid, name, file.id, file.created_at, unread.entries)
+        self._gaps.note(name, unread.entries, hidden=unread.hidden)
         found.sort(key=lambda pin: pin.created, reverse=True)
         self._reader.note_pins(pin.cid for pin in found)
         return found

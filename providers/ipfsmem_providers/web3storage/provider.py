@@ -226,6 +226,10 @@ class Web3Storage(ProviderBase):
         ]
         return sorted(found, key=lambda pin: (-pin.created, pin.handle))
 
+    def unread(self) -> list[str]:
+        """See `Unreading`."""
+        return self._uploads.gaps.unread()
+
     async def unpin(self, pin: Pin) -> None:
         """Remove one name of a root; with the last name, also the root and the shards that no other root needs."""
         self._need(self._capabilities.unpin, "unpin")

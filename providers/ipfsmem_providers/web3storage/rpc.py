@@ -89,6 +89,10 @@ class Service:
         """Short name for errors."""
         return self._http.service
 
+    def redact(self, text: str) -> str:
+        """A text without the secrets of this service."""
+        return self._http.redact(text)
+
     def now(self) -> float:
         """Seconds of a monotonic clock."""
         return self._http.timing.now()

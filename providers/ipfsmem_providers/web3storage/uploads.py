@@ -20,9 +20,9 @@ import msgspec
 
 from ipfsmem.content.car import header
 from ipfsmem.content.cid import CAR, CID, DAG_CBOR, IDENTITY, RAW
-from ipfsmem_providers.http.pages import Pages
+from ipfsmem_providers.http.pages import ListGaps, Pages
 from ipfsmem_providers.http.per_loop import PerLoop
-from ipfsmem_providers.web3storage.rpc import Service
+from ipfsmem_providers.web3storage.rpc import InvocationResult, Service
 
 _TAG: Final = b"ipfsmem:"
 #: A tag is no longer than this.
@@ -31,6 +31,8 @@ _PAGE: Final = 1000
 #: Of a row, what is kept.
 _FIELDS: Final = ("root", "shards", "insertedAt", "updatedAt")
 _SHA256: Final = b"\x12\x20"
+#: Characters of an entry that are kept to name it.
+_LABEL: Final = 80
 #: In front of a mark; then one byte of kind, then a digest or nothing.
 _MARK: Final = b"ipfsmem index "
 _MARK_MAX: Final = 96
@@ -127,6 +129,8 @@ class Uploads:
         self._again = False  #: whether `reread_once` was called since the list was read
         self._asked: set[Hashable] = set()
         self._lock = PerLoop(asyncio.Lock)
+        #: Entries of the list that could not be read, or whose shards could not, when it was read last.
+        self.gaps = ListGaps(service.redact)
 
     async def recent(self, question: Hashable, *, own: bool = False) -> tuple[dict[CID, Upload], bool]:
         """The list as it was a moment ago, and whether it was read just now. `question` is why it is needed.
@@ -158,28 +162,33 @@ class Uploads:
     async def refresh(self) -> dict[CID, Upload]:
         """Read the whole list: a request for each thousand uploads, and more where the service lists shards apart."""
         rows: list[Mapping[str, Any]] = []
+        unread: list[str] = []
         pages, cursor = Pages(self._service.name), None
         began, writes = self._service.now(), self._writes
         while True:
             details = {"size": _PAGE, **({"cursor": cursor} if cursor else {})}
             (answer,) = await self._service.invoke([("upload/list", details)], what="list uploads")
-            page = answer.receipt.ok if isinstance(answer.receipt.ok, dict) else {}
-            results = [row for row in page.get("results") or () if isinstance(row, dict)]
-            rows += ({name: row[name] for name in _FIELDS if name in row} for row in results)
-            cursor = page.get("cursor")
+            results, cursor = _page(answer, pages, unread)
+            found = []
+            for row in results:
+                if isinstance(row, dict) and isinstance(row.get("root"), CID):
+                    found.append({name: row[name] for name in _FIELDS if name in row})
+                else:
+                    unread.append(_label(row))
+            rows += found
             if cursor is None:
                 break
-            if not isinstance(cursor, str):
-                raise pages.unread("returns a page cursor that is not text")
-            pages.goes_on((str(row.get("root")) for row in results), cursor, size=answer.message.size)
-        rows = [row for row in rows if isinstance(row.get("root"), CID)]
+            pages.goes_on((str(row["root"]) for row in found), cursor, size=answer.message.size)
         apart = [row for row in rows if "shards" not in row and not self._same(row)]
-        shards = await self._shards_apart([row["root"] for row in apart])
+        shards = await self._shards_apart([row["root"] for row in apart], unread)
         fresh: dict[CID, Upload] = {}
         for row in rows:
             root = row["root"]
-            links = row.get("shards", shards.get(root))
-            fresh[root] = self.known[root] if links is None else _upload(row, links)
+            links = row["shards"] if "shards" in row else shards.get(root)
+            if "shards" in row and not _are_links(links):
+                unread.append(str(root))
+            fresh[root] = self.known[root] if links is None and "shards" not in row else _upload(row, links)
+        self.gaps.note("", dict.fromkeys(unread))
         self.known = fresh
         # What was added while the list was being read may not be in it.
         self._read, self._written = (began if writes == self._writes else None), writes
@@ -237,8 +246,8 @@ class Uploads:
         known = self.known.get(row["root"])
         return known is not None and known.changed == _changed(row)
 
-    async def _shards_apart(self, roots: Sequence[CID]) -> dict[CID, list[CID]]:
-        """The shards of uploads at services that list them apart."""
+    async def _shards_apart(self, roots: Sequence[CID], unread: list[str]) -> dict[CID, list[CID]]:
+        """The shards of uploads at services that list them apart. Roots some of whose shards cannot be read go to `unread`."""
         found: dict[CID, list[CID]] = {root: [] for root in roots}
         left: dict[CID, str | None] = dict.fromkeys(roots)
         pages = {root: Pages(self._service.name) for root in roots}
@@ -250,15 +259,40 @@ class Uploads:
             answers = await self._service.invoke(calls, what="list shards", allow={"gone"})
             following: dict[CID, str | None] = {}
             for root, answer in zip(left, answers, strict=True):
-                page = answer.receipt.ok if isinstance(answer.receipt.ok, dict) else {}
-                links = [link for link in page.get("results") or () if isinstance(link, CID)]
+                if answer.receipt.error is not None:  # removed since
+                    continue
+                odd: list[str] = []
+                results, after = _page(answer, pages[root], odd)
+                if odd or not _are_links(results):
+                    unread.append(str(root))
+                links = [link for link in results if isinstance(link, CID)]
                 found[root] += links
-                after = page.get("cursor")
-                if isinstance(after, str):
+                if after is not None:
                     pages[root].goes_on(links, after)
                     following[root] = after
             left = following
         return {root: list(dict.fromkeys(links)) for root, links in found.items()}
+
+
+def _page(answer: InvocationResult, pages: Pages, unread: list[str]) -> tuple[list[Any], str | None]:
+    """The entries of a page, and the cursor of the next one. A page that is no list is an entry of `unread`."""
+    page = answer.receipt.ok if isinstance(answer.receipt.ok, dict) else {}
+    results, cursor = page.get("results"), page.get("cursor")
+    if not isinstance(results, list):
+        unread.append("a page that is not a list")
+        results = []
+    if cursor is not None and not isinstance(cursor, str):
+        raise pages.unread("returns a page cursor that is not text")
+    return results, cursor or None
+
+
+def _are_links(links: Any) -> bool:
+    return isinstance(links, list) and all(isinstance(link, CID) for link in links)
+
+
+def _label(row: Any) -> str:
+    """What an entry that cannot be read calls itself."""
+    return str(row.get("root", "without a root") if isinstance(row, dict) else row)[:_LABEL]
 
 
 def _upload(row: Mapping[str, Any], links: Any) -> Upload:

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from ipfsmem_providers.peer import PeerProvider
 
-from ipfsmem.errors import UnreadError
+from ipfsmem.errors import ProviderRefused, UnreadError
 from ipfsmem.memory import Memory
-from ipfsmem.provider.contract import Unreading
+from ipfsmem.provider.contract import Provider, Unreading
 from tests.support.device_lab import ROOT, says
 from tests.unit.providers.services_lab import account, tree
 from tests.unit.providers.sick_lab import bench
@@ -51,6 +52,17 @@ def _kubo(name: str) -> str:
     return json.dumps({"Keys": {**keys, "bafynocid4": {"Type": "recursive", "Name": "other@7"}}})
 
 
+def _kubo_of_wrong_types(name: str) -> str:
+    good = {"Type": "recursive", "Name": f"{name}@7"}
+    return json.dumps({"Keys": {CID_TEXT: good, "one": 5, "two": "row", "three": {"Keys": []}}})
+
+
+def _peer(name: str) -> str:
+    good = {"cid": CID_TEXT, "name": name, "handle": "1", "created": 7}
+    bad = [{**good, "cid": "no cid"}, {**good, "handle": 2}, "row", {**good, "name": "other", "created": "x"}]
+    return json.dumps({"pins": [good, *bad]})
+
+
 LISTS = [
     ("pinata-car", _v3, "GET", "/v3/files"),
     ("pinata-legacy", _legacy, "GET", "/data/pinList"),
@@ -58,6 +70,8 @@ LISTS = [
     ("filebase-rpc", _psa, "GET", "/pins"),
     ("pinning_service", _psa, "GET", "/pins"),
     ("kubo", _kubo, "POST", "pin/ls"),
+    ("kubo", _kubo_of_wrong_types, "POST", "pin/ls"),
+    ("peer", _peer, "GET", "/pins"),
 ]
 
 
@@ -96,6 +110,63 @@ def test_list_with_empty_pages_between_is_read_to_its_end(tmp_path: Path) -> Non
             at.faults.answer("GET", "/v3/files", 200, json.dumps({"data": page}))
         at.faults.answer("GET", "/v3/files", 200, json.dumps({"data": {"files": [row]}}))
         assert len(asyncio.run(at.open().pins("n"))) == 1
+
+
+@pytest.mark.parametrize("count", [5, 1_000_000, 3])
+def test_legacy_list_that_counts_more_than_it_shows_is_used(count: int, tmp_path: Path) -> None:
+    row = {"ipfs_pin_hash": CID_TEXT, "date_pinned": AT, "metadata": {"name": "n"}}
+    with bench("pinata-legacy", tmp_path) as at:
+        at.faults.answer("GET", "/data/pinList", 200, json.dumps({"count": count, "rows": [row]}))
+        at.faults.answer("GET", "/data/pinList", 200, json.dumps({"count": 2, "rows": []}))
+        provider = at.open()
+        assert [str(pin.cid) for pin in asyncio.run(provider.pins("n"))] == [CID_TEXT]
+        assert isinstance(provider, Unreading)
+        assert provider.unread() == [f"{count - 1:,} pins that its list counts and does not show"]
+
+
+@pytest.mark.parametrize("count", [None, "5", 2.5, [], True, 0, -1])
+def test_legacy_list_whose_count_is_no_number_is_read(count: object, tmp_path: Path) -> None:
+    row = {"ipfs_pin_hash": CID_TEXT, "date_pinned": AT, "metadata": {"name": "n"}}
+    with bench("pinata-legacy", tmp_path) as at:
+        at.faults.answer("GET", "/data/pinList", 200, json.dumps({"count": count, "rows": [row]}))
+        provider = at.open()
+        assert len(asyncio.run(provider.pins("n"))) == 1
+        assert isinstance(provider, Unreading) and provider.unread() == []
+
+
+def test_list_of_a_bucket_that_ends_before_its_end_is_unread(tmp_path: Path) -> None:
+    page = _s3("n").replace("<ListBucketResult>", "<ListBucketResult><IsTruncated>true</IsTruncated>")
+    with bench("filebase-s3", tmp_path) as at:
+        at.faults.answer("GET", ".*", 200, page)
+        with pytest.raises(ProviderRefused, match="ends its list before its end, so the rest is unread"):
+            asyncio.run(at.open().pins("n"))
+
+
+def test_damaged_pin_list_behind_a_peer_is_named(tmp_path: Path) -> None:
+    with bench("peer", tmp_path) as at:
+        provider = at.open()
+        assert isinstance(provider, Unreading)
+        asyncio.run(_put(provider))
+        (tmp_path / "pins" / f"{'0' * 64}.pins").write_bytes(b"damaged")
+        assert [str(pin.cid) for pin in asyncio.run(provider.pins("n"))] == [CID_TEXT]
+        assert provider.unread() == [f"{'0' * 64}.pins"]
+
+
+@pytest.mark.parametrize("lacking", [["no cid", 5, None], [CID_TEXT, {}]])
+def test_answer_of_a_peer_with_an_odd_entry_is_used(lacking: list[object], tmp_path: Path) -> None:
+    answer = json.dumps({"cids": [CID_TEXT, 7, None, "no cid"], "lacking": lacking})
+    with bench("peer", tmp_path) as at:
+        at.faults.answer("POST", "/has", 200, answer)
+        provider = at.open()
+        assert isinstance(provider, PeerProvider)
+        assert asyncio.run(provider.has([tree().cid])) == {tree().cid}
+        assert asyncio.run(provider.lacking()) == [tree().cid for one in lacking if one == CID_TEXT]
+
+
+async def _put(provider: Provider) -> None:
+    found = tree()
+    await provider.put_car(found.cid, found.blocks, name="n")
+    await provider.pin(found.cid, "n")
 
 
 def test_list_in_shorter_pages_than_asked_for_is_read_to_its_end(tmp_path: Path) -> None:

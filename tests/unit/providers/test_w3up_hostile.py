@@ -29,6 +29,7 @@ NODE = Signer(b"\x09" * 32)
 DID = "did:web:liar.example"
 DATA = b"hello"
 ROOT = raw_cid(hashlib.sha256(DATA).digest())
+OTHER = raw_cid(hashlib.sha256(b"another").digest())
 
 #: What a service answers to one invocation: `out` of the receipt, forked tasks, other blocks.
 Result = tuple[dict[str, Any], list[CID], list[Block]]
@@ -150,17 +151,58 @@ def listing(*rows: Any, **more: Any) -> Callable[[Any], Result]:
 
 
 @pytest.mark.parametrize(
-    "ok",
-    [None, 5, [], {}, {"results": None}, {"results": [1, None, {"root": "x"}, {"shards": []}]},
-     {"results": [{"root": ROOT, "shards": [5, "x", ROOT], "insertedAt": 7}]}],
-)  # fmt: skip
-def test_lists_that_are_odd(liar: Liar, ok: Any) -> None:
+    ("ok", "named"),
+    [
+        (None, "a page that is not a list"),
+        (5, "a page that is not a list"),
+        ([], "a page that is not a list"),
+        ({}, "a page that is not a list"),
+        ({"results": None}, "a page that is not a list"),
+        ({"results": 7}, "a page that is not a list"),
+        ({"results": [None]}, "None"),
+        ({"results": [{"root": "x"}]}, "x"),
+        ({"results": [{"shards": []}]}, "without a root"),
+        ({"results": [{"root": ROOT, "shards": [5, "x", ROOT], "insertedAt": 7}]}, str(ROOT)),
+        ({"results": [{"root": ROOT, "shards": None}]}, str(ROOT)),
+        ({"results": [{"root": ROOT, "shards": 5}]}, str(ROOT)),
+    ],
+)
+def test_upload_list_with_an_unreadable_entry_is_read_and_it_is_named(
+    liar: Liar, ok: Any, named: str
+) -> None:
+    good = {"root": OTHER, "shards": [tag_of("n")], "insertedAt": "2026-01-01T00:00:00.000Z"}
+    if isinstance(ok, dict) and isinstance(ok.get("results"), list):
+        ok = {"results": [*ok["results"], good]}
     liar.handlers["upload/list"] = lambda _: ({"ok": ok}, [], [])
+    there = provider(liar)
+    found = [pin.cid for pin in asyncio.run(there.pins("n"))]
+    assert found == ([OTHER] if isinstance(ok, dict) and isinstance(ok.get("results"), list) else [])
+    assert there.unread() == [f"an entry in its pin list (for instance {named})"]
 
-    async def body() -> None:
-        assert await provider(liar).pins("n") == []
 
-    asyncio.run(body())
+@pytest.mark.parametrize("results", [5, None, [tag_of("n"), 5]])
+def test_root_whose_shards_cannot_be_read_is_named(liar: Liar, results: Any) -> None:
+    rows = [{"root": root, "insertedAt": "2026-01-01T00:00:00.000Z"} for root in (ROOT, OTHER)]
+    liar.handlers["upload/list"] = listing(*rows)
+    given = {ROOT: results, OTHER: [tag_of("n")]}
+    liar.handlers["upload/shard/list"] = lambda details: (
+        {"ok": {"results": given[details["root"]]}},
+        [],
+        [],
+    )
+    there = provider(liar)
+    found = {pin.cid for pin in asyncio.run(there.pins("n"))}
+    assert found == ({ROOT, OTHER} if isinstance(results, list) else {OTHER})
+    assert there.unread() == [f"an entry in its pin list (for instance {ROOT})"]
+    liar.handlers["upload/list"] = listing()
+    asyncio.run(there.pins("n"))
+    assert there.unread() == []
+
+
+def test_shard_list_whose_cursor_is_no_text_is_unread(liar: Liar) -> None:
+    liar.handlers["upload/list"] = listing({"root": ROOT, "insertedAt": "2026-01-01T00:00:00.000Z"})
+    liar.handlers["upload/shard/list"] = listing(tag_of("n"), cursor=12)
+    fails(lambda: provider(liar).pins("n"), ProviderRefused, "so the rest is unread")
 
 
 def test_list_that_repeats_a_page_is_unread(liar: Liar) -> None:
