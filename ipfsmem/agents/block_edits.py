@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, Final
 
 import msgspec
 
@@ -19,6 +20,8 @@ from ipfsmem.errors import FormatError
 
 _table = re.compile(r"[ \t]*\[")
 _bare = re.compile(r"[A-Za-z0-9_-]+")
+#: Closing braces that are looked at for the end of an inline table.
+_BRACES: Final = 200
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +35,8 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     #: The table that it holds, and names in it that the program writes itself.
     table: tuple[str, ...] = ()
     program_keys: tuple[str, ...] = ()
+    #: What was written into an inline table instead, which takes no table of its own behind it.
+    inline: str = ""
 
 
 def add(
@@ -44,7 +49,13 @@ def add(
     edited = text + lead + whole(block).replace("\n", end)
     expected = _toml(text)
     _merge(expected, _toml(body), ())
-    _compare(edited, expected, _toml(body))
+    try:
+        _compare(edited, expected, _toml(body))
+    except FormatError:
+        for one, written in _inline_additions(text, body, table):
+            if _says(one, expected, body):
+                return one, msgspec.structs.replace(block, lead="", inline=written)
+        raise
     return edited, block
 
 
@@ -66,8 +77,62 @@ def remove(text: str, block: Block) -> str:
         edited = _without_tables(edited, block)
     expected = _toml(text)
     _take(expected, _toml(block.body))
-    _compare(edited, expected, _toml(block.body))
+    try:
+        _compare(edited, expected, _toml(block.body))
+    except FormatError:
+        for one in _inline_removals(text, block):
+            if _says(one, expected, block.body):
+                return one
+        raise
     return edited
+
+
+def _inline_additions(text: str, body: str, table: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Texts in which a table stands at the end of an inline one, each with what was written: one for each brace that may end it."""
+    if len(table) != 2:
+        return
+    value = _value(table_in(body, table))
+    opening = re.compile(rf"(?m)^[ \t]*{_any_key(table[0])}[ \t]*=[ \t]*\{{")
+    for found in opening.finditer(text):
+        for brace in _braces(text, found.end()):
+            at = len(text[:brace].rstrip())
+            is_empty = at == found.end()
+            written = f"{' ' if is_empty else ', '}{_key(table[1])} = {value}"
+            written += " " if is_empty and at == brace else ""
+            yield text[:at] + written + text[at:], written
+
+
+def _inline_removals(text: str, block: Block) -> Iterator[str]:
+    """Texts without what was written into an inline table, or without the entry of its name: with the comma before or behind it."""
+    if block.inline and text.count(block.inline) == 1:
+        yield text.replace(block.inline, "")
+    if len(block.table) != 2:
+        return
+    name = _any_key(block.table[1])
+    for comma, behind in (("[ \t]*,[ \t]*", ""), ("[ \t]*", "[ \t]*,"), ("[ \t]*", "")):
+        for found in re.finditer(rf"{comma}{name}[ \t]*=[ \t]*\{{", text):
+            for brace in _braces(text, found.end()):
+                end = re.compile(behind).match(text, brace + 1)
+                if end is not None:
+                    yield text[: found.start()] + text[end.end() :]
+
+
+def _any_key(name: str) -> str:
+    quoted = re.escape(name)
+    return f"(?:{quoted}|\"{quoted}\"|'{quoted}')"
+
+
+def _braces(text: str, start: int) -> Iterator[int]:
+    """Where the inline table may end that begins before `start`: any closing brace, also one in a text."""
+    return (found.start() for found in islice(re.compile("}").finditer(text, start), _BRACES))
+
+
+def _says(edited: str, expected: dict[str, Any], body: str) -> bool:
+    try:
+        _compare(edited, expected, _toml(body))
+    except FormatError:
+        return False
+    return True
 
 
 def marks(program: str) -> tuple[str, str]:
@@ -183,7 +248,9 @@ def _merge(target: dict[str, Any], more: Mapping[str, Any], so_far: tuple[str, .
         if there is value:
             continue
         if not isinstance(there, dict) or not isinstance(value, Mapping):
-            raise FormatError(f"{'.'.join((*so_far, key))} is there already")
+            where = ".".join((*so_far, key))
+            what = "is not a table" if isinstance(value, Mapping) else "is there already"
+            raise FormatError(f"{where} {what}")
         _merge(there, value, (*so_far, key))
 
 

@@ -408,7 +408,7 @@ def _undone(
             return None, kept
         with contextlib.suppress(StorageError):
             before = connections.before(home, program.name, file.before)
-            if not before.strip():  # what it was begun with was ours
+            if not before.removeprefix(b"\xef\xbb\xbf").strip():  # what it was begun with was ours
                 return before, kept
     return left, kept
 

@@ -232,7 +232,7 @@ def _text(data: bytes | None) -> tuple[bytes, str]:
     try:
         text = (data or b"").decode()
     except UnicodeDecodeError:
-        raise FormatError("it is no UTF-8 text") from None
+        raise FormatError("not UTF-8 text; an editor can save it as that") from None
     mark = _MARK if text.startswith(_MARK) else ""
     return mark.encode(), text[len(mark) :]
 
@@ -255,7 +255,7 @@ def _known(one: Entry) -> Done:
 def _items(text: str, path: tuple[str, ...]) -> list[Any]:
     """The array that a path with `APPEND` at its end leads to; none where there is none. Raises FormatError."""
     items = json_edits.find(text, path[:-1])
-    if items is msgspec.UNSET:
+    if items is msgspec.UNSET or items is None:
         return []
     if not isinstance(items, list):
         raise FormatError(f"{'.'.join(path[:-1])} is not an array")

@@ -33,6 +33,8 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
     tail: str
     #: Whether nothing stood in the container that it was written into.
     first: bool = False
+    #: How many steps lead to a `null` that stood in the place of the container; -1 where there was none.
+    null: int = -1
 
 
 def find(text: str, path: tuple[str, ...]) -> Any:
@@ -40,7 +42,7 @@ def find(text: str, path: tuple[str, ...]) -> Any:
     stands twice on the way, and an object on the way that is none."""
     node = read(text)
     for place, step in enumerate(path):
-        if node is None:
+        if node is None or is_null(node):
             return msgspec.UNSET
         _expect(node, step, path[:place])
         part = _member(node, step)
@@ -49,10 +51,17 @@ def find(text: str, path: tuple[str, ...]) -> Any:
 
 
 def add(text: str, path: tuple[str, ...], value: Any) -> tuple[str, Added]:
-    """The text with `value` at `path`, whose last step must not be there yet. Raises FormatError."""
+    """The text with `value` at `path`, whose last step must not be there yet. A `null` on the way is as a container that is missing.
+    Raises FormatError."""
     root = read(text)
     if root is None:
         return _add_root(text, path, value)
+    found = _null_on(root, path)
+    if found is not None:
+        depth, null = found
+        empty = "[]" if path[depth] == APPEND else "{}"
+        edited, added = add(text[: null.start] + empty + text[null.end :], path, value)
+        return edited, msgspec.structs.replace(added, null=depth)
     node = root
     for place, step in enumerate(path):
         _expect(node, step, path[:place])
@@ -73,7 +82,8 @@ def add(text: str, path: tuple[str, ...], value: Any) -> tuple[str, Added]:
 def remove(text: str, added: Added) -> str:
     """The text without that entry, whatever else was changed since; the same text when the entry is not there any more.
 
-    Objects and arrays that were made for it go with it when nothing else is in them. Raises FormatError.
+    Objects and arrays that were made for it go with it when nothing else is in them, and a `null` that one took the place of comes
+    back. Raises FormatError.
     """
     root = read(text)
     if root is None:
@@ -81,6 +91,42 @@ def remove(text: str, added: Added) -> str:
     found = _way(root, added)
     if found is None:
         return text
+    left = _without(text, root, added, found)
+    node = _at(left, added.path[: added.null]) if added.null >= 0 else None
+    if node is None or node.parts or any(comments(left, node.start + 1, node.end - 1)):
+        return left
+    return left[: node.start] + "null" + left[node.end :]
+
+
+def is_null(node: Node) -> bool:
+    """Whether a value is `null`."""
+    return not node.kind and node.plain is None
+
+
+def _null_on(root: Node, path: tuple[str, ...]) -> tuple[int, Node] | None:
+    """The first `null` on the way to the last step of a path, and how many steps lead to it."""
+    node = root
+    for place, step in enumerate(path):
+        if is_null(node):
+            return place, node
+        part = _member(node, step) if node.kind == "{" else None
+        if part is None:
+            break
+        node = part.value
+    return None
+
+
+def _at(text: str, path: tuple[str, ...]) -> Node | None:
+    """The container at a path of names, None when it is not there."""
+    node = read(text)
+    for step in path:
+        part = _member(node, step) if node is not None and node.kind == "{" else None
+        node = None if part is None else part.value
+    return node if node is not None and node.kind else None
+
+
+def _without(text: str, root: Node, added: Added, found: list[tuple[Node, int]]) -> str:
+    """The text without the entry that a way leads to."""
     depth = _stays(text, found, added.there)
     if depth < 0:
         return _without_root(text, root, added)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -19,6 +19,9 @@ from ipfsmem.errors import FormatError
 if TYPE_CHECKING:
     from yaml.events import Event
 
+_NULLS: Final = ("", "~", "null", "Null", "NULL")
+#: What follows the first word of a line, and what begins a line that holds nothing but space or a comment.
+_tabs = re.compile(r"(?m)(?<=[^ \t\r\n])[^\r\n]*(?=\r?$)|^[ \t]*(?=#|\r?$)")
 #: Not printable in YAML, or a line end there that JSON leaves as it is.
 _escaped = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
@@ -43,6 +46,8 @@ class Inserted(msgspec.Struct, frozen=True, kw_only=True):
     written: str
     #: Whether the mapping or the list was added with it.
     made: bool
+    #: The null that it took the place of, as it was written.
+    instead: str = ""
 
 
 def find(text: str, wanted: YamlEntry) -> Any:
@@ -53,15 +58,22 @@ def find(text: str, wanted: YamlEntry) -> Any:
 def add(text: str, wanted: YamlEntry) -> tuple[str, Inserted]:
     """Add a new entry to the text. Raises FormatError when the text cannot be edited safely."""
     read = _Read(text, wanted)
-    at, written = _insertion(read, wanted)
-    edited = text[:at] + written + text[at:]
+    null = read.null()
+    if null is not None:
+        start, end = read.start(null), read.end(null)
+        written = _flow_at(wanted, null == read.top)
+    else:
+        start, written = _insertion(read, wanted)
+        end = start
+    edited = text[:start] + written + text[end:]
     try:
         after = _Read(edited, wanted)
     except FormatError as error:
         raise FormatError(f"with the entry it could not be read any more: {error}") from None
     if after.value() != wanted.value or after.around() != read.around():
         raise FormatError("the edit would change more than one entry")
-    return edited, Inserted(entry=wanted, written=written, made=read.parent is None)
+    made = read.parent is None
+    return edited, Inserted(entry=wanted, written=written, made=made, instead=text[start:end])
 
 
 def remove(text: str, done: Inserted) -> str:
@@ -90,6 +102,13 @@ def _block(wanted: YamlEntry, indent: str, step: str) -> list[str]:
     return [f"{indent}{wanted.path[1]}:", *(f"{indent}{step}{line}" for line in lines)]
 
 
+def _flow_at(wanted: YamlEntry, top: bool) -> str:
+    """The mapping or list of an entry in flow style, `top` with the mapping at the top around it."""
+    parent, name = wanted.path
+    own = _flow([wanted.value] if wanted.listed else {name: wanted.value})
+    return f"{{{json.dumps(parent)}: {own}}}" if top else own
+
+
 def _flow(value: Any) -> str:
     """A value on one line: JSON, which YAML reads alike."""
     return _escaped.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
@@ -110,18 +129,32 @@ class _Read:
         import yaml  # only here: starting up is not free
 
         self.text, self.wanted, self._yaml = text, wanted, yaml
-        try:
-            self.events: list[Event] = list(yaml.parse(text, Loader=yaml.SafeLoader))
-        except (yaml.YAMLError, UnicodeError, ValueError, RecursionError) as error:
-            raise FormatError(f"not YAML: {' '.join(str(error).split())[:200]}") from None
+        self.events: list[Event] = self._parsed()
         if sum(isinstance(one, yaml.DocumentStartEvent) for one in self.events) > 1:
             raise FormatError("it holds more than one YAML document")
-        #: The mapping at the top, None in an empty text.
+        #: The value at the top, and the mapping there; None in an empty text, and for null.
+        self.top = next((i for i, one in enumerate(self.events) if isinstance(one, yaml.NodeEvent)), None)
         self.root = self._root()
         self.pairs = [] if self.root is None else [*self._pairs(self.root)]
         self.parent = self._named(self.pairs, wanted.path[0])
         self.children = self._children()
         self.entry = self._named(self.children, wanted.path[1], listed=wanted.listed)
+
+    def _parsed(self) -> list[Event]:
+        """The events of the text. Where its tabs cannot be read, those that other parsers take for space are read as that."""
+        yaml = self._yaml
+        error: Exception | None = None
+        for text in dict.fromkeys((self.text, _spaced(self.text))):
+            try:
+                return [*yaml.parse(text, Loader=yaml.SafeLoader)]
+            except (yaml.YAMLError, UnicodeError, ValueError, RecursionError) as problem:
+                error = error or problem
+        raise FormatError(f"not YAML: {' '.join(str(error).split())[:200]}")
+
+    def null(self) -> int | None:
+        """The event of a null that is written out where the mapping or the list is to be."""
+        at = self.top if self.root is None else None if self.parent is None else self.parent.value
+        return at if at is not None and self._is_null(at) and self.start(at) < self.end(at) else None
 
     def value(self) -> Any:
         """The value of the entry, UNSET without one."""
@@ -154,15 +187,15 @@ class _Read:
 
     def _root(self) -> int | None:
         yaml = self._yaml
-        at = next((i for i, one in enumerate(self.events) if isinstance(one, yaml.NodeEvent)), None)
-        if at is None or self._is_null(at, ""):
+        at = self.top
+        if at is None or self._is_null(at):
             return None
         if not isinstance(self.events[at], yaml.MappingStartEvent):
             raise FormatError("it is not a mapping of YAML")
         return at
 
     def _children(self) -> list[_Pair]:
-        if self.parent is None or self._is_null(self.parent.value, "", "~", "null"):
+        if self.parent is None or self._is_null(self.parent.value):
             return []
         start = "SequenceStartEvent" if self.wanted.listed else "MappingStartEvent"
         if type(self.events[self.parent.value]).__name__ != start:
@@ -170,14 +203,14 @@ class _Read:
             raise FormatError(f"{self.wanted.path[0]} is not a {kind} of YAML")
         return [*self._pairs(self.parent.value)]
 
-    def _is_null(self, at: int, *words: str) -> bool:
+    def _is_null(self, at: int) -> bool:
         one = self.events[at]
         return (
             isinstance(one, self._yaml.ScalarEvent)
             and one.implicit[0]
             and one.style is None
             and one.anchor is None
-            and one.value in words
+            and one.value in _NULLS
         )
 
     def _pairs(self, at: int) -> Iterator[_Pair]:
@@ -259,6 +292,13 @@ class _Read:
         """Whether a mapping or a list is in flow style (braces or brackets)."""
         return bool(getattr(self.events[event], "flow_style", False))
 
+    def stop(self) -> int:
+        """Where the document ends: at its `...`, if it has that."""
+        for at, one in enumerate(self.events):
+            if isinstance(one, self._yaml.DocumentEndEvent) and one.explicit:
+                return self.start(at)
+        return len(self.text)
+
     def last(self, pair: _Pair) -> int:
         """The offset after the last character of a value; a block ends with its last part."""
         at = pair.end - 1
@@ -267,6 +307,11 @@ class _Read:
         if self.is_flow(at):  # braces that hold nothing are two events
             return self.end(at + 1)
         return self.end(at)
+
+
+def _spaced(text: str) -> str:
+    """The text with a space for each tab behind the first word of a line, and in lines without words."""
+    return _tabs.sub(lambda found: found[0].replace("\t", " "), text)
 
 
 def _index(mark: Any) -> int:
@@ -278,6 +323,7 @@ def _insertion(read: _Read, wanted: YamlEntry) -> tuple[int, str]:
     """The offset at which the entry is inserted, and its text."""
     text, pair, end = read.text, read.parent, newline(read.text)
     parent, name = wanted.path
+    stop = read.stop()
     entry = _flow(wanted.value) if wanted.listed else f"{json.dumps(name)}: {_flow(wanted.value)}"
     if pair is not None and read.is_flow(pair.value):
         return read.end(pair.value), entry + (", " if read.children else "")
@@ -286,9 +332,9 @@ def _insertion(read: _Read, wanted: YamlEntry) -> tuple[int, str]:
         return read.end(read.root), f"{json.dumps(parent)}: {entry}" + (", " if read.pairs else "")
     if pair is None:
         column = read.column(read.pairs[0]) if read.pairs else 0
-        lead = "" if not text or text.endswith("\n") else end
+        lead = "" if not stop or text.endswith("\n", 0, stop) else end
         lines = [f"{' ' * column}{parent}:", *_block(wanted, " " * (column + 2), "  ")]
-        return len(text), lead + "".join(line + end for line in lines)
+        return stop, lead + "".join(line + end for line in lines)
     own = read.column(pair)
     inner = read.column(read.children[0]) if read.children else own + 2
     at = text.find("\n", read.end(pair.key)) + 1
@@ -303,7 +349,7 @@ def _removals(text: str, done: Inserted, read: _Read, prune: bool) -> Iterator[s
     written = done.written.replace("\r\n", "\n").replace("\n", end)
     for one in (written, written.removesuffix(end)):  # an editor may have taken the last line end
         if one and text.count(one) == 1:
-            yield text.replace(one, "")
+            yield text.replace(one, done.instead)
     entry, parent = read.entry, read.parent
     assert entry is not None and parent is not None
     if any(getattr(one, "anchor", None) for one in read.events[entry.key : entry.end]):
