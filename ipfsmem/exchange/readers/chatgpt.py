@@ -36,6 +36,8 @@ _CONVERSATIONS = re.compile(
 _MEMORIES = re.compile(r"(?:.*/)?(?:memories|memory|saved_memories)\.json")
 #: Messages to this tool are what it was to remember.
 _TOOL = "bio"
+#: Where a message's metadata has the custom instructions.
+_CUSTOM = "user_context_message_data"
 
 
 class _Content(msgspec.Struct):
@@ -44,6 +46,7 @@ class _Content(msgspec.Struct):
     text: Any = None
     user_profile: Any = None
     user_instructions: Any = None
+    model_set_context: Any = None
 
 
 class _Message(msgspec.Struct):
@@ -193,7 +196,9 @@ def _role(message: _Message) -> object:
 
 def _remembered(where: str, message: _Message, conversation: str) -> Iterator[Item]:
     saved = message.recipient == _TOOL and _role(message) in ("assistant", "", None)
-    if not saved and b"user_editable_context" not in bytes(message.content):
+    about = message.metadata.get(_CUSTOM) if isinstance(message.metadata, dict) else None
+    custom = about if isinstance(about, dict) else {}
+    if not saved and not custom and b"editable_context" not in bytes(message.content):
         return
     content = _content_of(message)
     if saved:
@@ -202,16 +207,23 @@ def _remembered(where: str, message: _Message, conversation: str) -> Iterator[It
         if text.strip():
             when = date_of(message.create_time) or date_of(message.update_time)
             yield _candidate(f"what was saved in {where}", text, f"chatgpt:{conversation}"[:300], when)
-    elif content.content_type == "user_editable_context":
-        for value, what in (
-            (content.user_profile, "about you"),
-            (content.user_instructions, "how to answer"),
-        ):
-            text = plain_text(value)
-            if text.strip():
-                yield _candidate(
-                    f"custom instructions in {where}", text, f"chatgpt:custom instructions, {what}", ""
-                )
+        return
+    if content.content_type == "model_editable_context":
+        text = plain_text(content.model_set_context)
+        if text.strip():
+            yield _candidate(f"what was remembered in {where}", text, "chatgpt:memory", "")
+        return
+    # They stand in the content of a message, and those of one conversation beside it too.
+    for value, beside, what in (
+        (content.user_profile, custom.get("about_user_message"), "about you"),
+        (content.user_instructions, custom.get("about_model_message"), "how to answer"),
+    ):
+        text = plain_text(value)
+        text = text if text.strip() else plain_text(beside)
+        if text.strip():
+            yield _candidate(
+                f"custom instructions in {where}", text, f"chatgpt:custom instructions, {what}", ""
+            )
 
 
 def _candidate(where: str, text: str, source: str, created: str) -> Record:

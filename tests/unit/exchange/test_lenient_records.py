@@ -193,6 +193,42 @@ def conversation(**more: Any) -> dict[str, Any]:
     }
 
 
+CUSTOM = {"about_user_message": "likes tea", "about_model_message": "be brief"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"content_type": "user_editable_context", "user_profile": "likes tea", "user_instructions": "be brief"},
+        {"content_type": "user_editable_context", "user_profile": "", "user_instructions": None},
+        {"content_type": "text", "parts": [""]},
+        None,
+        7,
+    ],
+)  # fmt: skip
+def test_custom_instructions_beside_a_message_come_in_as_pending_once(content: Any) -> None:
+    said = message("system", content=content, metadata={"user_context_message_data": CUSTOM})
+    mapping = {"c": {"message": said}, "u": {"message": message("user", "q")}}
+    found = records("chatgpt", json.dumps([conversation(mapping=mapping)]).encode(), "conversations.json")
+    assert [(one.text, one.candidate) for one in found.records] == [("likes tea", True), ("be brief", True)]
+
+
+@pytest.mark.parametrize("custom", [None, 7, [], {}, {"about_user_message": 7, "about_model_message": ""}])
+def test_odd_custom_instructions_cost_no_other_text(custom: Any) -> None:
+    said = message("system", "", metadata={"user_context_message_data": custom})
+    saved = message("assistant", "saved", recipient="bio")
+    mapping = {"c": {"message": said}, "s": {"message": saved}}
+    found = records("chatgpt", json.dumps([conversation(mapping=mapping)]).encode(), "conversations.json")
+    assert [one.text for one in found.records if one.text != "7"] == ["saved"]
+
+
+def test_what_chatgpt_remembered_in_a_conversation_comes_in_as_pending() -> None:
+    content = {"content_type": "model_editable_context", "model_set_context": "1. Likes tea"}
+    mapping = {"m": {"message": message("assistant", content=content)}}
+    found = records("chatgpt", json.dumps([conversation(mapping=mapping)]).encode(), "conversations.json")
+    assert [(one.text, one.candidate) for one in found.records] == [("1. Likes tea", True)]
+
+
 def events(program: str, document: Any) -> list[dict[str, Any]]:
     found = records(program, json.dumps(document).encode(), "conversations.json")
     assert not found.problems
