@@ -21,8 +21,21 @@ if TYPE_CHECKING:
 
 #: Where a text in the clear touches no disk, on most systems.
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
-#: Editors with a window of their own, whose command ends at once unless it is told to wait.
-_WINDOWED = frozenset(("code", "code-insiders", "codium", "cursor", "subl", "windsurf", "zed"))
+#: Editors with a window of their own, whose command ends at once unless it is told to wait: how, after any of these words.
+_WAITING = {
+    **dict.fromkeys(
+        (
+            "antigravity", "atom", "bbedit", "clion", "code", "code-insiders", "code-oss", "codium", "cursor", "gedit", "goland",
+            "idea", "kiro", "lapce", "mate", "phpstorm", "positron", "pulsar", "pycharm", "rider", "rubymine", "subl", "trae",
+            "vscodium", "webstorm", "windsurf", "xed", "zed", "zeditor",
+        ),
+        ("--wait", "-w"),
+    ),
+    "gvim": ("-f", "--nofork"),
+    "kate": ("--block", "-b"),
+    "mvim": ("-f", "--nofork"),
+    "open": ("-W", "--wait-apps"),
+}  # fmt: skip
 
 
 @cli_command("edit", scoped=True)
@@ -88,7 +101,8 @@ def _waiting(editor: str) -> str:
     except ValueError:
         return editor  # it is refused when it is run
     name = Path(program.strip('"')).name.lower().removesuffix(".cmd").removesuffix(".exe")
-    return f"{editor} --wait" if name in _WINDOWED and not {"--wait", "-w"} & {*words} else editor
+    waits = _WAITING.get(name, ())
+    return editor if not waits or {*waits} & {*words} else f"{editor} {waits[0]}"
 
 
 @contextlib.contextmanager
@@ -107,9 +121,10 @@ def _file(shown: Reading) -> Iterator[Path]:
         if not _was_edited(path, shown):
             shutil.rmtree(folder, ignore_errors=True)
         elif isinstance(error, IpfsmemError):
-            error.hint = f"Your text is kept. Look at {shown.key}, then write it with: ipfsmem write {shown.key} --whole --file {shlex.quote(str(path))}"
+            where = "kept in memory, until the next restart" if place else "kept"
+            error.hint = f"Your text is {where}. Look at {shown.key}, then write it with: ipfsmem write {shown.key} --whole --file {shlex.quote(str(path))}"
         else:
-            click.echo(f"your text is kept in {path}", err=True)
+            click.echo(f"your text is kept in {path}{', until the next restart' if place else ''}", err=True)
         raise
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -97,7 +97,8 @@ def test_text_of_an_editor_that_failed_after_saving_is_kept(
 ) -> None:
     cli.ok("write", "tone", "--body", "x")
     set_editor(monkeypatch, tmp_path, "path.write_text(text + 'saved')\nraise SystemExit(1)")
-    assert "--file" in cli.fails(2, "edit", "tone").err
+    told = cli.fails(2, "edit", "tone").err
+    assert "--file" in told and "kept in memory, until the next restart." in told
     assert ["saved" in file.read_text() for file in place.glob("*/tone.md")] == [True]
 
 
@@ -127,6 +128,8 @@ def test_edit_writes_where_no_memory_of_the_system_is_a_folder(
     )  # fmt: skip
     cli.ok("edit", "tone")
     assert "new" in cli.ok("read", "tone").out and list(place.iterdir()) == []
+    set_editor(monkeypatch, tmp_path, "path.write_text(text + 'saved')\nraise SystemExit(1)")
+    assert "Your text is kept. Look at tone" in cli.fails(2, "edit", "tone").err
 
 
 @pytest.mark.parametrize(
@@ -136,6 +139,9 @@ def test_edit_writes_where_no_memory_of_the_system_is_a_folder(
         ("code.cmd", "-n", "-n --wait"),
         ("subl", "-w", "-w"),
         ("cursor", "--wait", "--wait"),
+        ("kate", "", "--block"),
+        ("gvim", "--nofork", "--nofork"),
+        ("pycharm.exe", "", "--wait"),
         ("vim", "", ""),
     ],
 )

@@ -399,7 +399,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Forget it with: ipfsmem forget VALUE", "edit tone", ("forget tone",), "list", before=HAS, prepare=editor("path.write_text('')")),
     Hint("Set EDITOR to another one.", "edit tone", (lambda p: editor("")(p),), before=HAS, prepare=editor("raise SystemExit(1)")),
     Hint("Set EDITOR, or write the text with: ipfsmem write KEY --file PATH.", "edit tone", ("write tone --file BASE/note.md",), "read tone", before=HAS, prepare=no_editor),
-    Hint("Your text is kept. Look at VALUE, then write it with: ipfsmem write VALUE --whole --file VALUE", "edit tone", (write_the_kept_text,), "read tone", before=HAS, prepare=edited_meanwhile),
+    Hint("Your text is VALUE. Look at VALUE, then write it with: ipfsmem write VALUE --whole --file VALUE", "edit tone", (write_the_kept_text,), "read tone", before=HAS, prepare=edited_meanwhile),
     Hint("To take it away: ipfsmem fact delete VALUE", f"fact edit {FACT_KEY} ''", (f"fact delete {FACT_KEY}",), "fact list", before=(FACT,)),
     Hint("See what can come back: ipfsmem fact list --deleted", f"fact restore {FACT_KEY}", ("fact list --deleted",), "fact list", before=(FACT,)),
     Hint("See them: ipfsmem fact history VALUE", f"fact restore {FACT_KEY} --number 9", (f"fact history {FACT_KEY}",), f"fact restore {FACT_KEY} --number 1", before=(FACT, f"fact edit {FACT_KEY} Coffee")),
