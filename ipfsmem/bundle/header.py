@@ -306,7 +306,11 @@ def yaml_mapping(text: str, scalar: Callable[[Any], Any]) -> dict[str, Any]:
 
     text = _CLOSING.sub(" ", text)
 
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    loader: Any = getattr(yaml, "CBaseLoader", None)
+    if loader is None:
+        from ipfsmem.bundle.plain_loader import PlainLoader
+
+        loader = PlainLoader
     if _HAS_CONTROL.search(text.translate(_LAYOUT)) is not None:
         raise FormatError("header holds a control character")
     try:
