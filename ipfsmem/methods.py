@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from collections.abc import Mapping
     from ipfsmem.memories.readings import Reading
     from ipfsmem.memories.readings import Unsettled
     from ipfsmem.memories.recall import Explained
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
     from ipfsmem.operations.forget import Forgotten
     from ipfsmem.operations.list import MemoryPage
     from ipfsmem.operations.recall import Recalled
+    from ipfsmem.operations.sessions.add import SessionAdded
+    from ipfsmem.operations.sessions.create import SessionBegun
     from ipfsmem.operations.sessions.info import SessionInfo
     from ipfsmem.operations.sessions.list import SessionPage
     from ipfsmem.operations.sessions.messages import SessionMessages
+    from typing import Any
     from typing import Literal
 
 
@@ -245,3 +249,36 @@ class SessionMethods:
         from ipfsmem.operations.sessions.messages import messages
 
         return messages.run(self._view(), {"session": session, "last": last})
+
+    def create(self, session: str | None = None, *, title: str = '') -> SessionBegun:
+        """Begin a session and return its name.
+
+        A session is also there from its first message on, without a title.
+
+        Args:
+            session: Its name: 1 to 256 characters, no control characters; 12 random hex digits without one.
+            title: What people call it.
+
+        Raises:
+            UsageError: the name or the title is invalid, or there is a session of this name already.
+        """
+        from ipfsmem.operations.sessions.create import create
+
+        return create.run(self._view(), {"session": session, "title": title})
+
+    def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> SessionAdded:
+        """Add messages to the end of a session: all of them are kept, or none.
+
+        They are durable when this returns. The first message makes the session.
+
+        Args:
+            session: Its name: 1 to 256 characters, no control characters.
+            items: Messages: JSON objects in the form of the agent's program.
+
+        Raises:
+            UsageError: the name is invalid, a message is no JSON object, or one approves or imports messages.
+            LimitError: a message is too long.
+        """
+        from ipfsmem.operations.sessions.add import add
+
+        return add.run(self._view(), {"session": session, "items": items})

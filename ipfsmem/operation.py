@@ -267,6 +267,8 @@ class operation(msgspec.Struct, kw_only=True, frozen=True):  # noqa: N801  a dec
     command: str | None = None
     #: Method and path of its route; "" for none.
     http: str = ""
+    #: The status of its route's responses.
+    status: int = 200
     #: Name and title of its tool, and the description for models; "" for none.
     tool: str = ""
     title: str = ""
@@ -381,12 +383,13 @@ class Operation(Generic[P, R]):
         work: Callable[..., R] = self.work
         if not self.declared.audit:
             return work(view, **asked)
-        from ipfsmem.parts.noting import noting
+        from ipfsmem.parts.noting import advise_on, noting
 
         with noting(view.opened, self.declared.audit, view.scope, asked, self.name) as ended:
             result = work(view, **asked)
             ended(result)
-            return result
+        advise_on(view.opened, self.declared.audit, self.name, result, (*asked.values(),))
+        return result
 
 
 def _alternatives(words: tuple[str, ...]) -> str:

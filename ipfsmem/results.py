@@ -1177,20 +1177,6 @@ class ProgramState(Answer, frozen=True, kw_only=True):
 # -- sessions ------------------------------------------------------------------------------------------------
 
 
-class SessionBegun(Answer, frozen=True, kw_only=True):
-    """What `session create` made."""
-
-    session: str
-    title: str
-
-
-class SessionAdded(Answer, frozen=True, kw_only=True):
-    """What `session add` added."""
-
-    session: str
-    added: int
-
-
 class SessionCompacted(Answer, frozen=True, kw_only=True):
     """How many messages the summary covers more than before."""
 

@@ -112,19 +112,6 @@ class ScopeBody(Body, frozen=True, kw_only=True):
     kind: Literal["user", "workspace", "agent"] = "workspace"
 
 
-class SessionBody(Body, frozen=True, kw_only=True):
-    """A session to begin; without a name it is given one."""
-
-    session: str | None = None
-    title: str = ""
-
-
-class MessagesBody(Body, frozen=True, kw_only=True):
-    """Messages for the end of a session: all are kept or none."""
-
-    items: list[dict[str, Any]]
-
-
 class SearchBody(Body, frozen=True, kw_only=True):
     """A question to the messages of all sessions."""
 

@@ -34,8 +34,9 @@ def route_of(op: Operation[..., Any]) -> Route:
         about="whole" if about == "memory" else "scope",
         body=_body_type(op) if method in _WITH_BODY else None,
         query=(*(("stack",) if about == "stack" else ()), *(one.name for one in query)),
-        writes=op.declared.right == "write",
+        writes=op.declared.right != "read",
         led=about == "target",
+        statuses=(str(op.declared.status),),
         seen=any(one.header for one in op.parameters("http")),
         tagged="seen" in op.answer.__struct_fields__,
         description=op.doc,
@@ -122,4 +123,4 @@ def _work(op: Operation[..., Any], call: Call) -> Any:
     result = op.run(view, asked, "http")
     if op.declared.absent and not result:
         raise NotFoundError(op.declared.absent.format(**asked))
-    return Reply(result, seen=getattr(result, "seen", ""))
+    return Reply(result, op.declared.status, seen=getattr(result, "seen", ""))

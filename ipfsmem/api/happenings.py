@@ -16,9 +16,7 @@ from ipfsmem.api.bodies import (
     EventBody,
     EventPage,
     Messages,
-    MessagesBody,
     SearchBody,
-    SessionBody,
     SessionHits,
 )
 from ipfsmem.api.calls import Call, Download, Reply
@@ -27,9 +25,7 @@ from ipfsmem.errors import NotFoundError, StorageError, UsageError
 from ipfsmem.memories.moments import ms_of
 from ipfsmem.operations.sessions.list import SessionProblem
 from ipfsmem.results import (
-    SessionAdded,
     SessionApproved,
-    SessionBegun,
     SessionCompacted,
     SessionDeleted,
 )
@@ -90,12 +86,6 @@ def _told(call: Call) -> Told:
     return found
 
 
-def _begin(call: Call) -> Reply:
-    given: SessionBody = call.body
-    made = call.memory.sessions.create(given.session, given.title)
-    return Reply(SessionBegun(session=made, title=given.title), 201)
-
-
 def _items(call: Call) -> Reply:
     seen = call.memory.sessions.seen(call.query["session"])
     shown = marked(_told(call), call.query.get("last"))
@@ -106,14 +96,6 @@ def _resume(call: Call) -> Messages:
     _told(call)
     name = call.query["session"]
     return Messages(session=name, items=call.memory.sessions.resume(name, call.query.get("last")))
-
-
-def _add(call: Call) -> Reply:
-    given: MessagesBody = call.body
-    if not given.items:
-        raise UsageError("there is no message to add")
-    call.memory.sessions.add(call.query["session"], given.items)
-    return Reply(SessionAdded(session=call.query["session"], added=len(given.items)), 201)
 
 
 def _export(call: Call) -> Download:
@@ -195,18 +177,6 @@ ROUTES: Final = (
     ),
     Route(
         "post",
-        "/v1/sessions",
-        "begin_session",
-        "Begin a session",
-        _begin,
-        SessionBegun,
-        right="write",
-        writes=True,
-        body=SessionBody,
-        statuses=("201",),
-    ),
-    Route(
-        "post",
         "/v1/sessions/search",
         "search_sessions",
         "Find what was said",
@@ -238,18 +208,6 @@ ROUTES: Final = (
         query=("last",),
         led=True,
         tagged=True,
-    ),
-    Route(
-        "post",
-        _ONE + "/items",
-        "add_to_session",
-        "Add messages",
-        _add,
-        SessionAdded,
-        right="write",
-        writes=True,
-        body=MessagesBody,
-        statuses=("201",),
     ),
     Route(
         "get",

@@ -27,13 +27,15 @@ def operation_command(
     *,
     run: Callable[[CommandContext, Memory, Asked], Any] | None = None,
     absent: Callable[[CommandContext, Asked], IpfsmemError] | None = None,
+    ask: Callable[[Asked], None] | None = None,
     end: Callable[[CommandContext, Any, Asked], None] | None = None,
     options: Sequence[click.Parameter] = (),
     notes: str = "",
     shows: bool = True,
 ) -> click.Command:
     """A command. `show` prints the result for people; it receives the result and the arguments. `run`: calls the operation, if that takes
-    more than one call. `absent`: raised if the result is None. `end`: called after the output, also with --json, to print to
+    more than one call. `ask`: reads further arguments, such as standard input, before the memory is
+    opened. `absent`: raised if the result is None. `end`: called after the output, also with --json, to print to
     standard error or to raise. `options`: options that exist on the command line only, such as those of
     its output. `notes`: the end of its help, about its output. `shows`: an unknown scope is refused before the call."""
     declared = op.declared
@@ -50,6 +52,8 @@ def operation_command(
     )
     def command(context: CommandContext, **values: Any) -> None:
         asked = values | {one.name: _asked(one, values[one.name]) for one in given}
+        if ask is not None:
+            ask(asked)
         with context.memory() as memory:
             result = (run or functools.partial(call, op))(context, memory, asked)
         if declared.absent and not result:  # raised here, so that troubles of the memory are told first

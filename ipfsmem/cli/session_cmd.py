@@ -17,6 +17,8 @@ from ipfsmem.cli.options import Subcommands, WholeNumber
 from ipfsmem.cli.printing import clean, facts, is_terminal, moment, table, write_bytes
 from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.errors import LimitError, NotFoundError, StorageError, UsageError
+from ipfsmem.operations.sessions.add import SessionAdded, add
+from ipfsmem.operations.sessions.create import SessionBegun, create
 from ipfsmem.operations.sessions.info import SessionInfo, info
 from ipfsmem.operations.sessions.list import SessionPage, list_
 from ipfsmem.wording import count
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 MAX_INPUT: Final = 64 * 1024 * 1024
 #: Messages that are shown unless asked for more or fewer.
 _FOUND: Final = 10
+_OF_INPUT: Final = "They come from standard input: a JSON object on each line, or one JSON list of them."
 
 
 @click.group("session", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -86,42 +89,24 @@ def _absent(context: CommandContext, asked: Asked) -> NotFoundError:
     )
 
 
-@cli_command("create", scoped=True, short_help="Begin a session.")
-@click.argument("name", required=False, metavar="[SESSION]")
-@click.option("--title", default="", help="What people call it.")
-def create_command(context: CommandContext, name: str | None, title: str) -> None:
-    """Begin a session and print its name: 12 random characters, unless you say one."""
-    with context.memory() as memory:
-        made = memory.sessions.create(name, title)
-    if context.json:
-        from ipfsmem.results import SessionBegun
-
-        context.emit(SessionBegun(session=made, title=title))
-    else:
-        click.echo(made)
-    context.print_where_scope_went()
+def _show_created(context: CommandContext, begun: SessionBegun, asked: Asked) -> None:
+    click.echo(begun.session)
 
 
-@cli_command("add", scoped=True, short_help="Add messages.")
-@click.argument("name", metavar="SESSION")
-def add_command(context: CommandContext, name: str) -> None:
-    """Add messages from standard input to the end of SESSION: a JSON object on each line, or one JSON list of them. All of them
-    are kept, or none."""
-    items = _given(sys.stdin.buffer.read(MAX_INPUT + 1))
-    with context.memory() as memory:
-        memory.sessions.add(name, items)
-    if context.json:
-        from ipfsmem.results import SessionAdded
+def _read_messages(asked: Asked) -> None:
+    asked["items"] = _given(sys.stdin.buffer.read(MAX_INPUT + 1))
 
-        context.emit(SessionAdded(session=name, added=len(items)))
-    else:
-        click.echo(f"{count(len(items), 'message')} added to {clean(name)}.")
+
+def _show_added(context: CommandContext, done: SessionAdded, asked: Asked) -> None:
+    click.echo(f"{count(done.added, 'message')} added to {clean(done.session)}.")
+
+
+def _end_added(context: CommandContext, done: SessionAdded, asked: Asked) -> None:
     from ipfsmem.sessions.messages import read_message
 
-    if unread := sum(not read_message(one).role for one in items):
+    if unread := sum(not read_message(one).role for one in asked["items"]):
         are = f"{unread:,} of them {'has' if unread == 1 else 'have'}"
         click.echo(advice(f"{are} no known role and text: kept, but recall does not find it."), err=True)
-    context.print_where_scope_went()
 
 
 @cli_command("resume", scoped=True, shows=True, short_help="What an agent goes on with.")
@@ -349,8 +334,8 @@ def _given(data: bytes) -> list[Mapping[str, Any]]:
 for _command in (
     operation_command("list", list_, _show_list, end=_end_list),
     operation_command("info", info, _show_info, absent=_absent),
-    create_command,
-    add_command,
+    operation_command("create", create, _show_created),
+    operation_command("add", add, _show_added, ask=_read_messages, end=_end_added, notes=_OF_INPUT),
     resume_command,
     search_command,
     export_command,

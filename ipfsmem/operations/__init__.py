@@ -21,6 +21,8 @@ INDEX: Final[Mapping[str, str]] = {
     "sessions.list": "sessions.list",
     "sessions.info": "sessions.info",
     "sessions.messages": "sessions.messages",
+    "sessions.create": "sessions.create",
+    "sessions.add": "sessions.add",
 }
 
 

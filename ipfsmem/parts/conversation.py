@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ipfsmem.config import SessionSettings
 from ipfsmem.errors import NotFoundError, StorageError
@@ -17,14 +17,23 @@ from ipfsmem.sessions.alignment import (
     without_notices,
     without_summary,
 )
-from ipfsmem.sessions.compaction import StoredSession, Summariser, resumed
+from ipfsmem.sessions.compaction import StoredSession, Summariser, Told, resumed
 from ipfsmem.sessions.cutting import trimmed
 from ipfsmem.sessions.messages import read_message, without_system
 
-if TYPE_CHECKING:
-    from ipfsmem.parts.sessions import MemorySessions
-
 _LOG = logging.getLogger("ipfsmem.sessions")
+
+
+class _Sessions(Protocol):
+    """The methods of `memory.sessions` that a conversation needs."""
+
+    def kept(self, session: str) -> StoredSession: ...
+
+    def told(self, session: str) -> Told: ...
+
+    def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> object: ...
+
+    def compact(self, session: str, *, summarise: Summariser | None = None) -> object: ...
 
 
 class Saved(NamedTuple):
@@ -41,7 +50,7 @@ class Conversation:
 
     def __init__(
         self,
-        sessions: MemorySessions,
+        sessions: _Sessions,
         session: str,
         limits: SessionSettings,
         summarise: Summariser | None = None,

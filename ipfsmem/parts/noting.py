@@ -35,8 +35,6 @@ NOTED: Final[Mapping[str, Mapping[str, str]]] = {
     "MemoryStack": {"context": "context"},
     "MemoryTimeline": {"add": "note", "record": "note"},
     "MemorySessions": {
-        "create": "session create",
-        "add": "session add",
         "pop": "session pop",
         "compact": "session compact",
         "forget": "session delete",
@@ -201,7 +199,7 @@ def collecting() -> Iterator[list[str]]:
         _COLLECTED.reset(token)
 
 
-def advise_on(part: Any, word: str, method: str, result: Any, given: tuple[Any, ...]) -> None:
+def advise_on(opened: OpenMemory, word: str, method: str, result: Any, given: tuple[Any, ...]) -> None:
     """Give advice on a call that wrote something to the interface that collects it, else to the program that uses the library; for the
     outer one of nested calls only."""
     collected = _COLLECTED.get()
@@ -210,7 +208,7 @@ def advise_on(part: Any, word: str, method: str, result: Any, given: tuple[Any, 
     from ipfsmem.parts.advising import advise  # few calls write
 
     repeats = acting().face not in (_LIBRARY.face, "cli")
-    advise(part._open.replica, collected, method, result, given, repeats=repeats)
+    advise(opened.replica, collected, method, result, given, repeats=repeats)
 
 
 async def unnoted(work: Awaitable[T]) -> T:

@@ -15,11 +15,9 @@ from ipfsmem.memories.session_search import SessionHit, search
 from ipfsmem.memories.sessions import SessionFacts
 from ipfsmem.memories.sessions_here import AllSessions
 from ipfsmem.memories.words import MAX_QUERY
-from ipfsmem.parts.conversation import Conversation
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart, waits_outside
 from ipfsmem.sessions.compaction import (
-    MARK,
     Entry,
     StoredSession,
     Summariser,
@@ -30,7 +28,6 @@ from ipfsmem.sessions.compaction import (
     summaries_given,
     summarised,
     summary_mark,
-    title_mark,
     told,
     what_to_cover,
 )
@@ -40,8 +37,6 @@ if TYPE_CHECKING:
 
 #: What a summary is made by when nobody gave a summariser.
 _BY_SENTENCES = "choosing its sentences"
-#: Characters of a title.
-MAX_TITLE = 200
 
 
 class MemorySessions(MemoryPart):
@@ -148,51 +143,14 @@ class MemorySessions(MemoryPart):
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def create(self, session: str | None = None, title: str = "") -> str:
-        """Begin a session, and its name: 12 random hex digits unless one is given. Raises UsageError for one that is there already."""
-        session = self._replica.world.random(6).hex() if session is None else session
-        title = " ".join(title.split())
-        if len(title) > MAX_TITLE or not title.isprintable():
-            raise UsageError(f"a title has at most {MAX_TITLE} printable characters")
-        if any(one.session == session for one in self.known()):
-            raise UsageError(f"there is a session {session} already")
-        self.add(session, [title_mark(title)])
-        return session
-
-    def conversation(self, session: str, *, summarise: Summariser | None = None) -> Conversation:
-        """The session as an agent's loop has it: resumed, saved after each turn, trimmed, compacted by itself; it raises nothing.
-
-        `summarise` makes the summaries; without it their sentences are chosen from what was said. Raises ConfigError for settings that
-        cannot be used.
-        """
-
-        def turn_over(said: str) -> None:
-            running = self._open.plugins()
-            if running is not None:
-                running.turn_complete(session, said)
-
-        return Conversation(self, session, _limits(), summarise, turn_over)
-
-    def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> None:
-        """Add JSON objects at the end, durable together when this returns. Raises UsageError, also for one that approves imported
-        messages or makes messages imported ones, and LimitError."""
-        _check_conversation(session)
-        given = list(items)
-        marks = [item[MARK] for item in given if isinstance(item, Mapping) and is_mark(item)]
-        if any("approved" in mark for mark in marks):
-            raise UsageError(
-                "an item that approves imported messages is not added: that is a person's act, with promote"
-            )
-        if any("imported" in mark for mark in marks):
-            raise UsageError(
-                "an item that makes messages imported ones is not added: only an import does that"
-            )
+    def _add(self, session: str, items: Iterable[Mapping[str, Any]]) -> None:
+        check_conversation(session)
         self._open.look()
-        self._shown(self._sessions().add(session, given))
+        self._shown(self._sessions().add(session, items))
 
     def pop(self, session: str) -> dict[str, Any] | None:
         """Take the last item away, and the item; None when there is none. Raises UsageError."""
-        _check_conversation(session)
+        check_conversation(session)
         self._open.look()
         item, changed = self._sessions().pop(session)
         self._shown(changed)
@@ -224,7 +182,7 @@ class MemorySessions(MemoryPart):
                 )
             finally:
                 self._note_use(summarise)
-            self.add(session, [summary_mark(made)])
+            self._add(session, [summary_mark(made)])
         return number
 
     def _note_use(self, summarise: Summariser | None) -> None:
@@ -278,7 +236,7 @@ class MemorySessions(MemoryPart):
             self._open.show(key, self._target())
 
 
-def _check_conversation(session: str) -> None:
+def check_conversation(session: str) -> None:
     """Raises UsageError for a session that holds the earlier texts of a memory: they are what it said, and nobody writes them."""
     if session.startswith(HISTORY):
         raise UsageError(

@@ -52,7 +52,7 @@ def conversed(memory: Memory, name: str) -> list[str]:
 def test_sessions_are_those_of_python_with_titles_messages_hits_and_their_markdown(
     client: Client, url: str, memory: Memory
 ) -> None:
-    memory.sessions.create("harbour", "How to get to the island")
+    memory.sessions.create("harbour", title="How to get to the island")
     memory.sessions.add("harbour", said("When does the ferry leave?", "At nine.\n\n# And at ten."))
     memory.sessions.add("harbour", [{"role": "user", "content": "x" * 250_000}])
     memory.sessions.compact("harbour", now=True)

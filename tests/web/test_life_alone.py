@@ -55,7 +55,7 @@ async def see(page: Page, view: str, ready: str) -> None:
 def test_sessions_are_read_searched_saved_and_forgotten(tmp_path: Path, url: str, memory: Memory) -> None:
     for n in range(11):
         memory.sessions.add(f"older_{n}", [{"role": "user", "content": f"Older {n}"}])
-    memory.sessions.create("harbour", "How to get to the island")
+    memory.sessions.create("harbour", title="How to get to the island")
     said = [{"role": "user", "content": f"Question {n} <b>bold</b>?"} for n in range(120)]
     memory.sessions.add("harbour", [*said, {"role": "assistant", "content": "By the ferry at nine."}])
     memory.sessions.add("tides", [{"role": "user", "content": "When is high tide?"}])

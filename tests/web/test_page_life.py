@@ -31,7 +31,7 @@ def lived(home: Path) -> None:
     with opener(home)() as memory:
         for n in range(10):
             memory.sessions.add(f"older_{n}", [{"role": "user", "content": f"Older {n}"}])
-        memory.sessions.create("harbour", "How to get to the island")
+        memory.sessions.create("harbour", title="How to get to the island")
         said = [{"role": "user", "content": f"Question {n} <b>bold</b>?"} for n in range(120)]
         memory.sessions.add("harbour", [*said, {"role": "assistant", "content": "By the ferry at nine."}])
         memory.sessions.add("tides", [{"role": "user", "content": "When is high tide?"}])

@@ -19,6 +19,17 @@ export type RecallBody = {
   readonly joined?: boolean
 }
 
+/** The arguments of sessions.create. */
+export type SessionsCreateBody = {
+  readonly session?: string | null
+  readonly title?: string
+}
+
+/** The arguments of sessions.add. */
+export type SessionsAddBody = {
+  readonly items: readonly (Readonly<Record<string, unknown>>)[]
+}
+
 /** All memories that match, or a page of them, by key. It is a sequence of its `memories`. */
 export type MemoryPage = {
   readonly memories: readonly Listed[]
@@ -190,6 +201,18 @@ export type SessionMessage = {
   readonly own: boolean
 }
 
+/** The session that was begun, with its title in one line. */
+export type SessionBegun = {
+  readonly session: string
+  readonly title: string
+}
+
+/** Number of messages that were added at the end of a session. */
+export type SessionAdded = {
+  readonly session: string
+  readonly added: number
+}
+
 /** The routes of these operations, by name. */
 export type Operations = {
   'list': { method: 'GET', path: '/v1/memories', body: undefined, answer: MemoryPage }
@@ -200,4 +223,6 @@ export type Operations = {
   'sessions.list': { method: 'GET', path: '/v1/sessions', body: undefined, answer: SessionPage }
   'sessions.info': { method: 'GET', path: '/v1/sessions/{session}', body: undefined, answer: SessionInfo }
   'sessions.messages': { method: 'GET', path: '/v1/sessions/{session}/messages', body: undefined, answer: SessionMessages }
+  'sessions.create': { method: 'POST', path: '/v1/sessions', body: SessionsCreateBody, answer: SessionBegun }
+  'sessions.add': { method: 'POST', path: '/v1/sessions/{session}/items', body: SessionsAddBody, answer: SessionAdded }
 }

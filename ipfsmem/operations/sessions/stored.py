@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
@@ -34,6 +35,15 @@ def sessions_of(view: View) -> AllSessions:
 
     memories = view.opened.memories.in_scope(view.target)
     return AllSessions(memories, here_only=settings().sessions.here_only)
+
+
+def add_items(view: View, session: str, items: Iterable[Mapping[str, Any]]) -> None:
+    """Add items at the end of a session. Raises UsageError, also for the earlier texts of a memory, which nobody adds to, and LimitError."""
+    from ipfsmem.parts.sessions import check_conversation
+
+    check_conversation(session)
+    for key in sessions_of(view).add(session, items):
+        view.opened.show(key, view.target)
 
 
 def told_if_there(sessions: AllSessions, session: str) -> Told | None:

@@ -222,7 +222,7 @@ def test_nothing_is_raised_into_the_agent_and_nothing_is_lost(
 
 
 def test_titles_names_and_the_order_of_sessions(memory: Memory) -> None:
-    name = memory.sessions.create(title="The  boat")
+    name = memory.sessions.create(title="The  boat").session
     assert len(name) == 12 and int(name, 16) >= 0
     assert memory.sessions.told(name).title == "The boat" and memory.sessions.items(name) == []
     assert memory.sessions.pop(name) is None and memory.sessions.told(name).title == "The boat"

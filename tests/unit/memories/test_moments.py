@@ -59,7 +59,7 @@ def test_what_stands_around_an_entry_counts(memory: Memory) -> None:
 
 def test_short_question_finds_its_answer_and_two_words_only_what_has_them(memory: Memory) -> None:
     memory.sessions.add(
-        memory.sessions.create("picture"),
+        memory.sessions.create("picture").session,
         [
             {"role": "user", "content": "How big is the frame of the picture?"},
             {"role": "assistant", "content": "Thirty by forty."},
@@ -75,7 +75,7 @@ def test_a_message_that_says_when_it_was_said_is_of_that_day(memory: Memory) -> 
     said = [("opera", {"ts": "2023-05-08T10:00:00Z"}), ("cinema", {"timestamp": 1_693_562_400}),
             ("theatre", {"created_at": 1_693_562_400_000}), ("circus", {"ts": "some day", "timestamp": True})]  # fmt: skip
     items = [{"role": "user", "content": f"We went to the {what}.", **when} for what, when in said]
-    memory.sessions.add(memory.sessions.create("old"), items)
+    memory.sessions.add(memory.sessions.create("old").session, items)
     hits = {
         hit.text.split()[-1]: hit
         for hit in memory.recall("went in may 2023", kind="message", why=True).moments
@@ -93,7 +93,7 @@ def test_texts_from_before_1970_are_found_and_have_their_day(memory: Memory, tmp
         event = {"ts": f"{day}T20:17:00Z", "type": "seen", "id": "1", "text": text}
         (lines / f"{day}.jsonl").write_text(json.dumps(event) + "\n")
     memory.bundles.import_(tmp_path)
-    diary = memory.sessions.create("diary")
+    diary = memory.sessions.create("diary").session
     memory.sessions.add(diary, [{"role": "user", "content": "It landed!", "ts": "1969-07-20T20:30:00Z"}])
     found = memory.recall("what landed in july 1969", kind="all", why=True).moments
     assert {(hit.at, "date" in hit.parts) for hit in found} == {
@@ -117,7 +117,9 @@ def test_text_of_a_millisecond_is_within_a_range_that_begins_and_ends_there(
     event = {"ts": ts, "type": "seen", "id": "1", "text": "A boat landed."}
     (lines / f"{ts[:10]}.jsonl").write_text(json.dumps(event) + "\n")
     memory.bundles.import_(tmp_path)
-    memory.sessions.add(memory.sessions.create("x"), [{"role": "user", "content": "It landed!", "ts": ts}])
+    memory.sessions.add(
+        memory.sessions.create("x").session, [{"role": "user", "content": "It landed!", "ts": ts}]
+    )
     for bounds in ({"since": ts}, {"until": ts}):
         hits = memory.recall("landed", kind="all", **bounds).moments  # type: ignore[arg-type]
         assert len(hits) == 2, bounds
@@ -126,7 +128,7 @@ def test_text_of_a_millisecond_is_within_a_range_that_begins_and_ends_there(
 def test_a_message_is_found_by_who_said_it_and_an_event_by_what_it_tells_beside_its_text(
     memory: Memory,
 ) -> None:
-    talk = memory.sessions.create("two")
+    talk = memory.sessions.create("two").session
     memory.sessions.add(
         talk, [{"role": "user", "content": f"{who}: I bought a kayak."} for who in ("Cleo", "Dan")]
     )
@@ -138,7 +140,7 @@ def test_a_message_is_found_by_who_said_it_and_an_event_by_what_it_tells_beside_
 
 
 def test_message_with_a_name_is_found_by_its_speaker(memory: Memory) -> None:
-    talk = memory.sessions.create("three")
+    talk = memory.sessions.create("three").session
     said = [
         ("user", "Cleo"),
         ("user", "Dan"),

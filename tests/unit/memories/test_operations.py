@@ -93,7 +93,7 @@ def test_they_are_chosen_by_name_scope_and_time(tmp_path: Path) -> None:
     clock = MockClock()
     with Memory.create("m", "local", home=Home(folder=tmp_path, world=World(now=lambda: clock.ms))) as memory:
         memory.write("tone", "direct")
-        memory.sessions.create("chat", "A chat")
+        memory.sessions.create("chat", title="A chat")
         clock.advance(2 * 86_400)
         memory.scope("work").write("plan", "soon")
         memory.scopes.title("work", "The work")

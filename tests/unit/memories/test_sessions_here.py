@@ -42,7 +42,7 @@ def test_no_other_device_and_no_provider_hears_of_it(lab: Lab, here_only: Path) 
     b = lab.restore("b")
     lab.settle(a, b)
     before = lab.there()
-    a.sessions.create("private", "The canary")
+    a.sessions.create("private", title="The canary")
     a.sessions.add("private", [said(n) for n in range(30)])
     a.sessions.conversation("talk").save([said(0), said(1)])
     a.sessions.compact("private", now=True)
@@ -88,7 +88,7 @@ def test_first_message_of_a_session_here_opens_no_other_session(
 
 def test_whoever_uses_it_sees_no_difference(tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path / "home") as memory:
-        name = memory.sessions.create(title="A trip")
+        name = memory.sessions.create(title="A trip").session
         assert len(name) == 12
         with pytest.raises(UsageError, match="there is a session"):
             memory.sessions.create(name)

@@ -1,0 +1,61 @@
+"""The operation `sessions.add`: messages at the end of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from ipfsmem.errors import UsageError
+from ipfsmem.operation import Except, View, operation
+from ipfsmem.operations.sessions.stored import SessionName, add_items
+from ipfsmem.sessions.compaction import MARK, is_mark
+
+
+class SessionAdded(msgspec.Struct, frozen=True, kw_only=True):
+    """Number of messages that were added at the end of a session."""
+
+    session: str
+    added: int
+
+
+@operation(
+    name="sessions.add",
+    summary="Add messages to a session",
+    right="write",
+    about="target",
+    raises=(
+        "UsageError: the name is invalid, a message is no JSON object, or one approves or imports messages.",
+        "LimitError: a message is too long.",
+    ),
+    audit="session add",
+    command="session add",
+    http="POST /v1/sessions/{session}/items",
+    status=201,
+)
+def add(
+    view: View,
+    session: SessionName,
+    items: Annotated[
+        Iterable[Mapping[str, Any]],
+        Meta(description="Messages: JSON objects in the form of the agent's program."),
+        Except(("cli",)),
+    ],
+) -> SessionAdded:
+    """Add messages to the end of a session: all of them are kept, or none.
+
+    They are durable when this returns. The first message makes the session.
+    """
+    given = list(items)
+    marks = [item[MARK] for item in given if is_mark(item)]
+    if any("approved" in mark for mark in marks):
+        raise UsageError(
+            "an item that approves imported messages is not added: that is a person's act, with promote"
+        )
+    if any("imported" in mark for mark in marks):
+        raise UsageError("an item that makes messages imported ones is not added: only an import does that")
+    view.opened.look()
+    add_items(view, session, given)
+    return SessionAdded(session=session, added=len(given))

@@ -1,0 +1,63 @@
+"""The operation `sessions.create`: begin a session, with a title or without one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ipfsmem.bundle.session_parts import MAX_NAME
+from ipfsmem.errors import UsageError
+from ipfsmem.operation import View, operation
+from ipfsmem.operations.sessions.stored import add_items, sessions_of
+from ipfsmem.sessions.compaction import title_mark
+
+#: Characters of a title.
+MAX_TITLE = 200
+
+
+class SessionBegun(msgspec.Struct, frozen=True, kw_only=True):
+    """The session that was begun, with its title in one line."""
+
+    session: str
+    title: str
+
+
+@operation(
+    name="sessions.create",
+    summary="Begin a session",
+    right="write",
+    about="target",
+    raises=("UsageError: the name or the title is invalid, or there is a session of this name already.",),
+    audit="session create",
+    command="session create",
+    http="POST /v1/sessions",
+    status=201,
+)
+def create(
+    view: View,
+    session: Annotated[
+        str | None,
+        Meta(
+            min_length=1,
+            max_length=MAX_NAME,
+            description=f"Its name: 1 to {MAX_NAME} characters, no control characters; 12 random hex digits without one.",
+        ),
+    ] = None,
+    *,
+    title: Annotated[str, Meta(max_length=MAX_TITLE, description="What people call it.")] = "",
+) -> SessionBegun:
+    """Begin a session and return its name.
+
+    A session is also there from its first message on, without a title.
+    """
+    name = view.opened.replica.world.random(6).hex() if session is None else session
+    line = " ".join(title.split())
+    if not line.isprintable():
+        raise UsageError("title has characters that cannot be printed")
+    view.opened.look()
+    if any(one.session == name for one in sessions_of(view).listing()):
+        raise UsageError(f"there is a session {name} already")
+    add_items(view, name, [title_mark(line)])
+    return SessionBegun(session=name, title=line)
