@@ -82,7 +82,7 @@ def test_a_name_that_is_no_text_is_refused_as_ever(memory: Memory) -> None:
 
 
 def test_every_name_of_the_list_is_a_public_method(memory: Memory) -> None:
-    parts = {type(getattr(memory, name)).__name__ for name in ("timeline", "sessions", "dreams", "facts", "graph", "values", "usage", "hidden", "versions", "bundles", "scopes", "folders", "members", "providers", "vaults", "maintenance", "_syncing", "_texts")}  # fmt: skip
+    parts = {one.__name__ for name in ("timeline", "sessions", "dreams", "facts", "graph", "values", "usage", "hidden", "versions", "bundles", "scopes", "folders", "members", "providers", "vaults", "maintenance", "_syncing", "_texts") for one in type(getattr(memory, name)).__mro__}  # fmt: skip
     assert set(NOTED) <= parts | {type(memory.stack()).__name__}
     for owner in part.MemoryPart.__subclasses__():
         for method in NOTED.get(owner.__name__, ()):
