@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ipfsmem.operations.recall import Recalled
     from ipfsmem.operations.sessions.add import SessionAdded
     from ipfsmem.operations.sessions.create import SessionBegun
+    from ipfsmem.operations.sessions.forget import SessionForgotten
     from ipfsmem.operations.sessions.info import SessionInfo
     from ipfsmem.operations.sessions.list import SessionPage
     from ipfsmem.operations.sessions.messages import SessionMessages
@@ -282,3 +283,22 @@ class SessionMethods:
         from ipfsmem.operations.sessions.add import add
 
         return add.run(self._view(), {"session": session, "items": items})
+
+    def forget(self, session: str, *, reason: str = '', seen: str | None = None) -> SessionForgotten:
+        """Forget a session with every message, on every device.
+
+        An event of the timeline records it. What another device adds meanwhile begins it anew.
+
+        Args:
+            session: Its name: 1 to 256 characters, no control characters.
+            reason: The reason, for the timeline.
+            seen: Forget it only if it is as this `seen` of it says.
+
+        Raises:
+            ChangedError: the session is not as `seen` says; nothing was forgotten.
+            NotFoundError: a part of the session is not on this device yet; nothing was forgotten.
+            UsageError: the name is invalid, or `reason` cannot be recorded; nothing was forgotten.
+        """
+        from ipfsmem.operations.sessions.forget import forget
+
+        return forget.run(self._view(), {"session": session, "reason": reason, "seen": seen})

@@ -69,7 +69,7 @@ class Http(msgspec.Struct, frozen=True):
 
 
 class Header(msgspec.Struct, frozen=True):
-    """The header of a request that gives a parameter: an ETag of a response, for the reading that had it."""
+    """The header of a request that gives a parameter: an ETag of a response. A text is the ETag itself, else the reading that had it."""
 
     name: Literal["If-Match"]
 
@@ -385,10 +385,11 @@ class Operation(Generic[P, R]):
             return work(view, **asked)
         from ipfsmem.parts.noting import advise_on, noting
 
-        with noting(view.opened, self.declared.audit, view.scope, asked, self.name) as ended:
+        method = self.name.rpartition(".")[2]
+        with noting(view.opened, self.declared.audit, view.scope, asked, method) as ended:
             result = work(view, **asked)
             ended(result)
-        advise_on(view.opened, self.declared.audit, self.name, result, (*asked.values(),))
+        advise_on(view.opened, self.declared.audit, method, result, (*asked.values(),))
         return result
 
 

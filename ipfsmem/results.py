@@ -1191,13 +1191,6 @@ class SessionApproved(Answer, frozen=True, kw_only=True):
     messages: int
 
 
-class SessionDeleted(Answer, frozen=True, kw_only=True):
-    """The session that was forgotten, with so many messages; None where it was damaged, so that they could not be counted."""
-
-    session: str
-    messages: int | None
-
-
 class Cleared(Answer, frozen=True, kw_only=True):
     """How many memories and sessions were to be forgotten, and the keys and names of those that somebody wrote meanwhile, which stay."""
 

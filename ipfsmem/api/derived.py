@@ -110,12 +110,17 @@ def _parameter(one: Declared) -> Parameter:
     return Parameter(schema, read, one.description)
 
 
+def _shown(one: Declared, call: Call) -> Any:
+    """What the caller was shown, as the header says."""
+    return call.seen if one.type is str else call.still_shown()
+
+
 def _work(op: Operation[..., Any], call: Call) -> Any:
     source = call.whole.stack(*call.stack) if call.stack else call.memory
     body = {} if call.body is None else msgspec.structs.asdict(call.body)
     given = {"key": call.key, **call.query, **body}
     asked = {
-        one.name: call.still_shown() if one.header else given.get(one.name, _default(one))
+        one.name: _shown(one, call) if one.header else given.get(one.name, _default(one))
         for one in op.parameters("http")
     }
     view = source._view()

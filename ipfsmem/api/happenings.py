@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
 from datetime import UTC
 from typing import Any, Final
@@ -27,7 +26,6 @@ from ipfsmem.operations.sessions.list import SessionProblem
 from ipfsmem.results import (
     SessionApproved,
     SessionCompacted,
-    SessionDeleted,
 )
 from ipfsmem.sessions.compaction import Told, marked
 from ipfsmem.sessions.transcript import as_markdown
@@ -138,16 +136,6 @@ def _approve(call: Call) -> SessionApproved:
     return SessionApproved(session=name, messages=sum(one.messages for one in found))
 
 
-def _delete(call: Call) -> SessionDeleted:
-    name = call.query["session"]
-    messages: int | None = None
-    with contextlib.suppress(StorageError):  # one that is damaged can be forgotten as well
-        messages = len(_told(call).messages)
-    if not call.memory.sessions.forget(name, reason=call.query.get("reason", ""), seen=call.seen):
-        raise NotFoundError(f"there is no session {name[:60]!a}")
-    return SessionDeleted(session=name, messages=messages)
-
-
 _ONE: Final = "/v1/sessions/{session}"
 _DAYS: Final = ("stack", "since", "until", "tz")
 _FORMS: Final = {"markdown": ("text/markdown", "md"), "json": ("application/json", "json")}
@@ -185,18 +173,6 @@ ROUTES: Final = (
         query=("tz",),
         body=SearchBody,
         led=True,
-    ),
-    Route(
-        "delete",
-        _ONE,
-        "delete_session",
-        "Forget a session",
-        _delete,
-        SessionDeleted,
-        right="write",
-        writes=True,
-        query=("reason",),
-        seen=True,
     ),
     Route(
         "get",

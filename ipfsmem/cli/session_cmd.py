@@ -11,7 +11,7 @@ import click
 
 from ipfsmem.canonical import read_json
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.derived import Asked, operation_command
+from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands, WholeNumber
 from ipfsmem.cli.printing import clean, facts, is_terminal, moment, table, write_bytes
@@ -19,6 +19,7 @@ from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.errors import LimitError, NotFoundError, StorageError, UsageError
 from ipfsmem.operations.sessions.add import SessionAdded, add
 from ipfsmem.operations.sessions.create import SessionBegun, create
+from ipfsmem.operations.sessions.forget import SessionForgotten, forget
 from ipfsmem.operations.sessions.info import SessionInfo, info
 from ipfsmem.operations.sessions.list import SessionPage, list_
 from ipfsmem.wording import count
@@ -252,34 +253,28 @@ def status_command(context: CommandContext) -> None:
     _name(problems)
 
 
-@cli_command("delete", scoped=True, short_help="Forget a session, on every device.")
-@click.argument("name", metavar="SESSION")
-@click.option("--reason", default="", help="Why; it is kept in the timeline.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-def delete_command(context: CommandContext, name: str, reason: str, yes: bool) -> None:
-    """Forget SESSION with every message, on every device. What another device adds meanwhile begins it anew."""
+def _run_forget(context: CommandContext, memory: Memory, asked: Asked) -> SessionForgotten:
     from ipfsmem.cli import secret_input
     from ipfsmem.cli.consent import confirm
 
-    with context.memory() as memory:
-        seen = memory.sessions.seen(name)
-        number: int | None = None
-        with contextlib.suppress(StorageError):  # one that is damaged can be forgotten as well
-            number = len(_there(memory, name).messages)
-        holds = "messages that cannot be read" if number is None else count(number, "message")
-        what = f"the session {clean(name)} with {holds}, on every device"
-        if not yes:
-            if not secret_input.can_ask():
-                raise UsageError(f"this forgets {what}", hint="Say so: --yes")
-            confirm(f"Forget {what}?", "not forgotten")
-        memory.sessions.forget(name, reason=reason, seen=seen)
-        told = when_others_learn(memory.mode)
-    if context.json:
-        from ipfsmem.results import SessionDeleted
+    name = asked["session"]
+    seen = memory.sessions.seen(name)
+    number: int | None = None
+    with contextlib.suppress(StorageError):  # one that is damaged can be forgotten as well
+        number = len(_there(memory, name).messages)
+    asked["holds"] = "messages that cannot be read" if number is None else count(number, "message")
+    what = f"the session {clean(name)} with {asked['holds']}, on every device"
+    if not asked["yes"]:
+        if not secret_input.can_ask():
+            raise UsageError(f"this forgets {what}", hint="Say so: --yes")
+        confirm(f"Forget {what}?", "not forgotten")
+    asked["learn"] = when_others_learn(memory.mode)
+    done: SessionForgotten = call(forget, context, memory, asked | {"seen": seen})
+    return done
 
-        context.emit(SessionDeleted(session=name, messages=number))
-    else:
-        click.echo(f"The session {clean(name)} is forgotten here with {holds}{told}.")
+
+def _show_forgotten(context: CommandContext, done: SessionForgotten, asked: Asked) -> None:
+    click.echo(f"The session {clean(done.session)} is forgotten here with {asked['holds']}{asked['learn']}.")
 
 
 def _whose(text: str, *, own: bool) -> str:
@@ -341,6 +336,13 @@ for _command in (
     export_command,
     compact_command,
     status_command,
-    delete_command,
+    operation_command(
+        "delete",
+        forget,
+        _show_forgotten,
+        run=_run_forget,
+        absent=_absent,
+        options=[click.Option(["--yes"], is_flag=True, help="Do not ask.")],
+    ),
 ):
     command.add_command(_command)

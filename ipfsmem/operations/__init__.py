@@ -23,6 +23,7 @@ INDEX: Final[Mapping[str, str]] = {
     "sessions.messages": "sessions.messages",
     "sessions.create": "sessions.create",
     "sessions.add": "sessions.add",
+    "sessions.forget": "sessions.forget",
 }
 
 

@@ -37,7 +37,6 @@ NOTED: Final[Mapping[str, Mapping[str, str]]] = {
     "MemorySessions": {
         "pop": "session pop",
         "compact": "session compact",
-        "forget": "session delete",
         "search": "session search",
     },
     "MemoryFacts": {

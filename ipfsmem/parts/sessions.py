@@ -10,7 +10,6 @@ from ipfsmem.bundle.session_parts import HISTORY
 from ipfsmem.config import SessionSettings, settings
 from ipfsmem.errors import StorageError, UsageError
 from ipfsmem.memories.context import tokens_of
-from ipfsmem.memories.purge import erase
 from ipfsmem.memories.session_search import SessionHit, search
 from ipfsmem.memories.sessions import SessionFacts
 from ipfsmem.memories.sessions_here import AllSessions
@@ -201,28 +200,6 @@ class MemorySessions(MemoryPart):
         from ipfsmem.parts.summaries import ModelSummariser  # few ask one
 
         return ModelSummariser()
-
-    def forget(self, session: str, *, reason: str = "", seen: str | None = None) -> bool:
-        """Forget all of a session that this device knows, on every device. What another device adds at the same time begins it
-        anew. False when there is none. Raises ChangedError when it is not as it was when `seen` was asked for.
-        """
-        from ipfsmem.memories.reasons import check_reason  # most calls take nothing away
-
-        check_reason(reason)
-        self._open.look()
-        sessions, scope = self._sessions(), self._target()
-        gone = sessions.forget(session, reason, seen)
-        for key in gone.keys:
-            if self._open.files is not None:
-                self._open.files.forget(key, scope)
-        if gone.keys and self._open.mode.only_here:
-            erase(self._replica, self._open.memories.in_scope(scope), gone.keys, f"the session {session}")
-        if gone.any:
-            from ipfsmem.memories.kept_vectors import erase_forgotten  # most calls take nothing away
-
-            erase_forgotten(self._open.memories)
-            self._open.changed()
-        return gone.any
 
     def _target(self) -> str:
         return self._open.scopes.target(self._scope) if self._scope else ""

@@ -76,7 +76,7 @@ ROWS: Final = (
     Op("session create", {"title": "A talk"}, "session create", "sessions_create", "", "sessions.create", "session create"),
     Op("session search", {"query": "boat"}, "session search", "search_sessions", "", "sessions.search", "session search"),
     Op("session info", {"session": CHAT}, "session info", "sessions_info", "", "sessions.info"),
-    Op("session delete", {"session": CHAT, "reason": "A test."}, "session delete", "delete_session", "", "sessions.forget", "session delete"),
+    Op("session delete", {"session": CHAT, "reason": "A test."}, "session delete", "sessions_forget", "", "sessions.forget", "session delete"),
     Op("session items", {"session": CHAT}, "", "session_items", "", "sessions.items"),
     Op("session messages", {"session": CHAT}, "", "sessions_messages", "read_session", "sessions.messages"),
     Op("session add", {"session": CHAT, "items": [{"role": "user", "content": "Aft."}]}, "session add", "sessions_add", "", "sessions.add", "session add", {"cli": {"items": None, "stdin": '{"role": "user", "content": "Aft."}'}}),
@@ -233,7 +233,7 @@ NOT_THERE: Final[Given] = {
 REFUSED_BEFORE: Final = frozenset(
     [
         ("resolve", "cli"), ("resolve", "http"), ("forget", "http"), ("forget", "tool"), ("promote", "http"),
-        ("session delete", "cli"), ("session delete", "http"), ("session compact", "cli"), ("session compact", "http"),
+        ("session delete", "cli"), ("session compact", "cli"), ("session compact", "http"),
         ("fact edit", "http"), ("fact delete", "http"), ("graph delete", "http"), ("graph unrelate", "http"),
         ("graph relate", "tool"), ("scope forget", "cli"), ("scope forget", "http"), ("scope restore", "http"),
     ]

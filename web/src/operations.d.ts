@@ -213,6 +213,13 @@ export type SessionAdded = {
   readonly added: number
 }
 
+/** The result of `forget`; false if there is no such session. `messages`: how many it had; None where it was damaged, so that they could not be counted. Other devices forget it with their next sync. */
+export type SessionForgotten = {
+  readonly session: string
+  readonly messages: number | null
+  readonly forgotten: boolean
+}
+
 /** The routes of these operations, by name. */
 export type Operations = {
   'list': { method: 'GET', path: '/v1/memories', body: undefined, answer: MemoryPage }
@@ -225,4 +232,5 @@ export type Operations = {
   'sessions.messages': { method: 'GET', path: '/v1/sessions/{session}/messages', body: undefined, answer: SessionMessages }
   'sessions.create': { method: 'POST', path: '/v1/sessions', body: SessionsCreateBody, answer: SessionBegun }
   'sessions.add': { method: 'POST', path: '/v1/sessions/{session}/items', body: SessionsAddBody, answer: SessionAdded }
+  'sessions.forget': { method: 'DELETE', path: '/v1/sessions/{session}', body: undefined, answer: SessionForgotten }
 }

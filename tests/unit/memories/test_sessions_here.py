@@ -312,7 +312,7 @@ def test_over_http_and_for_a_model_a_damaged_session_is_named_beside_the_others(
             assert len(problems) == 1 and "'torn' is not what was written" in problems[0]["detail"]
         etag = {"If-Match": f'"{listed["problems"][0]["seen"]}"'}
         gone, _ = await good(client.delete("/v1/sessions/torn", headers=etag))
-        assert gone == {"session": "torn", "messages": None}
+        assert gone == {"session": "torn", "messages": None, "forgotten": True}
         assert (await good(client.get("/v1/sessions")))[0]["problems"] == []
 
     ApiLab(tmp_path).run(ask)

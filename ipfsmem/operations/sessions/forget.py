@@ -1,0 +1,83 @@
+"""The operation `sessions.forget`: remove a session with every message, on every device."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ipfsmem.errors import StorageError
+from ipfsmem.memories.reasons import MAX_REASON, check_reason
+from ipfsmem.operation import Except, Header, View, operation
+from ipfsmem.operations.sessions.stored import SessionName, sessions_of, told_if_there
+
+
+class SessionForgotten(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of `forget`; false if there is no such session. `messages`: how many it had; None where it was damaged, so that they could
+    not be counted. Other devices forget it with their next sync."""
+
+    session: str
+    messages: int | None
+    forgotten: bool
+
+    def __bool__(self) -> bool:
+        return self.forgotten
+
+
+@operation(
+    name="sessions.forget",
+    summary="Forget a session on every device",
+    right="write",
+    about="target",
+    raises=(
+        "ChangedError: the session is not as `seen` says; nothing was forgotten.",
+        "NotFoundError: a part of the session is not on this device yet; nothing was forgotten.",
+        "UsageError: the name is invalid, or `reason` cannot be recorded; nothing was forgotten.",
+    ),
+    absent="there is no session {session}",
+    audit="session delete",
+    command="session delete",
+    http="DELETE /v1/sessions/{session}",
+    destructive=True,
+)
+def forget(
+    view: View,
+    session: SessionName,
+    *,
+    reason: Annotated[str, Meta(max_length=MAX_REASON, description="The reason, for the timeline.")] = "",
+    seen: Annotated[
+        str | None,
+        Meta(description="Forget it only if it is as this `seen` of it says."),
+        Header("If-Match"),
+        Except(("cli",)),
+    ] = None,
+) -> SessionForgotten:
+    """Forget a session with every message, on every device.
+
+    An event of the timeline records it. What another device adds meanwhile begins it anew.
+    """
+    check_reason(reason)  # it is recorded after the session is gone
+    opened, scope, sessions = view.opened, view.target, sessions_of(view)
+    opened.look()
+    messages: int | None = None
+    with contextlib.suppress(StorageError):  # one that is damaged can be forgotten too
+        found = told_if_there(sessions, session)
+        if found is None:
+            return SessionForgotten(session=session, messages=0, forgotten=False)
+        messages = len(found.messages)
+    gone = sessions.forget(session, reason, seen)
+    for key in gone.keys:
+        if opened.files is not None:
+            opened.files.forget(key, scope)
+    if gone.keys and opened.mode.only_here:
+        from ipfsmem.memories.purge import erase
+
+        erase(opened.replica, opened.memories.in_scope(scope), gone.keys, f"the session {session}")
+    if gone.any:
+        from ipfsmem.memories.kept_vectors import erase_forgotten
+
+        erase_forgotten(opened.memories)
+        opened.changed()
+    return SessionForgotten(session=session, messages=messages if gone.any else 0, forgotten=gone.any)
