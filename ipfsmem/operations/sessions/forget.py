@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Meta
 
 from ipfsmem.errors import StorageError
-from ipfsmem.memories.reasons import MAX_REASON, check_reason
-from ipfsmem.operation import Except, Header, View, operation
+from ipfsmem.memories.reasons import check_reason
+from ipfsmem.operation import Except, Header, Reason, View, operation
 from ipfsmem.operations.sessions.stored import SessionName, sessions_of, told_if_there
 
 
@@ -46,7 +46,7 @@ def forget(
     view: View,
     session: SessionName,
     *,
-    reason: Annotated[str, Meta(max_length=MAX_REASON, description="The reason, for the timeline.")] = "",
+    reason: Reason = "",
     seen: Annotated[
         str | None,
         Meta(description="Forget it only if it is as this `seen` of it says."),
