@@ -233,7 +233,7 @@ NOT_THERE: Final[Given] = {
 REFUSED_BEFORE: Final = frozenset(
     [
         ("resolve", "cli"), ("resolve", "http"), ("forget", "http"), ("forget", "tool"), ("promote", "http"),
-        ("session delete", "cli"), ("session compact", "cli"), ("session compact", "http"),
+        ("session delete", "cli"), ("session delete", "http"), ("session compact", "cli"), ("session compact", "http"),
         ("fact edit", "http"), ("fact delete", "http"), ("graph delete", "http"), ("graph unrelate", "http"),
         ("graph relate", "tool"), ("scope forget", "cli"), ("scope forget", "http"), ("scope restore", "http"),
     ]
