@@ -6,7 +6,7 @@ It is made of the texts once and then brought up to date by what changed. It is 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from heapq import nsmallest
 from itertools import islice
@@ -199,11 +199,9 @@ class FactWords:
         wanted, different = frozenset(stems(words)), frozenset(words)
         entries = self.entries
         found = [key for key in dict.fromkeys(self._inside(words)) if entries[key].kind == kind]
-        scored: list[tuple[float, str]] = []
-        for key in self._compared(wanted):
-            one = entries[key]
-            if one.kind == kind and (value := _share(wanted, different, one)):
-                scored.append((-value, key))
+        rows = [key for key in self._compared(wanted) if entries[key].kind == kind]
+        shares = _shares(wanted, different, map(entries.__getitem__, rows))
+        scored = [(-share, key) for share, key in zip(shares, rows, strict=True) if share]
         further = nsmallest(most + len(found), scored)
         return list(dict.fromkeys((*found, *(key for _, key in further))))[:most]
 
@@ -230,16 +228,18 @@ class FactWords:
         return found
 
 
-def _share(wanted: frozenset[str], different: frozenset[str], one: Known) -> float:
-    """How much a text of these stems and words has in common with an entry, 0 to 1."""
-    of_words, different_there, of_stems, _, _ = one
-    share, all_of_it = 0.0, len(wanted)
-    if both := len(wanted & of_stems):
-        share = both / (all_of_it + len(of_stems) - both)
-        if both == all_of_it and share < _SAYS_MORE:
-            share = _SAYS_MORE
-    if same := len(different.intersection(of_words)):
-        by_words = same / (len(different) + different_there - same)
-        if by_words > share:
-            return by_words
-    return share
+def _shares(wanted: frozenset[str], different: frozenset[str], entries: Iterable[Known]) -> Iterator[float]:
+    """How much a text of these stems and words has in common with each of some entries, 0 to 1. One loop: it is a quarter of what a
+    new fact takes."""
+    all_of_it, all_words, in_common = len(wanted), len(different), different.intersection
+    for of_words, different_there, of_stems, _, _ in entries:
+        share = 0.0
+        if both := len(wanted & of_stems):
+            share = both / (all_of_it + len(of_stems) - both)
+            if both == all_of_it and share < _SAYS_MORE:
+                share = _SAYS_MORE
+        if same := len(in_common(of_words)):
+            by_words = same / (all_words + different_there - same)
+            if by_words > share:
+                share = by_words
+        yield share

@@ -110,7 +110,7 @@ def test_nearness_is_the_greater_share_of_words_or_stems(said: str, there: str) 
     expected = max(share(words, known), share(tuple(wanted), tuple(stems_there)))
     if wanted and wanted <= stems_there:
         expected = max(expected, 0.9)
-    assert fact_words._share(wanted, frozenset(words), one) == expected
+    assert list(fact_words._shares(wanted, frozenset(words), [one, one])) == [expected, expected]
 
 
 lines = st.lists(
