@@ -297,8 +297,8 @@ class MissingError(ProviderError):
 
     exit_code = 44
     hint = (
-        "Sync a device that has it; what is missing where is shown by: ipfsmem providers check. "
-        "Send it again with: ipfsmem providers check --repair."
+        "Sync a device that has it; what is missing where is shown by: ipfsmem provider check. "
+        "Send it again with: ipfsmem provider check --repair."
     )
 
     def __init__(self, message: str, *, missing: list[bytes] | None = None, hint: str | None = None) -> None:

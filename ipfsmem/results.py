@@ -781,13 +781,13 @@ class ProvidersChecked(Answer, frozen=True, kw_only=True):
         if not self.providers:
             raise IncompleteError(
                 "no provider of this memory keeps blocks",
-                hint="Choose one that does: ipfsmem providers add SPEC",
+                hint="Choose one that does: ipfsmem provider add SPEC",
             )
         unknown = [one.provider for one in self.providers if one.state in ("unchecked", "waiting")]
         if unknown:
             raise IncompleteError(
                 f"whether everything is there is not known of {', '.join(unknown)}",
-                hint="Look again later: ipfsmem providers check",
+                hint="Look again later: ipfsmem provider check",
             )
 
 
@@ -809,7 +809,7 @@ class MovedTo(Answer, frozen=True, kw_only=True):
         if any(problems):
             raise IncompleteError(
                 f"it publishes at {target} now, but {' and '.join(filter(None, problems))}",
-                hint="On a device that still publishes at the old place: ipfsmem providers add SPEC"
+                hint="On a device that still publishes at the old place: ipfsmem provider add SPEC"
                 if moved.no_forwarding_at
                 else "A device that has what is missing brings it with: ipfsmem sync",
             )

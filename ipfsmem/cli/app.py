@@ -76,7 +76,7 @@ MORE: Final[dict[str, dict[str, str]]] = {
         "usage": "What models were used for, and what it cost",
         "scope": "Named parts of the vault",
         "folder": "Linked folders of plain files",
-        "providers": "Where encrypted blocks are stored",
+        "provider": "Where encrypted blocks are stored",
         "keys": "Members, and what only the owner may do",
         "token": "Access tokens of the HTTP API",
         "index": "The index that recall searches",
@@ -107,6 +107,7 @@ GROUPS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "repair": ("salvage_cmd", "Restore what can be read of a damaged version"),
         "log": ("log_cmd", "List the published versions that this device knows"),
         "diff": ("diff_cmd", "Compare two published versions"),
+        "move": ("vault_move_cmd", "Publish at another provider, everything checked there first"),
     },
     "index": {
         "status": ("index_cmd:status", "Show what the index has and how far it is behind"),
@@ -137,7 +138,7 @@ VERBS: Final[dict[str, tuple[str, ...]]] = {
     "dream": ("run", "show", "apply", "undo", "list", "status", "on", "off", "abort"),
     "usage": ("add", "show", "export", "budget"),
     "scope": ("list", "show", "make", "title", "into", "forget", "restore"),
-    "providers": ("list", "add", "remove", "test", "check", "move", "follow"),
+    "provider": ("list", "add", "remove", "test", "check", "follow"),
     "keys": (
         "list", "unlock", "words", "sheet", "revoke", "rotate", "label", "passphrase", "vaults", "derive",
     ),
@@ -152,6 +153,8 @@ RENAMED: Final = {
     "api": "serve api",
     "tokens": "token",
     "plugins": "plugin",
+    "providers": "provider",
+    "providers move": "vault move",
     "check": "vault check",
     "salvage": "vault repair",
     "log": "vault log",
@@ -274,10 +277,10 @@ USEFUL_WITHOUT_OUTPUT: Final = frozenset(
         "keys_words",
         "init",
         "token_revoke",
-        "providers_add",
-        "providers_follow",
-        "providers_move",
-        "providers_remove",
+        "provider_add",
+        "provider_follow",
+        "vault_move",
+        "provider_remove",
     ]
 )
 

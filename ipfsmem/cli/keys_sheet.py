@@ -100,7 +100,7 @@ def _places(sheet: RecoverySheet) -> list[str]:
     if not sheet.providers:
         return [
             *_wrap(
-                "NOWHERE BUT ON THIS DEVICE: no provider is chosen (ipfsmem providers add), so nothing on this page "
+                "NOWHERE BUT ON THIS DEVICE: no provider is chosen (ipfsmem provider add), so nothing on this page "
                 "brings it back."
             )
         ]

@@ -61,7 +61,7 @@ def _refuse_what_never_syncs(context: CommandContext) -> None:
     if not config.providers:
         raise UsageError(
             "this memory has no provider: there is nothing to sync with",
-            hint="Add one: ipfsmem providers add PROVIDER.",
+            hint="Add one: ipfsmem provider add PROVIDER.",
         )
     if config.mode.public and not config.public:
         raise UsageError(

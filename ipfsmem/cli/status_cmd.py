@@ -59,7 +59,7 @@ def _copy(one: Presence) -> str:
         checked += f"; asked to be left alone until {moment(one.paused_until)}"
     if one.state == "ok":
         return f"{clean(one.provider)}: all {one.total:,} parts are there{checked}"
-    more = advice("  (ipfsmem providers check)") if one.state in ("missing", "stopped") else ""
+    more = advice("  (ipfsmem provider check)") if one.state in ("missing", "stopped") else ""
     return f"{clean(one.provider)}: " + style(clean(one.text), fg="yellow") + checked + more
 
 

@@ -221,7 +221,7 @@ class MemoryProviders(MemoryPart):
         if move is None:
             raise NotFoundError(
                 "no device of this memory has moved it elsewhere",
-                hint="To publish elsewhere: ipfsmem providers move.",
+                hint="To publish elsewhere: ipfsmem vault move.",
             )
         self._syncing.agree(public_ok)
         chosen = lasting_spec(spec or move.to)
@@ -230,7 +230,7 @@ class MemoryProviders(MemoryPart):
         except (ConfigError, ProviderUnavailable) as error:
             if spec is None:
                 error.hint = (
-                    f"{error.hint} If it has another name here: ipfsmem providers follow SPEC.".lstrip()
+                    f"{error.hint} If it has another name here: ipfsmem provider follow SPEC.".lstrip()
                 )
             raise
         self._open.scan()
@@ -252,7 +252,7 @@ class MemoryProviders(MemoryPart):
             raise IncompleteError(
                 f"{opened.name} has not everything of this memory yet, so this device publishes where it did: "
                 f"{next(why, 'it could not be asked')}",
-                hint="When it takes uploads again: ipfsmem providers follow",
+                hint="When it takes uploads again: ipfsmem provider follow",
             )
         self._move_to(chosen, move)
         return report

@@ -54,7 +54,7 @@ def _may_replace(run: Run, joined: Joined, shown: Record, ours: str) -> bool:
         run.notices.say(
             "anchor-unread",
             "the list of members to which this wallet leads new devices cannot be read, and a device that has it stands by it: "
-            "sync the other devices, and where that does not help: ipfsmem providers check --repair",
+            "sync the other devices, and where that does not help: ipfsmem provider check --repair",
             f"the anchor leads to {shown.value}, which cannot be read, and was moved away from it once",
         )
         return False

@@ -406,7 +406,7 @@ async def look_there(
         if not await _shows(run, joined, target):
             raise NotFoundError(
                 f"{target.name} shows nothing of this memory",
-                hint="Is it the right place? Another device, or who moved it, has the address: ipfsmem providers list.",
+                hint="Is it the right place? Another device, or who moved it, has the address: ipfsmem provider list.",
             )
     return _report(run, joined, Published(), started)
 

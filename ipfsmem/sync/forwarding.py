@@ -71,5 +71,5 @@ def describe_move(replica: Replica, move: Move) -> str:
     return (
         f"{who} moved this memory from {', '.join(move.left)} to {move.to} on {move.at[:10]}, and this device does not "
         "publish there: what it writes is not seen there, nor what others write there here. To go there too: "
-        "ipfsmem providers follow (with its address, where that is another one here; --decline to stay)"
+        "ipfsmem provider follow (with its address, where that is another one here; --decline to stay)"
     )

@@ -69,7 +69,7 @@ def test_usage_errors_are_one_line(bare: Cli) -> None:
     assert bare.fails(2, "list", "--nonsense").err.startswith("ipfsmem: No such option")
 
 
-@pytest.mark.parametrize("group", [[], ["keys"], ["providers"]])
+@pytest.mark.parametrize("group", [[], ["keys"], ["provider"]])
 def test_a_group_alone_prints_its_help(bare: Cli, group: list[str]) -> None:
     """Finding U10: it came as one line. Nothing was asked, so nothing was done: exit code 2."""
     alone = bare(*group)
@@ -222,10 +222,10 @@ def test_the_installed_program_answers() -> None:
 
 
 def test_old_roots_are_kept_as_long_everywhere() -> None:
-    from ipfsmem.cli import gc_cmd, providers_cmd
+    from ipfsmem.cli import gc_cmd, vault_move_cmd
     from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
 
-    for command in (gc_cmd.command, providers_cmd.move_command):
+    for command in (gc_cmd.command, vault_move_cmd.command):
         defaults = {parameter.name: parameter.default for parameter in command.params}
         assert (defaults["keep_roots"], defaults["keep_days"]) == (KEEP_ROOTS, KEEP_DAYS)
 
@@ -313,7 +313,7 @@ def test_s15_a_source_that_is_none_is_an_error_in_words(bare: Cli, source: str) 
         (("init", "--unprotected-keys", "--no-wallet", "--provider", "./{}"), 3),
         (("init", "--mode", "local", "--label", "{}"), 2),
         (("init", "--mode", "local", "--memory-dir", "{}"), 3),
-        (("providers", "test", "./{}"), 3),
+        (("provider", "test", "./{}"), 3),
         (("format", "inspect", "{}/x"), 4),
     ],
 )

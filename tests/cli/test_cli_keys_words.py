@@ -124,8 +124,8 @@ def test_one_provider_of_two_that_is_away(sealed: Cli, stick: Path, tmp_path: Pa
     """The words are shown, since they count; nothing is revoked, and the exit code says so."""
     other = tmp_path / "other stick"
     other.mkdir()
-    sealed.ok("providers", "add", str(stick))
-    sealed.ok("providers", "add", str(other))
+    sealed.ok("provider", "add", str(stick))
+    sealed.ok("provider", "add", str(other))
     first = sealed.ok("keys", "words", "--json", key=KEY).json
     other.rename(tmp_path / "away")
     result = sealed("keys", "words", "--revoke-old", "--json", key=KEY)
@@ -173,8 +173,8 @@ def test_a_revoke_that_is_not_everywhere_yet_says_so(
 
     other = tmp_path / "other stick"
     other.mkdir()
-    sealed.ok("providers", "add", str(stick))
-    sealed.ok("providers", "add", str(other))
+    sealed.ok("provider", "add", str(stick))
+    sealed.ok("provider", "add", str(other))
     first = sealed.ok("keys", "words", "--json", key=KEY).json
     revoke = MemoryMembers.revoke
 

@@ -126,10 +126,10 @@ def test_a_secret_stops_it_until_it_is_allowed(public: Cli) -> None:
 def test_a_move_asks_the_same(bare: Cli, stick: Path, tmp_path: Path) -> None:
     (tmp_path / "usb").mkdir()
     bare.ok("init", "--mode", "ipfs", "--unprotected-keys", key=KEY)
-    bare.fails(31, "providers", "move", str(tmp_path / "usb"))
+    bare.fails(31, "vault", "move", str(tmp_path / "usb"))
     bare.ok("write", "aws", "--body", AWS)
-    bare.fails(32, "providers", "move", str(tmp_path / "usb"), "--yes-public")
-    bare.ok("providers", "move", str(tmp_path / "usb"), "--allow", "aws")
+    bare.fails(32, "vault", "move", str(tmp_path / "usb"), "--yes-public")
+    bare.ok("vault", "move", str(tmp_path / "usb"), "--allow", "aws")
 
 
 def test_an_encrypted_memory_only_says_so(sealed: Cli) -> None:

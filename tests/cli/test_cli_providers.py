@@ -19,22 +19,22 @@ from tests.support.ports import free_port
 def test_two_providers_and_back(sealed: Cli, stick: Path, tmp_path: Path) -> None:
     usb = tmp_path / "usb"
     usb.mkdir()
-    sealed.ok("providers", "add", str(usb))
-    first, second = sealed.ok("providers", "list", "--json").json
+    sealed.ok("provider", "add", str(usb))
+    first, second = sealed.ok("provider", "list", "--json").json
     assert (first["spec"], first["kind"], second["spec"]) == (str(stick), "directory", str(usb))
     assert first["capabilities"]["partial_car"] and not first["capabilities"]["dag"]
     assert first["root"] and first["at"] > 0 and second["root"] is None
     sealed.ok("write", "tone", "--body", "direct")
     root = sealed.ok("sync", "--json").json["root"]
-    assert [one["root"] for one in sealed.ok("providers", "list", "--json").json] == [root, root]
+    assert [one["root"] for one in sealed.ok("provider", "list", "--json").json] == [root, root]
     assert list((usb / "packs").glob("*.car"))
-    assert str(usb) not in sealed.ok("providers", "remove", str(usb)).out
-    (line,) = sealed.ok("providers", "list").out.splitlines()
+    assert str(usb) not in sealed.ok("provider", "remove", str(usb)).out
+    (line,) = sealed.ok("provider", "list").out.splitlines()
     kind, spec, can, last, when = line.split("\t")
     assert (kind, spec, can) == ("directory", str(stick), "full")
     assert last[:6] == root[:6] and when.startswith("20")
-    sealed.fails(3, "providers", "remove", str(usb))
-    sealed.fails(3, "providers", "add", "nonsense")
+    sealed.fails(3, "provider", "remove", str(usb))
+    sealed.fails(3, "provider", "add", "nonsense")
 
 
 def test_moved_the_wallet_finds_it_at_the_new_place(
@@ -44,7 +44,7 @@ def test_moved_the_wallet_finds_it_at_the_new_place(
     usb.mkdir()
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
-    moved = sealed.ok("providers", "move", str(usb), "--json").json
+    moved = sealed.ok("vault", "move", str(usb), "--json").json
     assert (
         moved["providers"] == [str(usb)]
         and moved["moved"]["checked"] > 0
@@ -59,32 +59,32 @@ def test_moved_the_wallet_finds_it_at_the_new_place(
 def test_a_move_from_where_it_never_was_is_refused(sealed: Cli, stick: Path, tmp_path: Path) -> None:
     usb = tmp_path / "usb"
     usb.mkdir()
-    found = sealed.fails(3, "providers", "move", str(usb), "--from", "/no/such")
+    found = sealed.fails(3, "vault", "move", str(usb), "--from", "/no/such")
     assert "/no/such is not a provider" in found.err and str(stick) in found.err
-    sealed.fails(2, "providers", "move", str(stick), "--from", str(stick))
-    assert [one["spec"] for one in sealed.ok("providers", "list", "--json").json] == [str(stick)]
+    sealed.fails(2, "vault", "move", str(stick), "--from", str(stick))
+    assert [one["spec"] for one in sealed.ok("provider", "list", "--json").json] == [str(stick)]
     assert not list(usb.iterdir())
 
 
 def test_trying_one_out_needs_no_memory(bare: Cli, tmp_path: Path) -> None:
-    assert bare.ok("providers", "test", str(tmp_path)).out.count("✓") >= 6
+    assert bare.ok("provider", "test", str(tmp_path)).out.count("✓") >= 6
     assert not bare.home.exists()
 
 
 def test_trying_one_out(sealed: Cli, tmp_path: Path) -> None:
     usb = tmp_path / "usb"
     usb.mkdir()
-    found = sealed.ok("providers", "test", str(usb), "--json").json
+    found = sealed.ok("provider", "test", str(usb), "--json").json
     assert found["failed"] == 0 and {"ok"} >= {s["outcome"] for s in found["steps"]} - {"cannot"}
-    assert "✓ altogether" in sealed.ok("providers", "test", str(usb)).out
-    assert sealed("providers", "test", str(tmp_path / "not-there")).code in (40, 41)
+    assert "✓ altogether" in sealed.ok("provider", "test", str(usb)).out
+    assert sealed("provider", "test", str(tmp_path / "not-there")).code in (40, 41)
 
 
 def test_a_provider_whose_token_is_gone_holds_nothing_local_up(
     sealed: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PINATA_JWT", "a.token.of-somebody")
-    sealed.ok("providers", "add", "pinata")
+    sealed.ok("provider", "add", "pinata")
     monkeypatch.delenv("PINATA_JWT")
     sealed.ok("write", "tone", "--body", "direct")
     assert sealed.ok("read", "tone", "--body").out == "direct\n"
@@ -93,14 +93,14 @@ def test_a_provider_whose_token_is_gone_holds_nothing_local_up(
     synced = done.json
     assert done.code == 7 and synced["not_placed"] == ["pinata"]  # not everywhere is not everything
     assert synced["published"] and "PINATA_JWT is not set" in json.dumps(synced["notices"])
-    listed = sealed.ok("providers", "list", "--json").json
+    listed = sealed.ok("provider", "list", "--json").json
     assert [one["problem"] for one in listed] == ["", "PINATA_JWT is not set"]
-    assert "PINATA_JWT is not set" in sealed.ok("providers", "list").out
-    sealed.fails(3, "providers", "add", "pinata")
+    assert "PINATA_JWT is not set" in sealed.ok("provider", "list").out
+    sealed.fails(3, "provider", "add", "pinata")
     sealed.fails(3, "sync", "--provider", "pinata")
-    sealed.ok("providers", "remove", str(stick))
+    sealed.ok("provider", "remove", str(stick))
     assert "PINATA_JWT is not set" in sealed.fails(42, "sync").err
-    assert "nowhere" in sealed.ok("providers", "remove", "pinata").out
+    assert "nowhere" in sealed.ok("provider", "remove", "pinata").out
 
 
 def test_a_folder_is_the_same_from_everywhere(
@@ -112,17 +112,17 @@ def test_a_folder_is_the_same_from_everywhere(
     usb = str(tmp_path / "here" / "usb")
     monkeypatch.chdir(tmp_path / "here")
     for spec in ("./usb", "usb", "directory:usb", f"{usb}/", f"directory:{usb}"):
-        assert sealed.ok("providers", "add", spec, "--json").json == [str(stick), usb]
+        assert sealed.ok("provider", "add", spec, "--json").json == [str(stick), usb]
     monkeypatch.chdir(tmp_path / "there")
     sealed.ok("write", "tone", "--body", "direct")
     root = sealed.ok("sync", "--json").json["root"]
-    assert [one["root"] for one in sealed.ok("providers", "list", "--json").json] == [root, root]
+    assert [one["root"] for one in sealed.ok("provider", "list", "--json").json] == [root, root]
     monkeypatch.chdir(tmp_path / "here")
-    sealed.fails(2, "providers", "move", usb, "--from", "./usb")
-    assert sealed.ok("providers", "remove", "./usb", "--json").json == [str(stick)]
+    sealed.fails(2, "vault", "move", usb, "--from", "./usb")
+    assert sealed.ok("provider", "remove", "./usb", "--json").json == [str(stick)]
     other = Cli(tmp_path / "other", sealed._monkeypatch)
     other.ok("init", "--unprotected-keys", "--provider", "./usb", key=KEY)
-    assert [one["spec"] for one in other.ok("providers", "list", "--json").json] == [usb]
+    assert [one["spec"] for one in other.ok("provider", "list", "--json").json] == [usb]
 
 
 @pytest.fixture
@@ -135,41 +135,41 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_a_dead_provider_is_not_told_of_a_memory(bare: Cli) -> None:
-    said = bare("providers", "test", f"peer:http://127.0.0.1:{free_port()}")
+    said = bare("provider", "test", f"peer:http://127.0.0.1:{free_port()}")
     assert said.code == 40 and "connection refused" in said.out
     assert said.err == "Check the address, or try again later.\n"
 
 
 def test_what_to_do_stands_under_what_failed(bare: Cli, closed: str) -> None:
-    said = bare("providers", "test", closed)
+    said = bare("provider", "test", closed)
     line, altogether = said.out.splitlines()
     assert "not to be relied on: upload failed" in altogether
     assert said.code == 40 and line.startswith("✗ upload") and "401" in line
     assert said.err == "The token is wrong or missing. Check the provider's settings.\n"
-    steps = bare("providers", "test", closed, "--json").json["steps"]
+    steps = bare("provider", "test", closed, "--json").json["steps"]
     assert [step["hint"] for step in steps if step["hint"]] == [
         "The token is wrong or missing. Check the provider's settings."
     ]
 
 
 def test_what_a_provider_lost_is_named_and_sent_again(sealed: Cli, stick: Path) -> None:
-    """Finding L2: `providers check`, with and without --repair, and its exit code."""
+    """Finding L2: `provider check`, with and without --repair, and its exit code."""
     for n in range(3):
         sealed.ok("write", f"k{n}", "--body", f"text {n}")
         sealed.ok("sync")
-    assert "✓ directory:" in sealed.ok("providers", "check").out
+    assert "✓ directory:" in sealed.ok("provider", "check").out
     assert "parts are there" in sealed.ok("status").out
     for pack in (stick / "packs").iterdir():
         pack.unlink()
-    lost = sealed("providers", "check", "--json")
+    lost = sealed("provider", "check", "--json")
     assert lost.code == 44 and lost.json["missing"] == lost.json["providers"][0]["missing"] > 5
-    assert "providers check --repair" in sealed("providers", "check").err
+    assert "provider check --repair" in sealed("provider", "check").err
     assert "missing" in sealed.ok("status").out
-    mended = sealed.ok("providers", "check", "--repair", "--json").json
+    mended = sealed.ok("provider", "check", "--repair", "--json").json
     assert mended["missing"] == 0 and mended["providers"][0]["sent"] > 5
-    sealed.ok("providers", "check")
-    sealed.ok("providers", "check", "--repair", "--full")  # the older roots that are kept there too
-    full = sealed.ok("providers", "check", "--full", "--json").json
+    sealed.ok("provider", "check")
+    sealed.ok("provider", "check", "--repair", "--full")  # the older roots that are kept there too
+    full = sealed.ok("provider", "check", "--full", "--json").json
     assert full["providers"][0]["read"] == full["providers"][0]["total"] > 5
     for pack in (stick / "packs").iterdir():
         pack.unlink()
@@ -211,13 +211,13 @@ def test_l14_a_move_is_followed_when_a_person_says_so(
     for device in (sealed, second):
         device.ok("sync")
     monkeypatch.delenv("IPFSMEM_PROVIDER")
-    said = sealed.ok("providers", "move", str(usb)).out
-    assert "providers follow" in said and str(stick) in said
-    assert f"to {usb}" in second.ok("sync").out and "providers follow" in second.ok("status").out
-    second.fails(2, "providers", "follow", "--decline", str(usb))
-    second.fails(4, "providers", "follow", str(tmp_path))
-    assert f"Publishes at: {usb}" in second.ok("providers", "follow").out
-    assert second.ok("providers", "list", "--json").json[0]["spec"] == str(usb)
-    second.fails(4, "providers", "follow")
-    second.fails(4, "providers", "follow", "--decline")
+    said = sealed.ok("vault", "move", str(usb)).out
+    assert "provider follow" in said and str(stick) in said
+    assert f"to {usb}" in second.ok("sync").out and "provider follow" in second.ok("status").out
+    second.fails(2, "provider", "follow", "--decline", str(usb))
+    second.fails(4, "provider", "follow", str(tmp_path))
+    assert f"Publishes at: {usb}" in second.ok("provider", "follow").out
+    assert second.ok("provider", "list", "--json").json[0]["spec"] == str(usb)
+    second.fails(4, "provider", "follow")
+    second.fails(4, "provider", "follow", "--decline")
     assert "moved" not in second.ok("sync").out

@@ -63,7 +63,7 @@ def test_a_provider_that_took_no_part_is_named_and_counts(
 ) -> None:
     """It said that nothing is damaged, and ended with 0, though one of two providers could not be looked at."""
     monkeypatch.setenv("PINATA_JWT", "a.token.of-somebody")
-    sealed.ok("providers", "add", "pinata")
+    sealed.ok("provider", "add", "pinata")
     monkeypatch.delenv("PINATA_JWT")
     done = sealed("vault", "repair", *dry)
     assert done.code == 7 and "PINATA_JWT is not set" in done.out
@@ -73,7 +73,7 @@ def test_what_may_be_at_a_provider_that_took_no_part_is_not_said_to_be_whole(
     sealed: Cli, second: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PINATA_JWT", "a.token.of-somebody")
-    sealed.ok("providers", "add", "pinata")
+    sealed.ok("provider", "add", "pinata")
     monkeypatch.delenv("PINATA_JWT")
     second.ok("write", "tone", "--body", "x")
     second.ok("sync")
@@ -96,7 +96,7 @@ def test_what_cannot_be_opened_is_not_said_to_be_whole(
     assert sealed("sync").code == 14
     assert "cannot be opened" in sealed.fails(14, "vault", "repair").err
     other.ok("sync")
-    other.ok("providers", "check", "--repair")
+    other.ok("provider", "check", "--repair")
     sealed.ok("sync")
     assert "Nothing is damaged" in sealed.ok("vault", "repair").out
 

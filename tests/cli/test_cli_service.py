@@ -36,7 +36,7 @@ def test_what_could_never_sync_gets_no_service(bare: Cli, stick: Path, settings:
     with Memory.create("alone", "encrypted-ipfs", passphrase=False, home=bare.home):
         pass
     hinted(
-        "Add one: ipfsmem providers add PROVIDER.",
+        "Add one: ipfsmem provider add PROVIDER.",
         bare.fails(2, "service", "install", "-n", "alone").err,
     )
     assert not settings.exists()

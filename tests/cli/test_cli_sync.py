@@ -30,7 +30,7 @@ def test_p7_what_goes_out_after_an_outage_is_said(sealed: Cli, tmp_path: Path) -
     """Finding P7: a provider that was away gets what it missed, and the sync does not say "Nothing to publish"."""
     other = tmp_path / "other"
     other.mkdir()
-    sealed.ok("providers", "add", str(other))
+    sealed.ok("provider", "add", str(other))
     sealed.ok("sync")
     shutil.rmtree(other)
     sealed.ok("write", "tone", "--body", "direct")

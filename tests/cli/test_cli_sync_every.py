@@ -150,6 +150,6 @@ def test_no_wallet_stays_unlocked(sealed: Cli) -> None:
 
 
 def test_no_provider(sealed: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sealed.ok("providers", "remove", str(stick))
+    sealed.ok("provider", "remove", str(stick))
     monkeypatch.delenv("IPFSMEM_PROVIDER")
     assert "no provider" in sealed.fails(3, "sync", "--every", "5m").err

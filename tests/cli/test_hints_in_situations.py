@@ -104,14 +104,14 @@ def test_a_move_that_could_not_take_everything(sealed_place: Place) -> None:
     (place.stick / "packs").rename(lost)
     (place.stick / "packs").mkdir()
     place.patch.delenv("IPFSMEM_PROVIDER")
-    moved = place.run("providers move USB")
+    moved = place.run("vault move USB")
     assert moved.code == 7, moved
     hinted("A device that has what is missing brings it with: ipfsmem sync", moved.err)
     print(place.run("sync", place.other))
-    print("first", place.run("sync"), place.run("read tone"), place.run("providers check"))
-    print("follow", place.run("providers follow", place.other))
-    print(place.run("sync"), place.run("read tone"), place.run("providers check"))
-    place.ok("sync", "providers check", "read tone")
+    print("first", place.run("sync"), place.run("read tone"), place.run("provider check"))
+    print("follow", place.run("provider follow", place.other))
+    print(place.run("sync"), place.run("read tone"), place.run("provider check"))
+    place.ok("sync", "provider check", "read tone")
 
 
 def test_a_list_of_pins_that_is_damaged(sealed_place: Place) -> None:
@@ -136,7 +136,7 @@ def test_a_list_of_pins_that_is_damaged(sealed_place: Place) -> None:
     assert str(listed) in refused.out
     listed.unlink()
     place.ok("sync", device=place.other)
-    place.ok("sync", "gc", "providers check")
+    place.ok("sync", "gc", "provider check")
     assert any(place.root() in file.name for file in (place.stick / "pins").iterdir())
 
 
@@ -193,7 +193,7 @@ def test_a_service_that_is_down_for_a_while(sealed_place: Place) -> None:
     place.patch.delenv("IPFSMEM_PROVIDER")
     node = FakeKubo()
     with serve(node.app) as url:
-        place.ok("providers remove STICK", f"providers add kubo:{url}", "sync", "write tone --body x")
+        place.ok("provider remove STICK", f"provider add kubo:{url}", "sync", "write tone --body x")
         node.faults.answer("*", ".*", 503, times=-1)
         place.patch.setattr("ipfsmem_providers.http.policy.Retry.wait", lambda *given: None)
         hinted(

@@ -1,6 +1,6 @@
 """What to do about a provider's settings is carried out: refused, told, set as told, taken. Finding U12.
 
-Nothing goes over a network: `providers add` opens a provider, and the next sync would ask it.
+Nothing goes over a network: `provider add` opens a provider, and the next sync would ask it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def proof(audience: str) -> str:
 
 
 class Told(NamedTuple):
-    """`providers add wrong` with `before` prints `text`; with `after` instead, `right` is taken."""
+    """`provider add wrong` with `before` prints `text`; with `after` instead, `right` is taken."""
 
     text: str
     wrong: str
@@ -60,7 +60,7 @@ ROWS = (
     Told('Say whose it is: VALUE="VALUE" (leave out what has none), or VALUE as a table of such pairs under [providers.VALUE] in the settings file.', "peer:https://b.example", "peer:https://b.example", {"PEER_TOKEN": "one"}, {"PEER_TOKEN": "https://a.example=one https://b.example=two"}, first="peer:https://a.example"),
     Told('VALUE="https://host.example=<its token>", and a space before a further pair.', "peer:https://a.example", "peer:https://a.example", {"PEER_TOKEN": "https://a.example="}, {"PEER_TOKEN": "https://a.example=one https://b.example=two"}),
     Told("Leave one of them out.", "peer:https://a.example", "peer:https://a.example", {"PEER_TOKEN": "https://a.example=one https://a.example/=two"}, {"PEER_TOKEN": "https://a.example=one"}),
-    Told("Use pinata, filebase, a Pinning Service, your own Kubo, or a folder (ipfsmem providers list). For a service that speaks w3up, such as one you host: web3storage:<its URL>, with W3UP_PRINCIPAL and W3UP_PROOF.", "web3storage", "web3storage:https://up.example.org", {}, {**W3UP, "W3UP_PROOF": proof(DEVICE.did)}),
+    Told("Use pinata, filebase, a Pinning Service, your own Kubo, or a folder (ipfsmem provider list). For a service that speaks w3up, such as one you host: web3storage:<its URL>, with W3UP_PRINCIPAL and W3UP_PROOF.", "web3storage", "web3storage:https://up.example.org", {}, {**W3UP, "W3UP_PROOF": proof(DEVICE.did)}),
     Told("Mg..., as w3up tools print it.", "web3storage:https://up.example.org", "web3storage:https://up.example.org", {"W3UP_PROOF": proof(DEVICE.did)}, {**W3UP, "W3UP_PROOF": proof(DEVICE.did)}),
     Told("Have one made for VALUE, for instance with: storacha delegation create VALUE --base64", "web3storage:https://up.example.org", "web3storage:https://up.example.org", {**W3UP, "W3UP_PROOF": proof(SPACE.did)}, W3UP),
     Told("Say whose it is: gateway_token_for, under [providers.gateway] in the settings file.", "gateway:https://b.example", "gateway:https://b.example", {"": 'gateway_token = "t"'}, {"": 'gateway_token = "t"\ngateway_token_for = "https://a.example"'}, first="gateway:https://a.example"),
@@ -98,18 +98,18 @@ def test_u12_a_setting_that_is_told_is_taken(
     monkeypatch.setenv("IPFSMEM_CONFIG", str(config))
     device = Cli(memory, monkeypatch)
     if row.first:
-        device.ok("providers", "add", row.first)
+        device.ok("provider", "add", row.first)
     with monkeypatch.context() as patch:
         set_to(patch, row.before, config)
-        told = device.fails(3, "providers", "add", row.wrong).err
+        told = device.fails(3, "provider", "add", row.wrong).err
     hinted(row.text, told)
     set_to(monkeypatch, row.after, config)
     if "storacha" in row.text:
         (did,) = re.findall(r"Have one made for (did:key:\w+)", told)
         monkeypatch.setenv("W3UP_PROOF", proof(did))
-    device.ok("providers", "add", row.right)
+    device.ok("provider", "add", row.right)
     for spec in filter(None, (row.right, row.first)):
-        device.ok("providers", "remove", spec)
+        device.ok("provider", "remove", spec)
 
 
 def test_u12_signing_without_its_package(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,8 +123,8 @@ def test_u12_signing_without_its_package(memory: Path, monkeypatch: pytest.Monke
     )
     hinted(
         "Install it beside ipfsmem: pip install botocore. FILEBASE_VIA=rpc works without it.",
-        device.fails(3, "providers", "add", "filebase:my-memory").err,
+        device.fails(3, "provider", "add", "filebase:my-memory").err,
     )
     monkeypatch.setenv("FILEBASE_VIA", "rpc")
-    device.ok("providers", "add", "filebase:my-memory")
-    device.ok("providers", "remove", "filebase:my-memory")
+    device.ok("provider", "add", "filebase:my-memory")
+    device.ok("provider", "remove", "filebase:my-memory")

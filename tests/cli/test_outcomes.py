@@ -40,7 +40,7 @@ def test_every_command_is_in_the_table() -> None:
         "status",
         "keys list",
         "folder list",
-        "providers list",
+        "provider list",
         "index status",
         "token list",
         "config path",
@@ -94,7 +94,7 @@ WITHOUT = {
     "recover",
     "open",
     "keys derive",
-    "providers test",
+    "provider test",
     "serve peer",
     "format cid",
     "format inspect",
@@ -170,7 +170,7 @@ def test_a_full_disk_is_said_and_nothing_is_half_there(
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     outcomes = {}
     for call in ("write more --body y", "forget tone", "timeline add waved", f"export --out {tmp_path}/o.json", "import BASE/note.md",
-                 "keys passphrase --new-passphrase-fd NEWFD", "sync", "folder attach PLAIN", "providers add USB"):  # fmt: skip
+                 "keys passphrase --new-passphrase-fd NEWFD", "sync", "folder attach PLAIN", "provider add USB"):  # fmt: skip
         if (mode == "local" and call.split()[0] in ("keys", "sync")) or (
             mode == "sealed" and call.startswith("folder attach")
         ):

@@ -40,7 +40,7 @@ def test_a_closed_stream_is_nobody_who_listens(cli: Cli) -> None:
 #: Commands that are there for what they print, and what they are given.
 SHOW = [
     "read tone", "list", "history tone", "timeline show", "export", "export --out -", "export --zip /dev/stdout", "status", "vault log",
-    "conflicts", "vault check", "folder list", "scope list", "providers list", "format cid notes.txt", "format cid notes.txt --car -", "format inspect notes.txt",
+    "conflicts", "vault check", "folder list", "scope list", "provider list", "format cid notes.txt", "format cid notes.txt --car -", "format inspect notes.txt",
     "open notes.txt", "keys derive", "--version", "--help", "list --help",
 ]  # fmt: skip
 
@@ -81,7 +81,7 @@ def test_what_a_full_disk_took_none_of_does_not_end_with_0(cli: Cli, tmp_path: P
         "open notes.txt",
         "format inspect notes.txt",
         "scope list",
-        "providers list",
+        "provider list",
     }
     shown = [one for one in SHOW if one not in nothing]
     told = shell(

@@ -27,7 +27,7 @@ def test_what_is_forgotten_in_mode_local_is_learnt_by_nobody_else(cli: Cli) -> N
 def test_a_memory_in_mode_local_takes_no_provider(cli: Cli, tmp_path: Path) -> None:
     """It said "Publishes at: ..." and ended with 0, and nothing was ever published there."""
     (tmp_path / "stick").mkdir()
-    hint = cli.fails(2, "providers", "add", str(tmp_path / "stick")).err
+    hint = cli.fails(2, "provider", "add", str(tmp_path / "stick")).err
     assert "mode local is not published" in hint
     cli.ok("write", "tone", "--body", "x")
     cli.ok("init", "-n", "new", "--no-wallet", "--unprotected-keys")
@@ -111,7 +111,7 @@ def test_a_new_local_memory_takes_no_provider(
     bare.fails(2, "init", "--mode", "local", "--provider", str(stick))
     bare.ok("init", "--mode", "local")
     monkeypatch.delenv("IPFSMEM_PROVIDER")
-    assert str(stick) not in bare.ok("status").out and bare.ok("providers", "list").out == ""
+    assert str(stick) not in bare.ok("status").out and bare.ok("provider", "list").out == ""
 
 
 @pytest.mark.parametrize("option", ["--out", "--dir", "--zip", "--plain-car", "--car"])

@@ -40,7 +40,7 @@ SEALED = (
     "why", "why tone", "why tone '?'", "why nothing x", "why 'No Key' x", f"why tone {LONG}", "why tone x --scope none", "why tone x --stack none",
     # A home that is nobody's, where a path begins.
     "folder attach ~nobody-here/x", "folder detach ~nobody-here/x", "folder pause ~nobody-here/x", "import ~nobody-here/x", "import --from claude-code ~nobody-here/x", "export --dir ~nobody-here/x",
-    "export --zip ~nobody-here/x", "export --out ~nobody-here/x", "open ~nobody-here/x", "open ROOT --export ~nobody-here/x", "format inspect ~nobody-here/x", "providers add ~nobody-here/x", "demo --keep --dir ~nobody-here/x",
+    "export --zip ~nobody-here/x", "export --out ~nobody-here/x", "open ~nobody-here/x", "open ROOT --export ~nobody-here/x", "format inspect ~nobody-here/x", "provider add ~nobody-here/x", "demo --keep --dir ~nobody-here/x",
     "connect claude-code --project ~nobody-here/x",
     "history", "history 'No Key'", f"history {LONG}", "history nothing", "history tone --scope none", "history tone --scope 'No Scope'",
     "restore tone --root nonsense", f"restore tone --root {NOBODY}", "restore tone --text zz", "restore tone --text 0123",
@@ -52,8 +52,8 @@ SEALED = (
     f"keys vaults --add {LONG}", "keys vaults extra", "keys label", "keys label first", "keys label first x", "keys label nobody x KEY",
     "keys passphrase --new-passphrase-fd 999", "keys passphrase --new-passphrase-fd x", "keys passphrase extra", "keys revoke", "keys revoke '' KEY",
     "unlock extra", "unlock --for soon", "unlock --for 0", "unlock --for 9999999d", "unlock", "lock extra", "lock --for 1h",
-    "providers check extra", "providers check --every 5m", "providers follow nonsense", "providers follow --decline USB",
-    "providers follow BASE/none", "providers follow --decline", "folder attach BASE/home/default", "folder detach PLAIN", "folder pause PLAIN", "folder resume --keep folder", "folder resume --keep vault PLAIN",
+    "provider check extra", "provider check --every 5m", "provider follow nonsense", "provider follow --decline USB",
+    "provider follow BASE/none", "provider follow --decline", "folder attach BASE/home/default", "folder detach PLAIN", "folder pause PLAIN", "folder resume --keep folder", "folder resume --keep vault PLAIN",
 )  # fmt: skip
 TOKENS = (
     "ui extra", "ui --port x", "ui --port 99999", "ui --also ''", "ui --no-open --also default", "ui --no-open --also none", "serve api --sync --read-only",
@@ -66,7 +66,7 @@ LOCAL = (
     "folder detach BASE/note.md", "folder pause ''", "folder pause BASE/none", "folder resume --keep folder BASE/none", "folder resume --keep vault BASE/none", "folder nothing",
     "import ''", "import --from '' PLAIN", "import --from nobody PLAIN", "import --from okf BASE/none", "import --from okf PLAIN --prune --strategy replace",
     "import --from mem0 PLAIN", "import --from claude-code PLAIN --from-backup", "import --from claude-code PLAIN --map x", "import --from mcp-memory -", f"import --from {'x' * 70_000} PLAIN", "export --to okf", "export --to nothing --dir BASE/new",
-    "approve --list tone", "approve --from ''", "approve --from nobody", "approve tone --from x", "approve --copy x --list", "format cid ''", "format inspect ''", "export --dir ''", "export --out ''", "ui --static ''", "sync --car ''", "sync --car BASE/none.car", "ui --place gateway:https://example.org", "ui --static PLAIN", "export --html ''", "export --html BASE/a --car BASE/b", "vault repair", "providers check", "providers follow", "keys vaults --add work", "scope restore none",
+    "approve --list tone", "approve --from ''", "approve --from nobody", "approve tone --from x", "approve --copy x --list", "format cid ''", "format inspect ''", "export --dir ''", "export --out ''", "ui --static ''", "sync --car ''", "sync --car BASE/none.car", "ui --place gateway:https://example.org", "ui --static PLAIN", "export --html ''", "export --html BASE/a --car BASE/b", "vault repair", "provider check", "provider follow", "keys vaults --add work", "scope restore none",
     "connect", "connect ''", "connect emacs", "connect codex extra", "connect codex --list", f"connect {LONG}", "disconnect", "disconnect ''", "disconnect emacs",
 )  # fmt: skip
 

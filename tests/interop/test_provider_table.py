@@ -1,4 +1,4 @@
-"""Every provider before its counterpart: all that `ipfsmem providers test` tries, and a head found through one channel alone.
+"""Every provider before its counterpart: all that `ipfsmem provider test` tries, and a head found through one channel alone.
 
 With IPFSMEM_PROVIDER_TABLE=path the outcome is written there as the table of docs/PROVIDERS.md. Where a provider takes no
 blocks or no names, the counterpart is filled by another way, which the table does not count for it.

@@ -755,7 +755,7 @@ def test_a_service_whose_writes_are_switched_off(server: Server, space: Space) -
                     ProviderUnavailable, match="ServiceUnavailable: writes are disabled"
                 ) as caught:
                     await call()
-                assert "providers move" in caught.value.hint
+                assert "vault move" in caught.value.hint
             reader = space.open()
             assert await reader.get_blocks(cids(tree)) == dict(tree.blocks)
             assert [pin.cid for pin in await reader.pins("mine")] == [tree.cid]
@@ -782,11 +782,11 @@ def test_u12_a_memory_moves_away_from_a_service_that_takes_nothing_any_more(
     with server.fault(deny=dict.fromkeys(paths, error)):
         hinted(
             "The service takes no writes now; it may still be read. If it has ended, as the hosted ones did in 2026, bring"
-            " the memory to another provider: ipfsmem providers move.",
+            " the memory to another provider: ipfsmem vault move.",
             one.fails(41, "sync").err,
         )
         assert (
-            one("providers", "move", str(tmp_path / "stick")).code == 7
+            one("vault", "move", str(tmp_path / "stick")).code == 7
         )  # nobody can be told at the old place
         one.ok("sync")
         two.ok("init", "--unprotected-keys", "--provider", str(tmp_path / "stick"), key=KEY)

@@ -167,7 +167,7 @@ ROWS: Final = (
     Op("check", {}, "vault check", "check", "", "check"),
     Op("operations", {}, "vault log", "operations", "", "operations.list", on={"cli": {"flags": ("--operations",)}}),
     Op("members", {}, "keys list", "members", "", "members.list"),
-    Op("providers", {}, "providers list", "providers", "", "providers.list"),
+    Op("providers", {}, "provider list", "providers", "", "providers.list"),
     Op("index status", {}, "index status", "index", "", "maintenance.index_status"),
     Op("reindex", {}, "index rebuild", "reindex", "", "maintenance.reindex", "reindex"),
     Op("vacuum", {}, "vacuum", "vacuum", "", "maintenance.vacuum", "vacuum"),
@@ -191,7 +191,7 @@ COMMANDS_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "is about members or providers of a vault": (
         "keys derive", "keys label", "keys passphrase", "keys revoke", "keys rotate", "keys sheet", "keys unlock", "keys vaults",
-        "keys words", "providers add", "providers check", "providers follow", "providers move", "providers remove", "providers test",
+        "keys words", "provider add", "provider check", "provider follow", "vault move", "provider remove", "provider test",
         "vault repair", "gc", "vault diff",
     ),
     "forgets all memories of a scope, each by `forget`": ("clear",),
@@ -217,10 +217,10 @@ WORDS_WITHOUT: Final = frozenset(
         "keys rotate",
         "keys vaults",
         "keys words",
-        "providers add",
-        "providers follow",
-        "providers move",
-        "providers remove",
+        "provider add",
+        "provider follow",
+        "vault move",
+        "provider remove",
         "salvage",
     ]
 )

@@ -184,7 +184,7 @@ def lose_packs(place: Place) -> None:
 
 
 def second_provider_gone(place: Place) -> None:
-    place.ok("providers add USB", "write tone --body x")
+    place.ok("provider add USB", "write tone --body x")
     place.usb.rename(place.base / "gone usb")
 
 
@@ -353,7 +353,7 @@ def damaged_text(place: Place) -> None:
 def moved_away(place: Place) -> None:
     place.ok("sync", device=place.other)
     place.patch.delenv("IPFSMEM_PROVIDER")
-    place.ok("providers move USB", device=place.other)
+    place.ok("vault move USB", device=place.other)
     place.ok("sync")
 
 
@@ -893,7 +893,7 @@ ROWS: tuple[Row, ...] = (
     Row("sync", "no provider could be reached", 41, "sync", "sealed", prepare=unplug),
     Row("sync", "something that lives is at no provider and not here", 44, "sync", "sealed", prepare=lost_text),
     Row("sync", "a memory in mode local is not published", 2, "sync"),
-    Row("sync", "no provider is chosen", 3, "sync", "sealed", ("providers remove STICK",), lambda p: p.patch.delenv("IPFSMEM_PROVIDER")),
+    Row("sync", "no provider is chosen", 3, "sync", "sealed", ("provider remove STICK",), lambda p: p.patch.delenv("IPFSMEM_PROVIDER")),
     Row("export", "written", 0, "export --out BASE/out.json", before=HAS),
     Row("export", "written, and what is named was left out", 7, "export --out BASE/out.json", "sealed", prepare=clash),
     Row("export", "the database is damaged: what can be read of it is written, and the rest is named", 7, "export --out BASE/o.json", before=HAS, prepare=changed_state),
@@ -1003,23 +1003,23 @@ ROWS: tuple[Row, ...] = (
     Row("keys vaults", "no name of a vault, or this memory keeps none", 2, "keys vaults --add 'Not A Vault'", "sealed"),
     Row("keys derive", "printed", 0, f"keys derive < {KEY}", "none"),
     Row("keys derive", "this is no key", 10, "keys derive < 12", "none"),
-    Row("providers list", "listed", 0, "providers list", "sealed"),
-    Row("providers add", "noted; it is asked at the next sync", 0, "providers add USB", "sealed"),
-    Row("providers add", "there is no such provider, or a setting is missing", 3, "providers add nonsense", "sealed"),
-    Row("providers remove", "not used any more", 0, "providers remove STICK", "sealed"),
-    Row("providers remove", "it is none of this memory", 3, "providers remove USB", "sealed"),
-    Row("providers test", "it keeps what it promises", 0, "providers test USB", "none"),
-    Row("providers test", "a promise was not kept, or it is not there", 40, "providers test USB", "none", prepare=full_stick),
-    Row("providers check", "everything is there", 0, "providers check", "sealed", SAID),
-    Row("providers check", "a provider could not be checked, or does not serve everything yet", 7, "providers check", "sealed", SAID, unplug),
-    Row("providers check", "something is missing there", 44, "providers check", "sealed", SAID, lose_packs),
-    Row("providers check", "what was missing is there again", 0, "providers check --repair", "sealed", SAID, lose_packs),
-    Row("providers move", "everything is there and checked, and the old place was told", 0, "providers move USB", "sealed", SAID),
-    Row("providers move", "it publishes there; a root was not brought whole, or the old place was not told", 7, "providers move USB", "sealed", prepare=old_place_gone),
-    Row("providers move", "the new place cannot be reached: nothing changed", 41, "providers move BASE/none", "sealed", SAID),
-    Row("providers follow", "it publishes there now", 0, "providers follow", "sealed", prepare=moved_away),
-    Row("providers follow", "nobody moved it, or nothing of it is there", 4, "providers follow", "sealed"),
-    Row("providers follow", "the new place cannot be reached: nothing changed", 41, "providers follow BASE/none", "sealed", prepare=moved_away),
+    Row("provider list", "listed", 0, "provider list", "sealed"),
+    Row("provider add", "noted; it is asked at the next sync", 0, "provider add USB", "sealed"),
+    Row("provider add", "there is no such provider, or a setting is missing", 3, "provider add nonsense", "sealed"),
+    Row("provider remove", "not used any more", 0, "provider remove STICK", "sealed"),
+    Row("provider remove", "it is none of this memory", 3, "provider remove USB", "sealed"),
+    Row("provider test", "it keeps what it promises", 0, "provider test USB", "none"),
+    Row("provider test", "a promise was not kept, or it is not there", 40, "provider test USB", "none", prepare=full_stick),
+    Row("provider check", "everything is there", 0, "provider check", "sealed", SAID),
+    Row("provider check", "a provider could not be checked, or does not serve everything yet", 7, "provider check", "sealed", SAID, unplug),
+    Row("provider check", "something is missing there", 44, "provider check", "sealed", SAID, lose_packs),
+    Row("provider check", "what was missing is there again", 0, "provider check --repair", "sealed", SAID, lose_packs),
+    Row("vault move", "everything is there and checked, and the old place was told", 0, "vault move USB", "sealed", SAID),
+    Row("vault move", "it publishes there; a root was not brought whole, or the old place was not told", 7, "vault move USB", "sealed", prepare=old_place_gone),
+    Row("vault move", "the new place cannot be reached: nothing changed", 41, "vault move BASE/none", "sealed", SAID),
+    Row("provider follow", "it publishes there now", 0, "provider follow", "sealed", prepare=moved_away),
+    Row("provider follow", "nobody moved it, or nothing of it is there", 4, "provider follow", "sealed"),
+    Row("provider follow", "the new place cannot be reached: nothing changed", 41, "provider follow BASE/none", "sealed", prepare=moved_away),
     Row("serve peer", "it ended with Ctrl-C", 0, "serve peer USB", "none", prepare=served),
     Row("serve peer", "there is no such folder", 4, "serve peer BASE/none", "none"),
     Row("serve peer", "the token is too short", 2, "serve peer USB --token-fd 0", "none"),

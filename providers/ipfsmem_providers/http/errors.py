@@ -139,7 +139,7 @@ _HINTS: Final = {
     401: "The token is wrong or missing. Check the provider's settings.",
     402: "The plan does not allow this, or its quota is used up.",
     403: "The token is not allowed to do this. Check its scopes and the plan.",
-    410: "The service has ended this. Choose another provider: ipfsmem providers move.",
+    410: "The service has ended this. Choose another provider: ipfsmem vault move.",
     413: "Too large for this provider or plan.",
     451: "The provider blocks this content.",
 }

@@ -47,7 +47,7 @@ _LATER: Final = frozenset(
 )  # fmt: skip
 _WRITES_OFF: Final = (
     "The service takes no writes now; it may still be read. If it has ended, as the hosted ones did in 2026, bring the "
-    "memory to another provider: ipfsmem providers move."
+    "memory to another provider: ipfsmem vault move."
 )
 _HINTS: Final = {
     "Unauthorized": "The service does not accept this key and delegation for this space. Make a new delegation "

@@ -22,7 +22,7 @@ _ENDED: Final = (
     "successors w3up and Storacha stopped their hosted service in April and May 2026. Nothing was sent there."
 )
 _WHERE_TO: Final = (
-    "Use pinata, filebase, a Pinning Service, your own Kubo, or a folder (ipfsmem providers list). For a service that "
+    "Use pinata, filebase, a Pinning Service, your own Kubo, or a folder (ipfsmem provider list). For a service that "
     "speaks w3up, such as one you host: web3storage:<its URL>, with W3UP_PRINCIPAL and W3UP_PROOF."
 )
 _SHARD_LEAST: Final = 4096

@@ -60,7 +60,7 @@ def test_u12_what_an_account_may_not(paid: Account) -> None:
     with Refused("Too large for this provider or plan."):
         asks(paid)
     says(paid, 410)
-    with Refused("The service has ended this. Choose another provider: ipfsmem providers move."):
+    with Refused("The service has ended this. Choose another provider: ipfsmem vault move."):
         asks(paid)
     says(paid, 451)
     with Refused("The provider blocks this content."):

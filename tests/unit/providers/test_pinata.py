@@ -98,7 +98,7 @@ def test_a_plan_without_cars_gets_folders(free: Account) -> None:
 @pytest.mark.parametrize("folders", ["first", "uncounted", "refused"])
 def test_p1_a_folder_of_which_one_file_was_kept_is_refused(folders: str, legacy: bool) -> None:
     """Finding P1: v3 takes no folders by its documents. What came back is compared with what was sent, and what is not
-    that is taken away again: upload, `providers test`, init and sync all said ok."""
+    that is taken away again: upload, `provider test`, init and sync all said ok."""
     if legacy and folders == "refused":
         pytest.skip("the legacy API takes folders")
     with account("pinata-legacy" if legacy else "pinata-field") as at:

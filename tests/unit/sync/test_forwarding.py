@@ -98,8 +98,8 @@ def test_l14_a_move_is_told_at_the_old_place_and_followed(homes: Homes) -> None:
     homes.sync(a)
     c.write("k2", "at the old place")
     report = homes.sync(c)
-    assert homes.q in told(report) and "a (" in told(report) and "providers follow" in told(report)
-    assert any("providers follow" in notice for notice in c.status().notices)
+    assert homes.q in told(report) and "a (" in told(report) and "provider follow" in told(report)
+    assert any("provider follow" in notice for notice in c.status().notices)
     assert c.read("k") is None and [*c.replica.config.providers] == [homes.p], "nothing is followed unasked"
     report = asyncio.run(c.providers.follow())
     assert [*c.replica.config.providers] == [homes.q] and c.read("k") is not None
@@ -132,7 +132,7 @@ def test_a_place_that_does_not_take_what_is_new_is_not_followed_to(
         with pytest.raises(IncompleteError, match="that folder takes no more") as caught:
             asyncio.run(c.providers.follow())
     assert [*c.replica.config.providers] == [homes.p] and c.providers.moved() is not None
-    hinted("When it takes uploads again: ipfsmem providers follow", caught.value.hint)
+    hinted("When it takes uploads again: ipfsmem provider follow", caught.value.hint)
     asyncio.run(c.providers.follow())
     assert [*c.replica.config.providers] == [homes.q]
 
@@ -177,7 +177,7 @@ def test_nobody_is_followed_to_a_place_that_holds_nothing_of_it(homes: Homes) ->
     (homes.folder / "q").rename(homes.folder / "elsewhere")
     with pytest.raises(ProviderUnavailable) as caught:
         asyncio.run(c.providers.follow())
-    assert "providers follow SPEC" in caught.value.hint
+    assert "provider follow SPEC" in caught.value.hint
     with pytest.raises(ConfigError):
         asyncio.run(c.providers.follow("no-such-kind:x"))
     assert [*c.replica.config.providers] == [homes.p] and c.providers.moved() is not None
@@ -260,7 +260,7 @@ def test_a_public_memory_tells_no_path_of_this_device(tmp_path: Path) -> None:
     asyncio.run(a.providers.move(homes.q))
     (event,) = [event for event in a.timeline.read() if event["type"] == MOVED]
     assert (event["from"], event["to"]) == (["directory"], "directory")
-    assert "providers follow" in told(homes.sync(c))
+    assert "provider follow" in told(homes.sync(c))
     asyncio.run(c.providers.follow(homes.q))
     assert [*c.replica.config.providers] == [homes.q] and c.providers.moved() is None
 

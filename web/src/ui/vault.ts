@@ -99,7 +99,7 @@ export class VaultView extends View {
         <p class="faint" role="status">${this.step?.doing ? html`${sentence(this.step.doing).slice(0, -1)}${this.step.total ? html` <progress max=${this.step.total} value=${this.step.done} aria-label=${this.step.doing}></progress>` : nothing}` : this.said}</p>
         <h3>Where it is kept</h3>
         <ul class="things">${this.providers.map(one => html`<li><div><strong>${one.name}</strong> ${one.problem ? html`<span class="kind warns">not reached</span>` : nothing}</div><div class="faint">${one.problem ? sentence(one.problem) : one.can}${one.at === null ? '' : ` · published ${moment(one.at)}`}</div>${one.problem ? nothing : one.limits.map(limit => html`<div class="faint">${sentence(limit)}</div>`)}</li>`)}</ul>
-        ${this.providers.length || this.place.client.alone ? nothing : html`<p class="faint">Nowhere yet. Add a place: <code>ipfsmem -n ${state.namespace} providers add SPEC</code></p>`}
+        ${this.providers.length || this.place.client.alone ? nothing : html`<p class="faint">Nowhere yet. Add a place: <code>ipfsmem -n ${state.namespace} provider add SPEC</code></p>`}
         <h3>Devices and members</h3>
         <ul class="things">${this.members.map(one => html`<li><div><strong dir="auto">${one.label || one.id}</strong> ${one.thisDevice ? html`<span class="kind">this device</span>` : nothing}</div><div class="faint">${memberSaid(one)}</div></li>`)}</ul>
         ${this.place.client.alone ? nothing : html`<p class="faint">Letting in and out takes your wallet: <code>ipfsmem -n ${state.namespace} keys</code></p>`}` : this.place.client.alone ? nothing : html`<p class="faint">It is kept on this disk alone. For one that your other devices have too: <code>ipfsmem init -n NEW</code></p>`}

@@ -1,4 +1,4 @@
-"""`ipfsmem providers`: where a memory is published, and how to go elsewhere."""
+"""`ipfsmem provider`: where encrypted blocks are stored."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import click
 from ipfsmem.cli.consent import agrees_to_publish, confirm, public_options
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.options import Subcommands, retention_options
-from ipfsmem.cli.printing import Meter, clean, moment, seconds, short, size, style, table
+from ipfsmem.cli.options import Subcommands
+from ipfsmem.cli.printing import Meter, clean, moment, seconds, short, style, table
 from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.errors import ProviderError, ProviderUnavailable, UsageError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.sync.moving import Moved
     from ipfsmem.sync.presence import Presence
 
 _PRESENCE = {
@@ -30,9 +29,12 @@ _PRESENCE = {
 _MARK = {"ok": ("✓", "green"), "cannot": ("–", "yellow"), "failed": ("✗", "red")}
 
 
-@click.group("providers", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("provider", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Where this memory is published. A provider is a folder, or a kind with what it needs, like pinata or kubo:URL."""
+    """Where encrypted blocks are stored. A provider is a folder, or a kind with what it needs, like pinata or kubo:URL.
+
+    To go to another one: `ipfsmem vault move`.
+    """
 
 
 @cli_command("list", short_help="Where this memory is published.")
@@ -66,7 +68,7 @@ def add_command(context: CommandContext, spec: str) -> None:
     with context.memory() as memory:
         memory.providers.add(spec)
         found = memory.status().providers
-    _now(context, found)
+    print_places(context, found)
 
 
 @cli_command("remove", short_help="Do not publish there any more.")
@@ -76,7 +78,7 @@ def remove_command(context: CommandContext, spec: str) -> None:
     with context.memory() as memory:
         memory.providers.remove(spec)
         found = memory.status().providers
-    _now(context, found)
+    print_places(context, found)
 
 
 @cli_command("test", short_help="Try a provider out.")
@@ -157,73 +159,8 @@ def _print_presence(one: Presence) -> None:
 
 def _next_step(repaired: bool) -> str:
     if not repaired:
-        return "Send again what this device has of it: ipfsmem providers check --repair"
+        return "Send again what this device has of it: ipfsmem provider check --repair"
     return "This device does not have what is missing: run the same on one that does."
-
-
-@cli_command("move", short_help="Go to another provider, everything checked there first.")
-@click.argument("target")
-@click.option("--from", "source", metavar="SPEC", help="Leave only this provider (default: all others).")
-@retention_options("Take the newest N versions.")
-@public_options
-def move_command(
-    context: CommandContext,
-    target: str,
-    source: str | None,
-    keep_roots: int,
-    keep_days: int,
-    yes_public: bool,
-    allow: tuple[str, ...],
-) -> None:
-    """Bring everything that lives to TARGET, check it there, and publish there from then on.
-
-    Nothing is taken away from where it was; a move that was cut off may simply be run again.
-    """
-    with context.memory() as memory:
-        public_ok = agrees_to_publish(memory, yes_public)
-        with Meter(silent=context.json) as meter:
-            moved = asyncio.run(
-                memory.providers.move(
-                    target,
-                    source=source,
-                    keep_roots=keep_roots,
-                    keep_days=keep_days,
-                    public_ok=public_ok,
-                    allow=allow,
-                    progress=meter,
-                )
-            )
-        found = memory.status().providers
-    from ipfsmem.results import MovedTo
-
-    result = MovedTo(moved=moved, providers=found)
-    if context.json:
-        context.emit(result)
-    else:
-        _tell_of_move(target, moved)
-        _now(context, found)
-    result.raise_if_incomplete(target)
-
-
-def _tell_of_move(target: str, moved: Moved) -> None:
-    click.echo(
-        f"{count(len(moved.roots), 'version')} at {clean(target)}: {size(moved.bytes)} sent, "
-        f"{count(moved.checked, 'part')} checked there."
-    )
-    if moved.forwarding_at:
-        click.echo(
-            f"Devices that still publish at {', '.join(map(clean, moved.forwarding_at))} are told where it went; "
-            "ipfsmem providers follow takes them along."
-        )
-    for place in moved.no_forwarding_at:
-        click.echo(
-            style("not told: ", fg="yellow")
-            + f"{clean(place)} took no word of the move: on devices that publish there, ipfsmem providers add and remove",
-            err=True,
-        )
-    why = clean(moved.down) or "a part of it is nowhere any more"
-    for root in moved.incomplete:
-        click.echo(style("incomplete: ", fg="yellow") + f"{root} ({why})")
 
 
 @cli_command("follow", short_help="Go where another device moved it.")
@@ -266,10 +203,11 @@ def follow_command(
             if not context.json:
                 print_report(report)
         found = memory.status().providers
-    _now(context, found)
+    print_places(context, found)
 
 
-def _now(context: CommandContext, found: list[str]) -> None:
+def print_places(context: CommandContext, found: list[str]) -> None:
+    """Say where this vault publishes now."""
     if context.json:
         context.emit(found)
     else:
@@ -282,7 +220,6 @@ for sub in (
     remove_command,
     test_command,
     check_command,
-    move_command,
     follow_command,
 ):
     command.add_command(sub)
