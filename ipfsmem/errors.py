@@ -197,7 +197,7 @@ class WrongWalletError(SealError):
 
     exit_code = 24
     hint = (
-        "Use the wallet that made the memory, or its recovery words: where the memory is, ipfsmem keys unlock --words; where "
+        "Use the wallet that made the memory, or its recovery words: where the memory is, ipfsmem member admit --words; where "
         "it is not, ipfsmem recover."
     )
 
@@ -218,7 +218,7 @@ class NotPublishedError(MembershipError):
     """What others published was joined, and nothing could be published by this device"""
 
     exit_code = 27
-    hint = "The notice says why, and what to do: most often one unlock, ipfsmem keys unlock."
+    hint = "The notice says why, and what to do: most often one unlock, ipfsmem member admit."
 
 
 class StorageError(IpfsmemError):

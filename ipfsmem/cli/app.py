@@ -77,7 +77,8 @@ MORE: Final[dict[str, dict[str, str]]] = {
         "scope": "Named parts of the vault",
         "folder": "Linked folders of plain files",
         "provider": "Where encrypted blocks are stored",
-        "keys": "Members, and what only the owner may do",
+        "member": "Devices, wallets and recovery phrases of the vault",
+        "key": "Passphrase, recovery phrase and recovery sheet",
         "token": "Access tokens of the HTTP API",
         "index": "The index that recall searches",
         "config": "Settings",
@@ -139,9 +140,8 @@ VERBS: Final[dict[str, tuple[str, ...]]] = {
     "usage": ("add", "show", "export", "budget"),
     "scope": ("list", "show", "make", "title", "into", "forget", "restore"),
     "provider": ("list", "add", "remove", "test", "check", "follow"),
-    "keys": (
-        "list", "unlock", "words", "sheet", "revoke", "rotate", "label", "passphrase", "vaults", "derive",
-    ),
+    "member": ("list", "admit", "revoke", "rename", "rotate"),
+    "key": ("passphrase", "phrase", "sheet", "vaults", "derive"),
     "token": ("new", "list", "revoke"),
     "config": ("show", "set", "path"),
     "plugin": ("list", "test"),
@@ -153,6 +153,17 @@ RENAMED: Final = {
     "api": "serve api",
     "tokens": "token",
     "plugins": "plugin",
+    "keys": "member",
+    "keys list": "member list",
+    "keys unlock": "member admit",
+    "keys revoke": "member revoke",
+    "keys label": "member rename",
+    "keys rotate": "member rotate",
+    "keys passphrase": "key passphrase",
+    "keys words": "key phrase",
+    "keys sheet": "key sheet",
+    "keys vaults": "key vaults",
+    "keys derive": "key derive",
     "providers": "provider",
     "providers move": "vault move",
     "check": "vault check",
@@ -206,7 +217,7 @@ EXAMPLES: Final = (
 SHORT: Final = {name: text for group in (*FIRST.values(), *MORE.values()) for name, text in group.items()}
 
 #: Commands that do something useful even when nobody gets what they print. Every other command is refused before it begins when
-#: standard output is closed. `init` and `keys words` refuse by themselves where they would show words.
+#: standard output is closed. `init` and `key phrase` refuse by themselves where they would show words.
 USEFUL_WITHOUT_OUTPUT: Final = frozenset(
     [
         "write",
@@ -269,12 +280,12 @@ USEFUL_WITHOUT_OUTPUT: Final = frozenset(
         "scope_title",
         "folder_pause",
         "folder_resume",
-        "keys_label",
-        "keys_passphrase",
-        "keys_revoke",
-        "keys_rotate",
-        "keys_unlock",
-        "keys_words",
+        "member_rename",
+        "key_passphrase",
+        "member_revoke",
+        "member_rotate",
+        "member_admit",
+        "key_phrase",
         "init",
         "token_revoke",
         "provider_add",

@@ -74,7 +74,7 @@ def _wallets() -> str:
     formatter = _formatter()
     formatter.write(
         "Commands that need the owner of a vault accept one wallet, or the recovery phrase where --words is\n"
-        "accepted: init, recover, sync, format inspect and those of keys. Secrets are never arguments: they are typed, or\n"
+        "accepted: init, recover, sync, format inspect and those of member and key. Secrets are never arguments: they are typed, or\n"
         "come from the environment or a file descriptor.\n"
     )
     with formatter.section("Options"):
@@ -83,7 +83,7 @@ def _wallets() -> str:
         for example in (
             "ipfsmem init --wallet wallet.json",
             "ipfsmem init --mnemonic",
-            "ipfsmem keys unlock --words",
+            "ipfsmem member admit --words",
         ):
             formatter.write(f"  {example}\n")
     return formatter.getvalue().rstrip("\n")

@@ -244,7 +244,7 @@ def _show_words(words: list[str], memory: Memory) -> None:
         click.echo(
             advice(
                 "The memory is made, on this device alone until: ipfsmem sync. These words belong to it; for others: "
-                "ipfsmem keys words."
+                "ipfsmem key phrase."
             ),
             err=True,
         )

@@ -48,7 +48,7 @@ def names_somebody(memory: Memory, text: str) -> bool:
     from ipfsmem.ring.labels import families_named
 
     if not text:
-        raise UsageError("no member is named", hint="See: ipfsmem keys list.")
+        raise UsageError("no member is named", hint="See: ipfsmem member list.")
     return bool(families_named(memory.replica.ring, text, _labels(memory)))
 
 
@@ -64,7 +64,7 @@ def find_member(memory: Memory, text: str, removed: Iterable[Removal] = ()) -> s
     if len(found) == 1:
         return found.pop()
     if not found:
-        raise UsageError(f"no member {text!r}", hint="See: ipfsmem keys list.")
+        raise UsageError(f"no member {text!r}", hint="See: ipfsmem member list.")
     could = ", ".join(f"{labels.get(one) or 'no name'} ({one})" for one in sorted(found)[:MOST_NAMED])
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     raise UsageError(

@@ -204,7 +204,7 @@ label_option = click.option(
 root_option = click.option(
     "--root",
     metavar="CID",
-    help="A version of it that was written down (ipfsmem keys sheet), where nothing else leads there any more.",
+    help="A version of it that was written down (ipfsmem key sheet), where nothing else leads there any more.",
 )
 
 

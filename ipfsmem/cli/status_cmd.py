@@ -81,7 +81,7 @@ def _unlocked(until: int | None) -> str:
 def _members(found: Status) -> str:
     """How many belong to the memory, and how many were removed."""
     out = f", {len(found.removed)} removed" if found.removed else ""
-    return count(len(found.members), "member") + out + advice(" (ipfsmem keys list)")
+    return count(len(found.members), "member") + out + advice(" (ipfsmem member list)")
 
 
 def _dreams(found: Status) -> str:

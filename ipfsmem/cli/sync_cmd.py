@@ -110,7 +110,7 @@ def command(
     """Take in what other devices published, publish what is new here.
 
     With a wallet it also does what only a wallet can: it adds this device, and gives keys to new members (the same as
-    `ipfsmem keys unlock`).
+    `ipfsmem member admit`).
 
     With --every it goes on until Ctrl-C, SIGTERM or SIGHUP, prints a line for each sync that did something, waits outages out,
     and publishes what still waits before it ends.
@@ -128,7 +128,7 @@ def command(
     if every is not None and wallet.named:
         raise UsageError(
             "--every does not keep a wallet unlocked for hours",
-            hint="Unlock once with: ipfsmem keys unlock. Then: ipfsmem sync --every TIME.",
+            hint="Unlock once with: ipfsmem member admit. Then: ipfsmem sync --every TIME.",
         )
     if every is not None and car is not None:
         raise UsageError(

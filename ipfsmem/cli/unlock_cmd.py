@@ -24,7 +24,7 @@ def command(context: CommandContext, seconds: float | None) -> None:
     What is kept for that are this device's own keys, in two halves: one in the kernel's keyring (or the system's, with the extra
     keyring), one in your runtime directory. Never the wallet, the recovery words or the passphrase; but a memory that was made
     without a wallet keeps what stands for a wallet on the device that made it, under one of these keys. It has nothing to do with
-    `ipfsmem keys unlock`, which syncs once with the wallet. Once more, it counts from now.
+    `ipfsmem member admit`, which syncs once with the wallet. Once more, it counts from now.
     """
     from ipfsmem.config import settings
     from ipfsmem.vault.unlocking import unlock_device

@@ -42,7 +42,7 @@ def words_unprinted(made: str) -> Iterator[None]:
 
         raise StorageError(
             f"{made}, but its words could not be shown, as standard output cannot be written ({reason(error)}). "
-            "For others: ipfsmem keys words"
+            "For others: ipfsmem key phrase"
         ) from None
 
 

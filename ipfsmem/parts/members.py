@@ -150,7 +150,7 @@ class MemoryMembers(MemoryPart):
             report.say(
                 "back",
                 f"back, for it alone had removed them: {called(back)}. Each goes on with its next sync. One that should be out, "
-                "a lost one for instance: ipfsmem keys revoke ID",
+                "a lost one for instance: ipfsmem member revoke ID",
             )
         return report
 
@@ -160,7 +160,7 @@ class MemoryMembers(MemoryPart):
         if ring is not None and ring.view.family_of(member) == ring.view.family_of(self._open.device):
             raise UsageError(
                 f"{member} is this device, and a device does not revoke itself: it would know the new key",
-                hint=f"On another device of this memory: ipfsmem keys revoke {ring.view.family_of(member)} --wallet FILE "
+                hint=f"On another device of this memory: ipfsmem member revoke {ring.view.family_of(member)} --wallet FILE "
                 "(in Python: unlock(), then members.revoke()).",
             )
 

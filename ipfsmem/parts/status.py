@@ -33,7 +33,7 @@ TELL_SUPERSEDED = 50
 
 
 _UNCONFIRMED = (
-    "nobody confirmed the recovery words: if they are not written down, make new ones with ipfsmem keys words"
+    "nobody confirmed the recovery words: if they are not written down, make new ones with ipfsmem key phrase"
 )
 
 

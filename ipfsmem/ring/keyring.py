@@ -149,7 +149,7 @@ class Ring:
             raise LimitError(
                 f"the key ring would pass its limits: 1 MiB in all, 512 KiB of what admins and devices said, {MAX_IDS} ids, "
                 f"{MAX_CLAIMS} removals by admins",
-                hint="Revoke whoever fills it, with all that it said (ipfsmem keys revoke ID --nothing-stands), or move to a new "
+                hint="Revoke whoever fills it, with all that it said (ipfsmem member revoke ID --nothing-stands), or move to a new "
                 "vault.",
             )
 

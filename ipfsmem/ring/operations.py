@@ -611,7 +611,7 @@ def _may_enrol(view: Authority, signer: Signer25519, device: Enrollee, role: Rol
     if len(enrolled | {device.id}) > max(MAX_FAMILIES, len(enrolled)):
         raise LimitError(
             f"{len(enrolled)} devices, wallets and words belong to this memory; {MAX_FAMILIES} may",
-            hint="Revoke one that is not used any more: ipfsmem keys list, ipfsmem keys revoke ID.",
+            hint="Revoke one that is not used any more: ipfsmem member list, ipfsmem member revoke ID.",
         )
 
 

@@ -339,7 +339,7 @@ def _to_ask(search: Search, asked: Set[str]) -> list[str]:
         search.run.notices.say(
             "names-left",
             f"{len(left)} devices that {' and '.join(by)} let in were not asked what they published, for they are too many. "
-            "If you do not know them, revoke who let them in, with all of them: ipfsmem keys revoke ID --nothing-stands",
+            "If you do not know them, revoke who let them in, with all of them: ipfsmem member revoke ID --nothing-stands",
         )
     return [*(name for name in dict.fromkeys(known) if name not in asked), *waiting[:room]]
 
@@ -566,7 +566,7 @@ def _keep_ring(search: Search, opened: VerifiedRoot) -> None:
             search.run.notices.say(
                 "revoke-dropped",
                 f"{person.label} ({person.id}) is a member: who revoked it was revoked itself, by somebody who did not "
-                f"know of that. If it should be out: ipfsmem keys revoke {person.id}",
+                f"know of that. If it should be out: ipfsmem member revoke {person.id}",
             )
     if not back.keys() <= notices_shown:
         replica.note_shown(*back)

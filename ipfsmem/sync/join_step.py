@@ -169,7 +169,7 @@ def _tell_of_copies(work: JoinWork) -> None:
         work.run.notices.say(
             "equivocation",
             f"two copies of {work.called(devices)} wrote different things. What came second waits until that device has "
-            "taken a new id (it does so at its next sync) or is removed (ipfsmem keys revoke DEVICE)",
+            "taken a new id (it does so at its next sync) or is removed (ipfsmem member revoke DEVICE)",
             f"device {', '.join(devices)} wrote different things under the same numbers: head {roots[0]}{more} "
             "came second, is held back",
         )

@@ -75,7 +75,7 @@ def warning_of_forgotten_names(replica: Replica, providers: Sequence[Provider]) 
     if not leading:
         return (
             "no provider here keeps names or lists what it holds, so other devices cannot find what is published: add one "
-            "that does, and print what leads there: ipfsmem keys sheet"
+            "that does, and print what leads there: ipfsmem key sheet"
         )
     at = oldest_put(replica, providers)
     when = "they were not put yet"
@@ -84,7 +84,7 @@ def warning_of_forgotten_names(replica: Replica, providers: Sequence[Provider]) 
     return (
         f"networks forget names 48 hours after they were put last ({when}), and no provider here keeps them or lists "
         "what it holds: keep `ipfsmem sync --every 1h` running on one device, or add such a provider; a sheet of paper leads "
-        "back to it too: ipfsmem keys sheet"
+        "back to it too: ipfsmem key sheet"
     )
 
 

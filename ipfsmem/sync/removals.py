@@ -111,8 +111,8 @@ def words_of_removals(ring: Ring | None, by: str, found: Iterable[Removal], *, l
         return f"{said}, for good"
     which = found[0].id if len(found) == 1 else "ID"
     return (
-        f"{said}. If you did not do that, bring back whom it removed, and end all else that it said: ipfsmem keys revoke {by} "
-        f"--nothing-stands. If you did, make it last, whatever becomes of who said it: ipfsmem keys revoke {which}"
+        f"{said}. If you did not do that, bring back whom it removed, and end all else that it said: ipfsmem member revoke {by} "
+        f"--nothing-stands. If you did, make it last, whatever becomes of who said it: ipfsmem member revoke {which}"
     )
 
 
@@ -130,4 +130,4 @@ def called(members: Mapping[str, str]) -> str:
     """Members for a person, given by id with their labels, as many as are named in one text."""
     named = [f"{label} ({one})" if label else f"device {one}" for one, label in members.items()]
     more = len(named) - MOST_NAMED
-    return ", ".join(named[:MOST_NAMED]) + (f" and {more} more (ipfsmem keys list)" if more > 0 else "")
+    return ", ".join(named[:MOST_NAMED]) + (f" and {more} more (ipfsmem member list)" if more > 0 else "")

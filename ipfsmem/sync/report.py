@@ -21,10 +21,10 @@ from ipfsmem.errors import (
 from ipfsmem.sync.changes import Changes, combine_changes
 
 #: What a person does where a notice asks for the wallet.
-UNLOCK: Final = "ipfsmem keys unlock --wallet FILE, or with --mnemonic or --words"
+UNLOCK: Final = "ipfsmem member admit --wallet FILE, or with --mnemonic or --words"
 
 #: What a person does where texts were left out for want of room.
-CROWDED: Final = "If you do not know those devices, revoke who let them in, with all of them: ipfsmem keys revoke ID --nothing-stands"
+CROWDED: Final = "If you do not know those devices, revoke who let them in, with all of them: ipfsmem member revoke ID --nothing-stands"
 
 #: Kinds of notices that each sync makes anew while their reason lasts: those of an earlier sync are left out.
 _SAID_ANEW: Final = frozenset(

@@ -45,7 +45,7 @@ def words_of_revoked(replica: Replica) -> str:
     ring = replica.ring
     admins = ring.view.put_out_by.get(ring.view.family_of(replica.device.id)) if ring is not None else None
     if admins:
-        undo = "; ".join(f"ipfsmem keys revoke {one} --nothing-stands" for one in sorted(admins))
+        undo = "; ".join(f"ipfsmem member revoke {one} --nothing-stands" for one in sorted(admins))
         return (
             f"this device ({replica.device.id}) was removed by {' and '.join(whose_word(ring, one) for one in sorted(admins))}: "
             f"no other device takes what it writes, and it cannot read what they write since.{waits} If that is not right, bring it "
@@ -89,4 +89,4 @@ def words_of_what_stands(let_in: Mapping[str, str], removed: Mapping[str, str], 
         )
     if removed:
         sentences.append(f"removed by it, and still out: {called(removed)}")
-    return f"{'. '.join(sentences)}. To end all that it said: ipfsmem keys revoke {revoked} --nothing-stands"
+    return f"{'. '.join(sentences)}. To end all that it said: ipfsmem member revoke {revoked} --nothing-stands"

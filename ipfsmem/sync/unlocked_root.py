@@ -60,7 +60,7 @@ def _enrol_itself(run: Run, root: RootKeys, ring: Ring) -> Ring:
         run.notices.say(
             "not-enrolled",
             f"this device can read the memory and cannot publish, for there is no room for it: {error}. Make room with the "
-            "wallet, or the words of init: ipfsmem keys list, ipfsmem keys revoke ID",
+            "wallet, or the words of init: ipfsmem member list, ipfsmem member revoke ID",
         )
         return ring
     replica.set_enrolled(device)

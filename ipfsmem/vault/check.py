@@ -88,7 +88,7 @@ def _files(replica: Replica, protected: bool) -> Iterator[Finding]:
             "warn",
             "unprotected-keys",
             "this device's keys lie on the disk without a passphrase: whoever copies this folder can read the memory",
-            "Put them under one: ipfsmem keys passphrase",
+            "Put them under one: ipfsmem key passphrase",
         )
     if replica.was_moved():
         yield Finding(

@@ -56,7 +56,7 @@ def refuse_open_keys(folder: Path) -> None:
     if not passphrase_protected(folder):
         raise UsageError(
             "the keys of this device are under no passphrase: they are open as they are",
-            hint="Put them under one with: ipfsmem keys passphrase.",
+            hint="Put them under one with: ipfsmem key passphrase.",
         )
 
 

@@ -69,7 +69,7 @@ def test_usage_errors_are_one_line(bare: Cli) -> None:
     assert bare.fails(2, "list", "--nonsense").err.startswith("ipfsmem: No such option")
 
 
-@pytest.mark.parametrize("group", [[], ["keys"], ["provider"]])
+@pytest.mark.parametrize("group", [[], ["member"], ["provider"]])
 def test_a_group_alone_prints_its_help(bare: Cli, group: list[str]) -> None:
     """Finding U10: it came as one line. Nothing was asked, so nothing was done: exit code 2."""
     alone = bare(*group)

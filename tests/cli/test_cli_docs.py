@@ -153,11 +153,11 @@ def test_the_fields_of_json_are_those_that_stand_there(sealed: Cli) -> None:
     fields = {
         name: set(re.findall(r"`(\w+)`", re.sub(r"\([^()]*\)", "", text))) for name, text in found.items()
     }
-    members = sealed.ok("keys", "list", "--json").json
-    assert fields["`keys list`"] == set(members)
+    members = sealed.ok("member", "list", "--json").json
+    assert fields["`member list`"] == set(members)
     assert fields["a member"] == set(members["members"][0])
-    assert fields["`keys derive`"] == set(sealed.ok("keys", "derive", "--json", stdin=KEY.encode()).json)
+    assert fields["`key derive`"] == set(sealed.ok("key", "derive", "--json", stdin=KEY.encode()).json)
     assert fields["a notice"] == set(Notice.__struct_fields__)
     said = sealed.ok("sync", "--json").json
-    assert fields["`sync`, `keys unlock`, `keys rotate`"] <= set(said)
+    assert fields["`sync`, `member admit`, `member rotate`"] <= set(said)
     assert MOST_NAMED == 20

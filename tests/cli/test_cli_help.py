@@ -53,7 +53,7 @@ def test_summary_of_a_command_is_a_phrase_of_at_most_60_characters() -> None:
 
 @pytest.mark.parametrize(
     "topic",
-    [("recall",), ("session",), ("session", "add"), ("keys", "unlock"), ("vault", "check"), ("hook",)],
+    [("recall",), ("session",), ("session", "add"), ("member", "admit"), ("vault", "check"), ("hook",)],
 )
 def test_help_of_a_command_is_that_of_the_command_itself(bare: Cli, topic: tuple[str, ...]) -> None:
     shown, its_own = (
@@ -81,8 +81,8 @@ def test_help_wallets_shows_each_option_that_the_commands_accept_and_hide(bare: 
         ("recover",),
         ("sync",),
         ("format", "inspect"),
-        ("keys", "unlock"),
-        ("keys", "revoke"),
+        ("member", "admit"),
+        ("member", "revoke"),
     ):
         shown = bare.ok(*words, "--help").out
         assert "`ipfsmem help wallets`" in shown

@@ -493,7 +493,7 @@ def test_u6_where_it_is_not_certain_a_new_memory_takes_a_word(
         pack.rename(packs / pack.name)
     sealed("sync")
     other("sync")
-    sealed.ok("keys", "unlock", key=KEY)
+    sealed.ok("member", "admit", key=KEY)
     for device in (other, sealed, other):
         device.ok("sync")
     for device in (sealed, other):

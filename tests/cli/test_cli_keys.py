@@ -1,4 +1,4 @@
-"""`ipfsmem keys`."""
+"""`ipfsmem member` and `ipfsmem key`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
 
 def test_members_and_the_key_that_seals(sealed: Cli, second: Cli) -> None:
     sealed.ok("sync")
-    found = sealed.ok("keys", "list", "--json").json
+    found = sealed.ok("member", "list", "--json").json
     assert sorted(m["label"] for m in found["members"]) == ["first", "recovery words", "second", "wallet"]
     assert [m["label"] for m in found["members"] if m["this_device"]] == ["first"]
     assert sorted(m["label"] for m in found["members"] if m["root"]) == ["recovery words", "wallet"]
     assert found["seals"]["epoch"] == 1 and found["revoked"] == []
-    lines = sealed.ok("keys", "list").out.splitlines()
+    lines = sealed.ok("member", "list").out.splitlines()
     assert len(lines) == 4 and any("\tthis device" in line for line in lines)
 
 
 def test_a_revoked_device_is_out(sealed: Cli, second: Cli) -> None:
-    sealed.fails(2, "keys", "revoke", "second")
-    sealed.fails(2, "keys", "revoke", "nobody", key=KEY)
-    sealed.ok("keys", "revoke", "second", key=KEY)
-    found = sealed.ok("keys", "list", "--json").json
+    sealed.fails(2, "member", "revoke", "second")
+    sealed.fails(2, "member", "revoke", "nobody", key=KEY)
+    sealed.ok("member", "revoke", "second", key=KEY)
+    found = sealed.ok("member", "list", "--json").json
     assert "second" not in [m["label"] for m in found["members"]] and len(found["revoked"]) == 1
     assert found["seals"]["epoch"] == 2
     sealed.ok("write", "secret", "--body", "not for second")
@@ -35,11 +35,11 @@ def test_a_revoked_device_is_out(sealed: Cli, second: Cli) -> None:
 
 
 def test_rotate_and_unlock(sealed: Cli, second: Cli) -> None:
-    before = sealed.ok("keys", "list", "--json").json["seals"]
-    sealed.ok("keys", "rotate", key=KEY)
-    after = sealed.ok("keys", "list", "--json").json["seals"]
+    before = sealed.ok("member", "list", "--json").json["seals"]
+    sealed.ok("member", "rotate", key=KEY)
+    after = sealed.ok("member", "list", "--json").json["seals"]
     assert after["epoch"] == before["epoch"] + 1 and after["ek"] != before["ek"]
-    sealed.ok("keys", "unlock", key=KEY)
+    sealed.ok("member", "admit", key=KEY)
     sealed.ok("write", "tone", "--body", "x")
     sealed.ok("sync")
     second.ok("sync")
@@ -47,12 +47,12 @@ def test_rotate_and_unlock(sealed: Cli, second: Cli) -> None:
 
 
 def test_a_memory_without_a_vault(cli: Cli) -> None:
-    assert cli.ok("keys", "list", "--json").json["members"] == []
-    assert "no vault" in cli.ok("keys", "list").err
+    assert cli.ok("member", "list", "--json").json["members"] == []
+    assert "no vault" in cli.ok("member", "list").err
 
 
 def test_derive_gives_the_known_answer(bare: Cli) -> None:
-    found = bare.ok("keys", "derive", "--json", stdin=f"0x{KEY}\n".encode()).json
+    found = bare.ok("key", "derive", "--json", stdin=f"0x{KEY}\n".encode()).json
     assert found == {
         "address": "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266",
         "vault": "default",
@@ -67,15 +67,15 @@ def test_derive_gives_the_known_answer(bare: Cli) -> None:
         "ipns_name": found["ipns_name"],
     }
     assert found["ipns_name"].startswith("k51qzi5uqu5d")
-    for line in bare.ok("keys", "derive", stdin=KEY.encode()).out.splitlines():
+    for line in bare.ok("key", "derive", stdin=KEY.encode()).out.splitlines():
         name, value = line.split()
         assert str(found[name]) == value
 
 
 def test_derive_refuses(bare: Cli) -> None:
-    bare.fails(10, "keys", "derive", stdin=b"")
-    bare.fails(10, "keys", "derive", stdin=b"12 34")
-    assert bare.fails(2, "keys", "derive", stdin=b"0" * 64).err.startswith("ipfsmem: ")
-    bare.fails(2, "keys", "derive", "--vault", "Not A Label", stdin=KEY.encode())
-    bare.fails(2, "keys", "derive", "--key-number", "0", stdin=KEY.encode())
+    bare.fails(10, "key", "derive", stdin=b"")
+    bare.fails(10, "key", "derive", stdin=b"12 34")
+    assert bare.fails(2, "key", "derive", stdin=b"0" * 64).err.startswith("ipfsmem: ")
+    bare.fails(2, "key", "derive", "--vault", "Not A Label", stdin=KEY.encode())
+    bare.fails(2, "key", "derive", "--key-number", "0", stdin=KEY.encode())
     assert json.loads((VECTORS / "derivation.json").read_text())

@@ -1,4 +1,4 @@
-"""`ipfsmem keys passphrase` and `keys label`. Finding U16."""
+"""`ipfsmem key passphrase` and `member rename`. Finding U16."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ def test_u16_the_passphrase_of_a_device_is_changed(sealed: Cli, monkeypatch: pyt
     sealed.ok("write", "tone", "--body", "direct")
     key_file = sealed.home / "default" / KEY_FILE
     assert b'"clear"' in key_file.read_bytes()
-    assert sealed.ok("keys", "passphrase", "--json", *new("open sesame")).json == {"protected": True}
+    assert sealed.ok("key", "passphrase", "--json", *new("open sesame")).json == {"protected": True}
     assert b'"clear"' not in key_file.read_bytes()
     sealed.fails(22, "read", "tone")
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", "open sesame")
     sealed.ok("read", "tone")
     before = key_file.read_bytes()
     for wrong in (new("x"), new("aaaaaaaaaaaa"), new("")):
-        sealed.fails(22, "keys", "passphrase", *wrong)
-    sealed.fails(2, "keys", "passphrase", "--unprotected-keys", *new("another fine one"))
+        sealed.fails(22, "key", "passphrase", *wrong)
+    sealed.fails(2, "key", "passphrase", "--unprotected-keys", *new("another fine one"))
     assert key_file.read_bytes() == before
-    sealed.ok("keys", "passphrase", *new("another fine one"))
+    sealed.ok("key", "passphrase", *new("another fine one"))
     sealed.fails(22, "read", "tone")
-    sealed.fails(22, "keys", "passphrase", *new("a third fine one"))
+    sealed.fails(22, "key", "passphrase", *new("a third fine one"))
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", "another fine one")
     monkeypatch.setenv("IPFSMEM_NEW_PASSPHRASE", "open sesame")
-    sealed.ok("keys", "passphrase")
+    sealed.ok("key", "passphrase")
     monkeypatch.delenv("IPFSMEM_NEW_PASSPHRASE")
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", "open sesame")
-    assert "without a passphrase now" in sealed.ok("keys", "passphrase", "--unprotected-keys").out
+    assert "without a passphrase now" in sealed.ok("key", "passphrase", "--unprotected-keys").out
     monkeypatch.delenv("IPFSMEM_PASSPHRASE")
     assert sealed.ok("read", "tone", "--body").out == "direct\n"
     sealed.ok("sync")
@@ -73,16 +73,16 @@ def test_u16_a_full_disk_leaves_the_old_passphrase(sealed: Cli, monkeypatch: pyt
 
     with monkeypatch.context() as patch:
         patch.setattr(identity, "write_atomic", full)
-        sealed.fails(30, "keys", "passphrase", *new("open sesame"))
+        sealed.fails(30, "key", "passphrase", *new("open sesame"))
     sealed.ok("list")
 
 
 def test_u16_a_local_memory_has_nothing_to_protect(cli: Cli) -> None:
-    cli.fails(2, "keys", "passphrase", *new("open sesame"))
+    cli.fails(2, "key", "passphrase", *new("open sesame"))
 
 
 def test_u16_nobody_is_asked_where_nobody_is(sealed: Cli) -> None:
-    assert "no terminal to ask on" in sealed.fails(22, "keys", "passphrase").err
+    assert "no terminal to ask on" in sealed.fails(22, "key", "passphrase").err
 
 
 def test_u16_a_device_is_called_something_else_everywhere(sealed: Cli, second: Cli) -> None:
@@ -90,17 +90,17 @@ def test_u16_a_device_is_called_something_else_everywhere(sealed: Cli, second: C
     second.ok("write", "tone", "--body", "direct")
     second.ok("sync")
     sealed.ok("sync")
-    sealed.ok("keys", "label", "second", "my phone", key=KEY)
+    sealed.ok("member", "rename", "second", "my phone", key=KEY)
     for device in (sealed, second):
         device.ok("sync")
-        labels = [m["label"] for m in device.ok("keys", "list", "--json").json["members"]]
+        labels = [m["label"] for m in device.ok("member", "list", "--json").json["members"]]
         assert sorted(labels) == ["first", "my phone", "recovery words", "wallet"]
     assert "my phone" in sealed.ok("history", "tone").out and "my phone" in sealed.ok("status", "--json").out
     second.ok("write", "more", "--body", "it still writes")
     second.ok("sync")
     sealed.ok("sync")
     sealed.ok("read", "more")
-    assert sealed.ok("keys", "list", "--json").json["seals"]["epoch"] == 1
+    assert sealed.ok("member", "list", "--json").json["seals"]["epoch"] == 1
 
 
 def test_u16_a_device_that_took_another_id_goes_by_the_new_label(sealed: Cli, second: Cli) -> None:
@@ -114,30 +114,30 @@ def test_u16_a_device_that_took_another_id_goes_by_the_new_label(sealed: Cli, se
     copy.ok("write", "tone", "--body", "from the copy")
     copy.ok("sync")
     sealed.ok("sync")
-    sealed.ok("keys", "label", "second", "my phone", key=KEY)
-    members = sealed.ok("keys", "list", "--json").json["members"]
+    sealed.ok("member", "rename", "second", "my phone", key=KEY)
+    members = sealed.ok("member", "list", "--json").json["members"]
     assert [m["label"] for m in members if m["kind"] == "device"].count("my phone") == 2
     assert "second" not in {m["label"] for m in members}
 
 
 def test_u16_the_wallet_calls_itself_something_else_and_nothing_more(sealed: Cli) -> None:
-    before = sealed.ok("keys", "list", "--json").json
-    sealed.ok("keys", "label", "wallet", "the grey one", key=KEY)
-    after = sealed.ok("keys", "list", "--json").json
+    before = sealed.ok("member", "list", "--json").json
+    sealed.ok("member", "rename", "wallet", "the grey one", key=KEY)
+    after = sealed.ok("member", "list", "--json").json
     assert "the grey one" in {m["label"] for m in after["members"]}
     strip = [
         [{k: v for k, v in m.items() if k not in ("label", "heard")} for m in found["members"]]
         for found in (before, after)
     ]
     assert sorted(map(json.dumps, strip[0])) == sorted(map(json.dumps, strip[1]))
-    sealed.fails(26, "keys", "label", "recovery words", "x", key=KEY)
+    sealed.fails(26, "member", "rename", "recovery words", "x", key=KEY)
 
 
 def test_u16_wrong_input(sealed: Cli) -> None:
-    sealed.fails(2, "keys", "label", "nobody", "x", key=KEY)
-    sealed.fails(2, "keys", "label", "first", "x")
-    sealed.fails(24, "keys", "label", "first", "x", key=OTHER_KEY)
+    sealed.fails(2, "member", "rename", "nobody", "x", key=KEY)
+    sealed.fails(2, "member", "rename", "first", "x")
+    sealed.fails(24, "member", "rename", "first", "x", key=OTHER_KEY)
     for bad in ("", "a\nb", "x" * 129):
-        sealed.fails(2, "keys", "label", "first", bad, key=KEY)
-    sealed.fails(2, "keys", "label", "first", key=KEY)
-    assert "first" in sealed.ok("keys", "list").out
+        sealed.fails(2, "member", "rename", "first", bad, key=KEY)
+    sealed.fails(2, "member", "rename", "first", key=KEY)
+    assert "first" in sealed.ok("member", "list").out

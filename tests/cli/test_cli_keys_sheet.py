@@ -1,4 +1,4 @@
-"""`ipfsmem keys sheet`: what is on it brings the memory back, and no secret is on it."""
+"""`ipfsmem key sheet`: what is on it brings the memory back, and no secret is on it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_what_it_says_brings_it_back(
     words = bare.ok("init", "-n", "alex", "--unprotected-keys", "--json", "--key-number", "7", key=KEY).json
     bare.ok("write", "tone", "-n", "alex", "--body", "direct")
     bare.ok("sync", "-n", "alex")
-    page = bare.ok("keys", "sheet", "-n", "alex").out
+    page = bare.ok("key", "sheet", "-n", "alex").out
     status = bare.ok("status", "-n", "alex", "--json").json
     for fact in (
         status["root"],
@@ -52,7 +52,7 @@ def test_what_it_says_brings_it_back(
     said = third.ok(*by_wallet[:at], *by_wallet[at + 2 :], "--unprotected-keys", "--json", key=KEY).json
     assert said["status"]["vault"]["tag"] == status["vault"]["tag"] and said["status"]["memories"]
     # What was restored by the words alone does not know the wallet's address, and still that there is one.
-    assert "address is not known" in other.ok("keys", "sheet", "-n", "alex").out
+    assert "address is not known" in other.ok("key", "sheet", "-n", "alex").out
 
 
 @pytest.mark.parametrize("how", ["words", "wallet"])
@@ -63,7 +63,7 @@ def test_the_root_on_it_is_the_last_resort(
     made = bare.ok("init", "--unprotected-keys", "--json", key=KEY).json
     bare.ok("write", "tone", "--body", "direct")
     bare.ok("sync")
-    sheet = bare.ok("keys", "sheet", "--json").json
+    sheet = bare.ok("key", "sheet", "--json").json
     for folder in ("names", "pins"):
         for file in (stick / folder).iterdir():
             file.unlink()
@@ -93,22 +93,22 @@ def test_the_passphrase_of_the_signature_and_other_vaults(sealed: Cli, stick: Pa
         "init", "-n", "deep", "--vault", "work", "--unprotected-keys", "--json",
         "--signature-passphrase-fd", str(pipe("hush hush hush")), key=KEY,
     )  # fmt: skip
-    result = sealed.ok("keys", "sheet", "-n", "deep")
+    result = sealed.ok("key", "sheet", "-n", "deep")
     assert "--vault work --signature-passphrase --provider" in result.out and "hush" not in result.out
 
 
 def test_json_and_a_file(sealed: Cli, tmp_path: Path) -> None:
-    found = sealed.ok("keys", "sheet", "--json").json
+    found = sealed.ok("key", "sheet", "--json").json
     assert found["with_words"].startswith("ipfsmem recover --provider ") and found["words"][0]["root"]
     assert (
         found["root"] == sealed.ok("status", "--json").json["root"]
         and found["published_at"] <= found["made_at"]
     )
     where = tmp_path / "sheet.txt"
-    assert "print it" in sealed.ok("keys", "sheet", "--output", str(where)).out
-    printed = sealed.ok("keys", "sheet").out
+    assert "print it" in sealed.ok("key", "sheet", "--output", str(where)).out
+    printed = sealed.ok("key", "sheet").out
     assert where.read_text().splitlines()[3:] == printed.splitlines()[3:]
-    assert sealed.ok("keys", "sheet", "--output", str(where), "--json").json == {"path": str(where)}
+    assert sealed.ok("key", "sheet", "--output", str(where), "--json").json == {"path": str(where)}
     assert '"vault_tag"' in where.read_text()
 
 
@@ -138,7 +138,7 @@ def test_no_token_key_or_passphrase_is_on_it(
     loaded = json.loads(config.read_text())
     loaded["providers"] = specs
     config.write_text(json.dumps(loaded))
-    for page in (bare.ok("keys", "sheet").out, bare.ok("keys", "sheet", "--json").out):
+    for page in (bare.ok("key", "sheet").out, bare.ok("key", "sheet", "--json").out):
         assert not re.findall(r"\S*canary\S*", page)
         assert " ".join(words[:3]) not in page and KEY not in page
         for name in (*(n for n in secrets if not n.startswith("IPFSMEM_")), "FILEBASE_GATEWAY_TOKEN"):
@@ -152,12 +152,12 @@ def test_no_token_key_or_passphrase_is_on_it(
             "up.example",
         ):
             assert kept in page
-    assert "IPFSMEM_" not in bare.ok("keys", "sheet").out
+    assert "IPFSMEM_" not in bare.ok("key", "sheet").out
 
 
 def test_where_nothing_is_published(bare: Cli) -> None:
     bare.ok("init", "--unprotected-keys", "--no-wallet", "--json")
-    page = bare.ok("keys", "sheet").out
+    page = bare.ok("key", "sheet").out
     assert (
         "NOWHERE BUT ON THIS DEVICE" in page
         and "nothing is published yet" in page
@@ -168,17 +168,17 @@ def test_where_nothing_is_published(bare: Cli) -> None:
 
 def test_without_words(bare: Cli, stick: Path) -> None:
     bare.ok("init", "--unprotected-keys", "--no-recovery", key=KEY)
-    page = bare.ok("keys", "sheet").out
+    page = bare.ok("key", "sheet").out
     assert "_____" not in page and "This memory has none" in page and len(commands(page)) == 1
 
 
 def test_a_local_memory_has_none(cli: Cli) -> None:
-    assert "ipfsmem export" in cli.fails(2, "keys", "sheet").err
+    assert "ipfsmem export" in cli.fails(2, "key", "sheet").err
 
 
 def test_a_plain_memory(bare: Cli, stick: Path) -> None:
     bare.ok("init", "--mode", "ipfs", "--yes-public", "--json", key=KEY)
-    page = bare.ok("keys", "sheet").out
+    page = bare.ok("key", "sheet").out
     assert "recover --mode ipfs --wallet FILE" in page and "add --root" in page
 
 

@@ -1,4 +1,4 @@
-"""`ipfsmem keys words`: new words for who lost the old ones; older ones go only after that, and only when asked."""
+"""`ipfsmem key phrase`: new words for who lost the old ones; older ones go only after that, and only when asked."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def shown(text: str) -> list[str]:
 
 
 def labels(cli: Cli) -> list[str]:
-    members = cli.ok("keys", "list", "--json").json["members"]
+    members = cli.ok("member", "list", "--json").json["members"]
     return sorted(m["label"][:14] for m in members if m["label"].startswith("recovery"))
 
 
 def test_after_an_init_that_nobody_saw(sealed: Cli, device: Any) -> None:
     sealed.ok("write", "tone", "--body", "direct")
-    result = sealed.ok("keys", "words", key=KEY)
+    result = sealed.ok("key", "phrase", key=KEY)
     words = shown(result.out)
     assert len(words) == 24 and "cannot be revoked" in result.err
     other = device("other")
@@ -48,18 +48,18 @@ def test_after_an_init_that_nobody_saw(sealed: Cli, device: Any) -> None:
 
 
 def test_older_words_stay_until_asked(sealed: Cli, device: Any) -> None:
-    first = sealed.ok("keys", "words", "--json", key=KEY).json
+    first = sealed.ok("key", "phrase", "--json", key=KEY).json
     assert first["published"] and first["revoking"] == [] and [o["root"] for o in first["older"]] == [True]
-    kept = sealed.ok("keys", "words", key=KEY)
-    assert f"ipfsmem keys revoke {first['id']}" in kept.err
-    assert sealed.ok("keys", "words", "--keep-old", "--json", key=KEY).json["revoking"] == []
+    kept = sealed.ok("key", "phrase", key=KEY)
+    assert f"ipfsmem member revoke {first['id']}" in kept.err
+    assert sealed.ok("key", "phrase", "--keep-old", "--json", key=KEY).json["revoking"] == []
     assert recover(device("b"), first["recovery_words"]).code == 0
     assert labels(sealed) == ["recovery words"] * 4
 
 
 def test_revoked_words_are_told_so(sealed: Cli, device: Any) -> None:
-    first = sealed.ok("keys", "words", "--json", key=KEY).json
-    result = sealed.ok("keys", "words", "--revoke-old", key=KEY)
+    first = sealed.ok("key", "phrase", "--json", key=KEY).json
+    result = sealed.ok("key", "phrase", "--revoke-old", key=KEY)
     assert f"({first['id']})" in result.out.splitlines()[-1] and result.out.index("24 ") < result.out.index(
         "Revoked"
     )
@@ -69,20 +69,20 @@ def test_revoked_words_are_told_so(sealed: Cli, device: Any) -> None:
     assert not other.home.exists() or not list(other.home.iterdir())
     assert recover(other, shown(result.out)).code == 0
     text = " ".join(first["recovery_words"])
-    assert "revoked" in sealed.fails(24, "keys", "unlock", "--words-fd", str(pipe(text))).err
+    assert "revoked" in sealed.fails(24, "member", "admit", "--words-fd", str(pipe(text))).err
     # Those of before go together.
-    third = sealed.ok("keys", "words", "--json", "--revoke-old", key=KEY).json
+    third = sealed.ok("key", "phrase", "--json", "--revoke-old", key=KEY).json
     assert len(third["revoking"]) == 1 and labels(sealed) == ["recovery words"] * 2
 
 
 def test_who_may(sealed: Cli, device: Any) -> None:
-    sealed.fails(2, "keys", "words")
-    sealed.fails(24, "keys", "words", key=OTHER_KEY)
-    made = sealed.ok("keys", "words", "--json", key=KEY).json
+    sealed.fails(2, "key", "phrase")
+    sealed.fails(24, "key", "phrase", key=OTHER_KEY)
+    made = sealed.ok("key", "phrase", "--json", key=KEY).json
     later = str(pipe(" ".join(made["recovery_words"])))
-    assert "came later" in sealed.fails(26, "keys", "words", "--words-fd", later).err
+    assert "came later" in sealed.fails(26, "key", "phrase", "--words-fd", later).err
     stranger = str(pipe(" ".join(["abandon"] * 23 + ["art"])))
-    assert "do not belong" in sealed.fails(26, "keys", "words", "--words-fd", stranger).err
+    assert "do not belong" in sealed.fails(26, "key", "phrase", "--words-fd", stranger).err
     assert labels(sealed) == ["recovery words"] * 2
 
 
@@ -90,32 +90,32 @@ def test_the_words_of_init_make_new_ones(bare: Cli, stick: Path, device: Any) ->
     words = bare.ok("init", "--unprotected-keys", "--json", key=KEY).json["recovery_words"]
     other = device("other")
     recover(other, words)
-    made = other.ok("keys", "words", "--json", "--words-fd", str(pipe(" ".join(words)))).json
+    made = other.ok("key", "phrase", "--json", "--words-fd", str(pipe(" ".join(words)))).json
     assert recover(device("third"), made["recovery_words"]).code == 0
 
 
 def test_a_device_that_keeps_the_root(bare: Cli, stick: Path, device: Any) -> None:
     """A vault without a wallet: nobody has to be named on the device that made it, only there."""
     bare.ok("init", "--unprotected-keys", "--no-wallet", "--json")
-    words = bare.ok("keys", "words", "--json").json["recovery_words"]
+    words = bare.ok("key", "phrase", "--json").json["recovery_words"]
     other = device("other")
     assert recover(other, words).code == 0
-    other.fails(2, "keys", "words")
-    bare.ok("keys", "rotate")
-    bare.fails(24, "keys", "words", key=KEY)
+    other.fails(2, "key", "phrase")
+    bare.ok("member", "rotate")
+    bare.fails(24, "key", "phrase", key=KEY)
 
 
 def test_local_and_without_a_provider(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "has no members" in cli.fails(2, "keys", "words", key=KEY).err
+    assert "has no members" in cli.fails(2, "key", "phrase", key=KEY).err
     lone = Cli(tmp_path / "lone", monkeypatch)
     lone.ok("init", "--unprotected-keys", "--no-wallet", "--json")
-    assert "no provider" in lone.fails(3, "keys", "words").err
+    assert "no provider" in lone.fails(3, "key", "phrase").err
 
 
 def test_a_provider_that_is_away(sealed: Cli, stick: Path) -> None:
     before = labels(sealed)
     stick.rename(stick.with_name("away"))
-    result = sealed("keys", "words", "--revoke-old", key=KEY)
+    result = sealed("key", "phrase", "--revoke-old", key=KEY)
     assert result.code == 41 and result.out == "" and "Traceback" not in result.err
     assert labels(sealed) == before
 
@@ -126,14 +126,14 @@ def test_one_provider_of_two_that_is_away(sealed: Cli, stick: Path, tmp_path: Pa
     other.mkdir()
     sealed.ok("provider", "add", str(stick))
     sealed.ok("provider", "add", str(other))
-    first = sealed.ok("keys", "words", "--json", key=KEY).json
+    first = sealed.ok("key", "phrase", "--json", key=KEY).json
     other.rename(tmp_path / "away")
-    result = sealed("keys", "words", "--revoke-old", "--json", key=KEY)
+    result = sealed("key", "phrase", "--revoke-old", "--json", key=KEY)
     assert result.code == 41 and "the older words still work" in result.error["message"]
     assert (
         not result.json["published"] and result.json["revoking"] == [] and len(result.json["warnings"]) == 3
     )
-    text = sealed("keys", "words", key=KEY)
+    text = sealed("key", "phrase", key=KEY)
     assert text.code == 7 and "They do after: ipfsmem sync" in text.err
     assert len(shown(text.out)) == 24 and "not published everywhere yet" in text.err
     (tmp_path / "away").rename(other)
@@ -152,14 +152,14 @@ def test_a_revoke_that_fails_comes_after_the_words(sealed: Cli, monkeypatch: pyt
     from ipfsmem.errors import ProviderUnavailable
     from ipfsmem.parts.members import MemoryMembers
 
-    sealed.ok("keys", "words", "--json", key=KEY)
+    sealed.ok("key", "phrase", "--json", key=KEY)
 
     async def down(self: MemoryMembers, member: str, **more: Any) -> None:
         raise ProviderUnavailable("gone just now")
 
     monkeypatch.setattr(MemoryMembers, "revoke", down)
     for more in (["--json"], []):
-        result = sealed("keys", "words", "--revoke-old", *more, key=KEY)
+        result = sealed("key", "phrase", "--revoke-old", *more, key=KEY)
         assert result.code == 41 and "gone just now" in result.err
         assert len(result.json["recovery_words"] if more else shown(result.out)) == 24
 
@@ -168,14 +168,14 @@ def test_a_revoke_that_fails_comes_after_the_words(sealed: Cli, monkeypatch: pyt
 def test_a_revoke_that_is_not_everywhere_yet_says_so(
     sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_json: list[str]
 ) -> None:
-    """It said "Revoked" and ended with 0, where `keys revoke` ends with 7: at the other provider the old words still work."""
+    """It said "Revoked" and ended with 0, where `member revoke` ends with 7: at the other provider the old words still work."""
     from ipfsmem.parts.members import MemoryMembers
 
     other = tmp_path / "other stick"
     other.mkdir()
     sealed.ok("provider", "add", str(stick))
     sealed.ok("provider", "add", str(other))
-    first = sealed.ok("keys", "words", "--json", key=KEY).json
+    first = sealed.ok("key", "phrase", "--json", key=KEY).json
     revoke = MemoryMembers.revoke
 
     async def revoke_with_one_away(self: MemoryMembers, member: str, **more: Any) -> Any:
@@ -183,7 +183,7 @@ def test_a_revoke_that_is_not_everywhere_yet_says_so(
         return await revoke(self, member, **more)
 
     monkeypatch.setattr(MemoryMembers, "revoke", revoke_with_one_away)
-    done = sealed("keys", "words", "--revoke-old", *as_json, key=KEY)
+    done = sealed("key", "phrase", "--revoke-old", *as_json, key=KEY)
     assert done.code == 7 and "not published everywhere yet" in done.err
     assert as_json or ("Revoked: recovery words" in done.out and first["id"] in done.out)
 
@@ -194,11 +194,11 @@ def test_on_a_terminal_it_asks(
 ) -> None:
     """Three words are typed back, then one question, whose default ends the older words."""
     bare.ok("init", "--unprotected-keys", "--no-wallet", "--json")
-    old = bare.ok("keys", "words", "--json").json
+    old = bare.ok("key", "phrase", "--json").json
     controlling, terminal = pty.openpty()
     environment = {**os.environ, "IPFSMEM_HOME": str(bare.home), "TERM": "dumb"}
     child = subprocess.Popen(
-        [sys.executable, "-m", "ipfsmem.cli", "keys", "words"],
+        [sys.executable, "-m", "ipfsmem.cli", "key", "phrase"],
         stdin=terminal, stdout=terminal, stderr=terminal, env=environment, close_fds=True,
     )  # fmt: skip
     os.close(terminal)
@@ -232,23 +232,23 @@ def test_on_a_terminal_it_asks(
 
 def test_whom_revoked_words_let_in_is_named_and_may_go_too(sealed: Cli, device: Any) -> None:
     """Somebody found the paper and let a device of theirs in: the revoke names it, and what it prints ends it."""
-    words = sealed.ok("keys", "words", "--json", key=KEY).json
+    words = sealed.ok("key", "phrase", "--json", key=KEY).json
     theirs = device("theirs")
     assert recover(theirs, words["recovery_words"]).code == 0
     sealed.ok("sync")
     (found,) = (
         m
-        for m in sealed.ok("keys", "list", "--json").json["members"]
+        for m in sealed.ok("member", "list", "--json").json["members"]
         if m["id"] == theirs.ok("status", "--json").json["device"]
     )
-    said = sealed.ok("keys", "revoke", words["id"], key=KEY)
+    said = sealed.ok("member", "revoke", words["id"], key=KEY)
     told = " ".join(said.out.split() + said.err.split())
     assert f"still members: {found['label']} ({found['id']})" in told
-    assert found["id"] in [m["id"] for m in sealed.ok("keys", "list", "--json").json["members"]]
-    (hint,) = re.findall(r"ipfsmem (keys revoke [0-9a-f]{16} --nothing-stands)", told)
+    assert found["id"] in [m["id"] for m in sealed.ok("member", "list", "--json").json["members"]]
+    (hint,) = re.findall(r"ipfsmem (member revoke [0-9a-f]{16} --nothing-stands)", told)
     gone = sealed.ok(*hint.split(), key=KEY)
     assert f"out with it, for it alone let them in: {found['label']}" in " ".join(gone.out.split())
-    assert found["id"] not in [m["id"] for m in sealed.ok("keys", "list", "--json").json["members"]]
+    assert found["id"] not in [m["id"] for m in sealed.ok("member", "list", "--json").json["members"]]
     sealed.ok("write", "after", "--body", "not for them")
     sealed.ok("sync")
     theirs("sync")
@@ -258,12 +258,12 @@ def test_whom_revoked_words_let_in_is_named_and_may_go_too(sealed: Cli, device: 
 def test_who_is_called_like_the_id_of_revoked_words_is_not_meant_by_it(sealed: Cli, device: Any) -> None:
     """The hint names the words by their id. A device that they had let in and that bore this id as its label was revoked in
     their place, and all others that they had let in stayed members."""
-    words = sealed.ok("keys", "words", "--json", key=KEY).json
+    words = sealed.ok("key", "phrase", "--json", key=KEY).json
     for label in (words["id"], "another"):
         said = " ".join(words["recovery_words"]).encode()
         device(label).ok("recover", "--unprotected-keys", "--label", label, stdin=said)
     sealed.ok("sync")
-    sealed.ok("keys", "revoke", words["id"], key=KEY)
-    sealed.ok("keys", "revoke", words["id"], "--nothing-stands", key=KEY)
-    labels = [member["label"] for member in sealed.ok("keys", "list", "--json").json["members"]]
+    sealed.ok("member", "revoke", words["id"], key=KEY)
+    sealed.ok("member", "revoke", words["id"], "--nothing-stands", key=KEY)
+    labels = [member["label"] for member in sealed.ok("member", "list", "--json").json["members"]]
     assert words["id"] not in labels and "another" not in labels

@@ -15,11 +15,11 @@ from tests.support.cli_lab import KEY, Cli
     "command",
     [
         ["sync"],
-        ["keys", "unlock"],
-        ["keys", "rotate"],
-        ["keys", "label", "first", "laptop"],
-        ["keys", "revoke", "first"],
-        ["keys", "words"],
+        ["member", "admit"],
+        ["member", "rotate"],
+        ["member", "rename", "first", "laptop"],
+        ["member", "revoke", "first"],
+        ["key", "phrase"],
         ["gc"],
         ["gc", "--dry-run"],
         ["vault", "repair"],
@@ -33,7 +33,7 @@ def test_a_text_that_found_no_room_is_told_with_a_code(
     second.ok("write", "tone", "--body", "from the second")
     sealed.ok("write", "tone", "--body", "from the first")
     sealed.ok("sync")
-    key = KEY if command[0] == "keys" else ""
+    key = KEY if command[0] == "member" else ""
     answer = second(*command, key=key)
     assert answer.code == IncompleteError.exit_code
     assert "left out" in answer.out + answer.err and "tone" in answer.out + answer.err

@@ -91,4 +91,4 @@ def test_what_its_owner_should_know_is_in_the_json_too(
     bare.ok("init", "-n", "alex", "--passphrase-fd", str(pipe("the first sentence")), key=KEY)
     given = ("--vault", "bob", "--passphrase-fd", str(pipe("another sentence")))
     (warning,) = bare.ok("recover", "-n", "bob", *given, "--json", key=KEY).json["warnings"]
-    assert "ipfsmem keys vaults --add bob --key-number 1 -n alex" in warning
+    assert "ipfsmem key vaults --add bob --key-number 1 -n alex" in warning

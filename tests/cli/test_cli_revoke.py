@@ -1,4 +1,4 @@
-"""`ipfsmem keys revoke`: what it says, whom it refuses, and the way of a revoked device and its texts. Finding U11."""
+"""`ipfsmem member revoke`: what it says, whom it refuses, and the way of a revoked device and its texts. Finding U11."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def revoked(sealed: Cli, second: Cli) -> tuple[Cli, Cli]:
     sealed.ok("sync")
     second.ok("sync")
     second.ok("write", "own", "--body", "never sent")
-    sealed.ok("keys", "revoke", "second", key=KEY)
+    sealed.ok("member", "revoke", "second", key=KEY)
     return sealed, second
 
 
 def test_u11_a_revoke_says_what_it_did(sealed: Cli, second: Cli) -> None:
     sealed.ok("sync")
-    said = sealed.ok("keys", "revoke", "second", "--json", key=KEY).json
+    said = sealed.ok("member", "revoke", "second", "--json", key=KEY).json
     (told,) = [one["text"] for one in said["notices"] if one["kind"] == "revoked"]
     assert re.match(r"second \([0-9a-f]{16}\) is out: no device takes what it writes from now on", told)
     assert "cannot read what is written" in told and "before their next sync it may still read" in told
@@ -39,13 +39,13 @@ def test_u11_what_a_revoke_says_of_others_is_true(
     third = Cli(tmp_path / "third", monkeypatch)
     third.ok("init", "--unprotected-keys", "--label", "third", key=KEY)
     sealed.ok("sync")
-    before = third.ok("keys", "list", "--json").json["seals"]["ek"]
-    sealed.ok("keys", "revoke", "second", key=KEY)
-    assert third.ok("keys", "list", "--json").json["seals"]["ek"] == before
+    before = third.ok("member", "list", "--json").json["seals"]["ek"]
+    sealed.ok("member", "revoke", "second", key=KEY)
+    assert third.ok("member", "list", "--json").json["seals"]["ek"] == before
     third.ok("sync")
     assert (
-        third.ok("keys", "list", "--json").json["seals"]["ek"]
-        == sealed.ok("keys", "list", "--json").json["seals"]["ek"]
+        third.ok("member", "list", "--json").json["seals"]["ek"]
+        == sealed.ok("member", "list", "--json").json["seals"]["ek"]
         != before
     )
 
@@ -57,15 +57,15 @@ def test_two_devices_of_one_name_are_told_apart(
     third = Cli(tmp_path / "third", monkeypatch)
     third.ok("init", "--unprotected-keys", "--label", "second", key=KEY)
     sealed.ok("sync")
-    members = sealed.ok("keys", "list", "--json").json["members"]
+    members = sealed.ok("member", "list", "--json").json["members"]
     ids = [m["id"] for m in members if m["label"] == "second"]
-    refused = sealed.fails(2, "keys", "revoke", "second", key=KEY).err
+    refused = sealed.fails(2, "member", "revoke", "second", key=KEY).err
     assert len(ids) == 2 and all(f"second ({one})" in refused for one in ids)
     third.ok("write", "tone", "--body", "direct")
     third.ok("sync")
-    (me,) = (m["id"] for m in third.ok("keys", "list", "--json").json["members"] if m["this_device"])
+    (me,) = (m["id"] for m in third.ok("member", "list", "--json").json["members"] if m["this_device"])
     assert f"from second ({me})" in sealed.ok("sync").out
-    sealed.ok("keys", "revoke", me, key=KEY)
+    sealed.ok("member", "revoke", me, key=KEY)
     second.ok("write", "tone2", "--body", "direct")
     second.ok("sync")
     said = sealed.ok("sync").out
@@ -76,25 +76,25 @@ def test_a_label_that_looks_like_the_beginning_of_an_id_is_not_taken_for_it(seal
     """The device whose id begins so was revoked at once, and the one that is called so was not asked about; of an empty
     name in a memory of one person any member was taken."""
     sealed.ok("sync")
-    ids = {m["label"]: m["id"] for m in sealed.ok("keys", "list", "--json").json["members"]}
-    sealed.ok("keys", "label", "second", ids["first"][:4], key=KEY)
-    refused = sealed.fails(2, "keys", "revoke", ids["first"][:4], key=KEY).err
+    ids = {m["label"]: m["id"] for m in sealed.ok("member", "list", "--json").json["members"]}
+    sealed.ok("member", "rename", "second", ids["first"][:4], key=KEY)
+    refused = sealed.fails(2, "member", "revoke", ids["first"][:4], key=KEY).err
     assert ids["first"] in refused and ids["second"] in refused and "Give the whole id." in refused
-    sealed.fails(2, "keys", "revoke", "", key=KEY)
-    sealed.ok("keys", "revoke", ids["second"], key=KEY)
+    sealed.fails(2, "member", "revoke", "", key=KEY)
+    sealed.ok("member", "revoke", ids["second"], key=KEY)
 
 
 @pytest.mark.parametrize("how", ["label", "id"])
 def test_u11_a_device_does_not_revoke_itself(sealed: Cli, second: Cli, how: str) -> None:
     """It would make the key that keeps it out. From another device it works, as the hint says."""
-    (me,) = (m["id"] for m in sealed.ok("keys", "list", "--json").json["members"] if m["this_device"])
+    (me,) = (m["id"] for m in sealed.ok("member", "list", "--json").json["members"] if m["this_device"])
     before = sealed.ok("status", "--json").json["root"]
-    refused = sealed.fails(2, "keys", "revoke", "first" if how == "label" else me, key=KEY)
+    refused = sealed.fails(2, "member", "revoke", "first" if how == "label" else me, key=KEY)
     assert sealed.ok("status", "--json").json["root"] == before
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
     hint = re.search(
-        r"On another device of this memory: ipfsmem (keys revoke \w+) --wallet FILE", refused.err
+        r"On another device of this memory: ipfsmem (member revoke \w+) --wallet FILE", refused.err
     )
     assert hint, refused
     second.ok(*shlex.split(hint[1]), key=KEY)
@@ -103,7 +103,7 @@ def test_u11_a_device_does_not_revoke_itself(sealed: Cli, second: Cli, how: str)
 
 def test_u11_a_root_is_not_revoked(sealed: Cli) -> None:
     for label in ("wallet", "recovery words"):
-        sealed.fails(26, "keys", "revoke", label, key=KEY)
+        sealed.fails(26, "member", "revoke", label, key=KEY)
 
 
 def test_u11_a_revoked_device_learns_it_with_its_next_sync(revoked: tuple[Cli, Cli]) -> None:
@@ -111,14 +111,14 @@ def test_u11_a_revoked_device_learns_it_with_its_next_sync(revoked: tuple[Cli, C
     _, second = revoked
     said = second("sync")
     assert said.code == 27 and "was revoked: no other device takes what it writes" in said.out
-    assert "Never published from here: own." in said.out and "keys unlock" not in said.out
+    assert "Never published from here: own." in said.out and "member admit" not in said.out
     told = second.ok("status", "--json").json["notices"]
     assert len([text for text in told if "was revoked" in text]) == 1
     found = second("vault", "check", "--json")
     assert found.code == 1
     assert [f["code"] for f in found.json["findings"] if f["level"] == "error"] == ["revoked"]
-    for command in ("unlock", "rotate"):
-        refused = second.fails(26, "keys", command, key=KEY)
+    for command in ("admit", "rotate"):
+        refused = second.fails(26, "member", command, key=KEY)
         assert "was revoked, for good" in refused.err and "ipfsmem export --dir DIR" in refused.err
 
 
@@ -149,7 +149,7 @@ def test_u11_the_texts_of_a_revoked_device_come_along_as_it_is_told(
     assert first.ok("read", "own", "--body").out == "never sent\n"
     assert first.ok("conflicts", "--json").json == []
     assert (
-        second.ok("keys", "list", "--json").json["seals"] == first.ok("keys", "list", "--json").json["seals"]
+        second.ok("member", "list", "--json").json["seals"] == first.ok("member", "list", "--json").json["seals"]
     )
 
 
@@ -170,7 +170,7 @@ def test_u11_a_revoke_that_could_not_be_published_says_so(
 
     with monkeypatch.context() as patch:
         patch.setattr(DirectoryProvider, "put_car", gone)
-        refused = sealed.fails(41, "keys", "revoke", "second", key=KEY)
+        refused = sealed.fails(41, "member", "revoke", "second", key=KEY)
     assert syncs and "Publish it with: ipfsmem sync" in refused.err
     second.ok("sync")
     sealed.ok("sync")

@@ -146,7 +146,7 @@ def test_wrong_calls(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_no_wallet_stays_unlocked(sealed: Cli) -> None:
-    assert "keys unlock" in sealed.fails(2, "sync", "--every", "5m", key=KEY).err
+    assert "member admit" in sealed.fails(2, "sync", "--every", "5m", key=KEY).err
 
 
 def test_no_provider(sealed: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,9 +37,9 @@ def run(cli: Cli, *arguments: str) -> subprocess.CompletedProcess[bytes]:
 
 def test_what_only_an_owner_does_takes_the_passphrase_itself(guarded: Cli) -> None:
     unlock(guarded)
-    done = run(guarded, "keys", "rotate")
+    done = run(guarded, "member", "rotate")
     assert done.returncode == 22 and b"passphrase" in done.stderr
-    guarded.ok("keys", "rotate", "--passphrase-fd", str(pipe(PASSPHRASE)))
+    guarded.ok("member", "rotate", "--passphrase-fd", str(pipe(PASSPHRASE)))
     assert run(guarded, "list").returncode == 0
 
 
@@ -86,9 +86,9 @@ def test_another_passphrase_takes_the_old_one_itself(guarded: Cli, monkeypatch: 
     """What is unlocked is no leave to change it, and is locked by the change."""
     unlock(guarded)
     monkeypatch.setenv("IPFSMEM_NEW_PASSPHRASE", "quite another one")
-    guarded.fails(22, "keys", "passphrase")
+    guarded.fails(22, "key", "passphrase")
     assert runtime_files() != []
-    guarded.ok("keys", "passphrase", "--passphrase-fd", str(pipe(PASSPHRASE)))
+    guarded.ok("key", "passphrase", "--passphrase-fd", str(pipe(PASSPHRASE)))
     assert runtime_files() == []
     guarded.fails(22, "list")
 

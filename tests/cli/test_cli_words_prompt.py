@@ -178,7 +178,7 @@ def test_status_warns_until_recovery_words_are_confirmed(bare: Cli, stick: Path,
     init.stop()
     said = bare.ok("status", *options).out
     assert "nobody confirmed the recovery words" in said
-    again = Terminal("keys", "words", "--keep-old", *options)
+    again = Terminal("key", "phrase", "--keep-old", *options)
     shown = again.until("Word ")
     listed = shown[shown.index("Recovery words") :].split()
     words = {int(number): word for number, word in pairwise(listed) if number.isdigit()}

@@ -117,7 +117,7 @@ def test_what_another_device_is_to_do_and_what_names_its_memory_itself_stay_as_t
     for text in (
         "A device that has what is missing brings it with: ipfsmem sync",
         "If this machine's clock is right, on that device: ipfsmem vault check.",
-        "On another device of this memory: ipfsmem keys revoke ID --wallet FILE (in Python: unlock(), then members.revoke()).",
+        "On another device of this memory: ipfsmem member revoke ID --wallet FILE (in Python: unlock(), then members.revoke()).",
         "Its CID: ipfsmem format cid PATH. A file in it: inspect that.",
         "Install ipfsmem again.",
     ):

@@ -150,14 +150,14 @@ def test_a_hint_where_there_is_no_memory(bare: Cli) -> None:
 
 def test_a_pack_that_is_lost_comes_back_from_a_device_that_has_it(sealed: Cli, second: Cli, stick: Path, tmp_path: Path,
                                                                    monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    """Finding U12: the advice was `keys unlock`, which does not bring blocks back."""
+    """Finding U12: the advice was `member admit`, which does not bring blocks back."""
     second.ok("write", "tone", "--body", "direct")
     second.ok("sync")
     for pack in (stick / "packs").iterdir():
         pack.unlink()
     third = Cli(tmp_path / "third", monkeypatch)
     refused = third("init", "--unprotected-keys", key=KEY)
-    assert refused.code == 40 and "keys unlock" not in refused.err
+    assert refused.code == 40 and "member admit" not in refused.err
     assert "a device that has it, to sync first" in refused.err
     second.ok("sync")
     third.ok("init", "--unprotected-keys", key=KEY)

@@ -179,8 +179,8 @@ def salvage_a_part(place: Place) -> None:
 
 
 def unlock_by_words(place: Place) -> None:
-    words = " ".join(place.run("keys words --json KEY").json["recovery_words"]).encode()
-    place.cli.ok("keys", "unlock", "--words", stdin=words)
+    words = " ".join(place.run("key phrase --json KEY").json["recovery_words"]).encode()
+    place.cli.ok("member", "admit", "--words", stdin=words)
     place.cli.ok("recover", "--home", str(place.base / "new"), "--unprotected-keys", stdin=words)
 
 
@@ -217,10 +217,10 @@ def file_in_the_way(place: Place) -> None:
 
 
 def revoke_older(place: Place) -> None:
-    members = place.run("keys list --json").json["members"]
+    members = place.run("member list --json").json["members"]
     for one in members:
         if one["label"].startswith("recovery") and not one.get("root"):
-            place.run(f"keys revoke {one['id']} KEY")
+            place.run(f"member revoke {one['id']} KEY")
 
 
 def mounted_elsewhere(place: Place) -> None:
@@ -372,8 +372,8 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("When the provider can be reached: ipfsmem sync.", "init --unprotected-keys KEY", (room_again, "sync"), "status", "none", prepare=full_stick),
     Hint("Its CID: ipfsmem format cid PATH.", "format inspect BASE/note.md", ("format cid BASE/note.md",), "format cid BASE/note.md", "none"),
     Hint("Its CID: ipfsmem format cid PATH. A file in it: inspect that.", "format inspect PLAIN", ("format cid PLAIN",), "format cid PLAIN", "none"),
-    Hint("See: ipfsmem keys list.", "keys revoke phone KEY", ("keys list",), "keys revoke second KEY", "sealed", prepare=other_syncs),
-    Hint("They do after: ipfsmem sync", "keys words KEY", (both_back, "sync"), "status", "sealed", prepare=second_provider_gone),
+    Hint("See: ipfsmem member list.", "member revoke phone KEY", ("member list",), "member revoke second KEY", "sealed", prepare=other_syncs),
+    Hint("They do after: ipfsmem sync", "key phrase KEY", (both_back, "sync"), "status", "sealed", prepare=second_provider_gone),
     Hint("Look again later: ipfsmem provider check", "provider check", (plug_in,), "provider check", "sealed", SAID, unplug),
     Hint("On a device that still publishes at the old place: ipfsmem provider add SPEC", "vault move USB", ("provider add USB",), "status", "sealed", prepare=old_place_gone),
     Hint("Its providers: VALUE. Or move without --from, to leave all of them (in Python: source=None).", "vault move USB --from nowhere", (), "vault move USB", "sealed", SAID),
@@ -423,8 +423,8 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Say so: --yes", "session delete chat", (), "session delete chat --yes", before=(CHAT,)),
     Hint("Say so: --yes", "scope forget work", (), "scope forget work --yes", before=SCOPE),
     Hint("Or have one made: --new-token.", "serve peer USB --token-fd WEAKFD", (), "serve peer USB --new-token", "none", prepare=served),
-    Hint("Unlock once with: ipfsmem keys unlock. Then: ipfsmem sync --every TIME.", "sync --every 5m KEY", ("keys unlock KEY",), "sync", "sealed"),
-    Hint("--wallet FILE, --mnemonic, or --words.", "keys rotate", (), "keys rotate KEY", "sealed"),
+    Hint("Unlock once with: ipfsmem member admit. Then: ipfsmem sync --every TIME.", "sync --every 5m KEY", ("member admit KEY",), "sync", "sealed"),
+    Hint("--wallet FILE, --mnemonic, or --words.", "member rotate", (), "member rotate KEY", "sealed"),
     Hint("Give the text with --body or --file, or - for standard input.", "write tone text", (), "write tone --body text"),
     Hint("Give --body TEXT, --file PATH or - for standard input (in Python: text=).", "write tone", (), "write tone --file BASE/note.md"),
     Hint("When the memory shall have an empty text: --empty. To take it away: ipfsmem forget.", "write tone --body ''", ("write tone --body '' --empty",), "read tone", before=HAS),
@@ -440,9 +440,9 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("A session of its own: ipfsmem session export SESSION. Or agree with --partial (in Python: partial=True).", "export --zip BASE/o.zip", ("session export torn",), "export --zip BASE/p.zip --partial", before=HAS, prepare=session_kept_here),
     Hint("Agree to that with --partial (in Python: partial=True), and replace a file that was written with --overwrite; or put it right first: ipfsmem conflicts, ipfsmem sync.", "export --out BASE/o.json", (), "export --out BASE/o.json --partial --overwrite", "sealed", prepare=clash),
     Hint("Agree to that with --partial (in Python: partial=True), and replace a file that was written with --overwrite; or put it right first: ipfsmem conflicts, ipfsmem sync.", "export --out BASE/o.json", ("conflicts", "resolve tone --keep --seen SEEN"), "export --out BASE/o.json --overwrite", "sealed", prepare=clash),
-    Hint("Open it for a while with: ipfsmem unlock. Or give it in IPFSMEM_PASSPHRASE, or with --passphrase-fd.", "list", ("unlock --for 1m --passphrase-fd NEWFD",), "list", "sealed", ("keys passphrase --new-passphrase-fd NEWFD",)),
-    Hint("Give it at the prompt, in IPFSMEM_PASSPHRASE, or with --passphrase-fd (in Python: passphrase=).", "unlock", (), "list --passphrase-fd NEWFD", "sealed", ("keys passphrase --new-passphrase-fd NEWFD",)),
-    Hint("Use the wallet that made the memory, or its recovery words: where the memory is, ipfsmem keys unlock --words; where it is not, ipfsmem recover.", "keys unlock OTHER", (unlock_by_words,), "keys unlock KEY", "sealed"),
+    Hint("Open it for a while with: ipfsmem unlock. Or give it in IPFSMEM_PASSPHRASE, or with --passphrase-fd.", "list", ("unlock --for 1m --passphrase-fd NEWFD",), "list", "sealed", ("key passphrase --new-passphrase-fd NEWFD",)),
+    Hint("Give it at the prompt, in IPFSMEM_PASSPHRASE, or with --passphrase-fd (in Python: passphrase=).", "unlock", (), "list --passphrase-fd NEWFD", "sealed", ("key passphrase --new-passphrase-fd NEWFD",)),
+    Hint("Use the wallet that made the memory, or its recovery words: where the memory is, ipfsmem member admit --words; where it is not, ipfsmem recover.", "member admit OTHER", (unlock_by_words,), "member admit KEY", "sealed"),
     Hint("Agree once with: ipfsmem sync --yes-public (in Python: sync(public_ok=True)). Or use mode encrypted-ipfs.", "sync", ("sync --yes-public",), "sync", "ipfs", HAS),
     Hint("Check the wallet, the vault name and the provider. Make a new memory with: ipfsmem init.", "recover --unprotected-keys KEY", ("init --unprotected-keys KEY",), "list", "none"),
     Hint("Nothing was made or signed. To bring the encrypted one back: --mode encrypted-ipfs (in Python: mode=).", "init --home BASE/new --mode ipfs --unprotected-keys KEY", (), "init --home BASE/new --mode encrypted-ipfs --unprotected-keys KEY", "sealed"),
@@ -465,7 +465,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Take that back first: ipfsmem scope into VALUE --stay", "scope into a b", ("scope into b --stay",), before=("scope make a", "scope make b", "scope into b a")),
     Hint("Use it, or choose another --namespace or --home (in Python: namespace= or home=).", "init --mode local", (), "init --mode local -n another"),
     Hint("Bring it back with: ipfsmem scope restore VALUE", "write tone --body y --scope work", ("scope restore work",), before=GONE_SCOPE),
-    Hint("A passphrase has at least VALUE characters, of which those that only repeat or count on from the one before (aaa, 123) count once. Four or five words that do not belong together are easy to keep.", "keys passphrase --new-passphrase-fd WEAKFD", (), "keys passphrase --new-passphrase-fd NEWFD", "sealed"),
+    Hint("A passphrase has at least VALUE characters, of which those that only repeat or count on from the one before (aaa, 123) count once. Four or five words that do not belong together are easy to keep.", "key passphrase --new-passphrase-fd WEAKFD", (), "key passphrase --new-passphrase-fd NEWFD", "sealed"),
     Hint("When what lies there now is that one: VALUE. Else first: ipfsmem folder detach VALUE --gone.", "folder attach PLAIN", ("folder attach PLAIN --take-over --scope work",), "folder list", before=("folder attach PLAIN --scope work",), prepare=replaced),
     Hint("When what lies there now is that one: VALUE. Else first: ipfsmem folder detach VALUE --gone.", "folder attach PLAIN", ("folder detach PLAIN --gone",), "folder attach PLAIN --take-over", before=("folder attach PLAIN --scope work",), prepare=replaced),
     Hint("When nothing else uses it: VALUE.", "folder attach PLAIN", ("folder attach PLAIN --take-over",), "folder list", before=("folder attach PLAIN", "init -n b --mode local", "folder attach PLAIN -n b --take-over")),
@@ -487,7 +487,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("When the folder is gone for good: ipfsmem folder detach VALUE --gone.", "folder detach PLAIN", ("folder detach PLAIN --gone",), "folder list", before=("folder attach PLAIN",), prepare=folder_gone),
     Hint("See: ipfsmem vault log.", "vault diff bafynothing", ("vault log",), "vault diff ROOT", "sealed", SAID),
     Hint("A folder's path, or one of: VALUE.", "provider add nonsense", (), "provider add USB", "sealed"),
-    Hint("Keep a copy of it: ipfsmem export --out FILE.", "keys sheet", ("export --out BASE/o.json",), "list"),
+    Hint("Keep a copy of it: ipfsmem export --out FILE.", "key sheet", ("export --out BASE/o.json",), "list"),
     Hint("Its providers: VALUE", "provider remove USB", (), "provider remove STICK", "sealed"),
     Hint("To publish elsewhere: ipfsmem vault move.", "provider follow", ("vault move USB",), "status", "sealed", SAID),
     Hint("Make one that is, beside it: ipfsmem init -n NEW. Then: ipfsmem export --dir DIR, then ipfsmem import DIR -n NEW.", "sync", ("init -n sealed --unprotected-keys KEY", "export --dir BASE/taken", "import BASE/taken -n sealed"), "sync -n sealed", before=HAS),
@@ -524,15 +524,15 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("As files that any program reads: ipfsmem export --zip FILE", "export --html BASE/o.html", (), "export --zip BASE/o.zip", before=HAS, prepare=shell_there),
     Hint("peer:https://..., gateway:https://... or routing:https://..., without a token: that is typed into the page.", "ui --static BASE/site --place https://example.org", (), "ui --static BASE/site --place gateway:https://example.org", "none", prepare=static_there),
     Hint("Or send it somewhere: ipfsmem export > FILE.", "export", (no_terminal,), "export", before=HAS, prepare=at_a_terminal),
-    Hint("ipfsmem keys derive < key.txt", "keys derive", (no_terminal,), f"keys derive < {KEY}", "none", prepare=at_a_terminal),
+    Hint("ipfsmem key derive < key.txt", "key derive", (no_terminal,), f"key derive < {KEY}", "none", prepare=at_a_terminal),
     Hint("For instance: --map work=work-2", "import BASE/o.zip --map work", (), "import BASE/o.zip --map work=work-2", before=ZIPPED),
     Hint("--wallet FILE or --mnemonic. With its recovery words: ipfsmem recover --root VERSION", "init --home BASE/new --no-wallet --unprotected-keys --root ROOT", (), "init --home BASE/new --unprotected-keys --root ROOT KEY", "sealed", SAID),
     Hint("--wallet FILE or --mnemonic. With its recovery words: ipfsmem recover --root VERSION", "init --home BASE/new --no-wallet --unprotected-keys --root ROOT", ("recover --home BASE/new --root ROOT --unprotected-keys KEY",), "list --home BASE/new", "sealed", SAID),
     Hint("Nothing was made on this device. VALUE", "init --home BASE/new --unprotected-keys KEY", (plug_in,), "init --home BASE/new --unprotected-keys KEY", "sealed", SAID, unplug),
     Hint("Nothing was made on this device. Check the wallet, the vault name and the provider, or ask one that holds it; to make a new memory all the same: --create (in Python: Memory.create).", "init --home BASE/new --unprotected-keys KEY", (), "init --home BASE/new --unprotected-keys --create KEY", "sealed", SAID, unreadable),
-    Hint("Then: ipfsmem sync, and to revoke the older ones: ipfsmem keys revoke ID.", "keys words --revoke-old KEY", (both_back, "sync", revoke_older), "status", "sealed", ("keys words KEY",), second_provider_gone),
+    Hint("Then: ipfsmem sync, and to revoke the older ones: ipfsmem member revoke ID.", "key phrase --revoke-old KEY", (both_back, "sync", revoke_older), "status", "sealed", ("key phrase KEY",), second_provider_gone),
     Hint("Choose one that does: ipfsmem provider add SPEC", "provider check", ("provider add USB", published_there), "provider check", "sealed", SAID, only_names),
-    Hint("Say --i-know-raw-keys with --raw-key-fd, or use a keystore file: --wallet.", "keys unlock --raw-key-fd NEWFD", (), "keys unlock KEY", "sealed"),
+    Hint("Say --i-know-raw-keys with --raw-key-fd, or use a keystore file: --wallet.", "member admit --raw-key-fd NEWFD", (), "member admit KEY", "sealed"),
     Hint('Write compress = "off" in the settings file, or set IPFSMEM_COMPRESS=off.', "write tone --body x", (lambda p: p.patch.setenv("IPFSMEM_COMPRESS", "off"),), "write tone --body x", "sealed", (), lambda p: p.patch.setenv("IPFSMEM_COMPRESS", "no")),
     Hint("Leave the scope out (--scope, IPFSMEM_SCOPE), and say where each goes: --map THEIRS=OURS (in Python: maps=).", "import BASE/o.zip --scope work", (), "import BASE/o.zip --map work=work", before=("write tone --body y", *ZIPPED)),
     Hint("It has: VALUE.", "import BASE/o.zip --map wrok=job", (), "import BASE/o.zip --map work=job", before=ZIPPED),
@@ -543,8 +543,8 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Forget some that are not needed any more: ipfsmem scope forget SCOPE", "import BASE/o.zip --map work=work-2", ("scope forget work --yes",), "import BASE/o.zip --map work=work-2", before=ZIPPED, prepare=lambda p: p.patch.setattr("ipfsmem.memories.import_scopes.MAX_SCOPES", 1)),
     Hint("Forget one that is not needed any more: ipfsmem scope forget SCOPE", "write tone --body x --scope job", ("scope forget work --yes",), before=SCOPE, prepare=lambda p: p.patch.setattr("ipfsmem.device.scopes.MAX_SCOPES", 1)),
     Hint("Say which one: ipfsmem open ADDRESS --provider FOLDER", "open STICK", ("open ROOT --provider STICK",), "open ROOT tone --provider STICK", "ipfs", PUBLIC),
-    Hint("Check them: every word counts.", f"keys words --words < {WORDS}", (), "keys words KEY", "sealed"),
-    Hint("Check the words, every one counts; or give the wallet that made the memory.", f"keys unlock --words < {WORDS}", ("keys unlock KEY",), "status", "sealed"),
+    Hint("Check them: every word counts.", f"key phrase --words < {WORDS}", (), "key phrase KEY", "sealed"),
+    Hint("Check the words, every one counts; or give the wallet that made the memory.", f"member admit --words < {WORDS}", ("member admit KEY",), "status", "sealed"),
     Hint("Use that version, or move the folder away and sync anew.", "read tone", (move_home_away, "init --unprotected-keys KEY"), "read tone", "sealed", SAID, newer_version),
     Hint("Move it away: something else is in its place.", "read tone", (lambda p: (p.cli.home / "default/device.key").rename(p.base / "it"), move_home_away, "init --unprotected-keys KEY"), "read tone", "sealed", SAID, a_folder_in_its_place),
     Hint("Rename it; IPFS folders hold Unicode names only.", "format cid PLAIN", (lambda p: os.rename(odd(p), p.folder / "even.txt"),), "format cid PLAIN", "none", prepare=lambda p: odd(p).write_text("x")),
@@ -661,7 +661,7 @@ ELSEWHERE = {
     "Revoke it, and enrol the device under a new key.": "tests/unit/ring/test_ring_ops.py::test_an_admin_cannot_date_an_enrolment_so_late_that_no_root_can_change_it",
     "Open it again (in Python: Memory.load).": "tests/unit/test_wrong_calls.py::test_a_closed_memory_is_opened_again_as_its_hint_says",
     "In Python: a wallet (KeystoreSigner, MnemonicSigner, RawKeySigner, or what signs like them), an Unlock around one, or RootKeys.": "tests/unit/test_public_face.py::test_a_wallet_alone_unlocks_and_what_is_none_is_said_to_be_none",
-    "On another device of this memory: ipfsmem keys revoke VALUE --wallet FILE (in Python: unlock(), then members.revoke()).": "tests/cli/test_cli_revoke.py::test_u11_a_device_does_not_revoke_itself",
+    "On another device of this memory: ipfsmem member revoke VALUE --wallet FILE (in Python: unlock(), then members.revoke()).": "tests/cli/test_cli_revoke.py::test_u11_a_device_does_not_revoke_itself",
     "VALUEVALUE is made on this device and not published yet. Publish it with: ipfsmem sync": "tests/cli/test_cli_revoke.py::test_u11_a_revoke_that_could_not_be_published_says_so",
     "If another device still has the memory, sync it, and try again. Else bring back what can be read: ipfsmem recover --damaged, then: ipfsmem vault repair": "tests/cli/test_cli_salvage.py::test_l3_recover_does_not_say_that_nothing_is_back",
     "Ask another provider that holds this memory, or a device that has it, to sync first.": "tests/cli/test_hints.py::test_a_pack_that_is_lost_comes_back_from_a_device_that_has_it",

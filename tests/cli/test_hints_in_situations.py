@@ -24,7 +24,7 @@ def sealed_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 def new_words(place: Place) -> tuple[bytes, str]:
     """Words that are made after those of init, and their id."""
-    made = place.run("keys words --json KEY").json
+    made = place.run("key phrase --json KEY").json
     return " ".join(made["recovery_words"]).encode(), made["id"]
 
 
@@ -34,19 +34,19 @@ def test_words_that_came_later_may_not_do_all(sealed_place: Place) -> None:
     later, _ = new_words(place)
     hinted(
         "Use the wallet that made it, the words shown at init, or the device of a memory without a wallet.",
-        place.cli.fails(26, "keys", "words", "--words", stdin=later).err,
+        place.cli.fails(26, "key", "phrase", "--words", stdin=later).err,
     )
     hinted(
         "Use the wallet that made this memory, or the words shown at init.",
-        place.cli.fails(26, "keys", "label", "second", "phone", "--words", stdin=later).err,
+        place.cli.fails(26, "member", "rename", "second", "phone", "--words", stdin=later).err,
     )
-    place.ok("keys words KEY", "keys label second phone KEY")
+    place.ok("key phrase KEY", "member rename second phone KEY")
 
 
 def test_words_that_were_revoked(sealed_place: Place) -> None:
     place = sealed_place
     old, number = new_words(place)
-    place.ok(f"keys revoke {number} KEY")
+    place.ok(f"member revoke {number} KEY")
     newer, _ = new_words(place)
     phone = Cli(place.base / "phone", place.patch)
     hinted(
@@ -64,11 +64,11 @@ def test_more_devices_than_may_belong_to_a_memory(
     place.ok("sync")
     monkeypatch.setattr("ipfsmem.ring.operations.MAX_FAMILIES", 4)
     hinted(
-        "Revoke one that is not used any more: ipfsmem keys list, ipfsmem keys revoke ID.",
-        place.run("keys words KEY").err,
+        "Revoke one that is not used any more: ipfsmem member list, ipfsmem member revoke ID.",
+        place.run("key phrase KEY").err,
     )
-    (phone,) = [m["id"] for m in place.run("keys list --json").json["members"] if m["label"] == "second"]
-    place.ok(f"keys revoke {phone} KEY", "keys words KEY")
+    (phone,) = [m["id"] for m in place.run("member list --json").json["members"] if m["label"] == "second"]
+    place.ok(f"member revoke {phone} KEY", "key phrase KEY")
 
 
 def test_a_scope_that_comes_back_with_a_text_that_is_not_here(sealed_place: Place) -> None:
@@ -180,12 +180,12 @@ def test_a_list_of_members_that_others_have_filled(sealed_place: Place) -> None:
         room = ring.room().others + 50
     place.patch.setattr("ipfsmem.ring.keyring.MAX_OTHERS", room)
     hinted(
-        "Revoke whoever fills it, with all that it said (ipfsmem keys revoke ID --nothing-stands), or move to a new vault.",
-        phone.fails(11, "keys", "rotate", "--words", stdin=words).err,
+        "Revoke whoever fills it, with all that it said (ipfsmem member revoke ID --nothing-stands), or move to a new vault.",
+        phone.fails(11, "member", "rotate", "--words", stdin=words).err,
     )
-    place.ok(f"keys revoke {number} --nothing-stands KEY")
+    place.ok(f"member revoke {number} --nothing-stands KEY")
     newer, _ = new_words(place)
-    place.cli.ok("keys", "rotate", "--words", stdin=newer)
+    place.cli.ok("member", "rotate", "--words", stdin=newer)
 
 
 def test_a_service_that_is_down_for_a_while(sealed_place: Place) -> None:

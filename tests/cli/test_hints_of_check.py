@@ -61,8 +61,8 @@ def test_files_that_others_can_read(bare: Cli, tmp_path: Path, monkeypatch: pyte
 
 def test_keys_without_a_passphrase(sealed: Cli) -> None:
     told = found(sealed, "unprotected-keys")
-    hinted("Put them under one: ipfsmem keys passphrase", told)
-    sealed.ok("keys", "passphrase", "--new-passphrase-fd", str(pipe("four plain words here")))
+    hinted("Put them under one: ipfsmem key passphrase", told)
+    sealed.ok("key", "passphrase", "--new-passphrase-fd", str(pipe("four plain words here")))
     assert (
         sealed.ok("vault", "check", "--json", "--passphrase-fd", str(pipe("four plain words here"))).json[
             "errors"
@@ -133,14 +133,14 @@ def test_a_device_without_the_key_that_seals(sealed: Cli, second: Cli) -> None:
         memory.replica.set_ring(memory.replica.ring.join(type(before)(before.vault, rotated.statements, ())))
     told = found(second, "no-key")
     hinted("Run: VALUE", told)
-    assert "ipfsmem keys unlock --wallet FILE" in told
+    assert "ipfsmem member admit --wallet FILE" in told
     refused = second("sync")
-    assert refused.code == NotPublishedError.exit_code and "ipfsmem keys unlock" in refused.out
+    assert refused.code == NotPublishedError.exit_code and "ipfsmem member admit" in refused.out
     hinted(
-        "The notice says why, and what to do: most often one unlock, ipfsmem keys unlock.",
+        "The notice says why, and what to do: most often one unlock, ipfsmem member admit.",
         NotPublishedError.hint,
     )
-    second.ok("keys", "unlock", key=KEY)
+    second.ok("member", "admit", key=KEY)
     assert found(second, "no-key") == ""
     second.ok("sync")
     sealed.ok("sync")

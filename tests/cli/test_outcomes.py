@@ -38,7 +38,7 @@ def test_every_command_is_in_the_table() -> None:
     always = {
         "scope list",
         "status",
-        "keys list",
+        "member list",
         "folder list",
         "provider list",
         "index status",
@@ -93,7 +93,7 @@ WITHOUT = {
     "init",
     "recover",
     "open",
-    "keys derive",
+    "key derive",
     "provider test",
     "serve peer",
     "format cid",
@@ -136,7 +136,7 @@ def test_without_its_passphrase_no_command_does_anything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = Place(tmp_path, monkeypatch, "sealed")
-    place.ok("keys passphrase --new-passphrase-fd NEWFD")
+    place.ok("key passphrase --new-passphrase-fd NEWFD")
     # Programs start `mcp` when they start: it waits there to be unlocked, and each of its tools says so.
     all_end_with(place, 22, waiting=frozenset({"serve mcp"}))
 
@@ -170,8 +170,8 @@ def test_a_full_disk_is_said_and_nothing_is_half_there(
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     outcomes = {}
     for call in ("write more --body y", "forget tone", "timeline add waved", f"export --out {tmp_path}/o.json", "import BASE/note.md",
-                 "keys passphrase --new-passphrase-fd NEWFD", "sync", "folder attach PLAIN", "provider add USB"):  # fmt: skip
-        if (mode == "local" and call.split()[0] in ("keys", "sync")) or (
+                 "key passphrase --new-passphrase-fd NEWFD", "sync", "folder attach PLAIN", "provider add USB"):  # fmt: skip
+        if (mode == "local" and call.split()[0] in ("member", "key", "sync")) or (
             mode == "sealed" and call.startswith("folder attach")
         ):
             continue

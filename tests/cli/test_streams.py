@@ -41,7 +41,7 @@ def test_a_closed_stream_is_nobody_who_listens(cli: Cli) -> None:
 SHOW = [
     "read tone", "list", "history tone", "timeline show", "export", "export --out -", "export --zip /dev/stdout", "status", "vault log",
     "conflicts", "vault check", "folder list", "scope list", "provider list", "format cid notes.txt", "format cid notes.txt --car -", "format inspect notes.txt",
-    "open notes.txt", "keys derive", "--version", "--help", "list --help",
+    "open notes.txt", "key derive", "--version", "--help", "list --help",
 ]  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def test_what_a_full_disk_took_none_of_does_not_end_with_0(cli: Cli, tmp_path: P
         "vault log",
         "timeline show",
         "conflicts",
-        "keys derive",
+        "key derive",
         "open notes.txt",
         "format inspect notes.txt",
         "scope list",
@@ -134,7 +134,7 @@ def test_a_full_place_for_output_ends_with_its_own_code(cli: Cli) -> None:
     assert b"the disk is full" in done.stderr and b"Exception" not in done.stderr
 
 
-WORDS = "init -n new --no-wallet --unprotected-keys", "keys words --revoke-old -n old"
+WORDS = "init -n new --no-wallet --unprotected-keys", "key phrase --revoke-old -n old"
 
 
 @POSIX
@@ -144,21 +144,21 @@ def test_recovery_words_are_not_made_for_nobody(cli: Cli, stick: Path, call: str
     """It ended with 0 when standard output was closed: the only words of a memory were seen by nobody, and older ones stopped
     working."""
     cli.ok("init", "-n", "old", "--no-wallet", "--unprotected-keys", "--provider", str(stick))
-    cli.ok("keys", "words", "-n", "old")
-    members = cli.ok("keys", "list", "-n", "old").out
+    cli.ok("key", "phrase", "-n", "old")
+    members = cli.ok("member", "list", "-n", "old").out
     done = shell(cli, f"ipfsmem {call}{form} >&-")
     assert done.returncode == 2 and b"standard output is closed" in done.stderr
-    assert not (cli.home / "new").exists() and cli.ok("keys", "list", "-n", "old").out == members
+    assert not (cli.home / "new").exists() and cli.ok("member", "list", "-n", "old").out == members
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("call", WORDS)
 def test_recovery_words_that_could_not_be_shown_are_told_of(cli: Cli, stick: Path, call: str) -> None:
     cli.ok("init", "-n", "old", "--no-wallet", "--unprotected-keys", "--provider", str(stick))
-    first = cli.ok("keys", "words", "-n", "old", "--json").json["id"]
+    first = cli.ok("key", "phrase", "-n", "old", "--json").json["id"]
     done = shell(cli, f"ipfsmem {call} --json > /dev/full")
-    assert done.returncode == 30 and b"could not be shown" in done.stderr and b"keys words" in done.stderr
-    assert first in cli.ok("keys", "list", "-n", "old").out
+    assert done.returncode == 30 and b"could not be shown" in done.stderr and b"key phrase" in done.stderr
+    assert first in cli.ok("member", "list", "-n", "old").out
 
 
 @POSIX
@@ -240,5 +240,5 @@ def test_what_works_unheard_is_a_command() -> None:
     assert (
         names >= USEFUL_WITHOUT_OUTPUT
         and {"export", "sync"} <= USEFUL_WITHOUT_OUTPUT
-        and not {"read", "keys_list"} & USEFUL_WITHOUT_OUTPUT
+        and not {"read", "member_list"} & USEFUL_WITHOUT_OUTPUT
     )

@@ -70,11 +70,11 @@ def test_each_secret_says_its_own_way_in(
     wallet = str(tmp_path / "wallet.json")
     sealed.ok("init", "-n", "other", "--new-wallet", wallet)
     monkeypatch.setenv("IPFSMEM_WALLET_PASSPHRASE", "not this one at all")
-    wrong = sealed.fails(22, "keys", "unlock", "-n", "other", "--wallet", wallet)
+    wrong = sealed.fails(22, "member", "admit", "-n", "other", "--wallet", wallet)
     assert "IPFSMEM_WALLET_PASSPHRASE" in wrong.err and "in IPFSMEM_PASSPHRASE" not in wrong.err
-    missing = sealed.fails(22, "keys", "passphrase", "-n", "other")
+    missing = sealed.fails(22, "key", "passphrase", "-n", "other")
     assert "IPFSMEM_NEW_PASSPHRASE" in missing.err and "in IPFSMEM_PASSPHRASE" not in missing.err
-    phrase = sealed.fails(22, "keys", "unlock", "--mnemonic")
+    phrase = sealed.fails(22, "member", "admit", "--mnemonic")
     assert "IPFSMEM_MNEMONIC" in phrase.err and "in IPFSMEM_PASSPHRASE" not in phrase.err
 
 
@@ -172,7 +172,7 @@ def test_two_devices_of_one_label_are_told_apart(clash: tuple[Cli, Cli]) -> None
     first, _ = clash
     mine = first.ok("status", "--json").json["device"]
     assert mine not in first.ok("conflicts").out
-    first.ok("keys", "label", "second", "first", key=KEY)
+    first.ok("member", "rename", "second", "first", key=KEY)
     for said in (first.ok("conflicts").out, first.ok("vault", "log").out, first.ok("history", "tone").out):
         assert f"first ({mine})" in said
 
@@ -222,10 +222,10 @@ def test_a_scope_that_is_none_is_not_called_one_that_is_not_forgotten(cli: Cli) 
     assert "there is no scope nope" in cli.fails(4, "scope", "restore", "nope").err
 
 
-@pytest.mark.parametrize("what", [("unlock",), ("revoke", "x"), ("label", "x", "y"), ("words",), ("rotate",)])
-def test_a_memory_without_a_vault_asks_for_no_wallet(cli: Cli, what: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("what", ["member admit", "member revoke x", "member rename x y", "key phrase", "member rotate"])
+def test_a_memory_without_a_vault_asks_for_no_wallet(cli: Cli, what: str) -> None:
     """It asked for a wallet, which would not have helped."""
-    said = cli.fails(2, "keys", *what).err
+    said = cli.fails(2, *what.split()).err
     assert "mode local has no vault" in said and "--wallet" not in said
 
 

@@ -48,9 +48,9 @@ SEALED = (
     "restore 'No Key' --root ROOT", "restore tone --root ROOT --seen zz", "restore tone --root ROOT --seen 12345678",
     "fork", "fork ''", "fork 'No Name'", f"fork {LONG}", "fork default", "fork copied --scope none", "fork copied extra",
     "undo tone", "approve nothing", "approve 'No Key'", "approve tone --copy nothing", "approve tone --copy ../tone.md", "approve",
-    "keys vaults --add ''", "keys vaults --add 'No Vault'", "keys vaults --key-number 0", "keys vaults --key-number x", "keys vaults --key-number 2",
-    f"keys vaults --add {LONG}", "keys vaults extra", "keys label", "keys label first", "keys label first x", "keys label nobody x KEY",
-    "keys passphrase --new-passphrase-fd 999", "keys passphrase --new-passphrase-fd x", "keys passphrase extra", "keys revoke", "keys revoke '' KEY",
+    "key vaults --add ''", "key vaults --add 'No Vault'", "key vaults --key-number 0", "key vaults --key-number x", "key vaults --key-number 2",
+    f"key vaults --add {LONG}", "key vaults extra", "member rename", "member rename first", "member rename first x", "member rename nobody x KEY",
+    "key passphrase --new-passphrase-fd 999", "key passphrase --new-passphrase-fd x", "key passphrase extra", "member revoke", "member revoke '' KEY",
     "unlock extra", "unlock --for soon", "unlock --for 0", "unlock --for 9999999d", "unlock", "lock extra", "lock --for 1h",
     "provider check extra", "provider check --every 5m", "provider follow nonsense", "provider follow --decline USB",
     "provider follow BASE/none", "provider follow --decline", "folder attach BASE/home/default", "folder detach PLAIN", "folder pause PLAIN", "folder resume --keep folder", "folder resume --keep vault PLAIN",
@@ -66,7 +66,7 @@ LOCAL = (
     "folder detach BASE/note.md", "folder pause ''", "folder pause BASE/none", "folder resume --keep folder BASE/none", "folder resume --keep vault BASE/none", "folder nothing",
     "import ''", "import --from '' PLAIN", "import --from nobody PLAIN", "import --from okf BASE/none", "import --from okf PLAIN --prune --strategy replace",
     "import --from mem0 PLAIN", "import --from claude-code PLAIN --from-backup", "import --from claude-code PLAIN --map x", "import --from mcp-memory -", f"import --from {'x' * 70_000} PLAIN", "export --to okf", "export --to nothing --dir BASE/new",
-    "approve --list tone", "approve --from ''", "approve --from nobody", "approve tone --from x", "approve --copy x --list", "format cid ''", "format inspect ''", "export --dir ''", "export --out ''", "ui --static ''", "sync --car ''", "sync --car BASE/none.car", "ui --place gateway:https://example.org", "ui --static PLAIN", "export --html ''", "export --html BASE/a --car BASE/b", "vault repair", "provider check", "provider follow", "keys vaults --add work", "scope restore none",
+    "approve --list tone", "approve --from ''", "approve --from nobody", "approve tone --from x", "approve --copy x --list", "format cid ''", "format inspect ''", "export --dir ''", "export --out ''", "ui --static ''", "sync --car ''", "sync --car BASE/none.car", "ui --place gateway:https://example.org", "ui --static PLAIN", "export --html ''", "export --html BASE/a --car BASE/b", "vault repair", "provider check", "provider follow", "key vaults --add work", "scope restore none",
     "connect", "connect ''", "connect emacs", "connect codex extra", "connect codex --list", f"connect {LONG}", "disconnect", "disconnect ''", "disconnect emacs",
 )  # fmt: skip
 
@@ -75,7 +75,7 @@ TWICE = (
     "write tone --body x --body y", "list -n default -n default", "-n default -n default list", "list --home BASE/home --home BASE/home",
     "gc --daily --by-hand", "gc --daily --daily", "gc --keep-roots 3 --keep-roots 4", "write tone --body x --whole --body-only",
     "read tone --root a --root b", "timeline show --since 2026-01-01 --since 2026-01-02", "folder attach PLAIN --scope a --scope b",
-    "export --dir BASE/a --dir BASE/b", "keys list --passphrase-fd 8 --passphrase-fd 9", "vault log --limit 1 --limit 2",
+    "export --dir BASE/a --dir BASE/b", "member list --passphrase-fd 8 --passphrase-fd 9", "vault log --limit 1 --limit 2",
     "write tone --type user --set type=user --body x", "write tone --body x --set a=1 --set a=2", "write tone --body x --name T --set name=U",
 )  # fmt: skip
 
@@ -130,7 +130,7 @@ def test_wrong_input_on_a_sealed_memory(tmp_path: Path, monkeypatch: pytest.Monk
         place.cli.ok("list", "--json").json["memories"],
         place.cli.ok("scope", "list", "--json").json,
     ) == before
-    assert place.cli.ok("keys", "vaults", "--json").json == []
+    assert place.cli.ok("key", "vaults", "--json").json == []
 
 
 def test_wrong_input_on_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""kill -9 anywhere in `ipfsmem keys words --revoke-old`: some words always bring the memory back, at once.
+"""kill -9 anywhere in `ipfsmem key phrase --revoke-old`: some words always bring the memory back, at once.
 
 Once the new ones were printed, the new ones; before, the older ones. Nobody syncs in between.
 """
@@ -88,7 +88,7 @@ def test_some_words_always_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     def work(lab: Lab, ack: Ack) -> None:
         with (lab.folder / "said").open("w") as out:
             sys.stdout = out
-            code = main(["keys", "words", "--revoke-old", "--json", "-n", NAMESPACE, "--home", str(lab.home("a")), "--provider", str(lab.stick)])  # fmt: skip
+            code = main(["key", "phrase", "--revoke-old", "--json", "-n", NAMESPACE, "--home", str(lab.home("a")), "--provider", str(lab.stick)])  # fmt: skip
         assert code == 0
         ack("done")
 

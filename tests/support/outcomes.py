@@ -236,7 +236,7 @@ def read_only_settings(place: Place) -> None:
 
 def with_passphrase(place: Place) -> None:
     """The keys of this device are under one, which the environment has."""
-    place.ok("keys passphrase --new-passphrase-fd NEWFD")
+    place.ok("key passphrase --new-passphrase-fd NEWFD")
     place.patch.setenv("IPFSMEM_PASSPHRASE", "open sesame")
 
 
@@ -263,7 +263,7 @@ def no_room(place: Place) -> None:
 
 def revoked(place: Place) -> None:
     place.ok("sync", device=place.other)
-    place.ok("keys revoke first KEY", device=place.other)
+    place.ok("member revoke first KEY", device=place.other)
 
 
 def damaged_event(place: Place) -> None:
@@ -975,34 +975,34 @@ ROWS: tuple[Row, ...] = (
     Row("resolve", "it has no conflict, or no such copy", 4, "resolve tone --keep --seen 00000000", before=HAS),
     Row("resolve", "not what was looked at", 6, "resolve tone --keep --seen 00000000", "sealed", prepare=clash),
     Row("resolve", "it is not said what was looked at, or what shall stand", 2, "resolve tone", before=HAS),
-    Row("keys list", "listed", 0, "keys list"),
-    Row("keys unlock", "done", 0, "keys unlock KEY", "sealed"),
-    Row("keys unlock", "another wallet", 24, "keys unlock OTHER", "sealed"),
-    Row("keys unlock", "this device was revoked", 26, "keys unlock KEY", "sealed", prepare=revoked),
-    Row("keys unlock", "the provider cannot be reached", 41, "keys unlock KEY", "sealed", prepare=unplug),
-    Row("keys unlock", "nobody was named", 2, "keys unlock", "sealed"),
-    Row("keys words", "made, published and shown", 0, "keys words KEY", "sealed"),
-    Row("keys words", "made and shown; they may not work everywhere yet", 7, "keys words KEY", "sealed", prepare=second_provider_gone),
-    Row("keys words", "the provider cannot be reached: nothing is made", 41, "keys words KEY", "sealed", prepare=unplug),
-    Row("keys sheet", "printed", 0, "keys sheet", "sealed"),
-    Row("keys sheet", "nothing brings a memory in mode local back", 2, "keys sheet"),
-    Row("keys revoke", "out, and a new key seals", 0, "keys revoke second KEY", "sealed", prepare=lambda p: p.ok("sync", device=p.other)),
-    Row("keys revoke", "no such member, several, or this device itself", 2, "keys revoke first KEY", "sealed"),
-    Row("keys revoke", "a root cannot be revoked", 26, "keys revoke wallet KEY", "sealed"),
-    Row("keys revoke", "the provider cannot be reached", 41, "keys revoke second KEY", "sealed", prepare=lambda p: (p.ok("sync", device=p.other), unplug(p))),
-    Row("keys rotate", "a new key seals", 0, "keys rotate KEY", "sealed"),
-    Row("keys rotate", "the provider cannot be reached", 41, "keys rotate KEY", "sealed", prepare=unplug),
-    Row("keys label", "called something else", 0, "keys label first laptop KEY", "sealed"),
-    Row("keys label", "no such member", 2, "keys label nobody laptop KEY", "sealed"),
-    Row("keys label", "not what can be a label", 2, "keys label first '' KEY", "sealed"),
-    Row("keys label", "not allowed to", 26, "keys label 'recovery words' paper KEY", "sealed"),
-    Row("keys passphrase", "changed", 0, "keys passphrase --new-passphrase-fd NEWFD", "sealed"),
-    Row("keys passphrase", "the old one is wrong, or the new one too easy", 22, "keys passphrase --new-passphrase-fd WEAKFD", "sealed"),
-    Row("keys passphrase", "mode local has no keys to protect", 2, "keys passphrase --new-passphrase-fd NEWFD"),
-    Row("keys vaults", "listed, or noted", 0, "keys vaults --add work", "sealed"),
-    Row("keys vaults", "no name of a vault, or this memory keeps none", 2, "keys vaults --add 'Not A Vault'", "sealed"),
-    Row("keys derive", "printed", 0, f"keys derive < {KEY}", "none"),
-    Row("keys derive", "this is no key", 10, "keys derive < 12", "none"),
+    Row("member list", "listed", 0, "member list"),
+    Row("member admit", "done", 0, "member admit KEY", "sealed"),
+    Row("member admit", "another wallet", 24, "member admit OTHER", "sealed"),
+    Row("member admit", "this device was revoked", 26, "member admit KEY", "sealed", prepare=revoked),
+    Row("member admit", "the provider cannot be reached", 41, "member admit KEY", "sealed", prepare=unplug),
+    Row("member admit", "nobody was named", 2, "member admit", "sealed"),
+    Row("key phrase", "made, published and shown", 0, "key phrase KEY", "sealed"),
+    Row("key phrase", "made and shown; they may not work everywhere yet", 7, "key phrase KEY", "sealed", prepare=second_provider_gone),
+    Row("key phrase", "the provider cannot be reached: nothing is made", 41, "key phrase KEY", "sealed", prepare=unplug),
+    Row("key sheet", "printed", 0, "key sheet", "sealed"),
+    Row("key sheet", "nothing brings a memory in mode local back", 2, "key sheet"),
+    Row("member revoke", "out, and a new key seals", 0, "member revoke second KEY", "sealed", prepare=lambda p: p.ok("sync", device=p.other)),
+    Row("member revoke", "no such member, several, or this device itself", 2, "member revoke first KEY", "sealed"),
+    Row("member revoke", "a root cannot be revoked", 26, "member revoke wallet KEY", "sealed"),
+    Row("member revoke", "the provider cannot be reached", 41, "member revoke second KEY", "sealed", prepare=lambda p: (p.ok("sync", device=p.other), unplug(p))),
+    Row("member rotate", "a new key seals", 0, "member rotate KEY", "sealed"),
+    Row("member rotate", "the provider cannot be reached", 41, "member rotate KEY", "sealed", prepare=unplug),
+    Row("member rename", "called something else", 0, "member rename first laptop KEY", "sealed"),
+    Row("member rename", "no such member", 2, "member rename nobody laptop KEY", "sealed"),
+    Row("member rename", "not what can be a label", 2, "member rename first '' KEY", "sealed"),
+    Row("member rename", "not allowed to", 26, "member rename 'recovery words' paper KEY", "sealed"),
+    Row("key passphrase", "changed", 0, "key passphrase --new-passphrase-fd NEWFD", "sealed"),
+    Row("key passphrase", "the old one is wrong, or the new one too easy", 22, "key passphrase --new-passphrase-fd WEAKFD", "sealed"),
+    Row("key passphrase", "mode local has no keys to protect", 2, "key passphrase --new-passphrase-fd NEWFD"),
+    Row("key vaults", "listed, or noted", 0, "key vaults --add work", "sealed"),
+    Row("key vaults", "no name of a vault, or this memory keeps none", 2, "key vaults --add 'Not A Vault'", "sealed"),
+    Row("key derive", "printed", 0, f"key derive < {KEY}", "none"),
+    Row("key derive", "this is no key", 10, "key derive < 12", "none"),
     Row("provider list", "listed", 0, "provider list", "sealed"),
     Row("provider add", "noted; it is asked at the next sync", 0, "provider add USB", "sealed"),
     Row("provider add", "there is no such provider, or a setting is missing", 3, "provider add nonsense", "sealed"),

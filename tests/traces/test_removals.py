@@ -92,7 +92,7 @@ def test_what_found_words_removed_comes_back_by_one_command_on_a_new_device(lab:
     assert n.restored is not None
     said = says(n.restored, "removed")
     assert b.device in said and c.device in said
-    assert f"ipfsmem keys revoke {made.id} --nothing-stands" in said
+    assert f"ipfsmem member revoke {made.id} --nothing-stands" in said
     assert any(made.id in notice for notice in n.status().notices)
     report = unlocked(n, lambda n: n.members.revoke(made.id, stands=False))
     assert b.device in says(report, "back") and c.device in says(report, "back")
@@ -112,7 +112,7 @@ def test_a_lost_laptop_that_words_removed_stays_out_when_the_words_are_revoked_t
     d = removes(lab, "d", words, laptop)
     for one in (a, c):
         said = says(lab.sync(one), "removed")
-        assert laptop.device in said and made.id in said and f"ipfsmem keys revoke {laptop.device}" in said
+        assert laptop.device in said and made.id in said and f"ipfsmem member revoke {laptop.device}" in said
         assert "removed" not in kinds(lab.sync(one))  # once
     report = unlocked(a, lambda a: a.members.revoke(made.id))
     assert laptop.device in says(report, "stands") and "still out" in says(report, "stands")
@@ -151,7 +151,7 @@ def test_who_was_removed_and_has_the_wallet_undoes_it_there(lab: Lab) -> None:
     lab.settle(a, b, c)
     removes(lab, "m", words, a, b, c)
     lab.sync(b)
-    assert f"ipfsmem keys revoke {made.id} --nothing-stands" in says(lab.sync(b), "revoked")
+    assert f"ipfsmem member revoke {made.id} --nothing-stands" in says(lab.sync(b), "revoked")
     report = unlocked(b, lambda b: b.members.revoke(made.id, stands=False))
     assert not report.blocked and a.device in says(report, "back")
     assert is_in(lab, a, b) and is_in(lab, c, b) and is_in(lab, a, c)

@@ -66,11 +66,11 @@ def test_the_fields_that_the_document_names_are_those_of_the_answers() -> None:
         re.findall(r"^\| (.+?) \| (`.+) \|$", text[text.index("## JSON") : text.index("## Words")], re.M)
     )
     pairs = {
-        "`sync`, `keys unlock`, `keys rotate`": SyncReport,
+        "`sync`, `member admit`, `member rotate`": SyncReport,
         "a notice": Notice,
-        "`keys list`": results.MemberList,
+        "`member list`": results.MemberList,
         "a member": results.Member,
-        "`keys derive`": results.WalletKeys,
+        "`key derive`": results.WalletKeys,
     }
     assert rows.keys() == pairs.keys() | {"command"} - {"command"}
     for row, answer in pairs.items():

@@ -152,7 +152,7 @@ def test_u4_one_signature_lists_the_further_vaults(tmp_path: Path) -> None:
 def test_u4_a_first_vault_that_does_not_open_is_said(tmp_path: Path) -> None:
     Memory.create("alex", "encrypted-ipfs", unlock=WALLET, passphrase="the first one", home=tmp_path).close()
     bob = Memory.create("bob", "encrypted-ipfs", unlock=WALLET, passphrase="another one", home=tmp_path)
-    assert "ipfsmem keys vaults --add bob --key-number 1 -n alex" in bob.unlisted
+    assert "ipfsmem key vaults --add bob --key-number 1 -n alex" in bob.unlisted
     alex = Memory.load("alex", passphrase="the first one", home=tmp_path)
     assert alex.vaults.list() == []
     alex.vaults.add("bob")

@@ -145,7 +145,7 @@ def test_names_that_were_signed_and_are_lost_are_said_to_be(lab: Lab) -> None:
     """What was signed with words is signed once: where it never stood at a provider, these lead nowhere."""
     _, b = two(lab)
     change(b, "UPDATE meta SET value = CAST(value || 'x' AS BLOB) WHERE name = 'names'")
-    assert "ipfsmem keys words" in says(lab.sync(b), "names-damaged")
+    assert "ipfsmem key phrase" in says(lab.sync(b), "names-damaged")
     assert not says(lab.sync(b), "names-damaged")
 
 

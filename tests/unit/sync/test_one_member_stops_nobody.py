@@ -190,7 +190,7 @@ def test_who_finds_no_room_in_a_memory_still_reads_it_and_can_make_room(
     monkeypatch.setattr("ipfsmem.ring.operations.MAX_FAMILIES", 4)
     fresh = lab.restore("fresh", hold=True)
     assert "by B" in all_texts(fresh) and fresh.restored is not None
-    assert "keys revoke" in says(fresh.restored, "not-enrolled") and fresh.restored.exit_code
+    assert "member revoke" in says(fresh.restored, "not-enrolled") and fresh.restored.exit_code
     asyncio.run(fresh.members.revoke(b.device))
     ring = fresh.replica.ring
     assert ring is not None and fresh.device in ring.view.members and b.device not in ring.view.members

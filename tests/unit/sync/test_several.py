@@ -292,7 +292,7 @@ def test_two_that_made_a_memory_with_one_wallet_each_are_told_what_joins_them(tm
     for memory in (b, a, b):
         report = asyncio.run(memory.sync())
         said += [notice.text for notice in report.notices if not report.published]
-    assert any("ipfsmem keys unlock --wallet" in text for text in said), said
+    assert any("ipfsmem member admit --wallet" in text for text in said), said
     a.unlock(WALLET)
     for memory in (a, b, a, b):
         asyncio.run(memory.sync())

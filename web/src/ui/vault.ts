@@ -102,7 +102,7 @@ export class VaultView extends View {
         ${this.providers.length || this.place.client.alone ? nothing : html`<p class="faint">Nowhere yet. Add a place: <code>ipfsmem -n ${state.namespace} provider add SPEC</code></p>`}
         <h3>Devices and members</h3>
         <ul class="things">${this.members.map(one => html`<li><div><strong dir="auto">${one.label || one.id}</strong> ${one.thisDevice ? html`<span class="kind">this device</span>` : nothing}</div><div class="faint">${memberSaid(one)}</div></li>`)}</ul>
-        ${this.place.client.alone ? nothing : html`<p class="faint">Letting in and out takes your wallet: <code>ipfsmem -n ${state.namespace} keys</code></p>`}` : this.place.client.alone ? nothing : html`<p class="faint">It is kept on this disk alone. For one that your other devices have too: <code>ipfsmem init -n NEW</code></p>`}
+        ${this.place.client.alone ? nothing : html`<p class="faint">Adding and revoking members requires your wallet: <code>ipfsmem -n ${state.namespace} member</code></p>`}` : this.place.client.alone ? nothing : html`<p class="faint">It is kept on this disk alone. For one that your other devices have too: <code>ipfsmem init -n NEW</code></p>`}
       <h3>Health</h3><div class="line"><span>${this.findings === null ? 'Look at everything on this device.' : worst(this.findings)}</span><button @click=${this.#check} ?disabled=${this.acting}>Check</button></div>
       ${this.findings === null ? nothing : this.#findings(this.findings)}
       <h3>Take it with you</h3><p class="faint">Files are plain text, also of an encrypted memory: keep them where nobody else reads them.${this.place.client.alone && this.mayWrite ? ' The CAR is encrypted; a device that can send takes it in with ipfsmem sync --car.' : ''}</p>

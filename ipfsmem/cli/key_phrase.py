@@ -1,4 +1,4 @@
-"""`ipfsmem keys words`: new recovery words, for who lost the old ones or never saw them."""
+"""`ipfsmem key phrase`: new recovery words, for who lost the old ones or never saw them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MADE = "new words are made, and the older ones still work"
 
 
-@cli_command("words", short_help="Make new recovery words.")
+@cli_command("phrase", short_help="Make a new recovery phrase.")
 @click.option(
     "--revoke-old/--keep-old",
     default=None,
@@ -59,7 +59,7 @@ def command(context: CommandContext, revoke_old: bool | None, **owner_options: A
         if made.problem and revoke_old:
             raise ProviderUnavailable(
                 f"the older words still work, and the new ones may not yet work everywhere: {made.problem}",
-                hint="Then: ipfsmem sync, and to revoke the older ones: ipfsmem keys revoke ID.",
+                hint="Then: ipfsmem sync, and to revoke the older ones: ipfsmem member revoke ID.",
             )
         unplaced = [
             report for report in _revoke(memory, going, context) if report.blocked or report.not_placed
@@ -136,11 +136,11 @@ def _tell_what_stays(made: NewWords, old: list[Words], going: list[Words]) -> No
         click.echo(
             f"{count(len(stays), 'older set')} of words still work"
             + ("s" if len(stays) == 1 else "")
-            + advice(f". To revoke: {'; '.join(f'ipfsmem keys revoke {one.id}' for one in stays)}"),
+            + advice(f". To revoke: {'; '.join(f'ipfsmem member revoke {one.id}' for one in stays)}"),
             err=True,
         )
     if any(one.root for one in made.older):
         from ipfsmem.results import FIRST_WORDS_STAY
 
         click.echo(style("note: ", fg="yellow") + FIRST_WORDS_STAY, err=True)
-    click.echo(style(advice("On paper beside them: ipfsmem keys sheet"), dim=True), err=True)
+    click.echo(style(advice("On paper beside them: ipfsmem key sheet"), dim=True), err=True)

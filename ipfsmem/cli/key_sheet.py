@@ -1,4 +1,4 @@
-"""`ipfsmem keys sheet`: one page for the drawer, with what brings a memory back. No secret is on it."""
+"""`ipfsmem key sheet`: one page for the drawer, with what brings a memory back. No secret is on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _WIDTH = 78
 
 
-@cli_command("sheet", short_help="A page to print: how to get this memory back.")
+@cli_command("sheet", short_help="Print the recovery sheet.")
 @click.option("--output", callback=not_empty, metavar="FILE", help="Write it to a file instead.")
 def command(context: CommandContext, output: str | None) -> None:
     """Print the recovery sheet: names, newest version, providers, the commands that bring this memory back.
@@ -134,7 +134,7 @@ def _ways(sheet: RecoverySheet) -> list[str]:
             "  with the wallet (FILE is its keystore; or --mnemonic):",
             f"    {clean(sheet.with_wallet)}",
         ]
-    return lines or ["  Nothing does: this memory has no words and no wallet (ipfsmem keys words)."]
+    return lines or ["  Nothing does: this memory has no words and no wallet (ipfsmem key phrase)."]
 
 
 def _last_resort(sheet: RecoverySheet) -> list[str]:
@@ -161,7 +161,7 @@ def _further(sheet: RecoverySheet) -> list[str]:
 
 def _words(sheet: RecoverySheet) -> list[str]:
     if not sheet.words:
-        return ["THE 24 WORDS", "This memory has none. To make some: ipfsmem keys words"]
+        return ["THE 24 WORDS", "This memory has none. To make some: ipfsmem key phrase"]
     known = "; ".join(clean(one.label) + (" (of init)" if one.root else "") for one in sheet.words)
     lines = ["THE 24 WORDS (by hand; never in a file or a photograph)", *_wrap(f"That work: {known}."), ""]
     for start in range(1, 25, 4):
