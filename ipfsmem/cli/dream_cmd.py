@@ -8,6 +8,7 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.diff_cmd import print_difference
+from ipfsmem.cli.dream_duplicates import command as duplicates_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, facts, moment, style, table
@@ -342,5 +343,6 @@ for _command in (
     on_command,
     off_command,
     abort_command,
+    duplicates_command,
 ):
     command.add_command(_command)

@@ -11,6 +11,7 @@ from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, facts, table
+from ipfsmem.cli.scope_clear import command as clear_command
 from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.errors import IncompleteError, UsageError
 from ipfsmem.wording import count
@@ -236,6 +237,7 @@ for _command in (
     make_command,
     title_command,
     into_command,
+    clear_command,
     forget_command,
     restore_command,
 ):

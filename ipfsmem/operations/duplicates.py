@@ -29,6 +29,7 @@ class Duplicates(msgspec.Struct, frozen=True, kw_only=True):
 
 @operation(
     summary="List memories that say nearly the same",
+    command="dream duplicates",
     right="read",
     about="stack",
     raises=("UsageError: `similarity` is out of bounds.",),

@@ -18,6 +18,7 @@ LATE = {"Explained": "ipfsmem.memories.recall"}
 
 @operation(
     summary="Explain why a memory fits a question, or does not",
+    command="explain",
     right="read",
     about="stack",
     raises=(

@@ -89,4 +89,6 @@ def words_of_what_stands(let_in: Mapping[str, str], removed: Mapping[str, str], 
         )
     if removed:
         sentences.append(f"removed by it, and still out: {called(removed)}")
-    return f"{'. '.join(sentences)}. To end all that it said: ipfsmem member revoke {revoked} --nothing-stands"
+    return (
+        f"{'. '.join(sentences)}. To end all that it said: ipfsmem member revoke {revoked} --nothing-stands"
+    )

@@ -89,22 +89,22 @@ def test_why_a_memory_fits_and_why_not(sealed: Cli) -> None:
     sealed.ok("write", "music", "--body", "She plays the cello on Tuesdays.", "--tag", "cello")
     sealed.ok("write", "shop", "--body", "The cello shop lies at pier 7.")
     sealed.ok("write", "boat", "--body", "The boat is blue.")
-    said = sealed.ok("why", "shop", "cello", "tuesday").out
+    said = sealed.ok("explain", "shop", "cello", "tuesday").out
     assert (
         said.startswith("shop is number 2 of 2 hits, 3 memories searched.\n")
         and "second column is music" in said
     )
     assert "It has cello.\nIt has not tuesday.\n" in said
-    first = sealed.ok("why", "music", "cello", "tuesday", "--json").json
+    first = sealed.ok("explain", "music", "cello", "tuesday", "--json").json
     (hit, _) = sealed.ok("recall", "cello", "tuesday", "--why", "--json").json["hits"]
     assert (first["place"], first["score"], first["parts"]) == (1, hit["score"], hit["parts"])
     assert abs(sum(first["parts"].values()) - first["score"]) < 1e-9 and first["before"] == ""
-    assert "not found: none of the words occurs in it" in sealed.ok("why", "boat", "cello").out
+    assert "not found: none of the words occurs in it" in sealed.ok("explain", "boat", "cello").out
     sealed.ok("session", "add", "chat", stdin=b'{"role": "user", "content": "cello"}')
     (part,) = (one["key"] for one in sealed.ok("recall", "cello", "--type", "session", "--json").json["hits"])
-    assert "a part of a session" in sealed.ok("why", part, "cello").out
+    assert "a part of a session" in sealed.ok("explain", part, "cello").out
     sealed.ok("write", "shop", "--body", "Our shop.", "--scope", "work")
-    there = sealed.ok("why", "shop", "shop", "--stack", "work", "--json").json
+    there = sealed.ok("explain", "shop", "shop", "--stack", "work", "--json").json
     assert (there["scope"], there["hides"], there["place"]) == ("work", [""], 1)
 
 
@@ -119,7 +119,7 @@ def test_weights_come_from_the_settings(cli: Cli, tmp_path: Path, monkeypatch: p
 
     settings.write_text("[recall]\nweights = { salience = 0 }\n")
     assert order() == ["plain", "said"]
-    assert "salience" not in cli.ok("why", "said", "boat").out
+    assert "salience" not in cli.ok("explain", "said", "boat").out
     settings.write_text("[recall]\nweights = { salience = 50 }\n")
     assert order() == ["said", "plain"]
     for bad in (
@@ -131,7 +131,7 @@ def test_weights_come_from_the_settings(cli: Cli, tmp_path: Path, monkeypatch: p
         settings.write_text(f"[recall]\n{bad}\n")
         assert cli.fails(3, "recall", "boat").err
     settings.write_text("[recall]\nweights = { colour = 1 }\n")
-    (named,) = re.findall(r"Its parts are (.*)\.", cli.fails(3, "why", "said", "boat").err)
+    (named,) = re.findall(r"Its parts are (.*)\.", cli.fails(3, "explain", "said", "boat").err)
     for part in named.split(", "):
         settings.write_text(f"[recall]\nweights = {{ {part} = 1 }}\n")
         assert len(order()) == 2

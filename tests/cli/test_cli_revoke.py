@@ -149,7 +149,8 @@ def test_u11_the_texts_of_a_revoked_device_come_along_as_it_is_told(
     assert first.ok("read", "own", "--body").out == "never sent\n"
     assert first.ok("conflicts", "--json").json == []
     assert (
-        second.ok("member", "list", "--json").json["seals"] == first.ok("member", "list", "--json").json["seals"]
+        second.ok("member", "list", "--json").json["seals"]
+        == first.ok("member", "list", "--json").json["seals"]
     )
 
 

@@ -144,29 +144,31 @@ def test_what_is_no_message_is_refused_and_nothing_is_added(cli: Cli, given: byt
 
 def test_clearing_asks_and_leaves_what_it_is_told_to_leave(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """R24."""
-    assert cli.ok("clear").out == "There is nothing to forget.\n"
+    assert cli.ok("scope", "clear").out == "There is nothing to forget.\n"
     for scope in ([], ["--scope", "work"]):
         cli.ok("write", "tone", "--body", "Be brief.", *scope)
         cli.ok("fact", "add", "User likes tea", *scope)
         cli.ok("session", "add", "chat", *scope, stdin=lines(*turns(2)))
-    refused = cli.fails(2, "clear")
+    refused = cli.fails(2, "scope", "clear")
     assert "this forgets 2 memories and 1 session, on every device" in refused.err and "--yes" in refused.err
     assert len(cli.ok("list", "--json").json["memories"]) == 2
     monkeypatch.setattr(secret_input, "can_ask", lambda: True)
-    assert "1 session" in cli.ok("clear", "--sessions-only", "--yes").out
+    assert "1 session" in cli.ok("scope", "clear", "--sessions-only", "--yes").out
     assert cli.ok("session", "list").out == "" and len(cli.ok("list", "--json").json["memories"]) == 2
     cli.ok("session", "add", "chat", stdin=lines(*turns(1)))
-    asked = cli("clear", "--memories-only", stdin=b"no\n")
+    asked = cli("scope", "clear", "--memories-only", stdin=b"no\n")
     assert asked.code == 8 and "Forget 2 memories and 0 sessions, on every device?" in asked.err
     assert len(cli.ok("list", "--json").json["memories"]) == 2
-    assert cli.ok("clear", "--memories-only", stdin=b"yes\n").out.startswith("Forgotten here: 2 memories")
+    assert cli.ok("scope", "clear", "--memories-only", stdin=b"yes\n").out.startswith(
+        "Forgotten here: 2 memories"
+    )
     assert cli.ok("list", "--json").json["memories"] == [] and cli.ok(
         "session", "resume", "chat"
     ).json == turns(1)
     assert cli.ok("fact", "list", "--deleted", "--json").json == []
     # Another scope is another matter.
     assert len(cli.ok("list", "--scope", "work", "--json").json["memories"]) == 2
-    done = cli.ok("clear", "--scope", "work", "--yes", "--json").json
+    done = cli.ok("scope", "clear", "--scope", "work", "--yes", "--json").json
     assert (done["memories"], done["sessions"], done["left"]) == (2, 1, [])
     assert cli.ok("session", "list", "--scope", "work").out == ""
 
@@ -177,11 +179,11 @@ def test_clearing_takes_what_is_hidden_and_what_could_come_back(cli: Cli) -> Non
     cli.ok("hide", "shy")
     key = cli.ok("fact", "add", "User likes zebras", "--json").json["fact"]["key"]
     cli.ok("fact", "delete", key)
-    assert cli.ok("clear", "--yes").out.startswith("Forgotten here: 3 memories and 0 sessions")
+    assert cli.ok("scope", "clear", "--yes").out.startswith("Forgotten here: 3 memories and 0 sessions")
     assert cli.ok("list", "--hidden").out == "" == cli.ok("fact", "list", "--deleted").out
     for gone in ("tone", "shy"):
         cli.fails(4, "read", gone)
-    assert cli.ok("clear", "--yes").out == "There is nothing to forget.\n"
+    assert cli.ok("scope", "clear", "--yes").out == "There is nothing to forget.\n"
 
 
 def test_what_is_written_while_clearing_asks_stays(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +203,7 @@ def test_what_is_written_while_clearing_asks_stays(cli: Cli, monkeypatch: pytest
 
     monkeypatch.setattr(secret_input, "can_ask", lambda: True)
     monkeypatch.setattr("click.confirm", write_meanwhile)
-    done = cli("clear")
+    done = cli("scope", "clear")
     assert done.code == 7 and all(key in done.err for key in ("tone", keys[0])), done
     assert "zebras" in cli.ok("read", keys[0]).out and "very" in cli.ok("read", "tone").out
     assert cli.ok("fact", "list", "--deleted").out == ""
@@ -222,7 +224,7 @@ def test_clearing_takes_a_text_that_is_not_on_this_device(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "Be brief.")
     lose_text(cli, "tone")
     assert not cli.ok("list", "--json").json["memories"][0]["fetched"]
-    assert cli.ok("clear", "--yes").out.startswith("Forgotten here: 1 memory")
+    assert cli.ok("scope", "clear", "--yes").out.startswith("Forgotten here: 1 memory")
     assert cli.ok("list", "--json").json["memories"] == []
 
 
@@ -236,7 +238,7 @@ def test_clearing_takes_what_is_hidden_and_a_fact_that_was_edited_when_their_tex
     lose_text(cli, key)
     assert "tone" in cli.ok("list", "--hidden").out
     assert cli.ok("fact", "list", "--deleted").out == ""
-    assert cli.ok("clear", "--yes").out.startswith("Forgotten here: 3 memories")
+    assert cli.ok("scope", "clear", "--yes").out.startswith("Forgotten here: 3 memories")
     assert cli.ok("list", "--json").json["memories"] == [] and cli.ok("list", "--hidden").out == ""
     assert cli.ok("fact", "list", "--deleted").out == ""
 
@@ -276,7 +278,7 @@ def test_clearing_takes_a_text_that_is_joined_of_two(sealed: Cli, second: Cli) -
     for device in (sealed, second, sealed):
         device.ok("sync")
     assert sealed.ok("list", "--json").json["memories"][0]["merged"]
-    assert sealed.ok("clear", "--yes").out.startswith("Forgotten here: 1 memory")
+    assert sealed.ok("scope", "clear", "--yes").out.startswith("Forgotten here: 1 memory")
     assert sealed.ok("list", "--json").json["memories"] == []
 
 

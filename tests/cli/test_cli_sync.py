@@ -176,7 +176,10 @@ def test_a_sync_that_could_not_publish_has_a_code_of_its_own(sealed: Cli, second
     sealed.ok("sync")
     others = [m for m in sealed.ok("member", "list", "--json").json["members"] if m["label"] == "second"]
     sealed.ok(
-        "member", "revoke", others[0]["id"] if others else second.ok("status", "--json").json["device"], key=KEY
+        "member",
+        "revoke",
+        others[0]["id"] if others else second.ok("status", "--json").json["device"],
+        key=KEY,
     )
     second.ok("write", "tone", "--body", "nobody gets this")
     said = second("sync", "--json")

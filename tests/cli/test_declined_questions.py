@@ -28,7 +28,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     [
         ("folder attach notes", "not attached"),
         ("session delete chat", "not forgotten"),
-        ("clear --scope work", "not forgotten"),
+        ("scope clear --scope work", "not forgotten"),
         ("scope forget work", "not forgotten"),
     ],
 )

@@ -56,7 +56,7 @@ def test_nothing_found_is_not_said_to_be_nothing_there(cli: Cli, command: str, t
         "graph search tea",
         "usage show",
         "dream list",
-        "duplicates",
+        "dream duplicates",
         "token list",
         "plugin list",
         "approve --list",

@@ -391,7 +391,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("See how far it is: ipfsmem dream status. End it: ipfsmem dream abort", "dream", ("dream status", "dream abort"), "dream status", prepare=dreaming_elsewhere),
     Hint("Those that are installed: ipfsmem plugin list", "plugin test boats", ("plugin list",), "plugin list"),
     Hint("Switch it on: ipfsmem config set plugins.on VALUE", "plugin test boats", ("config set plugins.on boats",), "plugin test boats", prepare=boats_off),
-    Hint("Look at them, then once more: ipfsmem clear", "clear --yes", ("list",), "clear --yes", before=HAS, prepare=listed_then_written),
+    Hint("Look at them, then once more: ipfsmem scope clear", "scope clear --yes", ("list",), "scope clear --yes", before=HAS, prepare=listed_then_written),
     Hint("Longer texts are memories: ipfsmem write", f"fact add {'x' * 2001}", ("write long --body x",), "read long"),
     Hint("List them with: ipfsmem fact list", f"fact delete {FACT_KEY}", ("fact list",), "fact list"),
     Hint("It is in the scope VALUE: ipfsmem edit VALUE --scope VALUE", "edit tone", ("edit tone --scope work",), "read tone --scope work", before=("write tone --body x --scope work",), prepare=editor("")),

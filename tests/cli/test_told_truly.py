@@ -222,7 +222,9 @@ def test_a_scope_that_is_none_is_not_called_one_that_is_not_forgotten(cli: Cli) 
     assert "there is no scope nope" in cli.fails(4, "scope", "restore", "nope").err
 
 
-@pytest.mark.parametrize("what", ["member admit", "member revoke x", "member rename x y", "key phrase", "member rotate"])
+@pytest.mark.parametrize(
+    "what", ["member admit", "member revoke x", "member rename x y", "key phrase", "member rotate"]
+)
 def test_a_memory_without_a_vault_asks_for_no_wallet(cli: Cli, what: str) -> None:
     """It asked for a wallet, which would not have helped."""
     said = cli.fails(2, *what.split()).err
@@ -313,7 +315,7 @@ def test_a_number_out_of_bounds_is_refused_in_words(cli: Cli) -> None:
     for words in (
         ("fact", "add", "x", "--confidence", "2"),
         ("recall", "x", "--threshold", "nan"),
-        ("duplicates", "--similarity", "x"),
+        ("dream", "duplicates", "--similarity", "x"),
     ):
         assert "will not do; it takes a number from " in cli.fails(2, *words).err
     assert "is 0 to 1,000,000" in cli.fails(2, "usage", "add", "--model", "m", "--cost", "1e99").err

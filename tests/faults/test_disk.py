@@ -159,7 +159,7 @@ def test_what_is_there_is_read_on_a_disk_that_is_full_to_the_last_byte(
         "recall fugues",
         "context",
         "timeline show",
-        "why music fugues",
+        "explain music fugues",
         f"export --out {tmp_path}/out",
     ):
         done = program("--home", str(home), *call.split())

@@ -1,4 +1,4 @@
-"""`ipfsmem duplicates`: memories that say nearly the same."""
+"""`ipfsmem dream duplicates`: memories that say nearly the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipfsmem why KEY WORDS`: the rank of one memory for a question, and the reason."""
+"""`ipfsmem explain KEY WORDS`: the rank of one memory for a question, and the reason."""
 
 from __future__ import annotations
 
@@ -36,4 +36,4 @@ def _show(context: CommandContext, found: Explained, asked: Asked) -> None:
         click.echo(f"It has not {clean(', '.join(found.missing))}.")
 
 
-command = operation_command("why", why, _show)
+command = operation_command("explain", why, _show)

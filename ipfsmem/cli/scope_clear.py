@@ -1,4 +1,4 @@
-"""`ipfsmem clear`: all memories or sessions of one scope forgotten, after a question."""
+"""`ipfsmem scope clear`: all memories or sessions of one scope forgotten, after a question."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
 
-@cli_command("clear", scoped=True, shows=True)
+@cli_command("clear", scoped=True, shows=True, short_help="Forget all memories or sessions of a scope.")
 @click.option("--memories-only", is_flag=True, help="Leave the sessions.")
 @click.option("--sessions-only", is_flag=True, help="Leave the memories.")
 @click.option("--reason", default="", help="Why; it is kept in the timeline.")
@@ -58,7 +58,7 @@ def command(
     if left:
         raise IncompleteError(
             f"somebody wrote meanwhile, so these stay: {', '.join(left[:5])}",
-            hint="Look at them, then once more: ipfsmem clear",
+            hint="Look at them, then once more: ipfsmem scope clear",
         )
 
 
