@@ -432,7 +432,14 @@ SIDES: dict[str, type[Side]] = {
     "autosync": Autosync,
 }
 _WORK = ("sync", "dream", "reindex", "vacuum", "load")
-_COMMANDS = (("list",), ("status",), ("vault", "check"), ("sync",), ("recall", "text"), ("vacuum",))
+_COMMANDS = (
+    ("list",),
+    ("status",),
+    ("vault", "check"),
+    ("sync",),
+    ("recall", "text"),
+    ("vault", "compact", "--only", "files"),
+)
 #: Exit codes of commands beside a running side: done, or another process was in the way and it says so.
 _MAY_WAIT = {"sync", "vacuum", "vault", "status"}
 

@@ -885,6 +885,29 @@ class Cleaned(Answer, frozen=True, kw_only=True):
     notices: int
 
 
+class Compacted(Answer, frozen=True, kw_only=True):
+    """What compacting a vault freed, or with `dry_run` would, by part: `versions`, `leftovers` and `files`, None where it was not asked,
+    or not done. `problems`: why a part was not done; `hint`: what to do about the first."""
+
+    dry_run: bool
+    versions: Collecting | None
+    leftovers: Cleaned | None
+    files: Vacuumed | None
+    problems: dict[str, str]
+    hint: str
+
+    def raise_if_incomplete(self) -> None:
+        """Raises IncompleteError when a part was not done, or a provider did not do its share."""
+        if self.problems:
+            raise IncompleteError(
+                "not everything was compacted: "
+                + "; ".join(f"{part}: {problem}" for part, problem in self.problems.items()),
+                hint=self.hint,
+            )
+        if self.versions is not None:
+            self.versions.raise_if_incomplete()
+
+
 class OperationLine(Answer, frozen=True, kw_only=True):
     """Something that was done with a memory on this device: what, by the word of the command line; the scope and the key or name that it
     was about; by which `face` (`python`, `cli`, `http`, `mcp`, `hook`) and for whom (a client's name, the id of a token); `outcome` is ""
@@ -926,7 +949,7 @@ class Collecting(Answer, frozen=True, kw_only=True):
         if self.problems:
             raise IncompleteError(
                 f"not everything could go: {count(len(self.problems), 'provider')} did not do its part",
-                hint="Try again later: ipfsmem gc",
+                hint="Try again later: ipfsmem vault compact",
             )
 
 

@@ -307,6 +307,15 @@ class Database:
                 return
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
+    def unused_bytes(self) -> int:
+        """The bytes of the file that no row uses."""
+        with self.alone, storage_errors(self.path, "read"):
+            (pages,), (size,) = (
+                self.connection.execute(f"PRAGMA {name}").fetchone()
+                for name in ("freelist_count", "page_size")
+            )
+        return int(pages) * int(size)
+
     def compact(self) -> None:
         """Write the file anew without the room that changes left in it, while nobody else writes. Needs twice as much room on the disk
         for as long as it takes. Raises StorageError, before anything is written, for a file that is damaged or a disk without that room;

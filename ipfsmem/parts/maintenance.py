@@ -14,12 +14,12 @@ from ipfsmem.device.database_file import DATABASE_FILES
 from ipfsmem.device.identity import change_passphrase, passphrase_protected
 from ipfsmem.device.state import Frame
 from ipfsmem.device.tables import meta
-from ipfsmem.errors import ConfigError, IncompleteError, IpfsmemError, StorageError, UsageError
+from ipfsmem.errors import ConfigError, IncompleteError, IpfsmemError, NotFoundError, StorageError, UsageError
 from ipfsmem.mode import Mode
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.syncing import Syncing
-from ipfsmem.results import Cleaned, Collecting, Salvage, SearchIndexStatus, Vacuumed
+from ipfsmem.results import Cleaned, Collecting, Compacted, Salvage, SearchIndexStatus, Vacuumed
 from ipfsmem.sync.collection import Rules
 from ipfsmem.sync.engine import collect, salvage
 from ipfsmem.sync.lost_objects import miss
@@ -31,6 +31,10 @@ from ipfsmem.vault.unlocking import lock_device
 
 #: Kinds of operations that `check` counts by name.
 _NAMED: Final = 8
+#: What `compact` does, in this order.
+PARTS: Final = ("versions", "leftovers", "files")
+#: Seconds after which leftovers go, where nobody says otherwise: as many days as versions are kept.
+OLD: Final = KEEP_DAYS * 86_400.0
 
 
 class MemoryMaintenance(MemoryPart):
@@ -205,6 +209,72 @@ class MemoryMaintenance(MemoryPart):
         after = self._sizes()
         return Vacuumed(before=before, after=after, freed=sum(before.values()) - sum(after.values()))
 
+    async def compact(
+        self,
+        *,
+        only: Iterable[str] = (),
+        dry_run: bool = False,
+        older_than: float | None = None,
+        keep_roots: int = KEEP_ROOTS,
+        keep_days: int = KEEP_DAYS,
+        drop_guarded: str | Iterable[str] = (),
+        progress: Progress = no_progress,
+    ) -> Compacted:
+        """Do `gc`, `cleanup` and `vacuum` in this order, or the parts in `only` (of `PARTS`); what one cannot do keeps none of the others
+        from its work.
+
+        `older_than`: seconds, of `cleanup` (90 days unless given). A memory that is not published has no versions. Raises what the first
+        part raises that fails, where nothing else was done or it refuses what was asked; else that is in `problems`.
+        """
+        only = each_name(only)
+        asked = [part for part in PARTS if part in only] or [*PARTS]
+        if unknown := {*only} - {*PARTS}:
+            raise UsageError(f"{min(unknown)!r} is not a part; parts: {', '.join(PARTS)}")
+        if older_than is not None:
+            check_age(older_than)
+        if not only and not self._open.mode.published:
+            asked.remove("versions")
+        versions = leftovers = files = None
+        failed: dict[str, IpfsmemError] = {}
+        for part in asked:
+            try:
+                if part == "versions":
+                    versions = await self.gc(
+                        dry_run=dry_run,
+                        keep_roots=keep_roots,
+                        keep_days=keep_days,
+                        drop_guarded=drop_guarded,
+                        progress=progress,
+                    )
+                elif part == "leftovers":
+                    leftovers = self.cleanup(OLD if older_than is None else older_than, dry_run=dry_run)
+                else:
+                    files = self._could_free() if dry_run else self.vacuum()
+            except (UsageError, NotFoundError):
+                raise
+            except IpfsmemError as error:
+                failed[part] = error
+        if failed and not (versions or leftovers or files):
+            raise next(iter(failed.values()))
+        return Compacted(
+            dry_run=dry_run,
+            versions=versions,
+            leftovers=leftovers,
+            files=files,
+            problems={part: str(error) for part, error in failed.items()},
+            hint=next((error.hint for error in failed.values() if error.hint), ""),
+        )
+
+    def _could_free(self) -> Vacuumed:
+        """What `vacuum` would free at least: the pages of the database that nothing uses, and its log."""
+        before = self._sizes()
+        log = DATABASE_FILES[1]
+        after = {name: had for name, had in before.items() if name != log}
+        state = DATABASE_FILES[0]
+        if state in after:
+            after[state] = max(0, after[state] - self._replica.db.unused_bytes())
+        return Vacuumed(before=before, after=after, freed=sum(before.values()) - sum(after.values()))
+
     def _sizes(self) -> dict[str, int]:
         """The bytes of the files that are compacted."""
         from ipfsmem.memories.kept_vectors import vector_files
@@ -220,14 +290,9 @@ class MemoryMaintenance(MemoryPart):
         """Take away what is older than so many seconds, and is made anew when it is needed or only tells of the past: kept indexes, what
         killed processes left, operations of the list, notices of earlier syncs. No text, no version, nothing that can still be undone.
         `dry_run` only says what would go. Raises UsageError for less than an hour, StorageError."""
-        from ipfsmem.device.cleaning import OLDEST, YOUNGEST, remove_old
+        from ipfsmem.device.cleaning import remove_old
 
-        if not older_than * 1000 >= YOUNGEST:
-            raise UsageError(
-                "what is younger than an hour is left alone, as a process may be writing it: say 1h or more"
-            )
-        if older_than * 1000 > OLDEST:
-            raise UsageError("nothing is older than a thousand years")
+        check_age(older_than)
         before = self._replica.world.now() - int(older_than * 1000)
         found = remove_old(self._replica, before, dry_run=dry_run)
         return Cleaned(
@@ -275,6 +340,18 @@ class MemoryMaintenance(MemoryPart):
             lock_device(folder)
         except StorageError as error:
             raise IncompleteError(f"the passphrase was changed, but {error}", hint=error.hint) from error
+
+
+def check_age(older_than: float) -> None:
+    """Raises UsageError for seconds that are no age of what may go."""
+    from ipfsmem.device.cleaning import OLDEST, YOUNGEST
+
+    if not older_than * 1000 >= YOUNGEST:
+        raise UsageError(
+            "what is younger than an hour is left alone, as a process may be writing it: say 1h or more"
+        )
+    if older_than * 1000 > OLDEST:
+        raise UsageError("nothing is older than a thousand years")
 
 
 def each_name(given: Iterable[str]) -> tuple[str, ...]:

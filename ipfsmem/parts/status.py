@@ -138,7 +138,7 @@ class MemoryStatus(MemoryPart):
         if found < TELL_SUPERSEDED:
             return []
         return [
-            f"{found:,} old versions take up room here and at the provider: let go of them with ipfsmem gc, or once a day by themselves: ipfsmem gc --daily"
+            f"{found:,} old versions take up room here and at the provider: let go of them with ipfsmem vault compact, or once a day by themselves: ipfsmem vault compact --daily"
         ]
 
     def _beside_agents(self) -> list[str]:

@@ -141,7 +141,7 @@ async def collect_when_due(run: Run, rings: Set[CID]) -> None:
         what = "1 old version" if len(gone) == 1 else f"{len(gone):,} old versions"
         run.notices.say(
             "collected",
-            f"{what} went by the rules that were set. To let go by hand again: ipfsmem gc --by-hand",
+            f"{what} went by the rules that were set. To let go by hand again: ipfsmem vault compact --by-hand",
         )
 
 

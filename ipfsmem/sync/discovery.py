@@ -217,7 +217,7 @@ async def _open_pins(search: Search) -> None:
             search.run.notices.say(
                 "pins",
                 f"{provider.name} keeps {len(roots)} versions of this memory: only the newest {MAX_PINS} were looked at. "
-                "Let go of old ones: ipfsmem gc",
+                "Let go of old ones: ipfsmem vault compact",
                 provider=provider.name,
             )
         fresh = [root for root in roots[:MAX_PINS] if _is_news(search, root, False)]

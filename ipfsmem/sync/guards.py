@@ -31,7 +31,7 @@ from ipfsmem.sync.run import Run
 MOST_GUARDS: Final = 8
 #: What a person gives for all guards.
 ALL: Final = "all"
-_WHICH: Final = "See what is: ipfsmem gc --dry-run"
+_WHICH: Final = "See what is: ipfsmem vault compact --dry-run"
 
 
 class Guard(msgspec.Struct, frozen=True):

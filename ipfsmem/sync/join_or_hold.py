@@ -233,5 +233,5 @@ def _guard_mass_delete(work: JoinWork, changes: list[EntryDifference], by: str) 
         f"{found.gone} texts and pieces of the timeline were deleted elsewhere within a day, more than a tenth of what "
         f"{named([label_of(ring, family) for family in found.of])} wrote. It came with what "
         f"{named([label_of(ring, device) for device in found.by])} published. {stay} until you say that it was right: "
-        f"{'; '.join(f'ipfsmem gc --drop-guarded {root}' for root in found.roots)}",
+        f"{'; '.join(f'ipfsmem vault compact --drop-guarded {root}' for root in found.roots)}",
     )

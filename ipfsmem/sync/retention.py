@@ -82,7 +82,7 @@ def _reason(pin: PinnedRoot, now: int, whole: bool) -> str:
     if not pin.verified:
         return "this device has not checked and taken it in"
     if pin.guarded:
-        return "the last one before more than a tenth was deleted: if that was right it may go: ipfsmem gc --drop-guarded VERSION (in Python: drop_guarded)"
+        return "the last one before more than a tenth was deleted: if that was right it may go: ipfsmem vault compact --drop-guarded VERSION (in Python: drop_guarded)"
     if pin.deletes_since:
         return "texts were deleted elsewhere since, less than a day ago"
     if now - pin.at < DAY_MS:

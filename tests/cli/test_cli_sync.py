@@ -1,4 +1,4 @@
-"""`ipfsmem sync`, `status`, `log`, `diff`, `gc`."""
+"""`ipfsmem sync`, `status`, `vault log`, `vault diff`, `vault compact`."""
 
 from __future__ import annotations
 
@@ -132,14 +132,16 @@ def test_log_and_diff(sealed: Cli, second: Cli) -> None:
     sealed.fails(4, "vault", "diff", "bafynothing")
 
 
-def test_gc_says_why(sealed: Cli) -> None:
-    said = sealed.ok("gc", "--dry-run")
-    assert "the newest of a device" in said.out and "would go here" in said.out
-    assert sealed.ok("gc", "--json").json["dry_run"] is False
+def test_compact_says_why_each_version_stays_and_what_each_part_frees(sealed: Cli) -> None:
+    said = sealed.ok("vault", "compact", "--dry-run")
+    assert "the newest of a device" in said.out
+    for part in ("versions: ", "leftovers: ", "files: at least "):
+        assert f"\n{part}" in said.out
+    assert sealed.ok("vault", "compact", "--json").json["dry_run"] is False
 
 
 @pytest.mark.slow
-def test_gc_takes_the_users_word_for_each_mass_delete(sealed: Cli, second: Cli) -> None:
+def test_compact_takes_the_users_word_for_each_mass_delete(sealed: Cli, second: Cli) -> None:
     """All were dropped by one word, also the one that nobody had meant: now each is named by its root or by the device with
     whose published state the deletes came, and shown with what went."""
     for n in range(12):
@@ -152,13 +154,16 @@ def test_gc_takes_the_users_word_for_each_mass_delete(sealed: Cli, second: Cli) 
     said = sealed.ok("sync").out
     root = said.split("--drop-guarded ")[1].split()[0]
     sealed.ok("write", "more", "--body", "x")
-    listed = sealed.ok("gc").out
+    listed = sealed.ok("vault", "compact").out
     assert f"guarded {root}" in listed and "before 12 texts of first (" in listed
-    assert "with what second (" in listed and f"ipfsmem gc --drop-guarded {root}" in listed
-    assert "first" in sealed.fails(4, "gc", "--drop-guarded", "first").err
+    assert "with what second (" in listed and f"ipfsmem vault compact --drop-guarded {root}" in listed
+    assert "first" in sealed.fails(4, "vault", "compact", "--drop-guarded", "first").err
     for word in (root, "second", "all"):
-        assert f"would be let go {root}" in sealed.ok("gc", "--dry-run", "--drop-guarded", word).out
-    (one,) = sealed.ok("gc", "--json").json["guards"]
+        assert (
+            f"would be let go {root}"
+            in sealed.ok("vault", "compact", "--dry-run", "--drop-guarded", word).out
+        )
+    (one,) = sealed.ok("vault", "compact", "--json").json["versions"]["guards"]
     assert (one["root"], one["gone"], one["of"][0][:5], one["by"][0][:6], one["dropped"]) == (
         root,
         12,
@@ -166,8 +171,8 @@ def test_gc_takes_the_users_word_for_each_mass_delete(sealed: Cli, second: Cli) 
         "second",
         False,
     )
-    assert f"let go {root}" in sealed.ok("gc", "--drop-guarded", "second").out
-    assert sealed.ok("gc", "--json").json["guards"] == []
+    assert f"let go {root}" in sealed.ok("vault", "compact", "--drop-guarded", "second").out
+    assert sealed.ok("vault", "compact", "--json").json["versions"]["guards"] == []
 
 
 def test_a_sync_that_could_not_publish_has_a_code_of_its_own(sealed: Cli, second: Cli) -> None:

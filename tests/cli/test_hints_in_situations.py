@@ -126,7 +126,7 @@ def test_a_list_of_pins_that_is_damaged(sealed_place: Place) -> None:
     data = bytearray(listed.read_bytes())
     data[20] ^= 1
     listed.write_bytes(data)
-    refused = place.run("gc")
+    refused = place.run("vault compact")
     assert refused.code == 7
     hinted(
         "Let the program that keeps a folder in step bring that file here. If it cannot, remove that file, link or folder, then sync"
@@ -136,7 +136,7 @@ def test_a_list_of_pins_that_is_damaged(sealed_place: Place) -> None:
     assert str(listed) in refused.out
     listed.unlink()
     place.ok("sync", device=place.other)
-    place.ok("sync", "gc", "provider check")
+    place.ok("sync", "vault compact", "provider check")
     assert any(place.root() in file.name for file in (place.stick / "pins").iterdir())
 
 
@@ -152,7 +152,7 @@ def test_a_folder_whose_parts_did_not_all_arrive(sealed_place: Place, way: str) 
     place.ok("sync", device=place.other)
     for pack in set(packs.iterdir()) - before:
         pack.rename(waiting / pack.name)
-    refused = place.run("gc")
+    refused = place.run("vault compact")
     assert refused.code == 7
     hinted(
         "Let the program that keeps a folder in step finish, or sync the device whose newest version it is. An older"
@@ -164,7 +164,7 @@ def test_a_folder_whose_parts_did_not_all_arrive(sealed_place: Place, way: str) 
             pack.rename(packs / pack.name)
     else:
         place.ok("sync", device=place.other)
-    place.ok("gc", "sync", "read more")
+    place.ok("vault", "compact", "sync", "read more")
 
 
 def test_a_list_of_members_that_others_have_filled(sealed_place: Place) -> None:

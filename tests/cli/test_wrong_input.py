@@ -26,7 +26,8 @@ SEALED = (
     "dream tone", "dream --dry-run --if-due", "dream --model --if-due", "dream --scope none", "dream --dry-run extra", "dream show extra", "dream apply nothing", "dream undo nothing", "dream undo ''", f"dream undo {LONG}", "dream abort", "dream no", "dream on extra",
     "usage add", "usage add --model m --cost -1", "usage add --model m --cost nan", "usage add --model m --cost x", "usage add --model m --input -1", f"usage add --model {LONG}", "usage add --model 'a\nb'",
     "vault log --operation write", "vault log --scope work", "vault log --operations --since soon", "vault log --operations --operation ''", "vault log --operations --limit 0", f"vault log --operations --since {LONG}", "vault log --operations extra",
-    "vacuum extra", "cleanup", "cleanup --older-than soon", "cleanup --older-than 59m", "cleanup --older-than 0", "cleanup --older-than 30d extra",
+    "vault compact extra", "vault compact --only all", "vault compact --older-than soon", "vault compact --older-than 59m", "vault compact --older-than 0", "vault compact --only files --older-than 30d",
+    "vault compact --only leftovers --daily", "vault compact --only leftovers --drop-guarded all", "vault compact --only leftovers --older-than 30d extra",
     "config show no.such", f"config show {LONG}", "config set", "config set sessions.resume", "config set sessions.resume 1 --default", "config set sessions.resume x", f"config set {LONG} 1", f"config set label {LONG}",
     "config set '' x", "config set sessions.resume 9 9", "config path extra", "config lsit",
     "usage show --by week", "usage show --from x", "usage show --from 2026-05-01 --to 2026-04-01", "usage export --to ''", "usage export --scope none", "usage budget --scope none", "usage lsit",
@@ -73,7 +74,7 @@ LOCAL = (
 
 TWICE = (
     "write tone --body x --body y", "list -n default -n default", "-n default -n default list", "list --home BASE/home --home BASE/home",
-    "gc --daily --by-hand", "gc --daily --daily", "gc --keep-roots 3 --keep-roots 4", "write tone --body x --whole --body-only",
+    "vault compact --daily --by-hand", "vault compact --daily --daily", "vault compact --keep-roots 3 --keep-roots 4", "write tone --body x --whole --body-only",
     "read tone --root a --root b", "timeline show --since 2026-01-01 --since 2026-01-02", "folder attach PLAIN --scope a --scope b",
     "export --dir BASE/a --dir BASE/b", "member list --passphrase-fd 8 --passphrase-fd 9", "vault log --limit 1 --limit 2",
     "write tone --type user --set type=user --body x", "write tone --body x --set a=1 --set a=2", "write tone --body x --name T --set name=U",

@@ -785,9 +785,7 @@ def test_u12_a_memory_moves_away_from_a_service_that_takes_nothing_any_more(
             " the memory to another provider: ipfsmem vault move.",
             one.fails(41, "sync").err,
         )
-        assert (
-            one("vault", "move", str(tmp_path / "stick")).code == 7
-        )  # nobody can be told at the old place
+        assert one("vault", "move", str(tmp_path / "stick")).code == 7  # nobody can be told at the old place
         one.ok("sync")
         two.ok("init", "--unprotected-keys", "--provider", str(tmp_path / "stick"), key=KEY)
         assert two.ok("read", "tone", "--body").out == "y\n"

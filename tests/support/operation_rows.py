@@ -170,8 +170,8 @@ ROWS: Final = (
     Op("providers", {}, "provider list", "providers", "", "providers.list"),
     Op("index status", {}, "index status", "index", "", "maintenance.index_status"),
     Op("reindex", {}, "index rebuild", "reindex", "", "maintenance.reindex", "reindex"),
-    Op("vacuum", {}, "vacuum", "vacuum", "", "maintenance.vacuum", "vacuum"),
-    Op("cleanup", {"older_than": 86_400.0}, "cleanup", "cleanup", "", "maintenance.cleanup", "cleanup", {"cli": {"older_than": "1d"}}),
+    Op("vacuum", {}, "", "vacuum", "", "maintenance.vacuum", "vacuum"),
+    Op("cleanup", {"older_than": 86_400.0}, "", "cleanup", "", "maintenance.cleanup", "cleanup"),
     Op("settings", {}, "config show", "settings", "", ""),
     Op("export", {}, "export", "export", "", "bundles.export", "export", {"http": {"format": "blob", "partial": True}, "python": {"partial": True}, "cli": {"flags": ("--partial",)}}),
     Op("sync", {}, "sync", "sync", "", "sync", "sync"),
@@ -192,7 +192,7 @@ COMMANDS_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
     "is about members or providers of a vault": (
         "key derive", "member rename", "key passphrase", "member revoke", "member rotate", "key sheet", "member admit", "key vaults",
         "key phrase", "provider add", "provider check", "provider follow", "vault move", "provider remove", "provider test",
-        "vault repair", "gc", "vault diff",
+        "vault repair", "vault compact", "vault diff",
     ),
     "forgets all memories of a scope, each by `forget`": ("scope clear",),
 }  # fmt: skip

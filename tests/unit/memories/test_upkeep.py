@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import namedtuple
 from pathlib import Path
@@ -11,11 +12,19 @@ import pytest
 from ipfsmem.device.recall_image import VERSION
 from ipfsmem.device.replica import World
 from ipfsmem.device.tables import reports
-from ipfsmem.errors import LockedError, StorageError, UsageError
+from ipfsmem.errors import (
+    IncompleteError,
+    LockedError,
+    NotFoundError,
+    ProviderUnavailable,
+    StorageError,
+    UsageError,
+)
 from ipfsmem.memories import search_index
 from ipfsmem.memory import Memory
 from ipfsmem.testing import MockClock
 from ipfsmem.vault.home import Home
+from tests.support.device_lab import ROOT
 
 DAY = 86_400
 Usage = namedtuple("Usage", "total used free")
@@ -141,3 +150,120 @@ def test_a_list_of_operations_that_cannot_be_read_is_a_finding(tmp_path: Path) -
         listed.mkdir()
         (finding,) = [one for one in memory.check() if one.code == "operations"]
         assert finding.level == "error" and str(listed) in finding.text
+
+
+def _published(tmp_path: Path, clock: MockClock | None = None) -> Memory:
+    (tmp_path / "stick").mkdir()
+    return Memory.create(
+        "m",
+        "encrypted-ipfs",
+        home=_home(tmp_path, "first", clock),
+        unlock=ROOT,
+        passphrase=False,
+        provider=str(tmp_path / "stick"),
+    )
+
+
+def _home(tmp_path: Path, name: str, clock: MockClock | None) -> Home:
+    world = World() if clock is None else World(now=lambda: clock.ms)
+    return Home(folder=tmp_path / name, label=name, world=world)
+
+
+def test_compact_dry_run_changes_no_file_and_names_what_compact_frees(tmp_path: Path) -> None:
+    with _published(tmp_path) as memory:
+        for number in range(40):
+            memory.write(f"k{number}", os.urandom(4_000).hex())
+        asyncio.run(memory.sync())
+        for number in range(40):
+            memory.forget(f"k{number}")
+        asyncio.run(memory.sync())
+        asyncio.run(memory.maintenance.compact(dry_run=True))  # it syncs first
+        memory.replica.db.empty_log()
+        files = {path: path.read_bytes() for path in tmp_path.rglob("*.p*") if path.is_file()}
+        said = asyncio.run(memory.maintenance.compact(dry_run=True))
+        assert {path: path.read_bytes() for path in files} == files
+        assert said.dry_run and said.versions and said.leftovers and said.files and not said.problems
+        memory.replica.db.empty_log()
+        alone = asyncio.run(memory.maintenance.compact(only=["files"], dry_run=True)).files
+        done = asyncio.run(memory.maintenance.compact(only=["files"])).files
+        assert alone and done and 0 < alone.freed <= done.freed
+        assert not memory.list() and not [one for one in memory.check() if one.level == "error"]
+
+
+def test_compact_part_that_fails_leaves_the_others_done_and_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with _published(tmp_path) as memory:
+        memory.write("tone", "direct")
+        asyncio.run(memory.sync())
+        (tmp_path / "stick").rename(tmp_path / "away")
+        done = asyncio.run(memory.maintenance.compact())
+        assert (done.versions, [*done.problems]) == (None, ["versions"])
+        assert done.leftovers is not None and done.files is not None and done.files.after["state.db"] > 0
+        with pytest.raises(IncompleteError, match=r"versions: .*stick"):
+            done.raise_if_incomplete()
+        with pytest.raises(ProviderUnavailable):
+            asyncio.run(memory.maintenance.compact(only=["versions"]))
+        (tmp_path / "away").rename(tmp_path / "stick")
+        monkeypatch.setattr("shutil.disk_usage", lambda path: Usage(10, 10, 0))
+        done = asyncio.run(memory.maintenance.compact())
+        assert done.versions is not None and [*done.problems] == ["files"]
+        with pytest.raises(IncompleteError, match="bytes of room"):
+            done.raise_if_incomplete()
+
+
+def test_compact_of_what_it_refuses_does_nothing(tmp_path: Path) -> None:
+    with _published(tmp_path) as memory:
+        memory.write("tone", "direct")
+        asyncio.run(memory.sync())
+        before = [one.operation for one in memory.operations.list()]
+        for only, older_than, error in (
+            (["everything"], None, UsageError),
+            ((), 60.0, UsageError),
+            ("leftovers", float("nan"), UsageError),
+        ):
+            with pytest.raises(error):
+                asyncio.run(memory.maintenance.compact(only=only, older_than=older_than))
+        assert [one.operation for one in memory.operations.list()] == before
+        with pytest.raises(NotFoundError):
+            asyncio.run(memory.maintenance.compact(drop_guarded="nobody"))
+        assert {one.operation for one in memory.operations.list()} - {*before} == {"gc"}
+
+
+def test_compact_of_a_local_memory_leaves_versions_out_and_refuses_them_by_name(tmp_path: Path) -> None:
+    with Memory.create("m", "local", home=tmp_path) as memory:
+        memory.write("tone", "direct")
+        done = asyncio.run(memory.maintenance.compact())
+        assert done.versions is None and done.leftovers and done.files and not done.problems
+        with pytest.raises(UsageError, match="not published"):
+            asyncio.run(memory.maintenance.compact(only=["versions"]))
+
+
+def test_compact_on_one_device_leaves_what_another_one_that_is_behind_reads(tmp_path: Path) -> None:
+    clock = MockClock()
+
+    def back(name: str) -> Memory:
+        home = _home(tmp_path, name, clock)
+        return asyncio.run(
+            Memory.recover("m", provider=str(tmp_path / "stick"), unlock=ROOT, passphrase=False, home=home)
+        )
+
+    with _published(tmp_path, clock) as memory:
+        memory.write("tone", "direct")
+        asyncio.run(memory.sync())
+        with back("other") as other:
+            asyncio.run(memory.sync())
+            for number in range(6):
+                clock.advance(3 * DAY)
+                memory.write("tone", f"direct {number}")
+                asyncio.run(memory.sync())
+            done = asyncio.run(memory.maintenance.compact(keep_roots=1, keep_days=1))
+            assert done.versions is not None and any(not one.keep for one in done.versions.here)
+            report = asyncio.run(other.sync())
+            assert not report.damaged and other.read("tone").body.strip() == "direct 5"
+            other.write("role", "writes")
+            asyncio.run(other.sync())
+            asyncio.run(memory.maintenance.compact(keep_roots=1, keep_days=1))
+            assert memory.read("role").body.strip() == "writes"
+        with back("third") as third:
+            assert [one.key for one in third.list()] == ["role", "tone"]

@@ -42,7 +42,7 @@ def after_a_mass_delete(lab: Lab) -> tuple[Memory, str]:
         delete(b, f"memory{n}")
     lab.sync(b)
     report = lab.sync(a)
-    assert before in says(report, "mass-delete") and "ipfsmem gc --drop-guarded" in says(
+    assert before in says(report, "mass-delete") and "ipfsmem vault compact --drop-guarded" in says(
         report, "mass-delete"
     )
     for n in range(4):
@@ -430,7 +430,9 @@ def test_status_says_when_many_roots_could_go(lab: Lab, monkeypatch: pytest.Monk
         a.write("k", f"text {n}")
         lab.sync(a)
     lab.clock.advance(100 * DAY)
-    assert any("old versions" in notice and "ipfsmem gc" in notice for notice in a.status().notices)
+    assert any(
+        "old versions" in notice and "ipfsmem vault compact" in notice for notice in a.status().notices
+    )
     asyncio.run(a.maintenance.gc())
     assert not any("old versions" in notice for notice in a.status().notices)
 

@@ -94,7 +94,7 @@ def test_no_more_than_so_many_roots_are_looked_at_and_that_is_said(
     listed = len([pin for pin in cloud.pins if pin.name == name_of(a)])
     report = asyncio.run(a.sync())
     (notice,) = [notice for notice in report.notices if notice.kind == "pins"]
-    assert "ipfsmem gc" in notice.text and f"keeps {listed} versions" in notice.text
+    assert "ipfsmem vault compact" in notice.text and f"keeps {listed} versions" in notice.text
 
 
 def test_the_head_of_a_device_that_was_off_for_long_is_found_among_old_pins(tmp_path: Path) -> None:

@@ -1,0 +1,172 @@
+"""`ipfsmem vault compact`: free room at the providers and on this disk, and say what each part freed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.hint_commands import advice
+from ipfsmem.cli.options import duration, provider_option, retention_options
+from ipfsmem.cli.printing import Meter, clean, moment, size, style, table
+from ipfsmem.errors import UsageError
+from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ipfsmem.results import Cleaned, Collecting, Compacted, Vacuumed
+    from ipfsmem.sync.guards import Guarded
+    from ipfsmem.sync.retention import Verdict
+
+#: As `parts.maintenance.PARTS`, again so that the help needs no import; a test compares them.
+PARTS = ("versions", "leftovers", "files")
+
+
+@cli_command("compact", short_help="Free room here and at the providers.")
+@click.option("--dry-run", is_flag=True, help="Only say what each part would free.")
+@click.option(
+    "--only",
+    multiple=True,
+    type=click.Choice(PARTS),
+    help="Only this part (default: all three). May be given several times.",
+)
+@click.option(
+    "--older-than",
+    callback=duration,
+    metavar="TIME",
+    help="Age of leftovers to delete: 30d, 12h; at least 1h (default: 90d).",
+)
+@click.option(
+    "--drop-guarded",
+    multiple=True,
+    metavar="VERSION|DEVICE|all",
+    help="Confirm a mass delete, so that the version before it is kept no longer than others. DEVICE: all that came with it.",
+)
+@click.option(
+    "--daily/--by-hand",
+    default=None,
+    help="From now on delete old versions once a day with a sync, keeping what is given here; or only by this command.",
+)
+@provider_option("Where")
+@retention_options("Keep the newest N versions.")
+def command(
+    context: CommandContext,
+    dry_run: bool,
+    only: tuple[str, ...],
+    older_than: float | None,
+    drop_guarded: tuple[str, ...],
+    daily: bool | None,
+    provider: tuple[str, ...],
+    keep_roots: int,
+    keep_days: int,
+) -> None:
+    """Free room in three parts, and say what each freed. No memory changes, and nothing that another device needs is deleted.
+
+    \b
+    versions   syncs, then deletes old versions at the providers and what only they needed here, with a reason
+               for each; kept are the newest of a device, unchecked ones, those of the last day, and the last one
+               before more than a tenth of somebody's texts was deleted in a day (see --drop-guarded)
+    leftovers  old indexes, temporary files, records of operations and notices of syncs
+    files      rewrites the database and the vectors; needs as much free disk space again
+
+    \b
+    Examples:
+      ipfsmem vault compact --dry-run
+      ipfsmem vault compact --daily --keep-roots 20
+      ipfsmem vault compact --only leftovers --older-than 30d
+    """
+    from ipfsmem.config import RetentionRule
+
+    if only and "versions" not in only and (drop_guarded or daily is not None):
+        raise UsageError("--drop-guarded, --daily and --by-hand are about versions, which --only leaves out")
+    if only and "leftovers" not in only and older_than is not None:
+        raise UsageError("--older-than is about leftovers, which --only leaves out")
+    with context.memory(provider=provider) as memory, Meter(silent=context.json) as meter:
+        done = asyncio.run(
+            memory.maintenance.compact(
+                only=only,
+                dry_run=dry_run,
+                older_than=older_than,
+                keep_roots=keep_roots,
+                keep_days=keep_days,
+                drop_guarded=drop_guarded,
+                progress=meter,
+            )
+        )
+        if daily is not None and done.versions is not None and not dry_run:
+            memory.maintenance.gc_daily(RetentionRule(keep_roots, keep_days) if daily else None)
+    if context.json:
+        context.emit(done)
+    else:
+        _show(done)
+    done.raise_if_incomplete()
+
+
+def _show(done: Compacted) -> None:
+    if done.versions is not None:
+        _show_versions(done.versions)
+    if done.leftovers is not None:
+        _show_leftovers(done.leftovers)
+    if done.files is not None:
+        _show_files(done.files, done.dry_run)
+    for part, problem in done.problems.items():
+        click.echo(style(f"{part}: not done: ", fg="yellow") + advice(problem), err=True)
+
+
+def _show_leftovers(done: Cleaned) -> None:
+    for name, had in done.files.items():
+        click.echo(f"  {clean(name)}  {style(size(had), dim=True)}")
+    verb = "would be deleted" if done.dry_run else "deleted"
+    click.echo(
+        f"leftovers: {count(len(done.files), 'file')} ({size(done.bytes)}), {count(done.operations, 'record')} of operations and "
+        f"{count(done.notices, 'notice')} {verb}."
+    )
+
+
+def _show_files(done: Vacuumed, dry_run: bool) -> None:
+    table(
+        ("file", "before", "after"),
+        [(name, size(had), size(done.after.get(name, 0))) for name, had in done.before.items()],
+        styles=("bold", "dim", ""),
+    )
+    freed = size(max(done.freed, 0))
+    click.echo(f"files: at least {freed} would be freed." if dry_run else f"files: {freed} freed.")
+
+
+def _show_versions(done: Collecting) -> None:
+    for where, verdicts in (*done.providers.items(), ("this device", done.here)):
+        _tell(where, verdicts)
+    for where, size_there in done.freed.items():
+        if size_there:
+            click.echo(
+                f"{size(size_there)} at {clean(where)}: free now, or in a day when other devices may still use it."
+            )
+    for where, problem in done.problems.items():
+        click.echo(style("not freed: ", fg="yellow") + clean(f"{where}: {problem}"))
+    for guard in done.guards:
+        _tell_guard(guard, done.dry_run)
+    verb = "would be freed" if done.dry_run else "freed"
+    click.echo(f"versions: {size(done.blocks.bytes)} {verb} on this device.")
+
+
+def _tell_guard(guard: Guarded, dry_run: bool) -> None:
+    """A guarded root, what went after it, and what becomes of the guard."""
+    if guard.at is None:
+        why = "another device keeps it, for deletes that it took in"
+    else:
+        whose, by = (clean(", ".join(names)) for names in (guard.of, guard.by))
+        why = f"before {count(guard.gone, 'text')} of {whose} went, taken in {moment(guard.at)} with what {by} published"
+    mark = "guarded" if not guard.dropped else "would be let go" if dry_run else "let go"
+    click.echo(f"{style(mark, fg='yellow')} {clean(guard.root)}  {why}")
+    if not guard.dropped:
+        click.echo(advice(f"    Was that right? ipfsmem vault compact --drop-guarded {clean(guard.root)}"))
+
+
+def _tell(where: str, verdicts: Iterable[Verdict]) -> None:
+    click.echo(style(clean(where), bold=True))
+    for verdict in verdicts:
+        mark = style("keep", dim=True) if verdict.keep else style("go  ", fg="yellow")
+        click.echo(f"  {mark} {clean(verdict.root)}  {style(clean(verdict.why), dim=True)}")
