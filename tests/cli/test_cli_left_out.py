@@ -33,7 +33,7 @@ def test_a_text_that_found_no_room_is_told_with_a_code(
     second.ok("write", "tone", "--body", "from the second")
     sealed.ok("write", "tone", "--body", "from the first")
     sealed.ok("sync")
-    key = KEY if command[0] == "member" else ""
+    key = KEY if command[0] in ("member", "key") else ""
     answer = second(*command, key=key)
     assert answer.code == IncompleteError.exit_code
     assert "left out" in answer.out + answer.err and "tone" in answer.out + answer.err
