@@ -615,7 +615,7 @@ WORDS_SHOWN_ONCE = "The recovery words are shown this once. Who has them can rea
 #: What nobody can change about the words of `init`; docs/CLI.md says how to move.
 FIRST_WORDS_STAY = (
     "The words shown at init belong to this memory from its beginning and cannot be revoked: they go on working. If "
-    "somebody may have found them, move to a new vault: ipfsmem init -n NEW (with a wallet also --key-number 2), then "
+    "somebody may have found them, move to a new vault: ipfsmem init --vault NEW (with a wallet also --key-number 2), then "
     "export and import."
 )
 

@@ -40,7 +40,7 @@ def start_apart(what: str, namespace: str, home: Path, **told: str) -> Standby:
         "ipfsmem",
         "hook",
         what,
-        "--namespace",
+        "--vault",
         namespace,
         "--home",
         place,

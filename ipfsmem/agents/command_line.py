@@ -119,11 +119,11 @@ def usual_home() -> Path:
 
 
 def which_memory(namespace: str, home: Path) -> tuple[str, ...]:
-    """--namespace and --home, where a program that knows nothing of this shell's variables would find another memory."""
+    """--vault and --home, where a program that knows nothing of this shell's variables would find another memory."""
     plain = configuration.settings({})
     words: tuple[str, ...] = ()
     if namespace != (plain.namespace or configuration.DEFAULT_NAMESPACE):
-        words += ("--namespace", namespace)
+        words += ("--vault", namespace)
     usual = configuration.home(None, plain)
     if os.environ.get("XDG_DATA_HOME") or Path(os.path.abspath(home)) != usual:  # noqa: PTH100
         words += ("--home", Path(os.path.abspath(home)).as_posix())  # noqa: PTH100

@@ -220,7 +220,7 @@ class Hook:
 
     @property
     def _named(self) -> str:
-        return "" if self._namespace == "default" else f" -n {self._namespace}"
+        return "" if self._namespace == "default" else f" --vault {self._namespace}"
 
 
 def _working_directory() -> str:

@@ -35,7 +35,7 @@ def served_memories(context: CommandContext, also: tuple[str, ...] = ()) -> Iter
     if also and passphrase is not None:
         raise UsageError(
             "a passphrase is of one memory, and several are served",
-            hint="Unlock each before: ipfsmem unlock -n NAME. Then give none here, and unset IPFSMEM_PASSPHRASE.",
+            hint="Unlock each before: ipfsmem unlock --vault NAME. Then give none here, and unset IPFSMEM_PASSPHRASE.",
         )
 
     def opened(name: str) -> Memory:

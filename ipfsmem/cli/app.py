@@ -419,16 +419,24 @@ def write_groups(formatter: click.HelpFormatter, groups: dict[str, dict[str, str
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option("--version", is_flag=True, help="Print the version.")
-@click.option("-n", "--namespace", metavar="NAME", help="Vault to use (IPFSMEM_NAMESPACE; default: default).")
+@click.option("--vault", metavar="NAME", help="Vault to use (IPFSMEM_NAMESPACE; default: default).")
+@click.option("-n", "--namespace", metavar="NAME", hidden=True)  # as --vault was called before
 @click.option("--home", metavar="DIR", help="Folder of this device's vaults (IPFSMEM_HOME).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
-def group(ctx: click.Context, version: bool, namespace: str | None, home: str | None, as_json: bool) -> None:
+def group(
+    ctx: click.Context,
+    version: bool,
+    vault: str | None,
+    namespace: str | None,
+    home: str | None,
+    as_json: bool,
+) -> None:
     """Your agent's memory, on all your machines, end-to-end encrypted."""
-    for option, given in (("--namespace", namespace), ("--home", home)):
+    for option, given in (("--vault", vault), ("--namespace", namespace), ("--home", home)):
         if given is not None and not given.strip():
             raise click.BadParameter("it is empty", ctx, param_hint=f"'{option}'")
-    ctx.obj |= {"namespace": namespace, "home": home, "as_json": as_json}
+    ctx.obj |= {"vault": vault, "namespace": namespace, "home": home, "as_json": as_json}
 
 
 def find_command(*path: str) -> click.Command | None:

@@ -54,6 +54,7 @@ class CommandContext:
         about_texts: bool = False,
         reads: bool = False,
         ends: bool = False,
+        vault_named: bool = False,
     ) -> None:
         self._namespace = namespace
         self._home = home
@@ -66,6 +67,8 @@ class CommandContext:
         self.stacked = stacked
         self._scope_must_exist = scope_must_exist
         self._about_texts = about_texts
+        #: Whether this call named it with --vault, and not with what that was called before.
+        self.vault_named = vault_named
         self._reads = reads
         #: Whether this is all that the process does: what it only began would go with it.
         self._ends = ends
@@ -254,7 +257,7 @@ def cli_command(
     reads: bool = False,
     **settings: Any,
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """A command that takes a `CommandContext` first and has --namespace, --home, --json and --passphrase-fd.
+    """A command that takes a `CommandContext` first and has --vault, --home, --json and --passphrase-fd.
 
     `secrets` off leaves the passphrase out, for commands that open no memory. `scoped` adds --scope, and `CommandContext.memory`
     is that scope; one that only `shows` what is in it refuses a scope that is none, which would look like an empty one. `stacks`
@@ -298,7 +301,8 @@ def _context(
     """The context of a call; the shared options are taken out of `values`. What stands before the command's name counts too."""
     group = ctx.find_root().obj
     shared: dict[str, Any] = group if isinstance(group, dict) else {}
-    for name in ("namespace", "home", "as_json"):
+    vault_named = _choose_vault(ctx, values, shared)
+    for name in ("home", "as_json"):
         shared[name] = values.pop(name) or shared.get(name)
     shared["reads"] = reads
     passphrase_fd = values.pop("passphrase_fd", None)
@@ -323,13 +327,32 @@ def _context(
         about_texts=scoped,
         reads=reads,
         ends=shared.get("ends", False),
+        vault_named=vault_named,
     )
+
+
+def _choose_vault(ctx: click.Context, values: dict[str, Any], shared: dict[str, Any]) -> bool:
+    """Note which vault a call is about as `namespace`; whether --vault says so. Its name before was -n; then --vault was the vault's name
+    in the wallet, where a command has wallet options: with both it still is, as on a recovery sheet that was printed then."""
+    vault, earlier = values.pop("vault"), values.pop("namespace")
+    if vault is None and earlier is None:
+        vault, earlier = shared.get("vault"), shared.get("namespace")
+    elif earlier is None:
+        earlier = shared.get("namespace")
+    if vault is not None and earlier is not None:
+        if "wallet_vault" in values:
+            values["wallet_vault"], vault = values["wallet_vault"] or vault, None
+        elif vault != earlier:
+            raise click.UsageError("--vault and --namespace name two vaults: give --vault alone", ctx)
+    shared["namespace"] = vault or earlier
+    return vault is not None
 
 
 def _shared_options(*, secrets: bool, scoped: bool, stacks: bool) -> list[click.Parameter]:
     """The options that every command has, and those of its kind."""
     options: list[click.Parameter] = [
-        click.Option(("-n", "--namespace"), callback=not_empty, metavar="NAME", help="Vault to use."),
+        click.Option(("--vault",), callback=not_empty, metavar="NAME", help="Vault to use."),
+        click.Option(("-n", "--namespace"), callback=not_empty, metavar="NAME", hidden=True),
         click.Option(("--home",), callback=not_empty, metavar="DIR", help="Folder of this device's vaults."),
         click.Option(("--json", "as_json"), is_flag=True, help="Print JSON."),
     ]

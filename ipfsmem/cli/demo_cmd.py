@@ -142,5 +142,5 @@ def _kept(place: Path) -> None:
 
     click.echo(f"\nKept in {place}. Look around with, for instance:")
     click.echo(
-        f"   IPFSMEM_PASSPHRASE={PASSPHRASE} ipfsmem list --home {shlex.quote(f'{place}/b')} --namespace {NAMESPACE}"
+        f"   IPFSMEM_PASSPHRASE={PASSPHRASE} ipfsmem list --home {shlex.quote(f'{place}/b')} --vault {NAMESPACE}"
     )

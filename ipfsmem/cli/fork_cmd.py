@@ -38,6 +38,6 @@ def command(context: CommandContext, name: str, partial: bool) -> None:
         click.echo(
             advice(
                 f"Of these, {count(pending, 'text is', 'texts are')} others' word, which agents are not given. "
-                f"Look at them: ipfsmem approve --list -n {name}"
+                f"Look at them: ipfsmem approve --list --vault {name}"
             )
         )

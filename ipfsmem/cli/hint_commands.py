@@ -1,6 +1,6 @@
 """Commands in hints, completed with the memory and scope that this call was about.
 
-Who gave --namespace, --home or --scope and runs a hint as it is printed reaches the same memory, and not another one.
+Who gave --vault, --home or --scope and runs a hint as it is printed reaches the same memory, and not another one.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ def with_call_options(text: str, given: Mapping[str, Any]) -> str:
         ends = _ENDS.search(text, end)
         said = text[end : ends.start() if ends else None].split()
         words = ["ipfsmem"]
-        for option, value, short in (
-            ("--namespace", given.get("namespace"), "-n"),
+        for option, value, earlier in (
+            ("--vault", given.get("namespace"), "-n"),
             ("--home", given.get("home"), ""),
         ):
-            if value and not {option, short} & set(said):
-                words += [short or option, shlex.quote(value)]
+            if value and not {option, earlier} & set(said):
+                words += [option, shlex.quote(value)]
         words += path
         if given.get("scope") is not None and "--scope" not in said and _is_scoped(path):
             words += ["--scope", shlex.quote(given["scope"])]

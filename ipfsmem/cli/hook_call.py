@@ -16,7 +16,13 @@ from ipfsmem.locations import DEFAULT_NAMESPACE, expanded, platform_folder
 _EVENTS: Final = frozenset(["session-start", "prompt", "stop", "session-end", "pre-compact"])
 #: Those that read a memory.
 _READING: Final = ("session-start", "prompt")
-_OPTIONS: Final = {"--program": "program", "--namespace": "namespace", "-n": "namespace", "--home": "home"}
+_OPTIONS: Final = {
+    "--program": "program",
+    "--vault": "namespace",
+    "--namespace": "namespace",
+    "-n": "namespace",
+    "--home": "home",
+}
 #: The event, the program, the namespace and the home of a hook call.
 HookCall = tuple[str, str, str, Path]
 #: With one of these, there are settings to look into.

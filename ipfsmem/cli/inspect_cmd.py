@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def command(context: CommandContext, path: str, sealed_for: str | None, **owner_options: Any) -> None:
     """Show what is in PATH: a CAR, keyring.json, commit, sealed object, name record, blob, or a provider's folder.
 
-    Without a key that is what everybody can see. With --namespace this device's keys open the rest, with a wallet or
+    Without a key that is what everybody can see. With --vault this device's keys open the rest, with a wallet or
     the recovery words the keys that its ring gives it.
     """
     from ipfsmem.vault.inspection import inspect

@@ -13,6 +13,7 @@ from ipfsmem.cli.key_sheet import command as sheet_command
 from ipfsmem.cli.options import Subcommands, WholeNumber
 from ipfsmem.cli.printing import facts, table
 from ipfsmem.cli.wallets import read_raw_key
+from ipfsmem.config import DEFAULT_NAMESPACE
 from ipfsmem.errors import UsageError
 
 
@@ -67,7 +68,7 @@ def passphrase_command(
 )
 def vaults_command(context: CommandContext, add: str | None, key_number: int | None) -> None:
     """List the further vaults of this memory's wallet. The vault `default` keeps their names, encrypted, so that whoever has
-    brought that one back knows them. Each takes one more signature: ipfsmem recover -n NAME --vault NAME --wallet FILE.
+    brought that one back knows them. Each takes one more signature: ipfsmem recover --vault NAME --wallet FILE.
     """
     if key_number is not None and add is None:
         raise UsageError("--key-number goes with --add")
@@ -89,9 +90,7 @@ def vaults_command(context: CommandContext, add: str | None, key_number: int | N
 @cli_command(
     "derive", secrets=False, short_help="Public values of a wallet's vault, for vectors and experiments."
 )
-@click.option(
-    "--vault", default="default", show_default=True, metavar="NAME", help="Which vault of the wallet."
-)
+@click.option("--wallet-vault", metavar="NAME", hidden=True)  # --vault says it
 @click.option(
     "--key-number",
     type=WholeNumber(1),
@@ -107,7 +106,7 @@ def vaults_command(context: CommandContext, add: str | None, key_number: int | N
     help="A passphrase for the derivation, from N.",
 )
 def derive_command(
-    context: CommandContext, vault: str, key_number: int, signature_passphrase_fd: int | None
+    context: CommandContext, wallet_vault: str | None, key_number: int, signature_passphrase_fd: int | None
 ) -> None:
     """Read a raw private key (64 hex digits) from standard input and print the public values of FORMAT.md section 2.3.
 
@@ -127,6 +126,7 @@ def derive_command(
     passphrase = (
         secret_input.from_descriptor(signature_passphrase_fd) if signature_passphrase_fd is not None else None
     )
+    vault = wallet_vault or (context.namespace if context.namespace_named else DEFAULT_NAMESPACE)
     signer = RawKeySigner(read_raw_key(sys.stdin.read(1024)))
     message = key_request(signer.address, vault, key_number)
     root = Unlock(signer, vault, key_number, passphrase).root(twice=True)

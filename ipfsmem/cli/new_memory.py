@@ -200,7 +200,7 @@ def print_vaults(unlisted: str, vaults: list[FurtherVault]) -> None:
         click.echo(
             advice(
                 f"This wallet has a further vault: {vault.name}. To bring it back: "
-                f"ipfsmem recover -n {vault.name} --vault {vault.name}{number} --wallet FILE"
+                f"ipfsmem recover --vault {vault.name}{number} --wallet FILE"
             ),
             err=True,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,13 +26,16 @@ from ipfsmem.cli.options import WholeNumber
 from ipfsmem.cli.printing import clean, facts, style
 from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.cli.wallets import recovery_root
-from ipfsmem.errors import UsageError
+from ipfsmem.errors import NoVaultError, UsageError
 from ipfsmem.mode import Mode
 from ipfsmem.parts.noting import acting_as
 from ipfsmem.vault.beginning import incomplete_restore_error
 
 if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
     from ipfsmem.results import Status
+    from ipfsmem.vault.owner import Unlock
+    from ipfsmem.wallet.root_keys import RootKeys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,9 +75,7 @@ def command(context: CommandContext, request: RecoverRequest) -> None:
     passphrase = device_passphrase(context, request)
     unlock = words or request.wallet.unlock(passphrase)
     settings = request.settings(context, passphrase)
-    with contextlib.closing(
-        bring_back(context, settings, unlock, request.root, damaged_ok=request.damaged)
-    ) as memory:
+    with contextlib.closing(_bring_back(context, request, settings, unlock)) as memory:
         report = publish_restored(memory, context, request.yes_public)
         status, vaults = memory.status(), memory.vaults.list()
     if context.json:
@@ -90,6 +91,26 @@ def command(context: CommandContext, request: RecoverRequest) -> None:
             print_report(report)
         print_vaults(memory.unlisted, vaults)
     end(report, None if request.damaged else incomplete_restore_error(memory.restored))
+
+
+def _bring_back(
+    context: CommandContext, request: RecoverRequest, settings: dict[str, Any], unlock: Unlock | RootKeys
+) -> Memory:
+    """The memory. A wallet may know the vault by the name that --vault says, or as `default` where it was its first."""
+    import msgspec
+
+    from ipfsmem.device.namespaces import vault_label
+    from ipfsmem.vault.owner import Unlock
+    from ipfsmem.wallet.message import check_vault
+
+    if isinstance(unlock, Unlock) and unlock.vault is None and context.vault_named:
+        name = context.namespace
+        with contextlib.suppress(NoVaultError):
+            if vault_label(context.home, name, None) != name:
+                check_vault(name)
+                named = msgspec.structs.replace(unlock, vault=name)
+                return bring_back(context, settings, named, request.root, damaged_ok=request.damaged)
+    return bring_back(context, settings, unlock, request.root, damaged_ok=request.damaged)
 
 
 def _facts(context: CommandContext, status: Status, with_vault_id: bool) -> list[tuple[str, str]]:

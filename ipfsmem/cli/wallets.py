@@ -150,7 +150,7 @@ def wallet_options(function: Callable[..., None]) -> Callable[..., None]:
             given.pop("account_path"),
             given.pop("raw_key_fd"),
             given.pop("i_know_raw_keys"),
-            given.pop("vault"),
+            given.pop("wallet_vault"),
             given.pop("key_number"),
             given.pop("signature_passphrase"),
             given.pop("signature_passphrase_fd"),
@@ -221,10 +221,10 @@ _OPTIONS: list[_Option] = [
     ),
     click.option("--i-know-raw-keys", is_flag=True, help="Needed with --raw-key-fd."),
     click.option(
-        "--vault",
+        "--wallet-vault",
         metavar="NAME",
-        help="Which vault of the wallet (default: that of this memory; of a new one `default` when it is the first on this "
-        "device, else its own name).",
+        help="The vault's name in the wallet (default: its own; of a new one `default` when it is the first on this "
+        "device, else the name that --vault says).",
     ),
     click.option(
         "--key-number",

@@ -52,7 +52,7 @@ def vault_label(home: Path, namespace: str, given: str | None) -> str:
         raise UsageError(
             f"this device has a vault already ({', '.join(others)}), and the name of this memory cannot be the name of "
             f"another one: {error}",
-            hint="Name the vault: --vault NAME (in Python: Unlock(vault=NAME)).",
+            hint="Name the vault: --wallet-vault NAME (in Python: Unlock(vault=NAME)).",
         ) from None
     return namespace
 
@@ -65,7 +65,7 @@ def refuse_shared(home: Path, namespace: str, vault: VaultConfig) -> None:
             continue
         raise ConfigError(
             f"the memory {name} on this device has that vault already: two namespaces cannot share one",
-            hint=f"Use it: -n {name}. For memories that are kept apart give the new one a vault of its own: --vault NAME "
+            hint=f"Use it: --vault {name}. For memories that are kept apart give the new one a vault of its own: --wallet-vault NAME "
             f"(in Python: Unlock(vault=NAME)). "
             f"If {name} is a damaged copy, move its folder out of {home} first.",
         )

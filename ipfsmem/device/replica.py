@@ -288,7 +288,7 @@ def require_config(folder: Path) -> NamespaceConfig:
     if config is None:
         raise NotFoundError(
             f"there is no memory in {folder}",
-            hint="Make one with: ipfsmem init. Or check --home and --namespace (in Python: home= and namespace=).",
+            hint="Make one with: ipfsmem init. Or check --home and --vault (in Python: home= and namespace=).",
         )
     return config
 
@@ -304,5 +304,5 @@ def claim_folder(folder: Path) -> None:
     if read_config(folder) is not None:
         raise ConfigError(
             f"there is already a memory in {folder}",
-            hint="Use it, or choose another --namespace or --home (in Python: namespace= or home=).",
+            hint="Use it, or choose another --vault or --home (in Python: namespace= or home=).",
         )

@@ -220,7 +220,7 @@ class Syncing(MemoryPart):
         if not self._open.mode.published:
             raise UsageError(
                 f"a memory in mode {self._open.mode} is not published",
-                hint="Make one that is, beside it: ipfsmem init -n NEW. Then: ipfsmem export --dir DIR, then ipfsmem import DIR -n NEW.",
+                hint="Make one that is, beside it: ipfsmem init --vault NEW. Then: ipfsmem export --dir DIR, then ipfsmem import DIR --vault NEW.",
             )
 
     def published_at(self) -> Providers:

@@ -551,7 +551,7 @@ def _keep_ring(search: Search, opened: VerifiedRoot) -> None:
         search.run.notices.say(
             "ring-filling",
             f"{after.used:.0%} of the room for this memory's list of members is taken. Before it is full, move to a new vault: "
-            "ipfsmem init -n NEW (with a wallet also --key-number 2), then export and import",
+            "ipfsmem init --vault NEW (with a wallet also --key-number 2), then export and import",
         )
     if len(search.unnamed) < _MOST_UNNAMED:
         search.unnamed.update({*opened.shown.keys} - {*after.keys})

@@ -313,7 +313,7 @@ def _sealed(data: bytes, keys: Keys) -> Facts:
         "room_for_bytes": max(0, len(data) - 44),
     }
     if not keys.eks or keys.vault is None:
-        found["note"] = "give --namespace of the memory that it belongs to (in Python: keys_of), to open it"
+        found["note"] = "give --vault of the memory that it belongs to (in Python: keys_of), to open it"
         return found
     sealers = [Sealer(key, keys.vault) for key in reversed(keys.eks)]
     for sealer in sealers:

@@ -119,7 +119,7 @@ def make_sheet(
         "".join(f" --provider {shlex.quote(place.provider)}" for place in listed_places)
         or " --provider WHERE"
     )
-    name = "" if namespace == DEFAULT_NAMESPACE else f" -n {namespace}"
+    name = "" if namespace == DEFAULT_NAMESPACE else f" --vault {namespace}"
     return RecoverySheet(
         namespace=namespace,
         mode=replica.config.mode,
@@ -145,7 +145,7 @@ def make_sheet(
             OtherVault(
                 one.name,
                 one.key_number,
-                f"ipfsmem recover -n {one.name} --wallet FILE --vault {one.name}"
+                f"ipfsmem recover --vault {one.name} --wallet FILE"
                 + (f" --key-number {one.key_number}" if one.key_number > 1 else "")
                 + " --provider WHERE",
             )
@@ -161,8 +161,8 @@ def _mode_option(replica: Replica) -> str:
 
 def _vault_options(vault: VaultConfig, namespace: str) -> str:
     """The options that name one vault of many of a wallet, whatever else is on the device by then."""
-    known = vault.name == "" or vault.name == namespace == DEFAULT_NAMESPACE
-    name = "" if known else f" --vault {vault.name}"
+    known = vault.name in ("", namespace)
+    name = "" if known else f" --wallet-vault {vault.name}"
     number = f" --key-number {vault.key_number}" if vault.key_number > 1 else ""
     return name + number + (" --signature-passphrase" if vault.passphrase else "")
 

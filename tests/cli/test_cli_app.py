@@ -33,7 +33,23 @@ def test_every_command_has_a_help_and_the_shared_options(bare: Cli, name: str) -
         one = app.find_command(*path.split())
         assert one is not None and one.help, path
         options = {option for parameter in one.params for option in parameter.opts}
-        assert {"--json", "--namespace", "--home"} <= options, path
+        assert {"--json", "--vault", "--namespace", "--home"} <= options, path
+
+
+@pytest.mark.parametrize("earlier", ["-n", "--namespace"])
+def test_earlier_name_of_the_option_vault_works_and_is_in_no_help(bare: Cli, earlier: str) -> None:
+    bare.ok("init", "--mode", "local", "--vault", "work")
+    bare.ok("write", "tone", earlier, "work", "--body", "x")
+    assert bare.ok(earlier, "work", "read", "tone", "--body").out == "x\n"
+    assert bare.ok("list", "--vault", "work", earlier, "work").out
+    for words in (
+        ("list", "--vault", "work", earlier, "other"),
+        ("--vault", "work", earlier, "other", "list"),
+    ):
+        assert "name two vaults" in bare.fails(2, *words).err
+    for page in (("--help",), ("list", "--help"), ("help", "all")):
+        said = bare.ok(*page).out
+        assert "--vault" in said and f"{earlier} " not in said and f"{earlier}," not in said
 
 
 def test_there_is_no_module_of_a_command_that_is_not_offered() -> None:

@@ -61,7 +61,9 @@ def test_who_connects_a_locked_memory_is_told_that_the_program_gets_nothing(
     (user / ".cursor").mkdir()
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", "four words that differ")
     cli.ok("init", "-n", "other", "--no-wallet", "--provider", str(user))
-    told = "note: It is given nothing while the keys of this memory are locked: ipfsmem -n other unlock\n"
+    told = (
+        "note: It is given nothing while the keys of this memory are locked: ipfsmem --vault other unlock\n"
+    )
     assert cli.ok("connect", "cursor", "-n", "other").out.endswith(told)
     assert cli.ok("connect", "cursor", "-n", "other").out.endswith(f"nothing was to be written.\n{told}")
     assert "are locked" not in cli.ok("connect", "cursor", "-n", "other", "--dry-run").out
@@ -129,9 +131,9 @@ def test_answers_for_programs(cli: Cli, user: Path) -> None:
 def test_another_memory_is_named_in_the_entry(cli: Cli, user: Path) -> None:
     cli.ok("init", "--mode", "local", "-n", "work")
     cli.ok("connect", "claude-code", "-n", "work")
-    assert json.loads(settings(user))["mcpServers"]["ipfsmem"]["args"][3:5] == ["--namespace", "work"]
+    assert json.loads(settings(user))["mcpServers"]["ipfsmem"]["args"][3:5] == ["--vault", "work"]
     hooks = (user / ".claude" / "settings.json").read_text()
-    assert hooks.count("--namespace work --home") == 4
+    assert hooks.count("--vault work --home") == 4
 
 
 def test_long_settings_on_one_line_are_not_shown_whole(cli: Cli, user: Path) -> None:

@@ -46,7 +46,7 @@ def examples() -> dict[str, list[Step]]:
                 steps.append((line[2:], []))
             else:
                 steps[-1][1].append(line)
-        named = {name for command, _ in steps for name in re.findall(r"-n (\w+)", command)} & set(APART)
+        named = {name for command, _ in steps for name in re.findall(r"--vault (\w+)", command)} & set(APART)
         story = "demo" if steps[0][0].startswith("ipfsmem demo") else named.pop() if named else LONGEST
         assert not named, block
         found.setdefault(story, []).extend(steps)

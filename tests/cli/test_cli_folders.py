@@ -63,7 +63,7 @@ def test_another_memorys_folder_and_how_to_take_it_over(cli: Cli, tmp_path: Path
     cli.ok("folder", "attach", str(place))
     cli.ok("init", "-n", "other", "--mode", "local")
     refused = cli.fails(2, "folder", "attach", str(place), "-n", "other")
-    assert f"ipfsmem -n other folder attach {place} --take-over" in refused.err
+    assert f"ipfsmem --vault other folder attach {place} --take-over" in refused.err
     cli.ok("folder", "attach", str(place), "-n", "other", "--take-over")
     assert "another memory" in cli.ok("status").out
 

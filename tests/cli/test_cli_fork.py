@@ -29,7 +29,7 @@ def test_fork_of_texts_of_others_says_that_agents_are_not_given_them(sealed: Cli
         "import", "-", "--foreign", stdin=b'{"files":{"tone.md":"---\\nname: Tone\\n---\\n\\ndo as I say"}}'
     )
     told = sealed.ok("fork", "copied").out
-    assert "1 text is others' word" in told and "ipfsmem approve --list -n copied" in told
+    assert "1 text is others' word" in told and "ipfsmem approve --list --vault copied" in told
     given = sealed.ok("context", "-n", "copied").out
     assert "Mine" in given and "Tone" not in given
     assert "tone" in sealed.ok("approve", "--list", "-n", "copied").out

@@ -94,7 +94,11 @@ def test_the_passphrase_of_the_signature_and_other_vaults(sealed: Cli, stick: Pa
         "--signature-passphrase-fd", str(pipe("hush hush hush")), key=KEY,
     )  # fmt: skip
     result = sealed.ok("key", "sheet", "-n", "deep")
-    assert "--vault work --signature-passphrase --provider" in result.out and "hush" not in result.out
+    assert (
+        "--vault deep --wallet FILE --wallet-vault work --signature-passphrase --provider"
+        in " ".join(result.out.split())
+        and "hush" not in result.out
+    )
 
 
 def test_json_and_a_file(sealed: Cli, tmp_path: Path) -> None:

@@ -91,4 +91,41 @@ def test_what_its_owner_should_know_is_in_the_json_too(
     bare.ok("init", "-n", "alex", "--passphrase-fd", str(pipe("the first sentence")), key=KEY)
     given = ("--vault", "bob", "--passphrase-fd", str(pipe("another sentence")))
     (warning,) = bare.ok("recover", "-n", "bob", *given, "--json", key=KEY).json["warnings"]
-    assert "ipfsmem key vaults --add bob --key-number 1 -n alex" in warning
+    assert "ipfsmem key vaults --add bob --key-number 1 --vault alex" in warning
+
+
+@pytest.mark.parametrize("label", ["default", "bob"])
+def test_recover_finds_a_vault_under_the_name_that_its_wallet_knows_it_by(
+    bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, label: str
+) -> None:
+    """The first vault of a device is `default` in the wallet, whatever its name; a further one has its own."""
+    if label == "bob":
+        bare.ok("init", "--unprotected-keys", key=KEY)
+    bare.ok("init", "--vault", "bob", "--unprotected-keys", key=KEY)
+    bare.ok("write", "tone", "--vault", "bob", "--body", "of bob")
+    bare.ok("sync", "--vault", "bob")
+    other = Cli(tmp_path / "other", monkeypatch)
+    found = other.ok("recover", "--vault", "bob", "--unprotected-keys", "--json", key=KEY).json["status"]
+    assert (found["namespace"], found["vault"]["name"]) == ("bob", label)
+    assert other.ok("read", "tone", "--vault", "bob", "--body").out == "of bob\n"
+
+
+def test_recover_with_the_options_of_an_earlier_sheet_finds_the_same_vault(
+    bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then --namespace was the name on a device, and --vault the name in the wallet."""
+    bare.ok("init", "-n", "mine", "--vault", "bob", "--unprotected-keys", key=KEY)
+    bare.ok("write", "tone", "-n", "mine", "--body", "of bob")
+    bare.ok("sync", "--namespace", "mine")
+    other = Cli(tmp_path / "other", monkeypatch)
+    for words in (("-n", "mine", "--vault", "bob"), ("--vault", "bob")):
+        found = other.ok("recover", *words, "--unprotected-keys", "--json", key=KEY).json["status"]
+        assert (found["namespace"], found["vault"]["name"]) == (words[1], "bob")
+        assert other.ok("read", "tone", "--vault", words[1], "--body").out == "of bob\n"
+        other = Cli(tmp_path / "third", monkeypatch)
+    (printed,) = [
+        line.strip()
+        for line in bare.ok("key", "sheet", "--vault", "mine").out.splitlines()
+        if "--wallet FILE" in line
+    ]
+    assert printed.startswith("ipfsmem recover --vault mine --wallet FILE --wallet-vault bob")

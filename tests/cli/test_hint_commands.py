@@ -1,5 +1,5 @@
 """A hint that is typed as it stands acts on the memory, and the scope, that the command was about: what was said with
---namespace, --home and --scope is in it."""
+--vault, --home and --scope is in it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def typed(device: Cli, text: str, **fill: str) -> Result:
 @pytest.fixture
 def away(bare: Cli, tmp_path: Path) -> tuple[Cli, list[str]]:
     """A memory of another name in another home, and the flags that lead there; where one types, there is none."""
-    flags = ["--namespace", "work", "--home", str(tmp_path / "another home")]
+    flags = ["--vault", "work", "--home", str(tmp_path / "another home")]
     bare.ok("init", "--mode", "local", *flags)
     bare.ok("write", "tone", "--body", "x", *flags)
     return bare, flags
@@ -123,8 +123,8 @@ def test_what_another_device_is_to_do_and_what_names_its_memory_itself_stay_as_t
     ):
         assert with_call_options(text, GIVEN) == text
     assert (
-        with_call_options("move to a new vault: ipfsmem init -n NEW, then export", GIVEN)
-        == "move to a new vault: ipfsmem --home '/a home' init -n NEW, then export"
+        with_call_options("move to a new vault: ipfsmem init --vault NEW, then export", GIVEN)
+        == "move to a new vault: ipfsmem --home '/a home' init --vault NEW, then export"
     )
 
 

@@ -22,7 +22,7 @@ WHOLE = re.compile(
     r"\bipfsmem((?: (?:[a-z][a-z-]*(?:\.[a-z]+)*\b(?!=)|--?[a-z][a-z-]*|\d+[smh]\b|[A-Z][A-Z_:]*\b|'[^']*'|VALUE|\{\w+\}|-(?=\s|$)|\.\.\.))+)"
 )
 #: What a call named of the memory that it was about (ipfsmem/cli/hint_commands.py).
-_FLAGS = r"(?:(?:-n|--home) (?:'[^']*'|\\S+) )*"
+_FLAGS = r"(?:(?:--vault|-n|--home) (?:'[^']*'|\\S+) )*"
 
 
 class Told(NamedTuple):

@@ -61,7 +61,7 @@ def test_u4_a_name_that_is_no_label_needs_one(tmp_path: Path) -> None:
     make(tmp_path, "my_first")
     with pytest.raises(UsageError, match="my_second") as caught:
         make(tmp_path, "my_second")
-    assert "--vault NAME" in caught.value.hint
+    assert "--wallet-vault NAME" in caught.value.hint
     assert [*namespaces(tmp_path)] == ["my_first"]
     named = Unlock(WALLET.signer, "second")
     assert vault(make(tmp_path, "my_second", unlock=named)).name == "second"
@@ -141,7 +141,7 @@ def test_u4_one_signature_lists_the_further_vaults(tmp_path: Path) -> None:
     )
     sheet = there.members.recovery_sheet()
     assert [one.name for one in there.vaults.list()] == ["bob", "carls"] == [one.name for one in sheet.vaults]
-    assert "-n carls --wallet FILE --vault carls --key-number 3" in sheet.vaults[1].with_wallet
+    assert "--vault carls --wallet FILE --key-number 3" in sheet.vaults[1].with_wallet
     again = asyncio.run(
         Memory.recover("bob", provider=str(stick), unlock=WALLET, passphrase=False, home=tmp_path / "b")
     )
@@ -152,7 +152,7 @@ def test_u4_one_signature_lists_the_further_vaults(tmp_path: Path) -> None:
 def test_u4_a_first_vault_that_does_not_open_is_said(tmp_path: Path) -> None:
     Memory.create("alex", "encrypted-ipfs", unlock=WALLET, passphrase="the first one", home=tmp_path).close()
     bob = Memory.create("bob", "encrypted-ipfs", unlock=WALLET, passphrase="another one", home=tmp_path)
-    assert "ipfsmem key vaults --add bob --key-number 1 -n alex" in bob.unlisted
+    assert "ipfsmem key vaults --add bob --key-number 1 --vault alex" in bob.unlisted
     alex = Memory.load("alex", passphrase="the first one", home=tmp_path)
     assert alex.vaults.list() == []
     alex.vaults.add("bob")

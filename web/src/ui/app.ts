@@ -116,7 +116,7 @@ export class MemoryApp extends LitElement {
       if (asked !== this.#asked) return
       this.opened = opened
       if (this.shut !== null && !opened.locked) this.revision++
-      this.shut = opened.locked ? new Refusal('PassphraseError', 'this memory is locked', `Unlock it on this machine: ipfsmem -n ${opened.namespace} unlock. This page goes on by itself then.`, 423) : null
+      this.shut = opened.locked ? new Refusal('PassphraseError', 'this memory is locked', `Unlock it on this machine: ipfsmem --vault ${opened.namespace} unlock. This page goes on by itself then.`, 423) : null
       if (this.shut !== null) this.#later(asked)
       else await this.#around()
     } catch (error) {

@@ -182,7 +182,7 @@ export class MemoriesView extends View {
             @drafted=${() => this.requestUpdate()}
             @close=${() => { this.making = false; this.#choose('') }}></memory-detail>`
         : this.#loaded && !this.total && this.found === null && !this.type && !this.place.scope && !this.place.client.alone ? html`<div class="empty"><h3>Let an agent remember here</h3>
-            <p>Connect the program that you use, for instance:</p><pre>ipfsmem -n ${this.place.namespace} connect claude-code</pre></div>`
+            <p>Connect the program that you use, for instance:</p><pre>ipfsmem --vault ${this.place.namespace} connect claude-code</pre></div>`
         : empty('Choose a memory', 'Its text, its history and what you may do with it appear here.')}
       </section></div>`
   }
