@@ -423,6 +423,7 @@ def write_groups(formatter: click.HelpFormatter, groups: dict[str, dict[str, str
 @click.option("-n", "--namespace", metavar="NAME", hidden=True)  # as --vault was called before
 @click.option("--home", metavar="DIR", help="Folder of this device's vaults (IPFSMEM_HOME).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--verbose", is_flag=True, help="Print requests to providers on standard error.")
 @click.pass_context
 def group(
     ctx: click.Context,
@@ -431,12 +432,13 @@ def group(
     namespace: str | None,
     home: str | None,
     as_json: bool,
+    verbose: bool,
 ) -> None:
     """Your agent's memory, on all your machines, end-to-end encrypted."""
     for option, given in (("--vault", vault), ("--namespace", namespace), ("--home", home)):
         if given is not None and not given.strip():
             raise click.BadParameter("it is empty", ctx, param_hint=f"'{option}'")
-    ctx.obj |= {"vault": vault, "namespace": namespace, "home": home, "as_json": as_json}
+    ctx.obj |= {"vault": vault, "namespace": namespace, "home": home, "as_json": as_json, "verbose": verbose}
 
 
 def find_command(*path: str) -> click.Command | None:

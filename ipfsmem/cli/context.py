@@ -55,6 +55,7 @@ class CommandContext:
         reads: bool = False,
         ends: bool = False,
         vault_named: bool = False,
+        verbose: bool = False,
     ) -> None:
         self._namespace = namespace
         self._home = home
@@ -66,6 +67,7 @@ class CommandContext:
         #: The scopes that are read as one, before what is everybody's; empty when one scope is read.
         self.stacked = stacked
         self._scope_must_exist = scope_must_exist
+        self.verbose = verbose
         self._about_texts = about_texts
         #: Whether this call named it with --vault, and not with what that was called before.
         self.vault_named = vault_named
@@ -275,7 +277,8 @@ def cli_command(
             _refuse_closed_output(ctx)
             context = _context(ctx, values, scoped=scoped, shows=shows, reads=reads)
             try:
-                function(context, **values)
+                with _log_of(context):
+                    function(context, **values)
             except click.exceptions.Exit as ended:
                 if ended.exit_code or not context.left_out:
                     raise
@@ -286,6 +289,15 @@ def cli_command(
         return made
 
     return make
+
+
+def _log_of(context: CommandContext) -> contextlib.AbstractContextManager[None]:
+    """The log of this call's requests, where somebody asked for one."""
+    if not context.verbose and not os.environ.get("IPFSMEM_LOG"):
+        return contextlib.nullcontext()
+    from ipfsmem.cli.request_log import request_log
+
+    return request_log(context.verbose)
 
 
 def _refuse_closed_output(ctx: click.Context) -> None:
@@ -302,7 +314,7 @@ def _context(
     group = ctx.find_root().obj
     shared: dict[str, Any] = group if isinstance(group, dict) else {}
     vault_named = _choose_vault(ctx, values, shared)
-    for name in ("home", "as_json"):
+    for name in ("home", "as_json", "verbose"):
         shared[name] = values.pop(name) or shared.get(name)
     shared["reads"] = reads
     passphrase_fd = values.pop("passphrase_fd", None)
@@ -328,6 +340,7 @@ def _context(
         reads=reads,
         ends=shared.get("ends", False),
         vault_named=vault_named,
+        verbose=bool(shared["verbose"]),
     )
 
 
@@ -355,6 +368,7 @@ def _shared_options(*, secrets: bool, scoped: bool, stacks: bool) -> list[click.
         click.Option(("-n", "--namespace"), callback=not_empty, metavar="NAME", hidden=True),
         click.Option(("--home",), callback=not_empty, metavar="DIR", help="Folder of this device's vaults."),
         click.Option(("--json", "as_json"), is_flag=True, help="Print JSON."),
+        click.Option(("--verbose",), is_flag=True, help="Print requests to providers on standard error."),
     ]
     if secrets:
         options.append(

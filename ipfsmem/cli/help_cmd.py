@@ -64,7 +64,7 @@ def _all() -> str:
     formatter = _formatter()
     write_groups(formatter, {**FIRST, **MORE})
     formatter.write("\nHelp of a command: `ipfsmem help COMMAND`. Wallet options: `ipfsmem help wallets`.\n")
-    formatter.write("Every command accepts --json, --vault and --home.")
+    formatter.write("Every command accepts --json, --vault, --home and --verbose.")
     return formatter.getvalue().lstrip("\n")
 
 

@@ -164,7 +164,7 @@ def test_a_folder_whose_parts_did_not_all_arrive(sealed_place: Place, way: str) 
             pack.rename(packs / pack.name)
     else:
         place.ok("sync", device=place.other)
-    place.ok("vault", "compact", "sync", "read more")
+    place.ok("vault compact", "sync", "read more")
 
 
 def test_a_list_of_members_that_others_have_filled(sealed_place: Place) -> None:

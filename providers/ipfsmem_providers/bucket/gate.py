@@ -15,6 +15,7 @@ import asyncio
 import base64
 import contextlib
 import ipaddress
+import logging
 import secrets
 import socket
 import threading
@@ -26,6 +27,7 @@ from urllib.parse import unquote, urlsplit
 
 from ipfsmem_providers.http.name_lookup import look_up
 
+_log = logging.getLogger("ipfsmem.providers")
 #: Maximum bytes of a request line with its headers.
 _HEAD_MAX: Final = 64 * 1024
 _PIECE: Final = 64 * 1024
@@ -338,6 +340,7 @@ class _Relay:
         if self._over or self._server is None:
             return
         self._gate.requests += 1
+        _log.debug("bucket: connected to %s:%d", request.host, request.port)
         if request.tunnel:
             self.client.transport.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         else:
