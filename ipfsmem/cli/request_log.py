@@ -48,17 +48,16 @@ def _open(file: str) -> TextIO:
 @contextlib.contextmanager
 def _logged(streams: list[TextIO]) -> Iterator[None]:
     import logging
-    import time
+    from datetime import UTC, datetime
 
     from ipfsmem.cli.printing import clean
 
     class Line(logging.Formatter):
-        converter = time.gmtime
-
         def format(self, record: logging.LogRecord) -> str:
             # Without the traceback of an error: it may quote what was sent.
             text = _QUERY.sub(r"\1?...", record.getMessage())
-            return clean(f"{self.formatTime(record, '%Y-%m-%dT%H:%M:%S')}.{int(record.msecs):03}Z {text}")
+            at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+            return clean(f"{at.removesuffix('+00:00')}Z {text}")
 
     class Lines(logging.StreamHandler[TextIO]):
         def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - as logging names it
