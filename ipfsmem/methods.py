@@ -157,8 +157,8 @@ class MemoryMethods(StackMethods):
         """Forget a memory on every device, including concurrent edits of it.
 
         An event of the timeline records it. With `seen`, other texts of the memory stay as conflicts. The earlier texts of a fact are
-        forgotten too. Versions that were published before hold the text, encrypted, until `gc` removes them. In mode ipfs, published data
-        stays public.
+        forgotten too. Versions that were published before hold the text, encrypted, until old versions are deleted. In mode ipfs,
+        published data stays public.
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.

@@ -67,8 +67,8 @@ def forget(
     """Forget a memory on every device, including concurrent edits of it.
 
     An event of the timeline records it. With `seen`, other texts of the memory stay as conflicts. The earlier texts of a fact are
-    forgotten too. Versions that were published before hold the text, encrypted, until `gc` removes them. In mode ipfs, published data
-    stays public.
+    forgotten too. Versions that were published before hold the text, encrypted, until old versions are deleted. In mode ipfs,
+    published data stays public.
     """
     from ipfsmem.parts.forgetting import forget_text
 
