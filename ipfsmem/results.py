@@ -321,6 +321,34 @@ class Status(Answer, frozen=True, kw_only=True):
         return [text for folder in self.files for text in folder.remarks]
 
 
+class VaultHere(Answer, frozen=True, kw_only=True):
+    """The copy of a vault on this device. `mode` None: it cannot be read, for the reason in `problem`. `label`: what other devices call this
+    one. `protected`: its keys are under a passphrase; `unlocked_until`: they are open for now."""
+
+    name: str
+    folder: str
+    mode: Mode | None
+    label: str
+    providers: list[str]
+    vault_id: str
+    wallet: str
+    protected: bool
+    unlocked_until: int | None
+    problem: str
+
+
+class VaultRemoved(Answer, frozen=True, kw_only=True):
+    """A vault whose copy on this device was deleted: what was found at each provider before, the commands that bring it back ("" for none),
+    and what stays on this disk: in its folder, and linked folders."""
+
+    name: str
+    remains: list[Presence]
+    with_phrase: str
+    with_wallet: str
+    left: list[str]
+    folders: list[str]
+
+
 class KeysUnlocked(Answer, frozen=True, kw_only=True):
     """Until when this device's keys are unlocked for every program of this user."""
 

@@ -99,12 +99,14 @@ GROUPS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "peer": ("serve_cmd", "Serve a folder as a provider for your other devices"),
     },
     "vault": {
+        "list": ("vault_list_cmd", "List the vaults on this device"),
         "check": ("check_cmd", "Check this device's copy, and say what to do"),
         "repair": ("salvage_cmd", "Restore what can be read of a damaged version"),
         "compact": ("vault_compact_cmd", "Free room here and at the providers"),
         "log": ("log_cmd", "List the published versions that this device knows"),
         "diff": ("diff_cmd", "Compare two published versions"),
         "move": ("vault_move_cmd", "Publish at another provider, everything checked there first"),
+        "remove": ("vault_remove_cmd", "Delete this device's copy of a vault"),
     },
     "index": {
         "status": ("index_cmd:status", "Show what the index has and how far it is behind"),
@@ -291,6 +293,7 @@ USEFUL_WITHOUT_OUTPUT: Final = frozenset(
         "provider_add",
         "provider_follow",
         "vault_move",
+        "vault_remove",
         "provider_remove",
     ]
 )

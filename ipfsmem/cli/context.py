@@ -86,6 +86,13 @@ class CommandContext:
 
         return self._namespace or config.settings().namespace or config.DEFAULT_NAMESPACE
 
+    def choose(self, name: str) -> None:
+        """Make this call about the vault `name`. Raises UsageError when it is about another one."""
+        if self._namespace not in (None, name):
+            raise UsageError(f"{name} and --vault {self._namespace} name two vaults: give {name} alone")
+        self.__dict__.pop("namespace", None)
+        self._namespace = name
+
     @property
     def namespace_named(self) -> bool:
         """Whether this call named a memory."""

@@ -26,7 +26,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 HAS_KEYRING = has_kernel_keyring()
 Step = tuple[str, list[str]]
 #: Memories that only their own examples name: these lean on no others, and run in a folder of their own beside them.
-APART = ("second", "copy", "notes", "page", "served", "linked")
+APART = ("second", "copy", "notes", "page", "served", "linked", "spare")
 #: All that is not apart.
 LONGEST = "laptop and phone"
 #: Played with a real start of the program for each command. (A real start of `demo` is in test_cli_demo.)

@@ -30,6 +30,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
         ("session delete chat", "not forgotten"),
         ("scope clear --scope work", "not forgotten"),
         ("scope forget work", "not forgotten"),
+        ("vault remove default --force", "not deleted"),
     ],
 )
 def test_command_answered_with_no_changes_nothing(cli: Cli, command: str, message: str) -> None:

@@ -62,6 +62,7 @@ from tests.support.outcomes import (
     unfetched,
     unplug,
     with_passphrase,
+    written_before_removal,
 )
 
 #: A command, or something that a person does.
@@ -83,6 +84,14 @@ class Hint(NamedTuple):
 def no_editor(place: Place) -> None:
     place.patch.delenv("VISUAL", raising=False)
     place.patch.delenv("EDITOR", raising=False)
+
+
+def log_to_no_folder(place: Place) -> None:
+    place.patch.setenv("IPFSMEM_LOG", str(place.base / "none" / "log"))
+
+
+def log_to_a_file(place: Place) -> None:
+    place.patch.setenv("IPFSMEM_LOG", str(place.base / "log"))
 
 
 def write_the_kept_text(place: Place) -> None:
@@ -358,6 +367,10 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("See what there is with: ipfsmem list.", "forget nothing", ("list",), "forget tone", before=HAS),
     Hint("List all: ipfsmem conflicts.", "conflicts nothing", ("conflicts",), "conflicts tone", "sealed", prepare=clash),
     Hint("Name a folder that does not exist yet.", "demo --keep --dir PLAIN", ("format cid BASE/note.md",), "format cid BASE/note.md", "none"),
+    Hint("VALUE To delete it all the same: ipfsmem vault remove VALUE --force.", "vault remove default --yes", ("sync",), "vault remove default --yes", "sealed", before=("write more --body x",)),
+    Hint("Publish it: ipfsmem sync. Then once more: ipfsmem vault remove VALUE.", "vault remove default --yes", ("sync",), "vault list", "sealed", SAID, written_before_removal),
+    Hint("VALUE To delete it unopened: ipfsmem vault remove VALUE --force", "vault remove default --yes --passphrase-fd WEAKFD", (), "vault remove default --yes --force --passphrase-fd WEAKFD", "sealed", prepare=with_passphrase),
+    Hint("Name a file in a folder that exists, or unset IPFSMEM_LOG.", "list", (log_to_a_file,), prepare=log_to_no_folder),
     Hint("See what is: ipfsmem vault compact --dry-run", "vault compact --drop-guarded nobody", ("vault compact --dry-run",), "vault compact", "sealed", SAID),
     Hint("Try again later: ipfsmem vault compact", "vault compact", (room_again,), "vault compact", "sealed", SAID, no_collecting),
     Hint("List them with: ipfsmem scope list", "list --scope wrok", ("scope list",), "list --scope work", before=SCOPE),
@@ -672,6 +685,7 @@ ELSEWHERE = {
     "The token is wrong or missing. Check the provider's settings.": "tests/cli/test_cli_providers.py::test_what_to_do_stands_under_what_failed",
     "Give the wallet's own: at the prompt, in IPFSMEM_WALLET_PASSPHRASE, or with --wallet-passphrase-fd (in Python: KeystoreSigner).": "tests/cli/test_cli_init_questions.py::test_another_passphrase_on_the_second_machine_does_not_shut_the_wallet",
     "To keep what is shown: --keep. To take the memory away, afterwards: ipfsmem forget VALUE": "tests/cli/test_told_truly.py::test_an_empty_file_settles_no_conflict",
+    "Remove the link yourself, and what is in VALUE.": "tests/cli/test_cli_vaults.py::test_remove_refuses_an_unknown_name_two_names_and_a_link",
     "Remove the link, then try again.": "tests/unit/agents/test_connecting.py::test_what_is_no_file_is_named_as_what_it_is",
     "Name a place outside of it.": "tests/cli/test_streams.py::test_an_export_stays_out_of_the_folder_of_the_memory",
     "Open it, or send it to a file: > FILE. What is not wanted goes to /dev/null.": "tests/cli/test_streams.py::test_what_nobody_hears_is_not_done_and_does_not_end_with_0",

@@ -493,6 +493,16 @@ def full_disk(place: Place) -> None:
     place.patch.setattr("shutil.disk_usage", lambda path: shutil._ntuple_diskusage(100, 100, 0))
 
 
+def written_before_removal(place: Place) -> None:
+    """Somebody writes after the question of `vault remove` was answered."""
+    from ipfsmem.cli import vault_remove_cmd
+
+    def agreed(*given: object) -> None:
+        place.ok("write late --body x")
+
+    place.patch.setattr(vault_remove_cmd, "_agree", agreed)
+
+
 def own_settings(place: Place) -> None:
     """A settings file of this user, without a setting."""
     file = place.base / "settings.toml"
@@ -1052,6 +1062,12 @@ ROWS: tuple[Row, ...] = (
     Row("vault compact", "the one part that was asked for reached no provider", 41, "vault compact --only versions", "sealed", prepare=unplug),
     Row("vault compact", "leftovers younger than an hour, options of a part that --only leaves out, or versions of mode local", 2, "vault compact --older-than 5m"),
     Row("vault compact", "--drop-guarded names no guarded version", 4, "vault compact --drop-guarded nobody", "sealed", SAID),
+    Row("vault list", "listed, also when there is none", 0, "vault list"),
+    Row("vault remove", "deleted on this device", 0, "vault remove default --yes", "sealed", SAID),
+    Row("vault remove", "something is only on this device, no provider has all of it, or nobody was there to say yes", 2, "vault remove default --yes"),
+    Row("vault remove", "there is no such vault", 4, "vault remove nothing --yes"),
+    Row("vault remove", "somebody wrote meanwhile: nothing was deleted", 6, "vault remove default --yes", "sealed", SAID, written_before_removal),
+    Row("vault remove", "its passphrase is wrong or missing, and --force is not given", 22, "vault remove default --yes --passphrase-fd WEAKFD", "sealed", prepare=with_passphrase),
     Row("index status", "said", 0, "index status"),
     Row("index rebuild", "made anew, where the memory is large enough", 0, "index rebuild"),
     Row("index rebuild", "the words are there; vectors could not be made", 7, "index rebuild", before=HAS, prepare=model_that_is_down),

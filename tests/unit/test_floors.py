@@ -50,7 +50,7 @@ FLOORS = (
     ("memory",),
     ("agents", "holding", "tools"),
     ("compat",),
-    ("adapters", "demo", "http", "mcp", "testing"),
+    ("adapters", "demo", "http", "mcp", "testing", "vaults_here"),
     ("api",),
     ("cli",),
     ("__main__",),

@@ -1,0 +1,36 @@
+"""`ipfsmem vault list`: the vaults on this device."""
+
+from __future__ import annotations
+
+import click
+
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.printing import clean, moment, table
+
+
+@cli_command("list", secrets=False, short_help="List the vaults on this device.")
+def command(context: CommandContext) -> None:
+    """List the vaults on this device: name, mode, providers, and whether their keys are locked.
+
+    \b
+    Examples:
+      ipfsmem vault list
+      ipfsmem vault list --home other-home
+    """
+    from ipfsmem.vaults_here import vaults_here
+
+    found = vaults_here(context.home)
+    if context.json:
+        context.emit(found)
+        return
+    rows = []
+    for one in found:
+        if one.unlocked_until is not None:
+            state = f"unlocked until {moment(one.unlocked_until)}"
+        else:
+            state = "locked" if one.protected else "no passphrase"
+        places = clean(", ".join(one.providers)) or "published nowhere"
+        rows.append((one.name, str(one.mode or "?"), places, clean(one.problem) or state))
+    table(("vault", "mode", "providers", "keys"), rows, styles=("bold", "cyan", "", "dim"))
+    if not found:
+        click.echo(f"No vault in {clean(str(context.home))}.", err=True)

@@ -1,0 +1,118 @@
+"""`ipfsmem vault remove`: delete this device's copy of a vault, after a question that says what remains elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from ipfsmem.cli.consent import confirm
+from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.printing import Meter, clean
+from ipfsmem.errors import IpfsmemError, UsageError
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
+    from ipfsmem.results import VaultRemoved
+    from ipfsmem.vaults_here import Remains
+
+
+@cli_command("remove", short_help="Delete this device's copy of a vault.")
+@click.argument("name", metavar="VAULT")
+@click.option("--files", is_flag=True, help="Also delete the plain files in the vault's own folder.")
+@click.option(
+    "--force", is_flag=True, help="Also when something is only here, or when the vault cannot be opened."
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def command(context: CommandContext, name: str, files: bool, force: bool, yes: bool) -> None:
+    """Delete the copy of VAULT on this device: its database, this device's keys and its indexes.
+
+    Nothing at a provider or on another device is deleted. Before the question each provider is asked for everything that
+    a new device would need. When something is only on this device, or no provider has all of it, the vault is kept
+    unless --force is given. Linked folders stay as they are, and so do other files in the vault's folder.
+
+    \b
+    Examples:
+      ipfsmem vault remove work
+      ipfsmem vault remove old --force --yes
+    """
+    from ipfsmem import vaults_here
+    from ipfsmem.results import VaultRemoved
+
+    context.choose(name)
+    vaults_here.finish_earlier(context.home)
+    folder = context.folder
+    if not vaults_here.holds_vault(folder):
+        context.refuse_missing_memory()
+    vaults_here.refuse_link(folder)
+    remains, left = None, None
+    try:
+        with context.memory() as memory:
+            remains = _look(context, memory)
+            if not force:
+                vaults_here.refuse_loss(remains, name)
+            _agree(context, remains, yes)
+            left = vaults_here.remove_copy(memory, force=force, plain_files=files)
+    except IpfsmemError as error:
+        if remains is not None or not force:
+            if remains is None:
+                error.hint = (
+                    f"{error.hint} To delete it unopened: ipfsmem vault remove {name} --force".strip()
+                )
+            raise
+    if left is None:
+        _agree(context, None, yes)
+        left = vaults_here.delete_folder(folder, plain_files=files)
+    done = VaultRemoved(
+        name=name,
+        remains=remains.presence if remains is not None else [],
+        with_phrase=remains.with_phrase if remains is not None else "",
+        with_wallet=remains.with_wallet if remains is not None else "",
+        left=left,
+        folders=remains.folders if remains is not None else [],
+    )
+    if context.json:
+        context.emit(done)
+    else:
+        _show(done, _lines(remains))
+
+
+def _look(context: CommandContext, memory: Memory) -> Remains:
+    from ipfsmem.vaults_here import what_remains
+
+    with Meter(silent=context.json) as meter:
+        return asyncio.run(what_remains(memory, meter))
+
+
+def _agree(context: CommandContext, remains: Remains | None, yes: bool) -> None:
+    """Say what remains and what would be lost, and ask. Raises DeclinedError, and UsageError where nobody can be asked."""
+    from ipfsmem.cli import secret_input
+
+    if yes:
+        return
+    if not secret_input.can_ask():
+        raise UsageError(f"this deletes the copy of {context.namespace} on this device", hint="Say so: --yes")
+    for line in _lines(remains):
+        click.echo(line, err=True)
+    confirm(f"Delete the copy of {context.namespace} on this device?", "not deleted")
+
+
+def _lines(remains: Remains | None) -> list[str]:
+    if remains is None:
+        return ["It cannot be opened: what is published of it is not known."]
+    lines = [f"lost: {clean(text)}" for text in remains.lost]
+    for one in remains.presence:
+        found = "all of it is there" if one.state == "ok" else clean(one.text) or one.state
+        lines.append(f"remains at {clean(one.provider)}: {found}")
+    return lines
+
+
+def _show(done: VaultRemoved, lines: list[str]) -> None:
+    click.echo(f"Deleted: the copy of {done.name} on this device.")
+    for line in lines:
+        click.echo(line)
+    for path in (*done.left, *done.folders):
+        click.echo(f"stays: {clean(path)}")
+    for way in filter(None, (done.with_phrase, done.with_wallet)):
+        click.echo(f"Bring it back with: {clean(way)}")

@@ -1,0 +1,188 @@
+"""`ipfsmem vault list` and `vault remove`."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from ipfsmem import vaults_here
+from ipfsmem.cli import secret_input, vault_remove_cmd
+from ipfsmem.memory import Memory
+from tests.support.cli_lab import KEY, Cli, pipe
+
+
+def kept(device: Cli, name: str = "default") -> bool:
+    """Whether a vault is there, and answers."""
+    return device("list", "--vault", name).code == 0
+
+
+def test_list_names_each_vault_of_this_device_and_why_one_cannot_be_read(cli: Cli, sealed: Cli) -> None:
+    cli.ok("init", "--vault", "notes", "--mode", "local")
+    cli.ok("init", "--vault", "torn", "--mode", "local")
+    (cli.home / "torn" / "ipfsmem.json").write_text("{")
+    (cli.home / "empty").mkdir()
+    found = {one["name"]: one for one in cli.ok("vault", "list", "--json").json}
+    assert set(found) == {"default", "notes", "torn"}
+    assert found["notes"]["mode"] == "local" and not found["notes"]["problem"]
+    assert found["torn"]["mode"] is None and "ipfsmem.json" in found["torn"]["problem"]
+    lines = cli.ok("vault", "list").out.splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["default", "notes", "torn"]
+
+
+def test_list_of_an_empty_home_says_so_and_makes_nothing(bare: Cli) -> None:
+    assert bare.ok("vault", "list", "--json").json == []
+    assert "No vault in" in bare.ok("vault", "list").err and not bare.home.exists()
+
+
+def test_remove_deletes_the_copy_here_and_says_what_remains(sealed: Cli, second: Cli, stick: Path) -> None:
+    sealed.ok("write", "tone", "--body", "direct")
+    sealed.ok("sync")
+    sealed.ok("recall", "direct")
+    said = sealed.ok("vault", "remove", "default", "--yes")
+    assert f"remains at directory:{stick}: all of it is there" in said.out
+    assert "Bring it back with: ipfsmem recover" in said.out and not (sealed.home / "default").exists()
+    assert not [path for path in sealed.home.rglob("*") if path.suffix in (".db", ".key", ".json")]
+    second.ok("sync")
+    assert second.ok("read", "tone", "--body").out == "direct\n"
+    sealed.ok("recover", "--unprotected-keys", key=KEY)
+    assert sealed.ok("read", "tone", "--body").out == "direct\n"
+
+
+def test_remove_keeps_a_vault_of_which_something_is_only_here(sealed: Cli, stick: Path) -> None:
+    sealed.ok("write", "tone", "--body", "direct")
+    assert "changes here are not published" in sealed.fails(2, "vault", "remove", "default", "--yes").err
+    sealed.ok("sync")
+    stick.rename(stick.with_name("away"))
+    said = sealed.fails(2, "vault", "remove", "default", "--yes").err
+    assert "no provider was found to have all of it" in said
+    stick.with_name("away").rename(stick)
+    for pack in (stick / "packs").iterdir():
+        pack.unlink()
+    said = sealed.fails(2, "vault", "remove", "default", "--yes").err
+    assert "no provider was found to have all of it" in said
+    assert sealed.ok("read", "tone", "--body").out == "direct\n"
+
+
+def test_remove_does_not_count_a_provider_inside_the_vaults_own_folder(
+    bare: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = bare.home / "default" / "published"
+    inside.mkdir(parents=True)
+    bare.ok("init", "--unprotected-keys", "--provider", str(inside), key=KEY)
+    bare.ok("write", "tone", "--body", "direct")
+    bare.ok("sync")
+    assert "no provider" in bare.fails(2, "vault", "remove", "default", "--yes").err
+    assert kept(bare) and any(inside.iterdir())
+
+
+def test_remove_of_a_local_vault_needs_force_and_leaves_its_plain_files(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "direct")
+    assert "published nowhere (1 memory)" in cli.fails(2, "vault", "remove", "default", "--yes").err
+    own = cli.home / "default" / "memory"
+    assert f"stays: {own}" in cli.ok("vault", "remove", "default", "--force", "--yes").out
+    assert (own / "tone.md").read_text().endswith("direct\n") and not kept(cli)
+    cli.ok("init", "--mode", "local")
+    assert cli.ok("read", "tone", "--body").out == "direct\n"
+    cli.ok("vault", "remove", "default", "--force", "--yes", "--files")
+    assert not (cli.home / "default").exists()
+
+
+def test_remove_leaves_files_of_others_and_linked_folders(cli: Cli, tmp_path: Path) -> None:
+    folder, wallet = tmp_path / "linked", cli.home / "default" / "wallet.json"
+    folder.mkdir()
+    cli.ok("folder", "attach", str(folder))
+    cli.ok("write", "tone", "--body", "direct")
+    wallet.write_text("mine")
+    said = cli.ok("vault", "remove", "default", "--force", "--yes", "--files", "--json").json
+    assert said["left"] == [str(wallet)] and said["folders"] == [str(folder)]
+    assert wallet.read_text() == "mine" and (folder / "tone.md").exists() and not kept(cli)
+
+
+def test_remove_asks_and_no_keeps_it(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "--yes" in cli.fails(2, "vault", "remove", "default", "--force").err
+    monkeypatch.setattr(secret_input, "can_ask", lambda: True)
+    said = cli("vault", "remove", "default", "--force", stdin=b"n\n")
+    assert said.code == 8 and "lost: it is published nowhere" in said.err and kept(cli)
+    cli.ok("vault", "remove", "default", "--force", stdin=b"y\n")
+    assert not kept(cli)
+
+
+def test_remove_refuses_an_unknown_name_two_names_and_a_link(cli: Cli, tmp_path: Path) -> None:
+    cli.fails(4, "vault", "remove", "none", "--yes", "--force")
+    assert "name two vaults" in cli.fails(2, "vault", "remove", "none", "--vault", "default").err
+    cli.fails(3, "vault", "remove", "../default", "--yes", "--force")
+    (cli.home / "other").symlink_to(cli.home / "default")
+    assert "is a link" in cli.fails(2, "vault", "remove", "other", "--yes", "--force").err
+    assert kept(cli)
+
+
+def test_remove_of_a_vault_that_does_not_open_needs_force(sealed: Cli) -> None:
+    sealed.ok("key", "passphrase", "--new-passphrase-fd", str(pipe("a long sentence")))
+    assert "--force" in sealed.fails(22, "vault", "remove", "default", "--yes").err
+    assert (sealed.home / "default" / "state.db").exists()
+    said = sealed.ok("vault", "remove", "default", "--yes", "--force")
+    assert "what is published of it is not known" in said.out and not (sealed.home / "default").exists()
+
+
+def test_remove_goes_on_with_what_an_interrupted_removal_left(
+    sealed: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (sealed.home / "default" / "mine.txt").write_text("x")
+    with monkeypatch.context() as patch:
+        patch.setattr(vaults_here, "_delete", _killed)
+        with (
+            pytest.raises(KeyboardInterrupt),
+            Memory.load(home=sealed.home, passphrase=False) as memory,
+        ):
+            vaults_here.remove_copy(memory)
+    assert [path.name[:16] for path in sealed.home.glob(".removed*")] == [".removed-default"]
+    assert sealed("list").code == 4
+    sealed.fails(4, "vault", "remove", "default", "--yes", "--force")
+    assert not [*sealed.home.glob(".removed*")]
+    assert [path.name for path in (sealed.home / "default").iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("when", ["before the last look", "after it"])
+def test_remove_loses_no_write_of_another_process(
+    sealed: Cli, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """A write that is acknowledged meanwhile keeps the vault; one that comes later is refused."""
+    agree, move = vault_remove_cmd._agree, vaults_here._move_away
+    wrote: list[Exception | None] = []
+
+    def write() -> None:
+        try:
+            with Memory.load(home=sealed.home, passphrase=False) as other:
+                other.write("late", "text")
+            wrote.append(None)
+        except Exception as error:
+            wrote.append(error)
+
+    def agreed(*given: object) -> None:
+        agree(*given)  # type: ignore[arg-type]
+        write()
+
+    with Memory.load(home=sealed.home, passphrase=False) as other:
+        if when == "before the last look":
+            monkeypatch.setattr(vault_remove_cmd, "_agree", agreed)
+            sealed.fails(6, "vault", "remove", "default", "--yes")
+            assert wrote == [None] and sealed.ok("read", "late", "--body").out == "text\n"
+            return
+        begun = threading.Thread(target=lambda: other.write("late", "text"), daemon=True)
+
+        def moved(folder: Path) -> Path:
+            # It waits for the lock that the removal holds, and finds the folder gone.
+            monkeypatch.setattr(threading, "excepthook", lambda found: wrote.append(found.exc_value))
+            begun.start()
+            return move(folder)
+
+        monkeypatch.setattr(vaults_here, "_move_away", moved)
+        sealed.ok("vault", "remove", "default", "--yes")
+        begun.join()
+        assert len(wrote) == 1 and isinstance(wrote[0], Exception) and not (sealed.home / "default").exists()
+
+
+def _killed(*_: object, **__: object) -> list[str]:
+    raise KeyboardInterrupt
