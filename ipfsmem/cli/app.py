@@ -18,7 +18,7 @@ import click
 from ipfsmem.ending_signals import ended_as_by_ctrl_c
 from ipfsmem.errors import IpfsmemError, StorageError, UsageError
 
-#: The first help, by group. The module of a command is `<name>_cmd`, its attribute `command`.
+#: The first help, by group. The module of a command is `<name>_cmd`, of a subcommand `<group>_<name>_cmd`, its attribute `command`.
 FIRST: Final[dict[str, dict[str, str]]] = {
     "Start": {
         "init": "Create a vault, or bring your wallet's vault here",
@@ -94,38 +94,38 @@ HIDDEN: Final = {"hook": "Run a hook of an agent's program", "mcp": "Serve the v
 #: Commands whose subcommands have a module each: the module, its attribute if that is not `command`, and a summary.
 GROUPS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "serve": {
-        "api": ("api_cmd", "Serve the vault over HTTP"),
-        "mcp": ("mcp_cmd", "Serve the vault over MCP"),
-        "peer": ("serve_cmd", "Serve a folder as a provider for your other devices"),
+        "api": ("serve_api_cmd", "Serve the vault over HTTP"),
+        "mcp": ("serve_mcp_cmd", "Serve the vault over MCP"),
+        "peer": ("serve_peer_cmd", "Serve a folder as a provider for your other devices"),
     },
     "vault": {
         "list": ("vault_list_cmd", "List the vaults on this device"),
-        "check": ("check_cmd", "Check this device's copy, and say what to do"),
-        "repair": ("salvage_cmd", "Restore what can be read of a damaged version"),
+        "check": ("vault_check_cmd", "Check this device's copy, and say what to do"),
+        "repair": ("vault_repair_cmd", "Restore what can be read of a damaged version"),
         "compact": ("vault_compact_cmd", "Free room here and at the providers"),
-        "log": ("log_cmd", "List the published versions that this device knows"),
-        "diff": ("diff_cmd", "Compare two published versions"),
+        "log": ("vault_log_cmd", "List the published versions that this device knows"),
+        "diff": ("vault_diff_cmd", "Compare two published versions"),
         "move": ("vault_move_cmd", "Publish at another provider, everything checked there first"),
         "remove": ("vault_remove_cmd", "Delete this device's copy of a vault"),
     },
     "index": {
-        "status": ("index_cmd:status", "Show what the index has and how far it is behind"),
-        "rebuild": ("reindex_cmd", "Rebuild the index"),
+        "status": ("index_status_cmd", "Show what the index has and how far it is behind"),
+        "rebuild": ("index_rebuild_cmd", "Rebuild the index"),
     },
     "timeline": {
-        "add": ("note_cmd", "Add an event"),
-        "show": ("timeline_cmd", "Show the timeline"),
+        "add": ("timeline_add_cmd", "Add an event"),
+        "show": ("timeline_show_cmd", "Show the timeline"),
     },
     "folder": {
-        "attach": ("attach_cmd", "Link a folder"),
-        "detach": ("detach_cmd", "Unlink a folder; its files stay"),
-        "list": ("folders_cmd:list_command", "List the linked folders"),
-        "pause": ("folders_cmd:pause_command", "Pause a linked folder"),
-        "resume": ("folders_cmd:resume_command", "Resume a paused folder, keeping its texts or the vault's"),
+        "attach": ("folder_attach_cmd", "Link a folder"),
+        "detach": ("folder_detach_cmd", "Unlink a folder; its files stay"),
+        "list": ("folder_cmd:list_command", "List the linked folders"),
+        "pause": ("folder_cmd:pause_command", "Pause a linked folder"),
+        "resume": ("folder_cmd:resume_command", "Resume a paused folder, keeping its texts or the vault's"),
     },
     "format": {
-        "cid": ("cid_cmd", "Print the IPFS address of a file or folder"),
-        "inspect": ("inspect_cmd", "Show the contents of a file of the format"),
+        "cid": ("format_cid_cmd", "Print the IPFS address of a file or folder"),
+        "inspect": ("format_inspect_cmd", "Show the contents of a file of the format"),
     },
 }
 #: The subcommands of each command that has some.
@@ -380,6 +380,8 @@ class Commands(click.Group):
         """The command, imported now; None when there is no such name."""
         if cmd_name in GROUPS:
             return _Group(cmd_name)
+        if cmd_name == "mcp":
+            return _imported(GROUPS["serve"]["mcp"][0])
         return _imported(f"{cmd_name}_cmd") if cmd_name in SHORT or cmd_name in HIDDEN else None
 
     def resolve_command(

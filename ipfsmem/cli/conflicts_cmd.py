@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.diff_cmd import differences
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, clean_lines, is_terminal, style
+from ipfsmem.cli.vault_diff_cmd import differences
 from ipfsmem.errors import NotFoundError
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.diff_cmd import print_difference
 from ipfsmem.cli.dream_duplicates import command as duplicates_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, facts, moment, style, table
 from ipfsmem.cli.status_cmd import when_others_learn
+from ipfsmem.cli.vault_diff_cmd import print_difference
 from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
 from ipfsmem.wording import count
 

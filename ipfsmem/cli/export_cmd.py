@@ -163,7 +163,7 @@ def _export(context: CommandContext, memory: Memory, to: str | None, form: str) 
     """Write a memory, or the scope that was chosen, and say so; what was left out."""
     from msgspec import UNSET
 
-    from ipfsmem.cli.cid_cmd import new_car
+    from ipfsmem.cli.format_cid_cmd import new_car
     from ipfsmem.results import FileWritten
 
     if form not in ("blob", *_PROGRAMS) and to is not None:
@@ -203,7 +203,7 @@ def _refuse_existing(where: str | None) -> None:
     """Raise UsageError for a file that is not empty: it may be the only copy of its content."""
     if where is None or where == "-":
         return
-    from ipfsmem.cli.cid_cmd import is_stdout
+    from ipfsmem.cli.format_cid_cmd import is_stdout
 
     path = expanded(where)
     try:
@@ -217,7 +217,7 @@ def _refuse_existing(where: str | None) -> None:
 
 
 def _write_tree(memory: Memory, where: Path, form: str) -> Exported:
-    from ipfsmem.cli.cid_cmd import new_car
+    from ipfsmem.cli.format_cid_cmd import new_car
 
     if form == "okf":
         return memory.bundles.export_okf(where, partial=True)
@@ -239,7 +239,7 @@ def report_left_out(left: LeftOut, partial: bool, *, ours: bool = True) -> None:
 
 
 def _said(context: CommandContext, done: FileWritten, what: str) -> None:
-    from ipfsmem.cli.cid_cmd import is_stdout
+    from ipfsmem.cli.format_cid_cmd import is_stdout
 
     if context.json:
         context.emit(done)
@@ -248,7 +248,7 @@ def _said(context: CommandContext, done: FileWritten, what: str) -> None:
 
 
 def _export_car(context: CommandContext, where: Path, root: str | None) -> None:
-    from ipfsmem.cli.cid_cmd import new_car
+    from ipfsmem.cli.format_cid_cmd import new_car
 
     refuse_inside(context, str(where))
     with context.memory() as memory, new_car(str(where), mode=0o600) as out:
@@ -257,7 +257,7 @@ def _export_car(context: CommandContext, where: Path, root: str | None) -> None:
 
 
 def _export_html(context: CommandContext, where: Path, partial: bool) -> None:
-    from ipfsmem.cli.cid_cmd import new_car
+    from ipfsmem.cli.format_cid_cmd import new_car
     from ipfsmem.files.rescue_page import read_shell
 
     refuse_inside(context, str(where))
@@ -276,7 +276,7 @@ def _export_html(context: CommandContext, where: Path, partial: bool) -> None:
 
 
 def _said_version(context: CommandContext, where: Path, cid: CID) -> None:
-    from ipfsmem.cli.cid_cmd import is_stdout
+    from ipfsmem.cli.format_cid_cmd import is_stdout
 
     written = 0 if is_stdout(str(where)) else where.stat().st_size
     if context.json:

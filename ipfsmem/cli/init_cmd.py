@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ipfsmem.cli import secret_input
-from ipfsmem.cli.attach_cmd import ask_before_making
 from ipfsmem.cli.consent import agrees_to_publish
 from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.folder_attach_cmd import ask_before_making
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.init_questions import InitRequest, ask_for_the_rest
 from ipfsmem.cli.new_memory import (

@@ -107,7 +107,7 @@ def _tell_problems(memory: Memory) -> None:
 
 
 def _export(context: CommandContext, memory: Memory, out: str, partial: bool) -> None:
-    from ipfsmem.cli.cid_cmd import new_car
+    from ipfsmem.cli.format_cid_cmd import new_car
 
     assert memory.opened is not None
     left = memory.bundles.left_out()

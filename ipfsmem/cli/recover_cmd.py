@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ipfsmem.cli.attach_cmd import ask_before_making
 from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.folder_attach_cmd import ask_before_making
 from ipfsmem.cli.new_memory import (
     MemoryRequest,
     bring_back,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.causal.value import Value
-from ipfsmem.cli.salvage_cmd import _picked
+from ipfsmem.cli.vault_repair_cmd import _picked
 from ipfsmem.memory import Memory
 from ipfsmem.sync.salvage import Loose, Salvageable
 from tests.support.cli_lab import KEY, Cli, Result

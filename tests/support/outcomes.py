@@ -429,22 +429,22 @@ def paused_unreadable(place: Place) -> None:
 
 def served(place: Place) -> None:
     """A server that ends as soon as it runs."""
-    from ipfsmem.cli import serve_cmd
+    from ipfsmem.cli import serve_peer_cmd
 
     async def soon(*given: object) -> None:
         raise KeyboardInterrupt
 
-    place.patch.setattr(serve_cmd, "_serve", soon)
+    place.patch.setattr(serve_peer_cmd, "_serve", soon)
 
 
 def api_served(place: Place) -> None:
     """An API that ends as soon as it runs."""
-    from ipfsmem.cli import api_cmd
+    from ipfsmem.cli import serve_api_cmd
 
     async def soon(*given: object) -> None:
         raise KeyboardInterrupt
 
-    place.patch.setattr(api_cmd, "_serve", soon)
+    place.patch.setattr(serve_api_cmd, "_serve", soon)
 
 
 #: What holds a lock until the test is over.

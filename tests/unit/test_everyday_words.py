@@ -26,7 +26,7 @@ COMMON = {"block", "node", "object", "value", "entry", "statements", "join", "en
 #: and as a notice's detail; `cid` and `inspect` are for whoever looks at those bytes.
 OF_THE_FORMAT = (
     "ipfsmem/bundle/", "ipfsmem/causal/", "ipfsmem/content/", "ipfsmem/http/", "ipfsmem/ring/", "ipfsmem/seal/", "ipfsmem/testing/", "ipfsmem/wallet/",
-    "ipfsmem/cli/cid_cmd.py", "ipfsmem/cli/inspect_cmd.py", "ipfsmem/vault/inspection.py", "ipfsmem/published/commit.py",
+    "ipfsmem/cli/format_cid_cmd.py", "ipfsmem/cli/format_inspect_cmd.py", "ipfsmem/vault/inspection.py", "ipfsmem/published/commit.py",
     "ipfsmem/published/root_verification.py", "ipfsmem/published/ipns_record.py", "ipfsmem/published/ipns_data.py", "ipfsmem/published/root_reader.py", "providers/",
 )  # fmt: skip
 #: Said of files of the format, by name.

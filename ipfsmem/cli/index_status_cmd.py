@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @cli_command("status", short_help="What is kept of it.")
-def status(context: CommandContext) -> None:
+def command(context: CommandContext) -> None:
     """Say what is kept of the index, and how far behind it is. The next recall brings it up to date."""
     with context.memory() as memory:
         found = memory.maintenance.index_status()

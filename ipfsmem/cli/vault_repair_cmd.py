@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ipfsmem.sync.salvage import Salvageable, Salvaged
 
 
-@cli_command("salvage")
+@cli_command("repair")
 @click.option("--dry-run", is_flag=True, help="Only show what would come back.")
 @click.option(
     "--pick",

@@ -20,7 +20,7 @@ from ipfsmem.errors import NotFoundError, UsageError
 PSA_FOLDER = "psa"
 
 
-@cli_command("serve", secrets=False)
+@cli_command("peer", secrets=False)
 @click.argument("where", metavar="FOLDER", callback=not_empty)
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Listen there.")
 @click.option(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ipfsmem.memories.stacks import Noted
 
 
-@cli_command("timeline", scoped=True, shows=True, stacks=True, reads=True)
+@cli_command("show", scoped=True, shows=True, stacks=True, reads=True)
 @click.option("--since", callback=not_empty, metavar="DAY", help="First day: 2026-04-14, yesterday, 7d.")
 @click.option("--until", callback=not_empty, metavar="DAY", help="Up to this day, included.")
 @click.option("--type", "kind", callback=not_empty, help="Only events of this type.")

@@ -11,7 +11,7 @@ from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.errors import UsageError
 
 
-@cli_command("note", scoped=True)
+@cli_command("add", scoped=True)
 @click.argument("kind", metavar="TYPE")
 @click.argument("data", nargs=-1, metavar="[KEY=VALUE | KEY:=JSON]...")
 @click.option("--data", "document", metavar="JSON", help="The data as one JSON object.")

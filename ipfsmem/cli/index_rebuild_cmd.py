@@ -8,7 +8,7 @@ from collections.abc import Callable
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.index_cmd import in_words
+from ipfsmem.cli.index_status_cmd import in_words
 
 
 def _progress() -> Callable[[int, int], None] | None:
@@ -22,7 +22,7 @@ def _progress() -> Callable[[int, int], None] | None:
     return told
 
 
-@cli_command("reindex")
+@cli_command("rebuild")
 def command(context: CommandContext) -> None:
     """Make the index of recall anew of all texts, and keep it.
 
