@@ -490,17 +490,20 @@ class EarlierLaunch(Launch, frozen=True):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_connect_replaces_what_an_earlier_version_wrote(machine: Machine, name: str) -> None:
+@pytest.mark.parametrize("vault", ["default", "work"])
+def test_connect_replaces_what_an_earlier_version_wrote(machine: Machine, name: str, vault: str) -> None:
+    now = Launch(LAUNCH.words, LAUNCH.memory if vault == "default" else ("--vault", vault))
+    earlier = EarlierLaunch(LAUNCH.words, LAUNCH.memory if vault == "default" else ("--namespace", vault))
     for path, data in before_of(name).items():
         machine.put(path, data)
     before = machine.picture()
-    machine.connect(name)
+    machine.connect(name, now)
     fresh = machine.picture()
     machine.disconnect(name)
     assert machine.picture() == before
-    machine.connect(name, EarlierLaunch(LAUNCH.words, LAUNCH.memory))
+    machine.connect(name, earlier)
     assert machine.picture() != fresh
-    assert machine.connect(name).written
+    assert machine.connect(name, now).written
     assert machine.picture() == fresh
     machine.disconnect(name)
     assert machine.picture() == before
