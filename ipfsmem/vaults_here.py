@@ -21,7 +21,7 @@ from ipfsmem.device.atomic_files import make_directory, storage_errors
 from ipfsmem.device.database_file import DATABASE, DATABASE_FILES
 from ipfsmem.device.identity import KEY_FILE, passphrase_protected
 from ipfsmem.device.replica import read_config
-from ipfsmem.errors import ChangedError, IpfsmemError, NotFoundError, UsageError
+from ipfsmem.errors import ChangedError, ConfigError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.parts.versions import is_unpublished
 from ipfsmem.results import VaultHere
 from ipfsmem.sync.presence import Presence
@@ -140,7 +140,6 @@ def remove_copy(memory: Memory, *, force: bool = False, plain_files: bool = Fals
     refuse_link(folder)
     if os.name == "nt":  # which renames no folder of which a file is open: so nobody else has one open
         memory.close()
-        lock_lost_devices()
         return delete_folder(folder, plain_files=plain_files)
     with contextlib.suppress(_MovedAway), memory.replica.transaction():
         # Nobody writes now. Whoever wants to next finds the folder gone, and says so.
@@ -152,8 +151,9 @@ def remove_copy(memory: Memory, *, force: bool = False, plain_files: bool = Fals
         away = _move_away(folder)
         raise _MovedAway
     memory.close()
+    left = _delete(away, folder, plain_files=plain_files)
     lock_lost_devices()
-    return _delete(away, folder, plain_files=plain_files)
+    return left
 
 
 class _MovedAway(Exception):
@@ -165,7 +165,8 @@ def delete_folder(folder: Path, *, plain_files: bool = False) -> list[str]:
     if not holds_vault(folder):
         raise NotFoundError(f"there is no vault in {folder}")
     refuse_link(folder)
-    lock_device(folder)
+    with contextlib.suppress(NotFoundError, ConfigError):  # of a vault without its settings
+        lock_device(folder)
     return _delete(_move_away(folder), folder, plain_files=plain_files)
 
 
@@ -202,7 +203,7 @@ def _delete(away: Path, folder: Path, *, plain_files: bool = False) -> list[str]
     with storage_errors(away, "remove"):
         for path in sorted(away.iterdir()):
             if path.name in (CONFIG_FILE, *DATABASE_FILES, KEY_FILE) or _OURS.fullmatch(path.name):
-                path.unlink()
+                path.unlink(missing_ok=True)
             elif plain_files and path.name == "memory" and path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
         left = sorted(away.iterdir())
@@ -210,7 +211,8 @@ def _delete(away: Path, folder: Path, *, plain_files: bool = False) -> list[str]
             make_directory(folder)
         for path in left:
             path.rename(folder / path.name)
-        away.rmdir()
+        with contextlib.suppress(FileNotFoundError):  # another removal finished this one
+            away.rmdir()
     return [str(folder / path.name) for path in left]
 
 

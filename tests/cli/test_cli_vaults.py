@@ -9,6 +9,8 @@ import pytest
 
 from ipfsmem import vaults_here
 from ipfsmem.cli import secret_input, vault_remove_cmd
+from ipfsmem.device.kernel_keyring import has_kernel_keyring
+from ipfsmem.device.runtime_folder import runtime_folder
 from ipfsmem.memory import Memory
 from tests.support.cli_lab import KEY, Cli, pipe
 
@@ -124,6 +126,24 @@ def test_remove_of_a_vault_that_does_not_open_needs_force(sealed: Cli) -> None:
     assert (sealed.home / "default" / "state.db").exists()
     said = sealed.ok("vault", "remove", "default", "--yes", "--force")
     assert "what is published of it is not known" in said.out and not (sealed.home / "default").exists()
+
+
+def test_remove_of_a_vault_without_its_settings_needs_force(sealed: Cli) -> None:
+    (sealed.home / "default" / "ipfsmem.json").unlink()
+    assert "--force" in sealed.fails(4, "vault", "remove", "default", "--yes").err
+    assert (sealed.home / "default" / "state.db").exists()
+    sealed.ok("vault", "remove", "default", "--yes", "--force")
+    assert not (sealed.home / "default").exists()
+
+
+def test_remove_locks_the_keys_that_were_unlocked(sealed: Cli) -> None:
+    if not has_kernel_keyring():
+        pytest.skip("no keyring of the kernel here")
+    sealed.ok("key", "passphrase", "--new-passphrase-fd", str(pipe("a long sentence")))
+    sealed.ok("unlock", "--passphrase-fd", str(pipe("a long sentence")))
+    assert any(runtime_folder().iterdir())
+    sealed.ok("vault", "remove", "default", "--yes", "--force")
+    assert not any(runtime_folder().iterdir())
 
 
 def test_remove_goes_on_with_what_an_interrupted_removal_left(
