@@ -29,7 +29,7 @@ def test_u16_a_weak_passphrase_is_refused_wherever_it_comes_from(
     wallet = ["--new-wallet", "--wallet-passphrase-fd", str(pipe("open sesame")), "--unprotected-keys"]
     assert bare("init", *wallet, "--signature-passphrase-fd", str(pipe("z"))).code == 22
     wallet[2] = str(pipe("open sesame"))
-    assert bare("init", *wallet, "--vault", "No Name!").code == 2
+    assert bare("init", *wallet, "--wallet-vault", "No Name!").code == 2
     weak = ["--signature-passphrase-fd", str(pipe("z"))]
     assert bare("init", "--unprotected-keys", *weak, key=KEY).code == 22
     assert not (bare.home / "default").exists() and not (bare.home / "wallet.json").exists()

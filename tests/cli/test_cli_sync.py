@@ -70,7 +70,7 @@ def test_the_stick_is_gone(sealed: Cli, stick: Path) -> None:
 def test_a_wrong_wallet_is_refused(sealed: Cli) -> None:
     sealed.fails(24, "sync", key=OTHER_KEY)
     sealed.ok("sync", key=KEY)
-    sealed.fails(24, "sync", "--vault", "another", key=KEY)
+    sealed.fails(24, "sync", "--wallet-vault", "another", key=KEY)
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks at open files")
