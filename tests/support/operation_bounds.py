@@ -185,6 +185,7 @@ FREE: Final = frozenset(
         "value",
         "vault",
         "wallet",
+        "wallet_vault",
         "wallet_passphrase_fd",
         "why",
         "without",
