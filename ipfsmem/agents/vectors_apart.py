@@ -9,15 +9,17 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ipfsmem.device.lock import file_lock, is_held
-from ipfsmem.errors import IpfsmemError
+from ipfsmem.errors import IpfsmemError, PassphraseError
 from ipfsmem.locations import namespace_folder
 
 #: Seconds after which the process ends whatever it does, and for which none is started after one.
 _END, _REST = 1_800.0, 10.0
+#: Seconds between two looks whether the keys are unlocked.
+_LOOK = 0.25
 _LOCK = "vectors.lock"
 
 
@@ -50,7 +52,17 @@ def run(namespace: str, home: Path, given: bytes) -> None:
         try:
             with Memory.load(namespace, home=home, passphrase=passphrase) as memory:
                 opened = memory._view().opened
-                opened.meaning().complete(lambda *_: opened.refuse_closed("make vectors"), kinds)
+                if opened.replica.lock_watch is not None:
+                    watching = (opened.still_unlocked, lambda: os._exit(PassphraseError.exit_code))
+                    threading.Thread(target=end_when_locked, args=watching, daemon=True).start()
+                opened.meaning().complete(lambda *_: None, kinds)
         finally:
             os.utime(place / _LOCK)
     end.cancel()
+
+
+def end_when_locked(still_unlocked: Callable[[], bool], end: Callable[[], object]) -> None:
+    """Look whether the keys are still unlocked until they are not, and end then, whatever is at work: that may hold them for seconds."""
+    while still_unlocked():
+        time.sleep(_LOOK)
+    end()

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +16,14 @@ import pytest
 
 from ipfsmem.agents import background_start, vectors_apart
 from ipfsmem.device.lock import file_lock
+from ipfsmem.errors import PassphraseError
 from ipfsmem.memory import Memory
+from ipfsmem.vault.unlocking import lock_device, unlock_device
 from tests.servers.embeddings import EmbeddingsServer
 from tests.servers.threaded import serve
 from tests.support.kept_vectors import load_vectors
 from tests.support.patience import PATIENCE
+from tests.support.unlock_lab import PASSPHRASE, needs_kernel_keyring
 
 
 @pytest.fixture
@@ -117,3 +121,32 @@ def test_vectors_of_a_memory_that_is_gone_are_made_by_nobody(home: Path) -> None
     assert not (home / "none").exists()
     vectors_apart.start("none", home, (), None)
     assert not (home / "none").exists()
+
+
+@needs_kernel_keyring
+def test_process_that_makes_vectors_ends_when_the_keys_are_locked(
+    server: EmbeddingsServer, tmp_path: Path, runtime: Path
+) -> None:
+    """An endpoint may take its time for a batch, and `lock` means that nobody holds the keys a second later."""
+    home = tmp_path / "home"
+    with Memory.create("m", "encrypted-ipfs", home=home, passphrase=PASSPHRASE) as memory:
+        memory.write("drinks", "An espresso machine stands in the kitchen")
+    unlock_device(home / "m", PASSPHRASE, 600)
+    asked, answers = threading.Event(), threading.Event()
+
+    def sick(_: object) -> None:
+        asked.set()
+        answers.wait(PATIENCE)
+
+    server.sick = sick
+    call = [sys.executable, "-m", "ipfsmem", "hook", "vectors", "-n", "m", "--home", str(home)]
+    making = subprocess.Popen(call, stdin=subprocess.DEVNULL)
+    try:
+        assert asked.wait(PATIENCE)
+        lock_device(home / "m")
+        assert making.wait(PATIENCE) == PassphraseError.exit_code
+    finally:
+        answers.set()
+        lock_device(home / "m")
+        making.kill()
+        making.wait()
