@@ -35,7 +35,7 @@ from ipfsmem.memories.moment_kinds import Moment
 from ipfsmem.memories.moments import Told, read_together
 from ipfsmem.provider.contract import open_embedder
 from ipfsmem.recall.embedder import Embedder
-from ipfsmem.recall.ranking import USUAL, Index, rank
+from ipfsmem.recall.ranking import USUAL, WEIGHTS, Index, rank, weigh
 from ipfsmem.recall.terms import terms
 from ipfsmem.recall.vectors import Vectors
 
@@ -340,6 +340,50 @@ def by_kind(asked: Mapping[str, Sequence[Asked]]) -> list[str]:
     return lines
 
 
+def ablation(collections: Sequence[Collection]) -> list[str]:
+    """What each part of the recipe adds, as Markdown: R@10 by words without it, and how much that is more or less than with all."""
+    indexes = {id(one): Index(one.documents) for one in collections}
+
+    def without(part: str) -> Callable[[Collection], Search]:
+        weighed = weigh({part: 0.0}) if part else USUAL
+
+        def make(collection: Collection) -> Search:
+            index = indexes[id(collection)]
+            return lambda question: [
+                hit.id
+                for hit in rank(index, question.text, today=question.today, limit=DEPTH, weighed=weighed)
+            ]
+
+        return make
+
+    def figures(asked: Sequence[Asked]) -> list[float]:
+        return [mean(scores).recall10 for scores in columns(asked).values() if scores]
+
+    def columns(asked: Sequence[Asked]) -> dict[str, list[Scores]]:
+        found: dict[str, list[Scores]] = {}
+        for which in ("tune", "report"):
+            for agent, unit in ((False, "session"), (True, "exchange")):
+                some = [row for row in asked if row.half == which and row.agent == agent]
+                talk = f"{which}, {'with an agent' if agent else 'of people'}"
+                found[f"{talk}, turn"] = [row.turn for row in some]
+                found[f"{talk}, {unit}"] = [row.session for row in some]
+        return found
+
+    whole = ask(collections, without(""))
+    heads, usual = [name for name, scores in columns(whole).items() if scores], figures(whole)
+    lines = [
+        f"| without | {' | '.join(heads)} |",
+        "| " + " | ".join(["---"] * (1 + len(heads))) + " |",
+        "| nothing | " + " | ".join(f"{value:.3f}" for value in usual) + " |",
+    ]
+    for part in WEIGHTS:
+        if part != "meaning":  # by words it says nothing
+            values = zip(figures(ask(collections, without(part))), usual, strict=True)
+            cells = [f"{value:.3f} ({value - all:+.3f})" for value, all in values]
+            lines.append(f"| {part} | {' | '.join(cells)} |")
+    return lines
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it. 1 where a path is no set."""
     parser = argparse.ArgumentParser(
@@ -362,6 +406,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--words", action="store_true", help="leave out what needs a model")
     parser.add_argument(
+        "--ablation",
+        action="store_true",
+        help="only what each part of the recipe adds, by words; with --report on that half alone",
+    )
+    parser.add_argument(
         "--initrunner",
         type=Path,
         metavar="PYTHON",
@@ -382,6 +431,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not sets:
             made = synthetic() if given.report else to_tune_on()
             sets = [("made from a seed", made, digest(made))]
+        if given.ablation:
+            for name, collections, hashed in sets:
+                if given.report and not given.path:
+                    collections = [one for one in collections if one.half == "report"]
+                print(f"## {name}\n\nSHA-256 {hashed}.\n", *ablation(collections), sep="\n")
+            return 0
         asked = PIPELINES if given.words else pipelines(parts=not given.path, folder=given.model)
         report = _report(sets, asked, given.initrunner, given.basic_memory)
     except (SetError, PeerError, ConfigError) as error:

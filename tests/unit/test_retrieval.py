@@ -19,7 +19,9 @@ from bench import retrieval
 from bench.retrieval import Asked, ask, bm25, digest, fts5, mean, recipe, score
 from bench.retrieval_set import synthetic
 from bench.retrieval_sets import SetError, read
-from bench.retrieval_talk import REPORT, TUNE, Collection
+from bench.retrieval_talk import REPORT, TUNE, Collection, Question
+from ipfsmem.recall.index import Document
+from ipfsmem.recall.ranking import WEIGHTS
 from tests.support.extras import need_extra
 
 MADE = "005930fc41a9dc06c381bca373155d7b468615ab7c8324f9179911130340d7b1"
@@ -413,6 +415,25 @@ def test_the_command_prints_each_set_with_the_hash_of_its_data(
         "| recipe, no model | tune | with an agent | turn | 1 | 1.000 |" in printed
         and "| FTS5, porter | report |" in printed
     )
+
+
+def test_ablation_prints_recall_without_each_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "s.json"
+    file.write_text(json.dumps(_longmemeval()), "utf-8")
+    assert retrieval.main([str(file), "--ablation"]) == 0
+    printed = capsys.readouterr().out
+    assert read(file)[1] in printed and "| nothing | 1.000 |" in printed
+    assert {one.split(" | ")[0] for one in printed.splitlines() if "(" in one} == {
+        f"| {part}" for part in WEIGHTS if part != "meaning"
+    }
+    said = [f"said {number:02}" for number in range(12)]
+    talk = [Document(id, "The kettle was fixed nicely", group=id) for id in said]
+    talk.append(Document("when", "The kettle was fixed yesterday", group="when"))
+    asked = Question("When was the kettle fixed?", {"when": 1}, "when", date(2026, 11, 29))
+    rows = retrieval.ablation([Collection("kettles", tuple(talk), (asked,), TUNE)])
+    assert rows[2] == "| nothing | 1.000 | 1.000 |"
+    assert "| when | 0.000 (-1.000) | 0.000 (-1.000) |" in rows
+    assert "| number | 1.000 (+0.000) | 1.000 (+0.000) |" in rows
 
 
 def test_the_report_is_written_where_it_is_asked_for(
