@@ -18,7 +18,7 @@ from ipfsmem.device.identity import KEY_FILE, forget_machine
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.replica import Replica, claim_folder, write_config
 from ipfsmem.device.tables import meta
-from ipfsmem.errors import ConfigError, StorageError
+from ipfsmem.errors import ConfigError, IpfsmemError, StorageError
 
 
 @contextlib.contextmanager
@@ -52,8 +52,16 @@ def mark_as_memory(replica: Replica) -> None:
     """From here on the folder holds a memory (inside `folder_claimed`)."""
     if replica.folder is None:
         return
-    write_config(replica.folder, replica.config)
-    note_finished_in_database(replica)
+    try:
+        write_config(replica.folder, replica.config)
+    except BaseException:  # it may be there all the same, of a memory whose words nobody has seen
+        with contextlib.suppress(OSError):
+            (replica.folder / CONFIG_FILE).unlink()
+        raise
+    with contextlib.suppress(
+        IpfsmemError
+    ):  # the next opening does it; the memory is made, and its words are still to be shown
+        note_finished_in_database(replica)
 
 
 def note_finished_in_database(replica: Replica) -> None:

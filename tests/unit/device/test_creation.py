@@ -58,3 +58,40 @@ def test_a_memory_whose_maker_ended_too_early_says_so_by_itself_once_it_is_opene
     (folder / CONFIG_FILE).unlink()
     with pytest.raises(ConfigError, match="holds the state of a memory"), creation.folder_claimed(folder):
         pass
+
+
+def test_memory_whose_last_note_fails_is_made_and_has_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk ended right after the configuration was written: the memory was there, and nobody had seen its words."""
+
+    def full(_: object) -> None:
+        raise StorageError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(creation, "note_finished_in_database", full)
+        made = Memory.create(mode="encrypted-ipfs", passphrase=False, home=tmp_path)
+    with made as memory:
+        assert memory.recovery_words is not None
+        memory.write("tone", "direct")
+    with Memory.load(home=tmp_path) as memory:
+        assert memory.read("tone") is not None
+
+
+def test_configuration_that_may_not_be_on_disk_leaves_no_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name could not be flushed, so making the memory failed: it was there all the same, and nobody had seen its words."""
+    write = creation.write_config
+
+    def unflushed(*given: Any) -> None:
+        write(*given)
+        raise StorageError("the disk reported an error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(creation, "write_config", unflushed)
+        with pytest.raises(StorageError):
+            Memory.create(mode="encrypted-ipfs", passphrase=False, home=tmp_path)
+    assert not (tmp_path / "default" / CONFIG_FILE).exists()
+    with Memory.create(mode="encrypted-ipfs", passphrase=False, home=tmp_path) as memory:
+        assert memory.recovery_words is not None
