@@ -8,6 +8,7 @@ Format sections 1.5 and 1.6. With `merge` a text that is neither shown nor a liv
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,8 @@ from typing import Final, Literal
 import msgspec
 
 from ipfsmem.bundle.blob import Blob, is_blob, read_blob
-from ipfsmem.bundle.session_parts import may_be_part, unsure_parts
+from ipfsmem.bundle.memory_file import parse_memory
+from ipfsmem.bundle.session_parts import is_part, may_be_part, unsure_parts
 from ipfsmem.causal.cards import Card, ProjectId, parted
 from ipfsmem.causal.entries import card_entry
 from ipfsmem.causal.value import FOREIGN, FORGOTTEN
@@ -234,6 +236,9 @@ class _Taking:
                 change.seal_ahead((memories.name(text[0]), text[1]) for text in ahead if text[0] not in left)
             if key in left:
                 continue
+            if not whose and _is_cut_off(key, data):
+                wrong.append(f"{where}{key} was left out: its last line is cut off")
+                continue
             if key in unsure and not whose:
                 wrong.append(f"{where}{key} was left out: a later part of its session was")
                 continue
@@ -260,12 +265,29 @@ class _Taking:
 
 
 def _is_unfit_part(key: str, data: bytes) -> bool:
-    """Whether a text under the key of a part of a session cannot be taken in."""
+    """Whether a text under the key of a part of a session cannot be taken in, or not whole."""
     if may_be_part(key):
         try:
             check_body(key, data)
         except IpfsmemError:
             return True
+    return _is_cut_off(key, data)
+
+
+def _is_cut_off(key: str, data: bytes) -> bool:
+    """Whether the last line of a part of a session is no JSON, as in a file that was not copied whole: it may have said which messages are
+    pending, which stands behind them."""
+    if not may_be_part(key):
+        return False
+    try:
+        file = parse_memory(data)
+        line = file.body.rstrip().rpartition("\n")[2]
+        if is_part(key, file) and line:
+            json.loads(line)
+    except (FormatError, RecursionError):
+        return False
+    except ValueError:
+        return True
     return False
 
 

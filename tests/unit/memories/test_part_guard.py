@@ -279,7 +279,9 @@ def test_restored_scope_has_no_message_whose_mark_is_not_kept(
     assert (restored.texts, restored.not_fetched) == (1, imported)
 
 
-@pytest.mark.parametrize("fault", ["too long", "not UTF-8", "lone surrogate in a blob", "no text in a blob"])
+@pytest.mark.parametrize(
+    "fault", ["too long", "not UTF-8", "cut off", "lone surrogate in a blob", "no text in a blob"]
+)
 def test_bundle_of_which_the_part_with_the_mark_is_left_out_brings_no_message_before_it(
     fault: str, memory: Memory, tmp_path: Path
 ) -> None:
@@ -290,7 +292,8 @@ def test_bundle_of_which_the_part_with_the_mark_is_left_out_brings_no_message_be
     files = {**memory.files(), later: text}
     for key, data in files.items():
         if key == mark:
-            data += b"x" * 2 * MAX_FILE if fault == "too long" else b"\xff"
+            more = b"x" * 2 * MAX_FILE if fault == "too long" else b"\xff"
+            data = data.rstrip()[:-3] if fault == "cut off" else data + more
         (bundle / f"{key}.md").write_bytes(data)
     if fault.endswith("blob"):
         spoilt = None if fault.startswith("no text") else "\ud800"

@@ -277,6 +277,19 @@ function sessionIn(key: string, data: Bytes): string | null {
   return file !== null && isSessionPart(key, fieldOf(file, 'type'), session) ? session : null
 }
 
+/** Whether the last line of a part of a session is no JSON, as in a file that was not copied whole: it may have said which messages are pending, which stands behind them. */
+export function isCutOff(key: string, data: Bytes): boolean {
+  if (sessionIn(key, data) === null) return false
+  const line = unlessRefused(() => parseFile(data))?.body.trimEnd().split('\n').at(-1) ?? ''
+  if (line === '') return false
+  try {
+    JSON.parse(line)
+    return false
+  } catch {
+    return true
+  }
+}
+
 const asPart = ({ key, data }: Omit<Coming, 'isBeside'>): Omit<Part, 'name' | 'dots'> => ({ device: PART.exec(key)?.[2] as string, lines: [...linesIn(data).values()] })
 
 /** The places in texts of parts of one session, by key, of what an import brought and nobody approved. */

@@ -5,7 +5,7 @@ import { type Assigning, assignScopes, type Part } from '../core/scope_tree.ts'
 import { foreignId, lineOf } from '../core/timeline.ts'
 import type { Imported } from '../results.ts'
 import { MemoryError } from './errors.ts'
-import { type Coming, mayBePart, Sessions } from './sessions.ts'
+import { type Coming, isCutOff, mayBePart, Sessions } from './sessions.ts'
 import { entryName, type Shown } from './shown.ts'
 import type { Writing } from './writing.ts'
 
@@ -48,11 +48,14 @@ export class Taking {
       await change.put(`c/${scope}`, utf8(canonical({ ...card, into: into === scope ? null : into })), [])
     }
     const behind = new Set(part.forgotten.filter(key => part.files.has(key) && Object.keys(change.entry(entryName(key, scope))).length === 0))
-    const unsure = unsureParts([...part.files.keys(), ...part.more.map(([key]) => key)], part.unread)
+    const own = [...part.files, ...part.more]
+    const cut = new Set(own.filter(([key, text]) => isCutOff(key, utf8(text))).map(([key]) => key))
+    const unsure = unsureParts(own.map(([key]) => key), new Set([...part.unread, ...cut]))
     const parts: Coming[] = []
     for (const [isFirst, texts] of [[true, part.files], [false, part.more]] as const) {
       for (const [key, text] of texts) {
-        if (unsure.has(key)) this.#problems.push(`${key} was left out: a later part of its session was`)
+        if (isCutOff(key, utf8(text))) this.#problems.push(`${key} was left out: its last line is cut off`)
+        else if (unsure.has(key)) this.#problems.push(`${key} was left out: a later part of its session was`)
         else await this.#lay(change, key, text, scope, isFirst, '', parts)
       }
     }
