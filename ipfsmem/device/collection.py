@@ -44,11 +44,11 @@ def reachable(db: Database, roots: Iterable[CID]) -> set[bytes]:
 
 
 def collect(
-    store: Store, roots: Iterable[CID], *, dry_run: bool, forgotten: Collection[str] = ()
+    store: Store, roots: Iterable[CID], *, dry_run: bool, forgotten: Collection[tuple[str, str]] = ()
 ) -> Collected:
     """Delete blocks that neither the state nor a kept root nor an edit of a plain file needs (inside a transaction).
 
-    The texts of plain files stay, as edits are merged with them; those of the memories with the keys `forgotten` do not.
+    The texts of plain files stay, as edits are merged with them; those of the memories `forgotten`, by scope and key, do not.
     """
     from ipfsmem.device.dreams import (
         blocks_for_dreams,

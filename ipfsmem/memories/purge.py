@@ -25,7 +25,7 @@ def erase(replica: Replica, memories: Memories, keys: Collection[str], done: str
         memories.overview.look(keep=True)
         if done:
             note_irrevocable(replica, f"{done} was forgotten, and its text left the disk")
-        collect(replica.store, (), dry_run=False, forgotten=keys)
+        collect(replica.store, (), dry_run=False, forgotten={(memories.scope, key) for key in keys})
     replica.db.empty_log()
     from ipfsmem.device.recall_image import remove_images  # what only reads need not load this
 

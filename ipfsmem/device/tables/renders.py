@@ -353,11 +353,14 @@ def forget_copy(db: Connection, copy: str) -> None:
         db.execute(f"DELETE FROM {table} WHERE copy=?", (copy,))  # noqa: S608
 
 
-def texts_needed(db: Connection, but: Container[str]) -> Iterator[bytes]:
-    """SHA-256 of every text that an edit of a plain file may have to be merged with, but for those of the memories `but`; of a plain
-    memory, for in a sealed one they stand in a table of their own."""
-    for key, text, base in db.execute("SELECT key, text, base FROM renders").fetchall():
-        if key in but:
+def texts_needed(db: Connection, but: Container[tuple[str, str]]) -> Iterator[bytes]:
+    """SHA-256 of every text that an edit of a plain file may have to be merged with, but for those of the memories `but`, by scope and
+    key; of a plain memory, for in a sealed one they stand in a table of their own."""
+    rows = db.execute(
+        "SELECT copies.scope, key, text, base FROM renders LEFT JOIN copies ON copies.id = copy"
+    )
+    for scope, key, text, base in rows.fetchall():
+        if (scope, key) in but:
             continue
         yield bytes(text)
         yield from (base[start : start + 32] for start in range(0, len(base or b""), 32))

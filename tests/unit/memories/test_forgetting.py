@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ipfsmem import Memory
+from ipfsmem.device.tables import renders
+from ipfsmem.device.tables.renders import texts_needed
 from ipfsmem.memories import purge
 from ipfsmem.memories.fact_history import earlier
 from ipfsmem.operations.forget import Forgotten
@@ -157,3 +161,29 @@ def test_forget_of_a_scope_below_keeps_the_earlier_texts_only_if_asked(tmp_path:
             assert store.forget(key, seen=shown if seen else None, keep_earlier=keep)
             assert store.read(key) is None
             assert bool(earlier(memory._open.memories.in_scope("shop"), key)) is keep
+
+
+def test_forgotten_memory_takes_no_text_of_its_namesake_in_another_scope(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Edits of a linked folder are merged with it."""
+    needed: list[bytes] = []
+
+    def noted(*given: Any) -> Iterator[bytes]:
+        for text in texts_needed(*given):
+            needed.append(text)
+            yield text
+
+    monkeypatch.setattr(renders, "texts_needed", noted)
+    with Memory.create("default", "local", home=tmp_path / "home") as memory:
+        folder = tmp_path / "work"
+        folder.mkdir()
+        memory.write("plan", "Everybody's plan.")
+        memory.scope("work").write("plan", "The plan at work.")
+        memory.folders.attach(folder, scope="work")
+        text = sha256((folder / "plan.md").read_bytes()).digest()
+        memory.forget("plan")
+        assert text in needed
+        needed.clear()
+        memory.scope("work").forget("plan")
+        assert needed and text not in needed
