@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final, Literal
 
 import msgspec
@@ -18,7 +19,7 @@ from ipfsmem.errors import ConfigError, IncompleteError, IpfsmemError, NotFoundE
 from ipfsmem.mode import Mode
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
-from ipfsmem.parts.syncing import Syncing
+from ipfsmem.parts.syncing import Syncing, followed_by
 from ipfsmem.results import Cleaned, Collecting, Compacted, Salvage, SearchIndexStatus, Vacuumed
 from ipfsmem.sync.collection import Rules
 from ipfsmem.sync.engine import collect, salvage
@@ -67,7 +68,7 @@ class MemoryMaintenance(MemoryPart):
             layout = self._syncing.layout(self._syncing.secret_check(allow))
         before = dict(self._replica.store.frame.ctx)
         self._open.scan()
-        try:
+        with followed_by(self._open.render, partial(self._syncing.erase_forgotten, before)):
             found, done, report = await salvage(
                 self._replica,
                 places.open,
@@ -77,9 +78,6 @@ class MemoryMaintenance(MemoryPart):
                 root=self._syncing.root,
                 progress=progress,
             )
-        finally:
-            self._open.render()
-            self._syncing.erase_forgotten(before)
         report.conflicts = len(self._memories.conflicts())
         return Salvage(dry_run=dry_run, found=found, done=done, report=report)
 

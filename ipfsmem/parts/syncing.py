@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Container, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from threading import get_ident
 
@@ -46,6 +47,23 @@ from ipfsmem.sync.unjoined_heads import held_heads
 from ipfsmem.vault.owner import OwnerKey, Unlock, check_root, owner_key, stored_root
 from ipfsmem.vault.unlocking import lock_device
 from ipfsmem.wallet.root_keys import RootKeys
+
+
+@contextlib.contextmanager
+def followed_by(*steps: Callable[[], object]) -> Iterator[None]:
+    """Do what follows a sync, also one that fails, and each step also after another one that failed. The first error of all is raised."""
+    first: BaseException | None = None
+    try:
+        yield
+    except BaseException as error:
+        first = error
+    for step in steps:
+        try:
+            step()
+        except IpfsmemError as error:
+            first = first or error
+    if first is not None:
+        raise first
 
 
 class Syncing(MemoryPart):
@@ -153,7 +171,7 @@ class Syncing(MemoryPart):
         before = dict(self._replica.store.frame.ctx)
         self._open.scan()
         check = self.secret_check(allow)
-        try:
+        with followed_by(self._open.render, self._let_go_when_revoked, partial(self.erase_forgotten, before)):
             report = await sync(
                 self._replica,
                 places.open if saved is None else [*places.open, saved],
@@ -163,10 +181,6 @@ class Syncing(MemoryPart):
                 named_root=None if saved is None else saved.root,
                 progress=progress,
             )
-        finally:
-            self._open.render()
-            self._let_go_when_revoked()
-            self.erase_forgotten(before)
         if saved is not None:
             _tell_unused(saved, report, held_heads(self._replica))
         for text in in_words(check.found):

@@ -10,7 +10,9 @@ import pytest
 from ipfsmem.causal.clock import FAR_AHEAD_MS, hlc, hlc_ms
 from ipfsmem.causal.entries import MemoryName
 from ipfsmem.content.cid import raw_cid
+from ipfsmem.errors import ProviderUnavailable, StorageError
 from ipfsmem.memory import Memory
+from ipfsmem.parts.syncing import followed_by
 from ipfsmem.published.root_verification import Head
 from ipfsmem.sync.admission import admit, copies_among
 from ipfsmem.sync.discovery import discover, discover_older
@@ -117,3 +119,17 @@ def test_another_copy_of_a_device_is_told_by_numbers_and_clocks(lab: Lab, two: t
     assert copies_among([newest, copy, past, wrong], set(), now) == {copy.root}
     assert not copies_among([newest, copy], {copy.commit.digest}, now)
     assert not copies_among([copy], set(), now)
+
+
+def test_first_error_is_raised_and_later_steps_are_taken_all_the_same() -> None:
+    taken = []
+
+    def full() -> None:
+        taken.append("rendered")
+        raise StorageError("the disk is full")
+
+    for fails, error in ((True, ProviderUnavailable), (False, StorageError)):
+        with pytest.raises(error), followed_by(full, lambda: taken.append("erased")):
+            if fails:
+                raise ProviderUnavailable("offline")
+    assert taken == ["rendered", "erased"] * 2
