@@ -463,10 +463,11 @@ class ScopeTitle(Answer, frozen=True, kw_only=True):
 
 
 class ScopeForgotten(Answer, frozen=True, kw_only=True):
-    """A scope that is forgotten, with so many memories."""
+    """A scope that is forgotten, with so many memories; of these `never_synced` are in no version, so nothing can restore them."""
 
     scope: str
     forgotten: int
+    never_synced: int = 0
 
 
 class ScopeRestored(Answer, frozen=True, kw_only=True):

@@ -78,9 +78,9 @@ def _put_scope(call: Call) -> Reply:
 def _forget_scope(call: Call) -> ScopeForgotten:
     scope = _named(call)
     call.whole.scopes.known(scope, live=True)
-    return ScopeForgotten(
-        scope=scope, forgotten=call.whole.scopes.forget(scope, reason=call.query.get("reason", ""))
-    )
+    lost = call.whole.scopes.unpublished(scope)
+    gone = call.whole.scopes.forget(scope, reason=call.query.get("reason", ""))
+    return ScopeForgotten(scope=scope, forgotten=gone, never_synced=lost)
 
 
 def _restore_scope(call: Call) -> ScopeRestored:

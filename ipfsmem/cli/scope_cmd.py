@@ -189,7 +189,7 @@ def forget_command(context: CommandContext, name: str, reason: str, yes: bool) -
     if context.json:
         from ipfsmem.results import ScopeForgotten
 
-        context.emit(ScopeForgotten(scope=name, forgotten=gone))
+        context.emit(ScopeForgotten(scope=name, forgotten=gone, never_synced=lost))
     else:
         click.echo(f"The scope {name} is forgotten here with {count(gone, 'memory')}{lasting}{told}.")
 

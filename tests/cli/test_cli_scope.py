@@ -99,7 +99,8 @@ def test_forget_of_a_scope_says_what_was_never_synced(sealed: Cli, monkeypatch: 
     with monkeypatch.context() as asked:
         asked.setattr(secret_input, "can_ask", lambda: True)
         assert lost in sealed("scope", "forget", "work", stdin=b"n\n").err
-    assert lost in sealed.ok("scope", "forget", "work", "--yes").out
+    told = sealed.ok("scope", "forget", "work", "--yes", "--json").json
+    assert told == {"scope": "work", "forgotten": 2, "never_synced": 2}
 
 
 def test_forget_of_a_scope_says_that_a_local_vault_restores_nothing(cli: Cli) -> None:
