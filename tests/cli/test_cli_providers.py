@@ -1,4 +1,4 @@
-"""`ipfsmem providers`."""
+"""`ipfsmem provider` and `vault move`."""
 
 from __future__ import annotations
 
