@@ -16,6 +16,7 @@ from ipfsmem import config as configuration
 from ipfsmem.bundle.keys import check_scope, is_key
 from ipfsmem.device.replica import Replica, World
 from ipfsmem.memories.memories import NotHereError
+from ipfsmem.memories.readings import Reading, Seen
 from ipfsmem.methods import MemoryMethods
 from ipfsmem.mode import Mode, ModeName
 from ipfsmem.parts.open_memory import OpenMemory
@@ -297,8 +298,12 @@ class Memory(MemoryMethods):
 
     # -- everyday: texts, events, syncs ----------------------------------------------------------------------
 
-    write = _of_texts(MemoryTexts.write)
-    write_text = _of_texts(MemoryTexts.write_text)
+    def write_text(
+        self, key: str, data: bytes, *, seen: Seen | None = None, if_match: str | None = None
+    ) -> Reading:
+        """`write` with the whole file, header and all: exactly these bytes."""
+        return self.write(key, text=data, seen=seen, if_match=if_match)
+
     index = _of_texts(MemoryTexts.index)
     readiness = _of_texts(MemoryTexts.readiness)
     make_ready = _of_texts(MemoryTexts.make_ready)

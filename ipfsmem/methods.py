@@ -153,6 +153,35 @@ class MemoryMethods(StackMethods):
 
     __slots__ = ()
 
+    def write(self, key: str, body: str | None = None, *, name: str | None = None, description: str | None = None, type: str | None = None, tags: Iterable[str] | None = None, fields: Mapping[str, str] | None = None, text: bytes | str | None = None, seen: Reading | Unsettled | tuple[str, ...] | str | None = None, if_match: str | None = None) -> Reading:
+        """Write a memory, and return what is shown then. It is saved on this device when this returns.
+
+        What is not given stays as it is in the text that is replaced. An empty value removes a field. The field `updated` is set to
+        today.
+
+        Args:
+            key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
+            body: The text.
+            name: Its name for people.
+            description: One line for lists and the index.
+            type: What it is about.
+            tags: Its tags.
+            fields: Further fields of its header; an empty value removes one.
+            text: The whole file, header and all, instead of all other parts.
+            seen: Replace only this text: a reading, its `token` or its `seen`.
+            if_match: Write only if the text has this SHA-256; empty: only if no text is shown.
+
+        Raises:
+            ChangedError: the memory is not as `seen` or `if_match` says; nothing was written.
+            KeyNameError: `key` is invalid.
+            UsageError: a field has a value that it cannot have, or parts of a text of others were given; nothing was written.
+            FormatError: the text that is replaced is no memory file, so it has no fields to keep.
+            LimitError: the text is too long.
+        """
+        from ipfsmem.operations.write import write
+
+        return write.run(self._view(), {"key": key, "body": body, "name": name, "description": description, "type": type, "tags": tags, "fields": fields, "text": text, "seen": seen, "if_match": if_match})
+
     def forget(self, key: str, *, reason: str = '', seen: Reading | Unsettled | tuple[str, ...] | str | None = None, if_match: str | None = None, keep_earlier: bool = False) -> Forgotten:
         """Forget a memory on every device, including concurrent edits of it.
 

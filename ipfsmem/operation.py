@@ -57,6 +57,8 @@ class Cli(msgspec.Struct, frozen=True):
     help: str = ""
     #: Whether it is a required argument of one or more words, which are joined by spaces.
     joined: bool = False
+    #: Whether it is an option, although it is positional in Python.
+    option: bool = False
     #: Its possible values, where they are fewer here.
     words: tuple[str, ...] = ()
 
@@ -64,14 +66,17 @@ class Cli(msgspec.Struct, frozen=True):
 class Http(msgspec.Struct, frozen=True):
     """A parameter of a route, where it differs."""
 
-    #: Another default.
+    #: Another default and type.
     default: Any = None
+    type: Any = None
 
 
 class Header(msgspec.Struct, frozen=True):
     """The header of a request that gives a parameter: an ETag of a response. A text is the ETag itself, else the reading that had it."""
 
     name: Literal["If-Match"]
+    #: The parameter that is "" if the request has `If-None-Match: *`; "" if it must not.
+    none: str = ""
 
 
 class ForModels(msgspec.Struct, frozen=True):
@@ -80,9 +85,11 @@ class ForModels(msgspec.Struct, frozen=True):
     description: str = ""
     #: Name of the argument; "" for the name of the parameter.
     name: str = ""
-    #: A default and a maximum for models only; the maximum is of a number, or of the characters of a text.
+    #: A default and a maximum for models only; the maximum is of a number, the characters of a text, or the items of a list.
     default: Any = None
     most: int | None = None
+    #: A maximum of the characters of each item of a list.
+    each: int | None = None
     #: The only values that a model may pass.
     words: tuple[str, ...] = ()
 
@@ -159,12 +166,15 @@ class Parameter:
         while typing.get_origin(hint) is typing.Annotated:
             hint, *more = typing.get_args(hint)
             extras += more
-        self.name, self.default, self.positional = name, default, positional
+        self.name, self.default = name, default
         #: The type without `Annotated`, and without None if that is the default.
         self.type = _without_none(hint) if default is None else hint
         self.optional = self.type is not hint
         self._metas = [one for one in extras if isinstance(one, msgspec.Meta)]
         self.cli = _first(Cli, extras) or Cli()
+        #: Whether it is positional in Python, and an argument of its command.
+        self.positional = positional
+        self.is_argument = positional and not self.cli.option
         self.models = _first(ForModels, extras) or ForModels()
         self.http = _first(Http, extras) or Http()
         self.header = _first(Header, extras)
@@ -194,7 +204,7 @@ class Parameter:
 
     def called(self, face: Face) -> str:
         """Its name in an interface."""
-        if face == "cli" and self.positional:
+        if face == "cli" and self.is_argument:
             return self.cli.metavar or self.name.upper()
         if face == "cli":
             return f"--{(self.cli.name or self.name).replace('_', '-')}"
@@ -205,7 +215,9 @@ class Parameter:
     def annotated(self) -> Any:
         """Its type with the bounds, for msgspec; a list is a tuple."""
         inner: Any = (
-            self.type if self.item is None else types.GenericAlias(tuple, (self.item.annotated(), ...))
+            self.http.type or self.type
+            if self.item is None
+            else types.GenericAlias(tuple, (self.item.annotated(), ...))
         )
         made = typing.Annotated[(inner, *self._metas)] if self._metas else inner
         return made | None if self.optional else made
@@ -389,7 +401,7 @@ class Operation(Generic[P, R]):
         with noting(view.opened, self.declared.audit, view.scope, asked, method) as ended:
             result = work(view, **asked)
             ended(result)
-        advise_on(view.opened, self.declared.audit, method, result, (*asked.values(),))
+        advise_on(view.opened, self.declared.audit, method, result, asked)
         return result
 
 

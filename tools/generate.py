@@ -212,7 +212,7 @@ def mcp_table(text: str) -> str:
 def cli_tables(text: str) -> str:
     """docs/CLI.md with the tables of options of the derived commands."""
     for op in operations():
-        if all(one.positional for one in op.parameters("cli")) or not op.command:
+        if all(one.is_argument for one in op.parameters("cli")) or not op.command:
             continue
         begin, end = f"<!-- options of {op.name} -->\n", f"<!-- end of the options of {op.name} -->"
         assert text.count(begin) == text.count(end) == 1, op.name
@@ -230,7 +230,7 @@ def _no_memory() -> Memory:
 
 def _option(one: Parameter) -> str:
     words = "/".join(one.cli.words or one.words)
-    named = words or (not one.positional and (one.cli.metavar or one.type is str))
+    named = words or (not one.is_argument and (one.cli.metavar or one.type is str or one.is_list))
     value = f" {words or one.cli.metavar or 'TEXT'}" if named else ""
     return f"`{one.called('cli')}{value}`"
 

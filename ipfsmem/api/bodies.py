@@ -34,19 +34,6 @@ class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """What a caller sends; a field that is not known is refused."""
 
 
-class WriteBody(Body, frozen=True, kw_only=True):
-    """A memory, or parts of it: what is not given stays as the caller was shown it, and "" takes a field away. `fields`: further ones of the
-    header. `text`: the whole file, header and all, in the place of everything else."""
-
-    body: str | None = None
-    name: str | None = None
-    description: str | None = None
-    type: Literal["", "user", "feedback", "project", "reference", "procedure", "episode"] | None = None
-    tags: list[str] | None = None
-    fields: dict[str, str] | None = None
-    text: str | None = None
-
-
 class Operations(msgspec.Struct, frozen=True, kw_only=True):
     """What was done, the newest first."""
 

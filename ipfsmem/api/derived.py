@@ -23,6 +23,8 @@ def route_of(op: Operation[..., Any]) -> Route:
     """The route of an operation."""
     method, path = op.declared.http.split()
     about, query = op.declared.about, query_of(op)
+    known = _precondition(op)
+    may_be_new = known is not None and known.header is not None and bool(known.header.none)
     return Route(
         method.lower(),
         path,
@@ -36,8 +38,9 @@ def route_of(op: Operation[..., Any]) -> Route:
         query=(*(("stack",) if about == "stack" else ()), *(one.name for one in query)),
         writes=op.declared.right != "read",
         led=about == "target",
-        statuses=(str(op.declared.status),),
-        seen=any(one.header for one in op.parameters("http")),
+        statuses=("200", "201") if may_be_new else (str(op.declared.status),),
+        seen=known is not None,
+        new=may_be_new,
         tagged="seen" in op.answer.__struct_fields__,
         description=op.doc,
         own={one.name: _parameter(one) for one in query},
@@ -52,6 +55,11 @@ def routes() -> tuple[Route, ...]:
 def query_of(op: Operation[..., Any]) -> list[Declared]:
     """The arguments in the query."""
     return [] if op.declared.http.split()[0] in _WITH_BODY else _outside_path(op)
+
+
+def _precondition(op: Operation[..., Any]) -> Declared | None:
+    """The argument in a header."""
+    return next((one for one in op.parameters("http") if one.header), None)
 
 
 def _outside_path(op: Operation[..., Any]) -> list[Declared]:
@@ -119,13 +127,16 @@ def _work(op: Operation[..., Any], call: Call) -> Any:
     source = call.whole.stack(*call.stack) if call.stack else call.memory
     body = {} if call.body is None else msgspec.structs.asdict(call.body)
     given = {"key": call.key, **call.query, **body}
-    asked = {
-        one.name: _shown(one, call) if one.header else given.get(one.name, _default(one))
-        for one in op.parameters("http")
-    }
+    asked = {one.name: given.get(one.name, _default(one)) for one in op.parameters("http")}
+    status, known = op.declared.status, _precondition(op)
+    if known is not None and known.header is not None:
+        if call.seen or not known.header.none:
+            asked[known.name] = _shown(known, call)
+        else:
+            asked[known.header.none], status = "", 201
     view = source._view()
     view.remembered = call.remembered()
     result = op.run(view, asked, "http")
     if op.declared.absent and not result:
         raise NotFoundError(op.declared.absent.format(**asked))
-    return Reply(result, op.declared.status, seen=getattr(result, "seen", ""))
+    return Reply(result, status, getattr(result, "seen", ""))

@@ -11,7 +11,6 @@ from ipfsmem.api.bodies import (
     PromoteBody,
     ResolveBody,
     RestoreBody,
-    WriteBody,
 )
 from ipfsmem.api.calls import Call, Refused, Reply, there
 from ipfsmem.api.problems import said
@@ -32,33 +31,6 @@ from ipfsmem.results import (
 
 def _shown(reading: Reading, status: int = 200) -> Reply:
     return Reply(reading, status, reading.seen)
-
-
-def _write(call: Call) -> Reply:
-    given: WriteBody = call.body
-    seen = call.still_shown() if call.seen else None
-    only_new = None if call.seen else ""
-    if given.text is not None:
-        if any(value is not None for name, value in _parts(given) if name != "text"):
-            raise UsageError("give the whole text, or parts of it")
-        written = call.memory.write_text(call.key, given.text.encode(), seen=seen, if_match=only_new)
-    else:
-        written = call.memory.write(
-            call.key,
-            given.body,
-            name=given.name,
-            description=given.description,
-            type=given.type,
-            tags=given.tags,
-            fields=given.fields,
-            seen=seen,
-            if_match=only_new,
-        )
-    return _shown(written, 200 if call.seen else 201)
-
-
-def _parts(given: WriteBody) -> list[tuple[str, object]]:
-    return [(name, getattr(given, name)) for name in given.__struct_fields__]
 
 
 def _history(call: Call) -> TextHistory:
@@ -149,21 +121,6 @@ NO_SEEN: Final = said(
 _ONE: Final = "/v1/memories/{key}"
 
 ROUTES: Final = (
-    Route(
-        "put",
-        _ONE,
-        "write",
-        "Write a memory",
-        _write,
-        Reading,
-        right="write",
-        writes=True,
-        body=WriteBody,
-        statuses=("200", "201"),
-        seen=True,
-        new=True,
-        tagged=True,
-    ),
     Route("get", _ONE + "/history", "history", "The texts that a memory has had", _history, TextHistory),
     Route("get", _ONE + "/history/{sha256}", "past", "An older text of a memory", _past, PastText),
     Route(

@@ -27,7 +27,7 @@ def operation_command(
     *,
     run: Callable[[CommandContext, Memory, Asked], Any] | None = None,
     absent: Callable[[CommandContext, Asked], IpfsmemError] | None = None,
-    ask: Callable[[Asked], None] | None = None,
+    ask: Callable[[CommandContext, Asked], None] | None = None,
     end: Callable[[CommandContext, Any, Asked], None] | None = None,
     options: Sequence[click.Parameter] = (),
     notes: str = "",
@@ -53,7 +53,7 @@ def operation_command(
     def command(context: CommandContext, **values: Any) -> None:
         asked = values | {one.name: _asked(one, values[one.name]) for one in given}
         if ask is not None:
-            ask(asked)
+            ask(context, asked)
         with context.memory() as memory:
             result = (run or functools.partial(call, op))(context, memory, asked)
         if declared.absent and not result:  # raised here, so that troubles of the memory are told first
@@ -93,7 +93,7 @@ def _parameter(one: Parameter) -> click.Parameter:
     said = one.cli
     if said.joined:
         return click.Argument([one.name], nargs=-1, required=True, metavar=f"{said.metavar}...")
-    if one.positional:
+    if one.is_argument:
         return click.Argument([one.name], required=one.required)
     names = [one.called("cli"), one.name]
     text = said.help or one.description

@@ -94,7 +94,7 @@ def _show_created(context: CommandContext, begun: SessionBegun, asked: Asked) ->
     click.echo(begun.session)
 
 
-def _read_messages(asked: Asked) -> None:
+def _read_messages(context: CommandContext, asked: Asked) -> None:
     asked["items"] = _given(sys.stdin.buffer.read(MAX_INPUT + 1))
 
 

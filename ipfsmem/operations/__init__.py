@@ -16,6 +16,7 @@ INDEX: Final[Mapping[str, str]] = {
     "recall": "recall",
     "why": "why",
     "duplicates": "duplicates",
+    "write": "write",
     "forget": "forget",
     "undo": "undo",
     "sessions.list": "sessions.list",

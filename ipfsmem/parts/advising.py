@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ipfsmem.bundle.habits import WEAK_DESCRIPTION, secret_in, shortcomings
@@ -31,16 +31,16 @@ def advise(
     collected: list[str] | None,
     method: str,
     result: Any,
-    given: Iterable[Any],
+    given: Mapping[str, Any],
     *,
     repeats: bool,
 ) -> None:
     """Collect the advice on a call that wrote something, or warn of it. `repeats`: the reader is a model or a program that
     sees one answer at a time, not a person who needs the advice on descriptions once per vault and device."""
-    if method == "write" and isinstance(result, Reading):
+    if method == "write" and isinstance(result, Reading) and given.get("text") is None:
         said = shortcomings(result.key, result.readable) if result.own else []
     else:
-        said = secret_in("\n".join(texts_in(given))[:_MOST])
+        said = secret_in("\n".join(texts_in([*given.values()]))[:_MOST])
     if not repeats and WEAK_DESCRIPTION in said and not _is_first(replica):
         said.remove(WEAK_DESCRIPTION)
     if collected is not None:

@@ -24,8 +24,6 @@ T = TypeVar("T")
 #: By class, the methods that are noted, as what. A word before a space is that of the part.
 NOTED: Final[Mapping[str, Mapping[str, str]]] = {
     "MemoryTexts": {
-        "write": "write",
-        "write_text": "write",
         "context": "context",
         "resolve": "resolve",
         "promote": "promote",
@@ -198,7 +196,7 @@ def collecting() -> Iterator[list[str]]:
         _COLLECTED.reset(token)
 
 
-def advise_on(opened: OpenMemory, word: str, method: str, result: Any, given: tuple[Any, ...]) -> None:
+def advise_on(opened: OpenMemory, word: str, method: str, result: Any, given: Mapping[str, Any]) -> None:
     """Give advice on a call that wrote something to the interface that collects it, else to the program that uses the library; for the
     outer one of nested calls only."""
     collected = _COLLECTED.get()

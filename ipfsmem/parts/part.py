@@ -148,7 +148,7 @@ def _refusing(
             with noting(self._open, word, scope_of(self, said), said, method.__name__) as ended:
                 result = method(self, *given, **named)
                 ended(result)
-            advise_on(self._open, word, method.__name__, result, (*given, *named.values()))
+            advise_on(self._open, word, method.__name__, result, said)
             return result
 
     async def noted_later(self: Any, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:

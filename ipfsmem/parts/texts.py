@@ -5,16 +5,14 @@ What is read for a scope includes the scopes that turned out to be it, and what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from hashlib import sha256
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ipfsmem.bundle.keys import check_key, check_scope
-from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
+from ipfsmem.bundle.keys import check_scope
 from ipfsmem.config import context_tokens, tokens_beside_for_facts
-from ipfsmem.errors import ChangedError, NotFoundError, UsageError
-from ipfsmem.memories.memories import LONG, Memories
-from ipfsmem.memories.readings import Reading, Seen, Unsettled, first_own, place_of
+from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.readings import Reading, Seen, Unsettled
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart, waits_outside
 
@@ -26,31 +24,6 @@ if TYPE_CHECKING:
 
 #: Types that a method takes, by where they are: imported when something is no such type.
 IMPORTED_LATE = {"ContextBlock": "ipfsmem.memories.context", "Layout": "ipfsmem.memories.layouts"}
-
-
-def _from_below(
-    found: Reading,
-    data: bytes | Callable[[bytes | None], bytes],
-    seen: Seen | None,
-    if_match: str | None,
-    scope: str,
-) -> bytes:
-    """The whole text of a write to `scope` where its reader is shown `found`, which stands below it. Raises ChangedError when that is not what was seen, UsageError for parts of others' text."""
-    matches = (
-        found.seen.startswith(seen.lower()) if isinstance(seen, str) else seen in (None, found, found.token)
-    )
-    if if_match is not None:
-        matches = matches and bool(if_match) and found.sha256.startswith(if_match.lower())
-    if not matches:
-        raise ChangedError(f"{found.key} is not what was read: it shows {place_of(found.scope, found.key)}")
-    if isinstance(data, bytes):
-        return data
-    if not found.own:
-        raise UsageError(
-            f"{place_of(found.scope, found.key)} is others' word, so no part of it goes into the scope {scope}",
-            hint=f"Make it your own first: ipfsmem approve {found.key} --scope {found.scope}",
-        )
-    return data(found.data)
 
 
 class MemoryTexts(MemoryPart):
@@ -85,111 +58,6 @@ class MemoryTexts(MemoryPart):
     def target(self) -> MemoryTexts:
         """Where a new write meant for this scope goes."""
         return self.in_scope(self._open.scopes.target(self.scope)) if self.scope else self
-
-    def write(
-        self,
-        key: str,
-        body: str | None = None,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        type: str | None = None,
-        tags: Iterable[str] | None = None,
-        fields: Mapping[str, str] | None = None,
-        seen: Seen | None = None,
-        if_match: str | None = None,
-    ) -> Reading:
-        """Write a memory, durable when this returns, and what is shown then. `updated` is set to today.
-
-        `seen` is what the caller was shown (a reading, its token, or the token's hash): that is replaced, and what is
-        not given comes from it. Without it both are what is shown now. `if_match` refuses (ChangedError) when the text
-        shown now does not have this SHA-256, "" when there must be none. Raises what `Memories.write` raises.
-        """
-
-        from ipfsmem.memories.write_request import check_values  # only what writes needs it
-
-        check_values({"type": type, **(fields or {})})
-
-        def made(shown: bytes | None) -> bytes:
-            if shown is None and body is None:
-                self._refuse_parts_of_others(key)
-            return self._changed_text(shown, body, {**named, **(fields or {})})
-
-        named = {
-            "name": name,
-            "description": description,
-            "type": type,
-            "tags": None if tags is None else f"[{', '.join(listed)}]" if (listed := list(tags)) else "",
-        }
-        return self._written(key, made, seen, if_match, long=body is None or len(body) > LONG)
-
-    def _refuse_parts_of_others(self, key: str) -> None:
-        """A text without what its writer read would come in the way of others' text that is shown."""
-        view = self.memories.view(key)
-        if view.data is not None and not view.own:
-            raise UsageError(
-                f"{key} is others' word, so no part of it goes into a text of yours: give the body too, or promote it first"
-            )
-
-    def _changed_text(self, shown: bytes | None, body: str | None, given: Mapping[str, str | None]) -> bytes:
-        """The text that was shown with what is given put in; what is not given stays."""
-        changes = {field: value for field, value in given.items() if value is not None}
-        today = self._replica.world.today().isoformat()
-        old = parse_memory(shown) if shown is not None else MemoryFile()
-        made = old.with_fields(changes, body if body is not None else old.body)
-        if made == old and shown is not None:
-            return shown
-        stamps = {"created": made.created or today, "updated": changes.get("updated", today)}
-        from ipfsmem.bundle.header_edit import edit_memory, refuse_over_unclosed
-
-        if shown is not None and body is not None:
-            refuse_over_unclosed(shown, body)
-        return edit_memory(shown or b"", changes, body, stamps=stamps)
-
-    def write_text(
-        self, key: str, data: bytes, *, seen: Seen | None = None, if_match: str | None = None
-    ) -> Reading:
-        """Write the whole file, header and all, exactly these bytes."""
-        return self._written(key, data, seen, if_match)
-
-    def _written(
-        self,
-        key: str,
-        data: bytes | Callable[[bytes | None], bytes],
-        seen: Seen | None,
-        if_match: str | None,
-        *,
-        long: bool = False,
-    ) -> Reading:
-        there = self.target()
-        if if_match is not None or isinstance(seen, str):
-            # An edit of the file that was not taken in yet is compared too. Without it, it was seen by nobody: it stays
-            # out of the way until the write is done, and then is merged or kept beside.
-            self._open.take(key, there.scope)
-        found = there._shown_below(key, seen)
-        if found is not None:
-            data = _from_below(found, data, seen, if_match, there.scope)
-            seen, if_match = None, there._hides_nothing(key)
-        with self._open.telling_uses(there.scope):
-            written = there.memories.write(key, data, seen=seen, if_match=if_match, long=long)
-        self._open.show(key, there.scope)
-        return written
-
-    def _hides_nothing(self, key: str) -> str:
-        """What must stand here when a reader is shown a text from below, as `if_match`: nothing, or a text of others."""
-        with self._replica.reading():
-            view = self.memories.view(check_key(key))
-        return "" if view.own or view.data is None else sha256(view.data).hexdigest()
-
-    def _shown_below(self, key: str, seen: Seen | None) -> Reading | None:
-        """The text that a reader of this scope is shown under a key of which nothing stands here, from below it."""
-        below = self._below()
-        if isinstance(seen, Reading) and seen.scope != self.scope:
-            return seen if seen.scope in [part.scope for part in below] else None
-        with self._replica.reading():
-            if not below or isinstance(seen, Unsettled) or self.memories.entry(check_key(key)):
-                return None
-        return first_own(part.read(key) for part in below)
 
     @waits_outside
     def context(

@@ -36,11 +36,12 @@ def tool(
     run: Callable[[Desk, JSON], ToolResult] | None = None,
     further: Mapping[str, JSON] = {},
     more: Mapping[str, JSON] = {},
+    returns: JSON | None = None,
     ask: Callable[[JSON], JSON] = lambda said: {},
 ) -> Definition:
     """The tool of an operation. `tell` receives the result and the arguments; `run` replaces it if the tool takes more than one call.
-    `further`: arguments of the tool only. `more`: the schemas of further values of the answer. `ask`: arguments of the operation that
-    follow from `further`."""
+    `further`: arguments of the tool only. `more`: the schemas of further values of the answer. `returns`: the schema of an answer of
+    another shape. `ask`: arguments of the operation that follow from `further`."""
     declared = op.declared
     given = op.parameters("mcp")
 
@@ -57,7 +58,7 @@ def tool(
         title=declared.title,
         description=declared.for_models,
         parameters=arguments(*(one.called("mcp") for one in given if one.required), **properties, **scope),
-        returns=_returns(op, more),
+        returns=returns or _returns(op, more),
         run=run or call,
         read_only=declared.right == "read",
         destructive=declared.destructive,
@@ -96,8 +97,13 @@ def _schema(one: Parameter) -> JSON:
         made.pop("maxLength", None)
     default = one.models.default if one.models.default is not None else one.default
     if one.models.most is not None:
-        made["maxLength" if made["type"] == "string" else "maximum"] = one.models.most
+        made[_MOST.get(made["type"], "maximum")] = one.models.most
+    if one.models.each is not None:
+        made["items"]["maxLength"] = one.models.each
     return made if one.words or one.required or default in (None, "", ()) else {**made, "default": default}
+
+
+_MOST = {"string": "maxLength", "array": "maxItems"}
 
 
 def _returns(op: Operation[..., Any], more: Mapping[str, JSON]) -> JSON:

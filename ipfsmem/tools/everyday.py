@@ -36,11 +36,12 @@ from ipfsmem.operations.forget import Forgotten, forget
 from ipfsmem.operations.list import MemoryPage, list_
 from ipfsmem.operations.read import read
 from ipfsmem.operations.recall import Found, FoundMoment, Recalled, recall
+from ipfsmem.operations.write import MAX_BODY, write
 from ipfsmem.tools.definition import KEY, SCOPE, Definition
 from ipfsmem.tools.derived import Told, answered, tool
 from ipfsmem.tools.desk import TEXT_SCHEMA, Desk, as_values, fenced, one_line, place, whose
 from ipfsmem.tools.paging import ANSWER, beginning, page_end, weight
-from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text, texts, yes
+from ipfsmem.tools.schema import JSON, answer, arguments, choice, number, text, yes
 from ipfsmem.tools.settling import resolve_conflict
 from ipfsmem.tools.tool import ToolResult, refusal
 from ipfsmem.wording import count
@@ -51,7 +52,6 @@ _FURTHER: Final = 400
 _TAIL: Final = 600
 #: Characters of a field in the fence of read_memory.
 _FIELD: Final = 1_000
-MAX_BODY: Final = 900_000
 _TAG_MARKS: Final = frozenset(",[]\n\r\"'")
 
 #: The fields of a header that a fence has.
@@ -110,7 +110,8 @@ def _remember(desk: Desk, given: JSON) -> ToolResult:
     expected = "" if shown is None else shown.sha256
     replaced = None if seen is None else shown
     try:
-        written = there.write(key, body, tags=tags, seen=replaced, if_match=expected, **fields)
+        asked = {"key": key, "body": body, "tags": tags, "seen": replaced, "if_match": expected, **fields}
+        written = write.run(there._view(), asked, "mcp")
     except ChangedError as error:
         now = there.read(key, counts=False)
         if now is None:
@@ -597,30 +598,10 @@ _TEXTS = {"type": "array", "items": {**TEXT_SCHEMA, "additionalProperties": True
 
 EVERYDAY: Final = (
     tool(recall, _recall),
-    Definition(
-        name="remember",
-        title="Remember: save a memory",
-        description=(
-            "Save or update one memory, kept across conversations and devices. A new key creates one. To replace a text, pass the "
-            "seen value of the answer that showed all of it."
-        ),
-        parameters=arguments(
-            "key",
-            key=KEY,
-            body=text(
-                "Full text in Markdown; omit to change only fields.",
-                most=MAX_BODY,
-            ),
-            name=text("Short title.", most=200),
-            description=text("One line: when this memory is useful.", most=500),
-            type=choice(
-                "user: about the person; feedback: how they want things done; project: state, decisions; reference: where things are.",
-                TYPES,
-            ),
-            tags=texts("Search terms.", most=32, each=64),
-            seen=_SEEN,
-            scope=SCOPE,
-        ),
+    tool(
+        write,
+        run=_remember,
+        further={"seen": _SEEN},
         returns=answer(
             key=_string,
             scope=_string,
@@ -630,8 +611,6 @@ EVERYDAY: Final = (
             conflicts={"type": "array", "items": _string},
             better={"type": "array", "items": _string},
         ),
-        run=_remember,
-        idempotent=True,
     ),
     tool(
         read,

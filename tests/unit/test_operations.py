@@ -26,6 +26,8 @@ from ipfsmem.tools import toolset
 
 ROOT = Path(__file__).parents[2]
 OPERATIONS = [load(name) for name in INDEX]
+#: Tools that do not return the whole result: its text would cost tokens, and whoever wrote it knows it.
+WITH_LESS = ("remember",)
 each = pytest.mark.parametrize("op", OPERATIONS, ids=lambda op: op.name)
 
 
@@ -102,6 +104,8 @@ def test_operation_has_the_same_parameters_in_each_interface(op: Operation[..., 
     for tool in toolset(memory, [op.declared.tool]) if op.declared.tool else ():
         named = [one.called("mcp") for one in op.parameters("mcp")]
         assert [*tool.parameters["properties"]][: len(named)] == named
+        if tool.name in WITH_LESS:
+            return
         fields = [one for one in op.answer.__struct_fields__ if one != "notice"]
         assert [*tool.returns["properties"]][: len(fields) + 1] == ["notice", *fields]
 

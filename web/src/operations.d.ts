@@ -19,6 +19,17 @@ export type RecallBody = {
   readonly joined?: boolean
 }
 
+/** The arguments of write. */
+export type WriteBody = {
+  readonly body?: string | null
+  readonly name?: string | null
+  readonly description?: string | null
+  readonly type?: '' | 'episode' | 'feedback' | 'procedure' | 'project' | 'reference' | 'user' | null
+  readonly tags?: readonly string[] | null
+  readonly fields?: Readonly<Record<string, string>> | null
+  readonly text?: string | null
+}
+
 /** The arguments of sessions.create. */
 export type SessionsCreateBody = {
   readonly session?: string | null
@@ -226,6 +237,7 @@ export type Operations = {
   'read': { method: 'GET', path: '/v1/memories/{key}', body: undefined, answer: Reading }
   'recall': { method: 'POST', path: '/v1/recall', body: RecallBody, answer: Recalled }
   'duplicates': { method: 'GET', path: '/v1/duplicates', body: undefined, answer: Duplicates }
+  'write': { method: 'PUT', path: '/v1/memories/{key}', body: WriteBody, answer: Reading }
   'forget': { method: 'DELETE', path: '/v1/memories/{key}', body: undefined, answer: Forgotten }
   'sessions.list': { method: 'GET', path: '/v1/sessions', body: undefined, answer: SessionPage }
   'sessions.info': { method: 'GET', path: '/v1/sessions/{session}', body: undefined, answer: SessionInfo }

@@ -53,6 +53,21 @@ def test_a_part_alone_makes_no_empty_text_in_front_of_others(lab: Lab) -> None:
     assert texts(a) == {"role": {"likes tea", "likes coffee"}}
 
 
+def test_part_alone_makes_no_empty_text_in_front_of_others_where_its_scope_leads(lab: Lab) -> None:
+    a = lab.create("a")
+    a.scopes.make("store")
+    store = a.scope("store")
+    store.bundles.import_(
+        json.dumps({"version": "memory/0.1", "files": {"role.md": TEXT.decode()}, "timeline": []}),
+        foreign=True,
+    )
+    a.scopes.make("shop")
+    a.scopes.lead("shop", "store")
+    with pytest.raises(UsageError, match="others' word"):
+        a.scope("shop").write("role", description="tea")
+    assert texts(a, "store") == {"role": {"likes tea"}} and not texts(a, "shop")
+
+
 def test_a_text_of_others_is_read_and_listed_and_not_in_the_index(lab: Lab) -> None:
     a, b = two(lab)
     b.write("role", "likes tea", name="Role of b", description="tea")

@@ -1,0 +1,119 @@
+"""Write a memory of one scope, or of the scope that it leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from ipfsmem.bundle.keys import check_key
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
+from ipfsmem.errors import ChangedError, UsageError
+from ipfsmem.memories.readings import Reading, Seen, Unsettled, first_own, place_of
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.memories import Memories
+    from ipfsmem.parts.open_memory import OpenMemory
+
+#: Returns the text to write, for the memories of the scope and the text that is replaced.
+Make = Callable[["Memories", bytes | None], bytes]
+
+
+def write_text(
+    opened: OpenMemory,
+    scope: str,
+    key: str,
+    data: bytes | Make,
+    *,
+    seen: Seen | None = None,
+    if_match: str | None = None,
+    long: bool = False,
+) -> Reading:
+    """Write a whole text, or what `data` returns for the text that is replaced. Arguments as those of the operation `write`; `long`: the
+    text may be long."""
+    target = opened.scopes.target(scope) if scope else scope
+    if if_match is not None or isinstance(seen, str):
+        # An edit of the file that was not taken in yet is compared too. Without it, it was seen by nobody: it stays
+        # out of the way until the write is done, and then is merged or kept beside.
+        opened.take(key, target)
+    there = opened.memories.in_scope(target)
+    found = _shown_below(opened, there, key, seen)
+    if found is not None:
+        data = _from_below(found, there, data, seen, if_match)
+        seen, if_match = None, _hides_nothing(there, key)
+    made = data if isinstance(data, bytes) else partial(data, there)
+    with opened.telling_uses(target):
+        written = there.write(key, made, seen=seen, if_match=if_match, long=long)
+    opened.show(key, target)
+    return written
+
+
+def changed_text(
+    there: Memories, key: str, shown: bytes | None, body: str | None, fields: Mapping[str, str | None]
+) -> bytes:
+    """The text `shown` with another body and other fields; None keeps what it has. Raises UsageError if there is none and the body is
+    missing, but others' text is shown."""
+    if shown is None and body is None:
+        _refuse_parts_of_others(there, key)
+    changes = {field: value for field, value in fields.items() if value is not None}
+    today = there.replica.world.today().isoformat()
+    old = parse_memory(shown) if shown is not None else MemoryFile()
+    made = old.with_fields(changes, body if body is not None else old.body)
+    if made == old and shown is not None:
+        return shown
+    stamps = {"created": made.created or today, "updated": changes.get("updated", today)}
+    from ipfsmem.bundle.header_edit import edit_memory, refuse_over_unclosed
+
+    if shown is not None and body is not None:
+        refuse_over_unclosed(shown, body)
+    return edit_memory(shown or b"", changes, body, stamps=stamps)
+
+
+def _refuse_parts_of_others(there: Memories, key: str) -> None:
+    """A text without what its writer read would come in the way of others' text that is shown."""
+    view = there.view(key)
+    if view.data is not None and not view.own:
+        raise UsageError(
+            f"{key} is others' word, so no part of it goes into a text of yours: give the body too, or promote it first"
+        )
+
+
+def _shown_below(opened: OpenMemory, there: Memories, key: str, seen: Seen | None) -> Reading | None:
+    """The text that a reader of a scope is shown under a key of which nothing stands there, from a scope that leads to it."""
+    below = opened.scopes.stack(there.scope)[1:] if there.scope else []
+    if isinstance(seen, Reading) and seen.scope != there.scope:
+        return seen if seen.scope in below else None
+    with opened.replica.reading():
+        if not below or isinstance(seen, Unsettled) or there.entry(check_key(key)):
+            return None
+    return first_own(there.in_scope(one).read(key) for one in below)
+
+
+def _from_below(
+    found: Reading, there: Memories, data: bytes | Make, seen: Seen | None, if_match: str | None
+) -> bytes:
+    """The whole text of a write to a scope whose reader is shown `found`, of a scope below it. Raises ChangedError if that is not what was
+    seen, UsageError for parts of others' text."""
+    matches = (
+        found.seen.startswith(seen.lower()) if isinstance(seen, str) else seen in (None, found, found.token)
+    )
+    if if_match is not None:
+        matches = matches and bool(if_match) and found.sha256.startswith(if_match.lower())
+    if not matches:
+        raise ChangedError(f"{found.key} is not what was read: it shows {place_of(found.scope, found.key)}")
+    if isinstance(data, bytes):
+        return data
+    if not found.own:
+        raise UsageError(
+            f"{place_of(found.scope, found.key)} is others' word, so no part of it goes into the scope {there.scope}",
+            hint=f"Make it your own first: ipfsmem approve {found.key} --scope {found.scope}",
+        )
+    return data(there, found.data)
+
+
+def _hides_nothing(there: Memories, key: str) -> str:
+    """What must stand in a scope whose reader is shown a text from below, as `if_match`: nothing, or a text of others."""
+    with there.replica.reading():
+        view = there.view(check_key(key))
+    return "" if view.own or view.data is None else sha256(view.data).hexdigest()
