@@ -148,9 +148,11 @@ def _read_with_msgspec(text: str) -> Any:
     """JSON, None for what it refuses."""
     import msgspec
 
+    from ipfsmem.canonical import read_json
+
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return read_json(text)
+    except msgspec.DecodeError:
         return None
 
 

@@ -110,7 +110,9 @@ def test_in_and_out_again_is_the_same_text() -> None:
         expected = {} if before is None else value_of(before)
         place = expected
         for step in path[:-1]:
-            place = place.setdefault(step, [] if path[-1] == APPEND and step == path[-2] else {})
+            if place.get(step) is None:  # a section that is null is an empty one
+                place[step] = [] if path[-1] == APPEND and step == path[-2] else {}
+            place = place[step]
         if path[-1] == APPEND:
             place.append(value)
         else:

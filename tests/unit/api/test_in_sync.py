@@ -17,6 +17,7 @@ from ipfsmem.errors import StorageError
 from ipfsmem.http import serving
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
+from ipfsmem.parts import writing
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.servers.threaded import serve
 from tests.support.api_lab import NEW, Client, Lab, good, told
@@ -188,10 +189,10 @@ def test_what_a_failed_call_wrote_before_it_failed_is_published_soon(
     monkeypatch.setattr(served, "AFTER_WRITE", 0.05)
     with made(tmp_path, box) as memory:
         asyncio.run(memory.sync())
-    write = Memory.write
+    write = writing.write_text
 
-    def fail_halfway(self: Memory, *given: Any, **named: Any) -> Any:
-        write(self, *given, **named)
+    def fail_halfway(*given: Any, **named: Any) -> Any:
+        write(*given, **named)
         raise StorageError("the disk is full")
 
     async def ask(client: Client) -> None:
@@ -201,7 +202,7 @@ def test_what_a_failed_call_wrote_before_it_failed_is_published_soon(
                 await asyncio.sleep(0.1)
                 await other.sync()
             with monkeypatch.context() as patch:
-                patch.setattr(Memory, "write", fail_halfway)
+                patch.setattr(writing, "write_text", fail_halfway)
                 half = client.put("/v1/memories/here", json={"body": "Half."}, headers=NEW)
                 await told(half, 507, "StorageError")
             while "here" not in other:
