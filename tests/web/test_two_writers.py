@@ -119,7 +119,7 @@ def test_what_one_forgets_is_gone_for_the_other(client: Client, url: str, memory
     web.sync()
     root_of(memory)
     assert memory.read("tone") is None
-    assert memory.forget("deploy") is False and memory.scope("shop").forget("deploy") is True
+    assert not memory.forget("deploy") and memory.scope("shop").forget("deploy")
     root_of(memory)
     web.sync()
     assert web.read("deploy", {"scope": "shop"}) is None and web.list({"scope": None}) == []
