@@ -76,11 +76,14 @@ class SetAside:
             self._renders.drop_aside(row.name)
         return True
 
-    def let_go_of(self, key: str) -> None:
-        """Let go of everything that was set aside of a memory that is forgotten, and of the index, which named it."""
+    def let_go_of(self, key: str | None) -> None:
+        """Let go of everything that was set aside of a memory that is forgotten, and of the index, which named it; None: of all memories
+        and days, whose scope is forgotten."""
         for row in list(self._renders.asides()):
-            if row.file == INDEX_FILE or (
-                not row.file.startswith(TIMELINE) and name_of(row.file, key)[0] == key
+            if (
+                key is None
+                or row.file == INDEX_FILE
+                or (not row.file.startswith(TIMELINE) and name_of(row.file, key)[0] == key)
             ):
                 if not self._check_aside(row):
                     if row.file == INDEX_FILE and self._copy.shared_index:

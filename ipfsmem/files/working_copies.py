@@ -430,6 +430,12 @@ class WorkingCopies:
         for copy in self._of(scope):
             copy.forget(key)
 
+    def forget_scope(self, scope: str) -> None:
+        """`render` for a scope that is forgotten: what was set aside of its files goes at once, too."""
+        self.render()
+        for copy in self._of(scope):
+            copy.forget(None)
+
     def _each(self, scope: str, work: Callable[[WorkingCopy], bool]) -> None:
         wrote = [copy.scan() for copy in self._of(scope) if work(copy)]
         if any(wrote):

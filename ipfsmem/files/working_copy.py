@@ -346,8 +346,8 @@ class WorkingCopy:
 
         return self._run(one)
 
-    def forget(self, key: str) -> None:
-        """After `show` for a memory that is forgotten: what was set aside of it goes at once, too."""
+    def forget(self, key: str | None) -> None:
+        """After `show` for a memory that is forgotten, or `render` for a whole scope (None): what was set aside goes at once, too."""
         with self._using():
             try:
                 if not self._is_ready():

@@ -41,7 +41,6 @@ from ipfsmem.device.scopes import check_room, known_scopes, put_card, read_card
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.memories import Memories
-from ipfsmem.memories.purge import erase
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -245,9 +244,7 @@ class Scopes:
             forget_in_dreams(self.replica, token)
             forget_sessions_here(self.replica, token)
             note_irrevocable(self.replica, f"the scope {token} was forgotten (ipfsmem scope restore {token})")
-        if self.replica.config.mode.only_here:
-            erase(self.replica, Memories(self.replica), ())
-        elif not self.replica.config.mode.sealed:
+        if not self.replica.config.mode.sealed:
             self.replica.db.empty_log()  # sessions that were kept here lay in the clear
         from ipfsmem.memories.kept_vectors import erase_forgotten  # most calls take nothing away
 

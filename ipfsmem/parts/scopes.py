@@ -112,7 +112,14 @@ class MemoryScopes(MemoryPart):
         check_reason(reason)
         self._open.scan()
         gone = self._scopes.forget(token, reason=reason)
-        self._open.render()
+        if self._open.files is not None:
+            self._open.files.forget_scope(token)
+        if self._open.mode.only_here:
+            from ipfsmem.memories.purge import erase
+
+            with self._replica.reading():
+                keys = [key for key, _ in self._replica.store.memories(token)]
+            erase(self._replica, self._open.memories.in_scope(token), keys)
         self._open.changed()
         return gone
 

@@ -187,3 +187,23 @@ def test_forgotten_memory_takes_no_text_of_its_namesake_in_another_scope(
         needed.clear()
         memory.scope("work").forget("plan")
         assert needed and text not in needed
+
+
+@pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
+def test_forgotten_scope_leaves_no_text_in_its_folder_or_in_mode_local(tmp_path: Path, mode: Any) -> None:
+    """What was set aside when the files went stayed in the folder, and in mode local the database kept the texts that edits of them would
+    have been merged with."""
+    folder, home = tmp_path / "work", tmp_path / "home"
+    folder.mkdir()
+    with Memory.create("default", mode, passphrase=False, home=home) as memory:
+        work = memory.scope("work")
+        work.write("plan", "A zebraquark at work.")
+        memory.folders.attach(folder, scope="work")
+        work.write("later", "Another zebraquark at work.")
+        (folder / "plan.md").write_text("An edited zebraquark at work.\n")
+        memory.write("plan", "Everybody's plan.")
+        assert memory.scopes.forget("work") == 2
+    found = [path for path in tmp_path.rglob("*") if path.is_file() and b"zebraquark" in path.read_bytes()]
+    assert not found
+    with Memory.load("default", home=home) as memory:
+        assert memory.read("plan") is not None
