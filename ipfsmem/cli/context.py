@@ -160,7 +160,9 @@ class CommandContext:
                 raise
             memory = self._as_it_lies(error)
         opened = memory._view().opened
-        opened.vectors_apart = self._ends and self._reads and not memory.replica.read_only
+        # A passphrase that was typed, or came over a descriptor, is for this call: no process holds keys by it that goes on afterwards.
+        lasts = self._asked is None and self._passphrase_fd is None
+        opened.vectors_apart = self._ends and self._reads and lasts and not memory.replica.read_only
         try:
             if self._scope_must_exist:
                 for name in filter(None, (self.scope, *self.stacked)):
