@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: The files that this program makes in a vault's folder.
 _OURS: Final = re.compile(
     r"(\w+\.)*lock|operations|(hooks|background|syncing|dream|shown|tokens)\.json|background\.again|dream\.abort"
-    r"|recall[\w.-]*\.(image|vectors|uses)|state-left-[0-9a-f]{16}\.db(-wal|-shm)?|\..+\.[0-9a-f]{16}\.tmp|open-\d+\.html"
+    r"|recall[\w.-]*\.(image|vectors|whole|uses)|state-left-[0-9a-f]{16}\.db(-wal|-shm)?|\..+\.[0-9a-f]{16}\.tmp|open-\d+\.html"
 )
 #: Where a vault's folder is while it is deleted: no vault has such a name.
 _AWAY: Final = ".removed-{name}-{random}"

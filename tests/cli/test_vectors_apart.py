@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from ipfsmem.agents import background_start, vectors_apart
+from ipfsmem.cli import app as cli
 from ipfsmem.cli import secret_input
 from ipfsmem.cli.context import CommandContext
 from ipfsmem.device.lock import file_lock
@@ -146,6 +147,13 @@ def test_vectors_of_a_memory_that_is_gone_are_made_by_nobody(home: Path) -> None
     assert not (home / "none").exists()
     vectors_apart.start("none", home, (), None)
     assert not (home / "none").exists()
+
+
+def test_removed_vault_leaves_no_file_of_its_vectors(server: EmbeddingsServer, home: Path) -> None:
+    vectors_apart.run("m", home, b"{}")
+    assert [*(home / "m").glob("*.vectors")] and [*(home / "m").glob("*.whole")]
+    assert cli.run(["vault", "remove", "m", "--force", "--yes", "--home", str(home)]) == 0
+    assert {path.name for path in (home / "m").glob("*")} <= {"memory"}  # the plain files are the person's
 
 
 @needs_kernel_keyring
