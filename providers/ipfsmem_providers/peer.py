@@ -47,6 +47,8 @@ _ANSWER_MAX: Final = 8 * 1024 * 1024
 _PINS_AT_ONCE: Final = 4_000
 #: Seconds without progress while the peer collects: it reads all folders of all trees, and may rewrite packs, before it answers.
 _COLLECT_SECONDS: Final = 900.0
+#: Of the lists that a peer cannot read itself, how many are named.
+_NAMED: Final = 3
 
 
 class _Cids(msgspec.Struct):
@@ -213,8 +215,10 @@ class PeerProvider(ProviderBase):
                 except ProviderRefused:
                     unread.append(pin.cid)
         self._gaps.note(name, unread)
-        there = listed.unread if isinstance(listed.unread, list) else ()
-        self._unread_there[name] = [short(str(one), self._http.redact) for one in there]
+        there = listed.unread if isinstance(listed.unread, list) else []
+        told = [short(str(one), self._http.redact) for one in there[:_NAMED]]
+        more = [f"{len(there) - _NAMED:,} further lists"] if len(there) > _NAMED else []
+        self._unread_there[name] = told + more
         return found
 
     async def unpin(self, pin: Pin) -> None:

@@ -152,6 +152,17 @@ def test_damaged_pin_list_behind_a_peer_is_named(tmp_path: Path) -> None:
         assert provider.unread() == [f"{'0' * 64}.pins"]
 
 
+def test_peer_that_names_very_many_unread_lists_is_told_of_in_a_few_lines(tmp_path: Path) -> None:
+    """A sync says each, and once: one peer could keep it busy for as long as it liked."""
+    answer = json.dumps({"pins": [], "unread": [f"{n}.pins" for n in range(20_000)]})
+    with bench("peer", tmp_path) as at:
+        at.faults.answer("GET", "/pins", 200, answer)
+        provider = at.open()
+        assert asyncio.run(provider.pins("n")) == []
+        assert isinstance(provider, Unreading)
+        assert provider.unread() == ["0.pins", "1.pins", "2.pins", "19,997 further lists"]
+
+
 @pytest.mark.parametrize("lacking", [["no cid", 5, None], [CID_TEXT, {}]])
 def test_answer_of_a_peer_with_an_odd_entry_is_used(lacking: list[object], tmp_path: Path) -> None:
     answer = json.dumps({"cids": [CID_TEXT, 7, None, "no cid"], "lacking": lacking})
