@@ -1,1 +1,1 @@
-"""How devices agree: clocks, signed values, join, prefix trees, the view. Values in, values out; no disk, no network."""
+"""Causality: clocks, signed values, join, prefix trees and the view. Pure; no disk, no network."""

@@ -1,7 +1,7 @@
-"""The card of a scope: what people call it, what it stands for, and where it went (format section 5.1).
+"""Scope cards: title, kind, project ids and redirect of a scope (format section 5.1).
 
-A card is the body of an entry `c/<scope>`. It is never merged three ways: what stands for the scope is united, everything
-else is the greatest sibling's word. Nothing here reads a state, and nothing here moves a text from one scope to another.
+A card is the body of an entry `c/<scope>`. It has no three-way merge: ids are united, every other field comes
+from the greatest sibling.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from ipfsmem.errors import FormatError, LimitError
 from ipfsmem.lazy_pattern import lazy_pattern
 from ipfsmem.ring.statements import check_label
 
-#: Bytes of a card, what may stand for one scope, and steps that `into` is followed (format section 5.1).
+#: Limits: bytes of a card, ids in a card, and redirects (`into`) followed (format section 5.1).
 MAX_CARD = 4 * 1024
 MAX_IDS = 64
-#: Siblings into which the ids of one scope are parted at most.
+#: Maximum number of siblings that the ids of one scope are split into.
 _MOST_PARTS = 16
 MAX_STEPS = 8
-#: Scopes of a vault that are not forgotten; asked of who writes one more, never of a join (format section 8).
+#: Maximum number of scopes in a vault, forgotten ones excluded. Enforced for a new scope, never for a join
+#: (format section 8).
 MAX_SCOPES = 4_096
 
 Kind = Literal["user", "workspace", "agent"]
@@ -34,12 +35,12 @@ _HOST = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+"
 _is_remote = lazy_pattern(_HOST + r"(?:/[^/\s?#@:\x00-\x1f\x7f-\x9f]+)+").fullmatch
 _is_part = lazy_pattern(r"[^/\x00-\x1f\x7f-\x9f]+").fullmatch
 
-#: What a project is known by: `("id", 32 hex)` or `("remote", host and path, path inside the repository)`.
+#: Identifies a project: `("id", 32 hex)` or `("remote", host and path, path inside the repository)`.
 ProjectId = tuple[str, ...]
 
 
 class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a card says. The fields stand in the order of canonical JSON."""
+    """The fields of a card, in the order of canonical JSON."""
 
     ids: tuple[ProjectId, ...] = ()
     into: str | None = None
@@ -53,12 +54,12 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 @functools.cache
 def _decoder() -> msgspec.json.Decoder[Card]:
-    """Made when it is first used: most calls use none."""
+    """Return the decoder, built on first use because most calls need none."""
     return msgspec.json.Decoder(Card)
 
 
 def write_card(card: Card) -> bytes:
-    """The bytes of a card, its ids sorted. Raises FormatError, LimitError beyond 64 ids or 4 KiB."""
+    """Encode a card with its ids sorted. Raises FormatError, LimitError beyond 64 ids or 4 KiB."""
     card = msgspec.structs.replace(card, ids=tuple(sorted(set(card.ids))))
     _check(card)
     data = _encode(card)
@@ -68,7 +69,7 @@ def write_card(card: Card) -> bytes:
 
 
 def fits_one_card(card: Card) -> bool:
-    """Whether a card has room for its ids."""
+    """Tell whether the ids of `card` fit into one card."""
     try:
         write_card(card)
     except LimitError:
@@ -77,10 +78,10 @@ def fits_one_card(card: Card) -> bool:
 
 
 def cards_that_stay(card: Card, siblings_: Mapping[str, Card]) -> tuple[Card, frozenset[str]]:
-    """What is to be written so that a scope says `card`, and which of its siblings (by dot) stay beside it.
+    """Return the card to write so that a scope reads as `card`, and the dots of the siblings to keep.
 
-    None stays where one card has room for all ids. Else those stay, the first ones first, whose ids `card` has, until what is left
-    finds room: the ids of a scope are those of all its siblings.
+    No sibling is kept when all ids fit into one card. Otherwise siblings whose ids are all in `card` are
+    kept, in order, until the remaining ids fit: a scope has the ids of all its siblings.
     """
     staying: list[str] = []
     left = set(card.ids)
@@ -94,8 +95,7 @@ def cards_that_stay(card: Card, siblings_: Mapping[str, Card]) -> tuple[Card, fr
 
 
 def parted(card: Card) -> list[Card]:
-    """A card as several that each have room for their ids: those of a scope are the ids of all its siblings. Raises FormatError,
-    LimitError for more siblings than a scope needs."""
+    """Split a card into several whose ids each fit. Raises FormatError, LimitError beyond 16 × 64 ids."""
     if len(card.ids) > MAX_IDS * _MOST_PARTS:
         raise LimitError(f"a scope has {len(card.ids)} ids, at most {MAX_IDS * _MOST_PARTS} are taken")
     found = [msgspec.structs.replace(card, ids=())]
@@ -111,7 +111,7 @@ def parted(card: Card) -> list[Card]:
 
 
 def parse_card(data: bytes) -> Card:
-    """A card from its bytes. Raises FormatError, LimitError."""
+    """Decode a card. Raises FormatError, LimitError."""
     if len(data) > MAX_CARD:
         raise LimitError(f"a card has {len(data)} bytes, at most {MAX_CARD} are allowed")
     try:
@@ -131,7 +131,7 @@ def _check(card: Card) -> None:
         raise LimitError(f"a card has {len(card.ids)} ids, at most {MAX_IDS} are allowed")
     for ident in card.ids:
         if not _ident_ok(ident):
-            # Not repeated: what somebody took for a remote may hold a password.
+            # Not repeated: a malformed remote may contain a password.
             raise FormatError("an id on a card is neither 32 hex digits nor the name of a remote")
     if card.into is not None and not is_scope(card.into):
         raise FormatError(f"a card says into {card.into!r}, which is no scope")
@@ -153,10 +153,10 @@ def _ident_ok(ident: ProjectId) -> bool:
 
 
 def view_card(entry: Entry, bodies: Bodies) -> Card | None:
-    """What the siblings of a card say together; None when the scope is forgotten, or none of them can be read.
+    """Return the card that the siblings make up; None when the scope is forgotten or no sibling is readable.
 
-    The ids are those of all siblings; kind, title and `into` are those of the greatest (HLC, device, body). A sibling
-    that is no card is passed over, one that is not at hand as well. The union may have more than 64 ids.
+    The ids are those of all siblings, possibly more than 64; kind, title and `into` come from the greatest
+    (HLC, device, body). Malformed siblings and siblings whose body is not available are skipped.
     """
     if any(value.kind == FORGOTTEN for value in entry.values()):
         return None
@@ -176,15 +176,14 @@ def view_card(entry: Entry, bodies: Bodies) -> Card | None:
 
 
 def is_forgotten(entry: Entry) -> bool:
-    """Whether a scope with this card is forgotten."""
+    """Tell whether the scope of this card is forgotten."""
     return any(value.kind == FORGOTTEN for value in entry.values())
 
 
 def redirects(cards: Mapping[str, Card]) -> dict[str, str]:
-    """Where scopes lead: each scope whose card names another one in `into`, with that one. `cards`: of all scopes that are not
-    forgotten.
+    """Map each scope whose card has an `into` to that target. `cards`: all scopes that are not forgotten.
 
-    Left out are an `into` that names no scope of `cards`, and of each cycle that of the least token.
+    An `into` that names an unknown scope is ignored; so is, in each cycle, the `into` of the least token.
     """
     onward = {
         scope: card.into
@@ -193,7 +192,7 @@ def redirects(cards: Mapping[str, Card]) -> dict[str, str]:
     }
     done: set[str] = set()
     for start in sorted(onward):
-        path: dict[str, None] = {}  # in order; a chain may be as long as there are scopes
+        path: dict[str, None] = {}  # in order; a chain may be as long as the number of scopes
         at: str | None = start
         while at is not None and at not in done and at not in path:
             path[at] = None
@@ -206,7 +205,8 @@ def redirects(cards: Mapping[str, Card]) -> dict[str, str]:
 
 
 def write_target(scope: str, onward: Mapping[str, str]) -> str:
-    """The scope to which a new write for `scope` goes, by what `redirects` gave: at most 8 steps on."""
+    """Return the scope that receives new writes for `scope`: at most 8 steps along `onward` (see
+    `redirects`)."""
     for _ in range(MAX_STEPS):
         if scope not in onward:
             break
@@ -215,9 +215,8 @@ def write_target(scope: str, onward: Mapping[str, str]) -> str:
 
 
 def read_order(scope: str, onward: Mapping[str, str]) -> list[str]:
-    """The scopes that are read for `scope`, in order of precedence: itself, then those that lead into it, by token, each
-    followed by those that lead into that one; at most 8 steps away.
-    """
+    """Return the scopes to read for `scope`, in order of precedence: itself, then the scopes that redirect to
+    it, by token, each followed by those that redirect to it; at most 8 steps away."""
     into: dict[str, list[str]] = {}
     for source, there in sorted(onward.items()):
         into.setdefault(there, []).append(source)
@@ -234,6 +233,6 @@ def read_order(scope: str, onward: Mapping[str, str]) -> list[str]:
 
 
 def find_project(cards: Mapping[str, Card], idents: Iterable[ProjectId]) -> list[str]:
-    """The scopes whose card has one of these ids, by token."""
+    """Return the scopes whose card has one of these ids, by token."""
     wanted = set(idents)
     return sorted(scope for scope, card in cards.items() if wanted & set(card.ids))

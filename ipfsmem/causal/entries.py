@@ -1,7 +1,7 @@
-"""Names of entries: parsed and built here and nowhere else (format section 5).
+"""Entry names, parsed and built only here (format section 5).
 
-Entries are told apart by the first part of their name and the number of parts, never by a prefix: a scope may be called
-`o`, `s` or like a key. The nameless scope is "". Nothing here looks at what an entry holds.
+The first part and the number of parts tell entries apart, never a prefix: a scope may be called `o`, `s` or
+like a key. The nameless scope is "".
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ipfsmem.canonical import MAX_INT
 from ipfsmem.errors import FormatError
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: What the name of an entry begins with.
+#: First part of an entry name.
 _MEMORY, SEGMENT, _CARD = "m", "t", "c"
-#: No name of an entry is longer, in characters.
+#: Maximum length of an entry name, in characters.
 _LONGEST = 256
 _is_device = lazy_pattern(r"[0-9a-f]{16}").fullmatch
 _is_number = lazy_pattern(r"0|[1-9][0-9]{0,15}").fullmatch
@@ -33,12 +33,12 @@ class MemoryName(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def entry(self) -> str:
-        """The name itself."""
+        """Return the entry name."""
         return memory_entry(self.key, self.scope)
 
 
 class SegmentName(msgspec.Struct, frozen=True, gc=False):
-    """`t/<day>/<dev>/<i>` or `t/<scope>/<day>/<dev>/<i>`: the i-th piece (from 0) of what a device wrote for a UTC day."""
+    """`t/<day>/<dev>/<i>` or `t/<scope>/<day>/<dev>/<i>`: segment i (from 0) of a device for a UTC day."""
 
     scope: str
     day: str
@@ -47,7 +47,7 @@ class SegmentName(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def entry(self) -> str:
-        """The name itself."""
+        """Return the entry name."""
         return segment_entry(self.day, self.dev, self.i, self.scope)
 
 
@@ -61,22 +61,22 @@ EntryName = MemoryName | SegmentName | CardName
 
 
 def memory_entry(key: str, scope: str = "") -> str:
-    """The entry name of a memory; neither key nor scope is checked."""
+    """Return the entry name of a memory; neither key nor scope is checked."""
     return f"m/{scope}/{key}" if scope else f"m/{key}"
 
 
 def segment_entry(day: str, dev: str, i: int, scope: str = "") -> str:
-    """The entry name of the i-th timeline segment (from 0) that a device wrote for a UTC day."""
+    """Return the entry name of timeline segment i (from 0) of a device for a UTC day."""
     return f"t/{scope}/{day}/{dev}/{i}" if scope else f"t/{day}/{dev}/{i}"
 
 
 def card_entry(scope: str) -> str:
-    """The entry name of a scope's card. Raises KeyNameError: the nameless scope has none."""
+    """Return the entry name of a scope's card. Raises KeyNameError for the nameless scope."""
     return f"c/{check_scope(scope)}"
 
 
 def parse_entry(name: str) -> EntryName:
-    """What an entry is called. Raises FormatError for what is no name of an entry."""
+    """Parse an entry name. Raises FormatError."""
     found = _parse(name)
     if found is None:
         raise FormatError(f"{name!r} is not the name of an entry")
@@ -85,46 +85,48 @@ def parse_entry(name: str) -> EntryName:
 
 @lru_cache(maxsize=4096)
 def check_entry_name(name: str) -> str:
-    """`name` when parse_entry takes it. Raises FormatError."""
+    """Return `name` if it is valid. Raises FormatError."""
     parse_entry(name)
     return name
 
 
 def memory_name(name: str) -> MemoryName | None:
-    """Scope and key of a memory's entry name, None for any other entry."""
+    """Parse the entry name of a memory; None for any other entry."""
     if name[:1] != _MEMORY:
         return None
-    if "/" not in (key := name[2:]) and name[1:2] == "/":  # nearly all, too many of them to be remembered
+    if "/" not in (key := name[2:]) and name[1:2] == "/":  # the common case, too frequent for the cache
         return MemoryName("", key) if is_key(key) else None
     found = _parse(name)
     return found if isinstance(found, MemoryName) else None
 
 
 def segment_name(name: str) -> SegmentName | None:
-    """The parts of a segment's entry name, None for any other entry."""
+    """Parse the entry name of a segment; None for any other entry."""
     found = _parse(name) if name[:1] == SEGMENT else None
     return found if isinstance(found, SegmentName) else None
 
 
 def card_name(name: str) -> CardName | None:
-    """The scope of a card's entry name, None for any other entry."""
+    """Parse the entry name of a card; None for any other entry."""
     found = _parse(name) if name[:1] == _CARD else None
     return found if isinstance(found, CardName) else None
 
 
 def scope_of(name: str) -> str:
-    """The scope of an entry by a name that was checked already."""
+    """Return the scope of a valid entry name."""
     parts = name.split("/")
     return parts[1] if len(parts) == {_MEMORY: 3, SEGMENT: 5, _CARD: 2}[parts[0]] else ""
 
 
 def entry_context(name: str) -> str:
-    """The ctx of the sealed object that holds a body of this entry (format section 3): all parts but the first."""
+    """Return the ctx of the sealed object that holds a body of this entry (format section 3): all parts but
+    the first."""
     return name.partition("/")[2]
 
 
 def entry_place(name: str) -> str:
-    """What a person calls this entry: `<key>`, `timeline/<day>`, both with `<scope>/` before, or `scopes/<scope>`."""
+    """Return the entry's display name: `<key>` or `timeline/<day>`, each prefixed with `<scope>/`, or
+    `scopes/<scope>`."""
     found = parse_entry(name)
     if isinstance(found, CardName):
         return f"scopes/{found.scope}"
@@ -133,11 +135,11 @@ def entry_place(name: str) -> str:
 
 
 def _parse(name: str) -> EntryName | None:
-    # What strangers send may be of any length, and what is remembered must not be.
+    # Untrusted names may have any length and must not fill the cache.
     return _parsed(name) if len(name) <= _LONGEST else None
 
 
-@lru_cache(maxsize=1024)  # one write looks at its name several times
+@lru_cache(maxsize=1024)  # one write parses the same name several times
 def _parsed(name: str) -> EntryName | None:
     parts = name.split("/")
     first, count = parts[0], len(parts)

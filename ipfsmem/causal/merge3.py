@@ -1,8 +1,7 @@
-"""The three-way merge of two edits of one text (format section 5): header by field, body by lines.
+"""Three-way merge of two edits of a text (format section 5): header by field, body by lines.
 
-It is part of the format: every implementation must get the same bytes, so the longest common subsequence is the one
-that a walk from the start through the table of suffix lengths finds. It never guesses: what both sides changed in
-different ways is not clean, and the answer is None.
+Part of the format: every implementation must produce the same bytes, including which longest common
+subsequence is chosen. A conflict returns None; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from ipfsmem.bundle.header_edit import has_normal_header, render_over
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.errors import FormatError
 
-#: Lines of the base times lines of a side; above it the merge is not clean.
+#: Maximum of base lines times side lines; a larger pair is a conflict.
 MAX_PAIRS = 4_000_000
 
 Lines = Sequence[str]
 
 
 def merge_memory(base: bytes, a: bytes, b: bytes) -> bytes | None:
-    """Merge two edits `a` and `b` of the memory file `base`, or None when that is not clean.
+    """Merge two edits `a` and `b` of the memory file `base`; None on conflict.
 
-    A file that is none (not UTF-8, too large) is not clean, and so is a result that would be.
+    An input or a result that is not a valid memory file (not UTF-8, too large) is a conflict.
     """
     try:
         files = [parse_memory(data) for data in (base, a, b)]
@@ -42,23 +41,24 @@ def merge_memory(base: bytes, a: bytes, b: bytes) -> bytes | None:
 
 
 def _with_kept_headers(merged: MemoryFile, base: bytes, a: bytes, b: bytes) -> bytes | None:
-    """The merge as a change of one side, so that what a header says beside its fields stays; None where both sides changed that."""
+    """Apply the merge to one side, which keeps the header text that is not a field; None when both sides
+    changed that text."""
     of_base, of_a, of_b = (render_over(data, merged) for data in (base, a, b))
     made = of_a if of_a == of_b or of_b == of_base else of_b if of_a == of_base else None
     return made if made is not None and parse_memory(made) == merged else None
 
 
 def lines_of(body: str) -> list[str]:
-    """The lines of a body that has no LF at its end; an empty body has none."""
+    """Split a body without a final LF into lines; an empty body has none."""
     return body.split("\n") if body else []
 
 
 def merge_fields(base: dict[str, str], a: dict[str, str], b: dict[str, str]) -> dict[str, str] | None:
-    """Merge headers field by field; None when not clean.
+    """Merge headers field by field; None on conflict.
 
-    Changed, added or removed on one side: that side. On both sides alike: so. Else, when both still have it: `updated`
-    the greater text, `created` the smaller, `tags` the sorted union; anything else is not clean. Texts are compared by
-    code points. Known fields come in their order, then those of `a`, then those of `b`.
+    A change on one side, or the same change on both, is applied. When both sides changed a field that both
+    still have: `updated` becomes the greater, `created` the smaller, `tags` the sorted union; any other field
+    is a conflict. Texts compare by code points. Order: known fields, then those of `a`, then those of `b`.
     """
     merged: dict[str, str] = {}
     for name in dict.fromkeys((*KNOWN, *a, *b)):
@@ -83,11 +83,11 @@ def merge_fields(base: dict[str, str], a: dict[str, str], b: dict[str, str]) -> 
 
 
 def merge_lines(base: Lines, a: Lines, b: Lines) -> list[str] | None:
-    """Merge two edits of a list of lines (diff3), or None when not clean.
+    """Merge two edits of a list of lines (diff3); None on conflict.
 
-    The matches of each side with the base are `matches(base, side)`. Regions lie between the base lines that both sides
-    match: a region changed on one side takes it, equal changes are one, others are not clean. More than 4,000,000 line
-    pairs are not clean, unless one side is the base or both sides are equal: then no pairs are compared.
+    Regions lie between the base lines that both sides match (`matches(base, side)`): a region changed on one
+    side, or equally on both, is applied; any other is a conflict. So are more than 4,000,000 line pairs,
+    unless one side equals the base or the other side: then no pairs are compared.
     """
     if a == b or b == base:
         return list(a)
@@ -118,12 +118,13 @@ def _region(base: Lines, a: Lines, b: Lines) -> Lines | None:
 
 
 def matches(base: Lines, side: Lines) -> list[tuple[int, int]]:
-    """Pairs of equal lines (index in base, index in side): the longest common subsequence of the format.
+    """Return pairs of equal lines (index in base, index in side): the longest common subsequence of the
+    format.
 
-    With L[i][j] the length for base[i:] and side[j:], walk from (0, 0): equal lines match; else a base line is skipped
-    when L[i+1][j] >= L[i][j+1], else a side's line.
+    With L[i][j] the length for base[i:] and side[j:], walk from (0, 0): equal lines match; else skip a base
+    line when L[i+1][j] >= L[i][j+1], else a side line.
     """
-    start = 0  # equal beginnings match line by line in the walk, so the table need not hold them
+    start = 0  # the walk matches a common prefix line by line, so the table can leave it out
     shorter = min(len(base), len(side))
     while start < shorter and base[start] == side[start]:
         start += 1
@@ -140,7 +141,7 @@ def _walk(base: Lines, side: Lines) -> list[tuple[int, int]]:
     for i in range(n):
         if j >= m:
             break
-        # here = L[i][j], below = L[i+1][j]; a bit tells whether the length falls when j grows by one
+        # here = L[i][j], below = L[i+1][j]; a bit is set where the length drops as j grows by one
         here_bits, below_bits = rows[i].to_bytes(size, "little"), rows[i + 1].to_bytes(size, "little")
         here, below = _count(rows[i], m - j), _count(rows[i + 1], m - j)
         while j < m:
@@ -163,15 +164,16 @@ def _count(row: int, width: int) -> int:
 
 
 def _suffix_rows(base: Lines, side: Lines) -> list[int]:
-    """The table L as one integer a row: L[i][j] is the number of ones among the lowest len(side)-j bits of row i.
+    """Return the table L, one integer per row: L[i][j] is the number of ones in the lowest len(side)-j bits
+    of row i.
 
-    The bit-parallel recurrence of Crochemore et al. (2001) and Hyyrö (2004), run from the end: a row costs a few
-    operations on whole integers instead of one step for each pair, and yields exactly the same lengths.
+    Uses the bit-parallel recurrence of Crochemore et al. (2001) and Hyyrö (2004) from the end: a row costs a
+    few integer operations instead of one step per pair, with identical lengths.
     """
     m = len(side)
     full = (1 << m) - 1
     where = _positions(set(base), side)
-    state = full  # a zero stands where the length grows by one
+    state = full  # a zero marks where the length grows by one
     rows = [0] * (len(base) + 1)
     for i in range(len(base) - 1, -1, -1):
         hit = state & where.get(base[i], 0)
@@ -182,7 +184,7 @@ def _suffix_rows(base: Lines, side: Lines) -> list[int]:
 
 
 def _positions(wanted: set[str], side: Lines) -> dict[str, int]:
-    """For each wanted line the set of its places in `side`, counted from the end, as the bits of an integer."""
+    """Map each wanted line to its positions in `side`, counted from the end, as a bit set."""
     size = (len(side) + 7) // 8
     bits: dict[str, bytearray] = {}
     for p, line in enumerate(reversed(side)):

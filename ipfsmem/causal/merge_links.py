@@ -1,7 +1,7 @@
-"""Merge two edits of an index: lists of links are a union where the merge of the format finds a conflict.
+"""Merge two edits of an index of links: unite the lists where `merge3` finds a conflict.
 
-It is not part of the format. A device that has the folder of an agent's program uses it to write the merged text as a new value; a
-view stays what `merge3` says.
+Not part of the format: a device with an agent's own folder writes the merged text as a new value; a view
+stays as `merge3` defines it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LINK = lazy_pattern(r"\s*(?:[-*+]|\d+[.)])\s++.*?\]\(\s*+<?([^()<>\s]+)")
 
 
 def merge_index(base: bytes, a: bytes, b: bytes) -> bytes | None:
-    """Merge two edits `a` and `b` of the index `base`; None when both changed one line, or it is no list."""
+    """Merge two edits `a` and `b` of the index `base`; None when both changed one line, or it is not a list."""
     try:
         files = [parse_memory(data) for data in (base, a, b)]
         fields = merge_fields(*(file.fields for file in files))
@@ -57,7 +57,7 @@ def _region(base: Lines, a: Lines, b: Lines) -> Lines | None:
 
 
 def _both_added(a: Lines, b: Lines) -> Lines | None:
-    """The lines of both sides, each once."""
+    """Return the lines of both sides, each once."""
     if not all(not line.strip() or _ITEM.match(line) or _HEADING.match(line) for line in (*a, *b)):
         return None
     there = {line for line in a if line.strip()}
@@ -69,7 +69,7 @@ def _both_added(a: Lines, b: Lines) -> Lines | None:
 
 
 def _by_link(base: Lines, a: Lines, b: Lines) -> Lines | None:
-    """Items by where they link to: changed or removed on one side, that side; changed on both, not clean."""
+    """Merge items by link target: a change or removal on one side is applied, on both sides it is a conflict."""
     old, mine, theirs = _items(base), _items(a), _items(b)
     if old is None or mine is None or theirs is None:
         return None
@@ -88,7 +88,7 @@ def _by_link(base: Lines, a: Lines, b: Lines) -> Lines | None:
 
 
 def _items(lines: Lines) -> dict[str, str] | None:
-    """The items of a list by their links; None when a line is something else, or two link to one file."""
+    """Map link targets to items; None when a line is not an item, or two items link to one file."""
     found: dict[str, str] = {}
     for line in lines:
         link = _LINK.match(line)

@@ -1,7 +1,7 @@
-"""Copies of one device: how a device notices that its own state was restored or copied, what it then moves to a new id, and
-how other devices notice it (format section 5, "A counter is never used twice").
+"""Copies of one device: detect a restored or cloned state, move its writes to a new id, and detect such
+copies of other devices (format section 5, "A counter is never used twice").
 
-Pure rules over counters, values and lines. The new key is made, and moved values are signed and published, elsewhere.
+Pure rules; the caller makes the new key, signs and publishes.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ipfsmem.causal.state import State, write
 from ipfsmem.causal.value import MAX_DOTS, Entry, Seen, Value, same_identity
 from ipfsmem.causal.value import dot as make_dot
 
-#: Finds what the head that showed an unknown pair holds under a name; {} when nothing.
+#: Returns the entry with this name in the head that showed an unknown pair; {} if absent.
 HeadEntry = Callable[[str], Entry]
 
 
 class ValueToMove(msgspec.Struct, frozen=True):
-    """A value of the old id that has to move: where it stands, its dot, and itself."""
+    """A value of the old id that has to move, with its entry name and dot."""
 
     entry: str
     dot: str
@@ -30,27 +30,30 @@ class ValueToMove(msgspec.Struct, frozen=True):
 
 
 class ValuesToMove(msgspec.Struct, frozen=True):
-    """What goes to the new id: texts and forgotten values as they are, of segments only lines that the head lacks."""
+    """Values to move to the new id: texts and forgotten values whole, of segments only the lines that the
+    head lacks."""
 
     memories: tuple[ValueToMove, ...]
     segments: tuple[ValueToMove, ...]
 
 
 def drew_pair(drawn: Mapping[int, str], seen_n: int, seen_r: str) -> bool:
-    """Whether this device drew the pair (n, r) that a verified ctx shows for it.
+    """Tell whether this device drew the pair (n, r) that a verified ctx shows for it.
 
-    `drawn` holds every pair that it ever drew. False means that its state was restored or cloned.
+    `drawn` holds every pair it ever drew. False means that its state was restored or cloned.
     """
     return drawn.get(seen_n) == seen_r
 
 
 def equivocating_devices(mine: Mapping[str, Seen], theirs: Mapping[str, Seen]) -> list[str]:
-    """Devices for which two verified ctxs show different r at one n: the first head is joined, the second is held."""
+    """Return devices for which two verified ctxs show a different r at one n: join the first head, hold the
+    second."""
     return sorted(dev for dev, seen in theirs.items() if dev in mine and _fork(mine[dev], seen))
 
 
 def values_to_move(entries: Mapping[str, Entry], old: str, common: int, head: HeadEntry) -> ValuesToMove:
-    """The values of device `old` beyond the last common pair, unless `head` has the same write under the same dot."""
+    """Return the values of device `old` beyond the last common pair, unless `head` has the same write under
+    the same dot."""
     memories: list[ValueToMove] = []
     segments: list[ValueToMove] = []
     for name, entry in entries.items():
@@ -64,9 +67,9 @@ def values_to_move(entries: Mapping[str, Entry], old: str, common: int, head: He
 
 
 def lines_to_move(mine: Sequence[bytes], theirs: Sequence[bytes]) -> list[bytes]:
-    """Lines of our copy of a segment that move on: all that the kept copy `theirs` lacks, in their order.
+    """Return the lines of our copy of a segment that the kept copy `theirs` lacks, in order.
 
-    Usually `theirs` is the beginning of ours; where the copies grew apart each line is looked for, as often as it stands.
+    Usually `theirs` is a prefix of ours; in copies that diverged, repeated lines are matched one to one.
     """
     if list(mine[: len(theirs)]) == list(theirs):
         return list(mine[len(theirs) :])
@@ -83,11 +86,11 @@ def lines_to_move(mine: Sequence[bytes], theirs: Sequence[bytes]) -> list[bytes]
 
 
 def step_back(state: State, old: str, common: int, moves: ValuesToMove, new: str) -> State:
-    """`state` as device `new` goes on with it: the old id counts to `common` again, so that what its other copy wrote
-    counts as unseen, and each moved text stands under a new dot, unsigned, with its clock and bases.
+    """Return the `state` with which device `new` continues: counter `old` returns to `common`, so the writes
+    of the other copy are unseen, and each moved text has a new dot, unsigned, with its clock and bases.
 
-    Dots of the old id beyond `common` that do not move are left out too: the head holds them and the join brings them.
-    So are segments: they go back to what the head holds, and the caller appends `lines_to_move` to new segments.
+    Other dots of `old` beyond `common` are dropped: the head holds them and the join restores them. Segments
+    revert to the head's; the caller appends `lines_to_move` to new segments.
     """
     entries: dict[str, Entry] = {}
     for name, entry in state.entries.items():
@@ -108,7 +111,7 @@ def step_back(state: State, old: str, common: int, moves: ValuesToMove, new: str
 
 
 class JoinableStates(NamedTuple):
-    """Our state and theirs as they can be joined, and by entry the values for which there was no room in ours."""
+    """Both states, now joinable, and by entry the values that did not fit into ours."""
 
     ours: State
     theirs: State
@@ -118,14 +121,14 @@ class JoinableStates(NamedTuple):
 def adopt_fork(
     mine: State, theirs: State, forked: Iterable[str], dev: str, my_person: IsMine
 ) -> JoinableStates:
-    """Both states made joinable after copies of one device wrote different values under the same dots.
+    """Make two states joinable after copies of one device wrote different values under the same dots.
 
-    Every value of a `forked` device that only one side holds leaves its dot, and stands in ours under a new dot of `dev`,
-    the device that does this, unsigned; of whom it is not, by `my_person`, is said in `of`. Joined then, nothing of either
-    copy is lost; a text may come twice, or come back once deleted. Without this a head that was held stays held for ever.
+    Each value of a `forked` device that only one side holds loses its dot and gets a new, unsigned one of
+    `dev` in our state, with its author by `my_person` in `of`. A later join loses nothing of either copy; a
+    text may appear twice, or reappear after a delete. Without this, a held head would be held forever.
 
-    A value that `dev` has under its own dots already is not written again. One dot of `dev` in each entry stays free, for
-    its person must be able to write there: values beyond that are `without_room`, and stand in neither state.
+    A value that `dev` already has is not written again. Each entry keeps one dot of `dev` free so that the
+    user can still write there; excess values are `without_room` and are in neither state.
     """
     devices = frozenset(forked)
     entries, others = dict(mine.entries), dict(theirs.entries)
@@ -145,7 +148,7 @@ def adopt_fork(
         values = [v for v in unsigned_copies(name, lone, my_person) if (v.body, v.of) not in own]
         room = max(0, MAX_DOTS - 1 - sum(dot[:16] == dev for dot in kept))
         if len(values) > room:
-            # All devices that do this choose alike: the newest stay, and a wish to forget before them.
+            # Every device must choose alike: the newest values stay, wishes to forget before texts.
             beside[name] = sorted(values, key=_newest_first)[: len(values) - room]
             values = [value for value in values if value not in beside[name]]
         for value in values:
@@ -178,8 +181,8 @@ def _on_one_side_only(entry: Entry, other: Entry, devices: frozenset[str]) -> li
 
 
 def unsigned_copies(name: str, values: list[tuple[str, Value]], my_person: IsMine) -> Iterable[Value]:
-    """Copies of these values for another device to sign: each body once, and of equal bodies the one that is the reader's own
-    word (format section 5.2)."""
+    """Copy these values for another device to sign: each body once, preferring the reader's own among equal
+    bodies (format section 5.2)."""
     made: dict[str | None, Value] = {}
     for dot, value in values:
         text = memory_name(name) is not None and value.body is not None

@@ -1,8 +1,8 @@
-"""What can be brought back from states of which only a part can be read (format section 7.1).
+"""Salvage of partly readable states (format section 7.1).
 
-A damaged head is one whose commit was verified and some of whose nodes nobody can read. It is never joined: its ctx covers
-what stood in the lost nodes too, so joining it would delete that everywhere. What its readable nodes prove is worked out
-here as changes that the salvaging device then makes in its own name. Pure: nothing here reads a node, signs or publishes.
+A damaged head has a verified commit but unreadable nodes. It is never joined: its ctx also covers the lost
+nodes, so a join would delete their contents everywhere. Instead the salvaging device rewrites what the
+readable nodes prove. Pure.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ipfsmem.errors import LimitError
 
 
 class DamagedHead(msgspec.Struct, frozen=True):
-    """What can be read of one damaged head.
+    """The readable part of one damaged head.
 
-    `differs` holds every entry of a proved leaf that is not as in the base, `{}` for one that provably is not there.
-    `lost` are the prefixes below which nothing is proved. Everywhere else the head holds what the base holds.
+    `differs` holds every entry of a proved leaf that differs from the base, `{}` if proved absent. `lost`
+    holds the prefixes below which nothing is proved. Everywhere else the head equals the base.
     """
 
     ctx: Ctx
@@ -32,17 +32,17 @@ class DamagedHead(msgspec.Struct, frozen=True):
     lost: tuple[str, ...]
 
     def proves(self, name: str) -> bool:
-        """Whether the hashes from the commit down say what this head holds under `name`."""
+        """Tell whether the hashes from the commit down prove what this head holds under `name`."""
         return not (self.lost and name_digits(name).startswith(self.lost))
 
     def lacks(self, name: str, dot: str, base: Entry) -> bool:
-        """Whether this head provably knew of a write and held it no more."""
+        """Tell whether this head provably knew a write and no longer held it."""
         return covers(self.ctx, dot) and self.proves(name) and dot not in self.differs.get(name, base)
 
 
 class SalvageChange(msgspec.Struct, frozen=True):
-    """What a salvage does to one entry: the values to write under own dots, each with the dot that it had, and the dots of the
-    base to delete."""
+    """The salvage of one entry: values to write under new dots, each with its old dot, and dots of the base
+    to delete."""
 
     name: str
     taken: tuple[tuple[str, Value], ...]
@@ -50,11 +50,11 @@ class SalvageChange(msgspec.Struct, frozen=True):
 
 
 def salvage(base: Mapping[str, Entry], base_ctx: Ctx, parts: Sequence[DamagedHead]) -> list[SalvageChange]:
-    """What the damaged heads `parts` prove beyond the base, which is the join of all heads that are whole.
+    """Return what the damaged heads `parts` prove beyond the base, the join of all intact heads.
 
-    Taken is a value that the base never heard of, unless another damaged head provably replaced it; gone is a dot of the
-    base that a damaged head provably replaced or deleted. `base` must hold the entries that any part names. A text that
-    stands here already, or that a text here replaced, is not taken again, so salvaging twice does nothing.
+    A value that the base never saw is taken, unless another damaged head provably replaced it; a dot of the
+    base that a damaged head provably replaced or deleted is removed. `base` must hold every entry that a part
+    names. A text that the base has or replaced is not taken, so salvage is idempotent.
     """
     names = sorted({name for part in parts for name in part.differs})
     found = [_one(name, base.get(name, {}), base_ctx, parts) for name in names]
@@ -78,8 +78,8 @@ def _one(name: str, base: Entry, base_ctx: Ctx, parts: Sequence[DamagedHead]) ->
 
 
 class RewrittenEntry(msgspec.Struct, frozen=True):
-    """An entry after a salvage. `n` is the last counter that was used; `back` says whether a value came back, `crowded` whether
-    one found no room."""
+    """An entry after a salvage. `n`: the last counter used; `back`: whether a value was restored; `crowded`:
+    whether one did not fit."""
 
     entry: Entry
     n: int
@@ -88,9 +88,9 @@ class RewrittenEntry(msgspec.Struct, frozen=True):
 
 
 def rewrite(entry: Entry, change: SalvageChange, dev: str, n: int, mine: IsMine) -> RewrittenEntry:
-    """`entry` with a change made in the name of device `dev`, which counted to `n` so far; new values are unsigned.
+    """Apply a change to `entry` as device `dev`, whose last counter is `n`; new values are unsigned.
 
-    Each keeps its body, clock and bases, and `of` says whose word it is. A fifth value of `dev` is left out.
+    Each keeps its body, clock and bases; `of` names its author. A fifth value of `dev` is left out.
     """
     result = delete(entry, change.gone)
     back = crowded = False
@@ -108,7 +108,8 @@ def rewrite(entry: Entry, change: SalvageChange, dev: str, n: int, mine: IsMine)
 
 
 def is_known_text(value: Value, kept: Iterable[Value]) -> bool:
-    """Whether one of these values has the same text (or is a wish to forget, as this one is), or replaced this text."""
+    """Tell whether one of these values has the same text (or is also a wish to forget), or replaced this
+    text."""
     for other in kept:
         if (value.body, value.kind) == (other.body, other.kind):
             return True

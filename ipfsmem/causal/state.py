@@ -1,9 +1,6 @@
-"""Join, write and delete on entries and states (format section 5): a causal map of multi-value registers under one
-version vector. A dot disappears only when whoever replaced or deleted it had been shown it.
-
-Pure: every function returns new values. It checks no signature, opens no object and knows nothing of trees or commits;
-which of two locations is right is asked of the caller.
-"""
+"""Join, write and delete on entries and states (format section 5): a causal map of multi-value registers
+under one version vector. A dot disappears only when the device that replaced or deleted it had been shown it.
+Pure: signatures, objects and the choice of a location are the caller's."""
 
 from __future__ import annotations
 
@@ -24,14 +21,16 @@ from ipfsmem.causal.value import (
 from ipfsmem.errors import FormatError, LimitError
 from ipfsmem.ring.authority import BY_ROOT, LetIn
 
-#: How far each device has counted, as far as we know: device id -> n.
+#: Device id -> the highest counter known.
 Ctx = dict[str, int]
-#: Settles two values that are one write but differ in `loc` or `base`: (dot, mine, theirs) -> the one to keep.
+#: Picks between two values of one write that differ in `loc` or `base`: (dot, mine, theirs) -> the one to
+#: keep.
 ChooseLocation = Callable[[str, Value, Value], Value]
 
 
 class Clash(msgspec.Struct, frozen=True, order=True):
-    """Equivocation: one dot with two identities, in one entry or in two. The head that brought it is held back."""
+    """Equivocation: one dot with two identities, in one entry or in two. The head that brought it is held
+    back."""
 
     dot: str
     mine: str
@@ -39,7 +38,7 @@ class Clash(msgspec.Struct, frozen=True, order=True):
 
 
 class EntryDifference(msgspec.Struct, frozen=True, gc=False):
-    """One entry in which two states differ, as each side holds it; {} where it stands in only one."""
+    """One entry in which two states differ, as each side holds it; {} where it is absent."""
 
     name: str
     mine: Entry
@@ -47,9 +46,10 @@ class EntryDifference(msgspec.Struct, frozen=True, gc=False):
 
 
 class JoinResult(msgspec.Struct, frozen=True):
-    """The entries that a join changes, as they are after it; an empty one is gone. With `clashes` nothing may be kept.
+    """The entries that a join changes, in their new form; an empty one is removed. With `clashes`, keep
+    nothing.
 
-    `ctx`: the counters of both. `crowded`: how many values had no room, by the entry in which they had none.
+    `ctx`: the counters of both. `crowded`: number of values that did not fit, by entry.
     """
 
     entries: dict[str, Entry]
@@ -59,19 +59,19 @@ class JoinResult(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, frozen=True):
-    """Counters and some entries of a state: those that a rule is about."""
+    """Counters and the entries of a state that a rule needs."""
 
     ctx: Ctx = msgspec.field(default_factory=dict)
     entries: dict[str, Entry] = msgspec.field(default_factory=dict)
 
 
 def covers(ctx: Mapping[str, int], dot: str) -> bool:
-    """Whether whoever has this `ctx` knows of the write `dot` (which must be well formed)."""
+    """Tell whether a state with this `ctx` has seen the write `dot` (which must be well formed)."""
     return int(dot[17:]) <= ctx.get(dot[:16], 0)
 
 
 def join_ctx(mine: Mapping[str, int], theirs: Mapping[str, int]) -> Ctx:
-    """The greater count of each device."""
+    """Return the greater count of each device."""
     joined = dict(mine)
     for dev, n in theirs.items():
         if n > joined.get(dev, 0):
@@ -80,7 +80,8 @@ def join_ctx(mine: Mapping[str, int], theirs: Mapping[str, int]) -> Ctx:
 
 
 def join_seen(mine: Mapping[str, Seen], theirs: Mapping[str, Seen]) -> dict[str, Seen]:
-    """The greater (n, r) of each device; of two signatures of one pair the greater, so that all devices end equal."""
+    """Return the greater (n, r) of each device; of two signatures of one pair the greater, so that all
+    devices converge."""
     joined = dict(mine)
     for dev, seen in theirs.items():
         ours = joined.get(dev)
@@ -90,15 +91,16 @@ def join_seen(mine: Mapping[str, Seen], theirs: Mapping[str, Seen]) -> dict[str,
 
 
 def counts_of(seen: Mapping[str, Seen]) -> Ctx:
-    """The plain counts of a commit's `ctx`."""
+    """Return the plain counts of a commit's `ctx`."""
     return {dev: pair.n for dev, pair in seen.items()}
 
 
 def location_chooser(passes: Callable[[Loc, str], bool], epoch_of: Callable[[str], int]) -> ChooseLocation:
-    """The rule of the format: the location whose object passes; when both pass, the greater (epoch, EK id).
+    """Return the format's choice of a location: the one whose object passes; if both pass, the greater
+    (epoch, EK id).
 
-    `passes(loc, hash)` opens the object at `loc` and compares with the hash of the plain bytes (64 hex for `loc`, 32 for
-    `base`); `epoch_of` gives the epoch of an EK id. When neither passes ours stays.
+    `passes(loc, hash)` opens the object at `loc` and compares the hash of the plain bytes (64 hex for `loc`,
+    32 for `base`); `epoch_of` returns the epoch of an EK id. When neither passes, ours stays.
     """
 
     def order(loc: Loc) -> tuple[int, str, str, int]:
@@ -120,9 +122,8 @@ def location_chooser(passes: Callable[[Loc, str], bool], epoch_of: Callable[[str
 
 
 def clashes_of(changes: Sequence[EntryDifference]) -> list[Clash]:
-    """Where the two sides hold different writes under one dot: in one entry, or in two, since a dot names one write of one
-    entry. Sorted.
-    """
+    """Return, sorted, the dots with different writes on the two sides: in one entry, or in two, since a dot
+    names one write of one entry."""
     found: list[Clash] = []
     only_mine: dict[str, str] = {}
     for change in changes:
@@ -132,7 +133,7 @@ def clashes_of(changes: Sequence[EntryDifference]) -> list[Clash]:
                 only_mine[dot] = change.name
             elif not same_identity(value, other):
                 found.append(Clash(dot, change.name, change.name))
-    if only_mine:  # nothing of a first join
+    if only_mine:  # always empty in a first join
         found += [
             Clash(dot, only_mine[dot], change.name)
             for change in changes
@@ -151,8 +152,9 @@ def join_changes(
 ) -> JoinResult:
     """Join two states of which `changes` are all entries that differ.
 
-    A dot stays when both sides have it, or when the other side's ctx does not cover it (format section 5). `choose` gives the
-    choice between locations in an entry by its name, `room` what of a joined entry there is room for (see `limit_values`).
+    A dot stays when both sides have it, or when the other side's ctx does not cover it (format section 5).
+    `choose` returns the location rule for an entry name, `room` the part of a joined entry that fits (see
+    `limit_values`).
     """
     clashes = clashes_of(changes)
     if clashes:
@@ -195,12 +197,12 @@ def _join(
 
 
 def limit_values(entry: Entry, let_in: Callable[[str], LetIn], most: int) -> Entry:
-    """What of an entry stays after a join that gave it more than `most` values; else the entry itself.
+    """Trim an entry that a join grew beyond `most` values; return any other unchanged.
 
-    First the newest value of each device that a root let in. Of the rest those who let the devices in have equal shares, one
-    value in turn: of each the devices' newest values before anybody's second, and so on, then the greater (HLC, dot). So
-    a crowd that somebody let in pushes out its own first, however many values it has and whatever it calls its time; and
-    what a newest value says of its device's others, what is left out never does, so who leaves out twice leaves out alike.
+    First the newest value of each device admitted by a root stays. The rest is shared equally among the
+    admitting members, one value in turn: within a share, each device's newest value before any second one,
+    and so on, then the greater (HLC, dot). A crowd therefore displaces only values of its own admitter,
+    whatever its number or clock, and trimming twice equals trimming once.
     """
     if len(entry) <= most:
         return entry
@@ -228,10 +230,10 @@ def limit_values(entry: Entry, let_in: Callable[[str], LetIn], most: int) -> Ent
 
 
 def write(entry: Entry, replaces: Iterable[str], new_dot: str, value: Value) -> Entry:
-    """`entry` after a write: `new_dot` stands for the dots in `replaces`, all others stay.
+    """Return `entry` after a write: `new_dot` replaces the dots in `replaces`, all others stay.
 
-    `replaces` are the dots that were rendered in the text that the writer was given (KeyView.dots). Raises LimitError
-    when this device would then hold more than four siblings here: writes that had not been shown each other.
+    `replaces` are the dots rendered in the text that the writer was shown (KeyView.dots). Raises LimitError
+    when this device would then hold more than four siblings here: writes not shown to each other.
     """
     gone = set(replaces)
     result = {dot: old for dot, old in entry.items() if dot not in gone}
@@ -248,7 +250,8 @@ def write(entry: Entry, replaces: Iterable[str], new_dot: str, value: Value) -> 
 
 
 def delete(entry: Entry, replaces: Iterable[str]) -> Entry:
-    """`entry` after a delete of what was shown; no tombstone. Empty: the entry goes."""
+    """Return `entry` after a delete of the shown dots, without a tombstone. Remove the entry if the result is
+    empty."""
     gone = set(replaces)
     return {dot: old for dot, old in entry.items() if dot not in gone}
 
@@ -256,11 +259,11 @@ def delete(entry: Entry, replaces: Iterable[str]) -> Entry:
 def next_bases(
     replaced: Sequence[Value], published: Callable[[str], bool]
 ) -> tuple[tuple[str, ...], Loc | None]:
-    """`b` and `base` of a value that replaces these values, given in view order (the shown one first).
+    """Return `b` and `base` of a value that replaces these values, given in view order (the shown one first).
 
-    Up to four hashes, newest first, without repeats: the published versions among the replaced ones, then their lists.
-    `published(hash)` tells whether the version with this hash of 32 digits was ever published: others can know only such
-    a version, so a run of offline edits keeps the base it started from. The location is that of the first hash.
+    `b`: up to four hashes, newest first, without repeats: the published versions among the replaced values, then their
+    lists. `published(hash)` tells whether the version with this hash (32 hex) was ever published: others know only those,
+    so a run of offline edits keeps its original base. `base` is the location of the first hash.
     """
     found: dict[str, Loc | None] = {}
     for value in replaced:
@@ -274,9 +277,10 @@ def next_bases(
 
 
 def check_covered(ctx: Mapping[str, int], name: str, entry: Entry, where: dict[str, str]) -> None:
-    """Refuse an entry of a state with a dot beyond the ctx that comes with it, or one that stands in another entry too.
+    """Refuse an entry with a dot beyond the state's ctx, or with a dot that another entry has too. Raises
+    FormatError.
 
-    `where` says in which entry each dot of the entries looked at before stands; it grows. Raises FormatError.
+    `where` maps each dot of the entries checked so far to its entry; it is updated.
     """
     for dot in entry:
         if not covers(ctx, dot):
@@ -294,6 +298,7 @@ def _same_write(dot: str, mine: Value, theirs: Value, choose: ChooseLocation) ->
     value = mine
     if mine.loc != theirs.loc or mine.base != theirs.base:
         value = choose(dot, mine, theirs)
-    # The signature is no part of the identity; both hold, so any fixed choice makes all devices end equal.
+    # The signature is not part of the identity; any fixed choice between valid ones makes all devices
+    # converge.
     s = max(mine.s, theirs.s)
     return value if value.s == s else msgspec.structs.replace(value, s=s)

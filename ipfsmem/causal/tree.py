@@ -1,10 +1,9 @@
-"""The prefix tree of a state (format section 6.1): one set of entries has one tree on every device, and one
+"""Prefix tree of a state (format section 6.1): a set of entries has the same tree on every device, and a
 changed entry changes only the nodes on its path.
 
-A prefix is a leaf exactly when it holds one entry, or at most 64 entries and 48 KiB, or is 16 digits long;
-any other splits by the next hex digit of SHA-256(entry name). A tree here is immutable and loads its nodes
-when they are first needed, through a function that it is given; it never reads a disk or a network itself,
-knows nothing of sealing, and keeps entries as their canonical JSON text until somebody asks for one.
+A prefix is a leaf exactly when it holds one entry, or at most 64 entries and 48 KiB, or has 16 digits; any
+other splits by the next hex digit of SHA-256(entry name). A tree is immutable and loads nodes lazily through
+a given function; it does no I/O or sealing, and keeps an entry as canonical JSON until it is requested.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ MAX_BYTES = 48 * 1024
 MAX_DEPTH = 16
 DIGITS = "0123456789abcdef"
 
-#: Gives the JSON of the node with this prefix and SHA-256; raises when it cannot.
+#: Returns the JSON of the node with this prefix and SHA-256, or raises.
 Load = Callable[[str, bytes], bytes]
 
 
@@ -39,17 +38,17 @@ _inner_decoder = msgspec.json.Decoder(_Inner)
 
 
 def name_digits(name: str) -> str:
-    """The 64 hex digits that place an entry in the tree."""
+    """Return the 64 hex digits that position an entry in the tree."""
     return sha256(name.encode()).hexdigest()
 
 
 def is_leaf(count: int, size: int, depth: int) -> bool:
-    """The one split rule: `count` entries of `size` bytes in all below a prefix of `depth` digits."""
+    """Apply the split rule: `count` entries of `size` bytes in total below a prefix of `depth` digits."""
     return count <= 1 or (count <= MAX_ENTRIES and size <= MAX_BYTES) or depth >= MAX_DEPTH
 
 
 def entry_size(name: str, text: bytes) -> int:
-    """Bytes of `"name":entry` in canonical JSON. Entry names need no escapes."""
+    """Return the bytes of `"name":entry` in canonical JSON. Entry names need no escapes."""
     return len(name) + 3 + len(text)
 
 
@@ -87,8 +86,9 @@ def _inner(prefix: str, children: dict[str, bytes]) -> Node:
 
 
 def parse_node(prefix: str, raw: bytes, digest: bytes) -> Node:
-    """A node from its JSON, checked: its hash, its form, that each entry belongs under the prefix, that the
-    split rule makes a leaf of it. Raises DamagedError for another hash, FormatError for the rest.
+    """Parse and check a node: its hash, its form, that each entry is under the prefix, and the split rule.
+
+    Raises DamagedError for another hash, FormatError for the rest.
     """
     where = f"state node {prefix or 'top'}"
     if sha256(raw).digest() != digest:
@@ -123,7 +123,7 @@ def parse_node(prefix: str, raw: bytes, digest: bytes) -> Node:
 
 
 class TreePatch(msgspec.Struct, frozen=True):
-    """A changed tree, its nodes that the old tree did not have (by prefix), and the prefixes of nodes that are gone."""
+    """A changed tree, its new nodes by prefix, and the prefixes of removed nodes."""
 
     tree: StateTree
     written: dict[str, Node]
@@ -136,21 +136,21 @@ class StateTree:
     __slots__ = ("_load", "_top", "digest")
 
     def __init__(self, top: Node | None, load: Load, digest: bytes = b"") -> None:
-        """`digest` only where the top is loaded when it is first needed."""
+        """Pass `digest` only when the top is to be loaded on first use."""
         self._top = top
         self._load = load
-        #: SHA-256 of the top node: the digest of the state, whatever key seals it.
+        #: SHA-256 of the top node: the digest of the state, independent of the sealing key.
         self.digest = digest if top is None else top.digest
 
     @property
     def top(self) -> Node:
-        """The top node."""
+        """Return the top node."""
         if self._top is None:
             self._top = parse_node("", self._load("", self.digest), self.digest)
         return self._top
 
     def child(self, node: Node, digit: str) -> Node:
-        """The child of an inner node, loaded when this is the first time."""
+        """Return the child of an inner node, loading it on first use."""
         got = node.loaded.get(digit)
         if got is None:
             assert node.children is not None
@@ -161,7 +161,7 @@ class StateTree:
         return got
 
     def get(self, name: str) -> bytes | None:
-        """The JSON text of one entry, or None."""
+        """Return the JSON text of one entry, or None."""
         node = self.top
         digits = name_digits(name) if node.children is not None else ""
         while node.children is not None:
@@ -173,7 +173,7 @@ class StateTree:
         return node.entries.get(name)
 
     def find(self, prefix: str) -> Node:
-        """The node with exactly this prefix. Raises FormatError when there is none."""
+        """Return the node with exactly this prefix. Raises FormatError when absent."""
         node = self.top
         while node.prefix != prefix:
             digit = prefix[len(node.prefix)]
@@ -183,13 +183,13 @@ class StateTree:
         return node
 
     def items(self) -> Iterator[tuple[str, bytes]]:
-        """All entries as (name, JSON text), in the order of the tree."""
+        """Yield all entries as (name, JSON text), in tree order."""
         for node in self.nodes():
             if node.entries is not None:
                 yield from node.entries.items()
 
     def nodes(self, start: Node | None = None) -> Iterator[Node]:
-        """All nodes, parents first."""
+        """Yield all nodes, parents first."""
         stack = [start or self.top]
         while stack:
             node = stack.pop()
@@ -198,8 +198,8 @@ class StateTree:
                 stack.extend(self.child(node, digit) for digit in sorted(node.children, reverse=True))
 
     def readable(self, unread: list[tuple[str, bytes]]) -> Iterator[Node]:
-        """The nodes that can be loaded, parents first; the prefixes of the others and their digests go to `unread`, and what
-        lies below them is not known."""
+        """Yield the nodes that load, parents first; append prefix and digest of the others, whose subtrees
+        stay unknown, to `unread`."""
         try:
             stack = [self.top]
         except IpfsmemError:
@@ -265,7 +265,7 @@ class StateTree:
         return self._folded(made, written, removed)
 
     def _folded(self, node: Node, written: dict[str, Node], removed: set[str]) -> Node | None:
-        """An inner node that holds too little to be one becomes a leaf again."""
+        """Turn an inner node that became too small into a leaf."""
         assert node.children is not None
         entries: dict[str, bytes] = {}
         size = 0
@@ -314,22 +314,22 @@ _EMPTY = _leaf("", {}).digest
 
 
 def empty_tree(load: Load = _no_load) -> StateTree:
-    """The tree of no entries; its digest is a known answer of the format."""
+    """Return the tree without entries; the format fixes its digest."""
     return StateTree(_leaf("", {}), load)
 
 
 def build_tree(entries: Mapping[str, bytes], load: Load = _no_load) -> TreePatch:
-    """The tree of all `entries` at once."""
+    """Build the tree of all `entries`."""
     return empty_tree(load).patch(entries)
 
 
 def open_tree(digest: bytes, load: Load) -> StateTree:
-    """The tree whose top node has this SHA-256; nodes are loaded when they are needed."""
+    """Return the tree whose top node has this SHA-256; nodes load lazily."""
     return StateTree(None, load, digest)
 
 
 class Difference(msgspec.Struct, frozen=True, gc=False):
-    """One entry that two trees do not share: its text in each, None where it stands in only one."""
+    """One entry in which two trees differ: its text in each, None where it is absent."""
 
     name: str
     mine: bytes | None
@@ -337,7 +337,7 @@ class Difference(msgspec.Struct, frozen=True, gc=False):
 
 
 def diff(mine: StateTree, theirs: StateTree) -> list[Difference]:
-    """All entries that differ between two trees that are both at hand; equal subtrees are skipped by hash."""
+    """Return all entries that differ between two local trees; equal subtrees are skipped by hash."""
     steps = diff_steps(mine, theirs.digest)
     try:
         wanted = next(steps)
@@ -351,19 +351,18 @@ def diff(mine: StateTree, theirs: StateTree) -> list[Difference]:
 def diff_steps(
     mine: StateTree, theirs: bytes, lost: list[str] | None = None
 ) -> Generator[list[tuple[str, bytes]], Sequence[bytes | None], list[Difference]]:
-    """`diff` for a tree of which only the digest is known: a generator that yields the (prefix, SHA-256) pairs of the nodes
-    that it needs next, is sent their JSON in the same order, and returns the list of differences.
+    """Compare with a tree of which only the digest is known.
 
-    Of a damaged tree, None is sent for a node that cannot be read: its prefix is put into `lost`, and nothing is said of
-    what lies below. Without `lost` that raises DamagedError.
-
-    Raises FormatError for a node that is not what its hash or the split rule says.
+    A generator: it yields the (prefix, SHA-256) pairs of the nodes it needs next, receives their JSON in the
+    same order, and returns the differences. With `lost`, a node may be None (unreadable): its prefix is
+    appended to `lost` and nothing is concluded about its subtree. Without `lost`, None raises DamagedError; a
+    node that breaks its hash or the split rule raises FormatError.
     """
     found: list[Difference] = []
     read: dict[str, Node] = {}
     frontier: list[tuple[str, bytes, list[Node]]] = []
     if theirs == _EMPTY:
-        _compare(_entries_below(mine, [mine.top], ""), {}, found)  # everybody has that node
+        _compare(_entries_below(mine, [mine.top], ""), {}, found)  # every tree has a top node
     elif mine.digest != theirs:
         frontier.append(("", theirs, [mine.top]))
     while frontier:
@@ -399,8 +398,11 @@ def diff_steps(
 
 
 def _must_split(mine: StateTree, read: Mapping[str, Node], lost: Collection[str], node: Node) -> bool:
-    """Whether more lies below an inner node than a leaf may hold. Its children were read, or equal ours, which the rule
-    made; an inner one among them has more than a leaf itself, or is found out by itself. Of a lost one nothing is known."""
+    """Tell whether more lies below an inner node than a leaf may hold.
+
+    Its children were read or equal ours, which obey the rule; an inner child exceeds a leaf or is refused on
+    its own. Nothing is known about a lost one.
+    """
     count = size = 0
     prefixes = [node.prefix + digit for digit in node.children or ()]
     for prefix in sorted(prefixes, key=lambda prefix: prefix not in read):
@@ -417,7 +419,7 @@ def _must_split(mine: StateTree, read: Mapping[str, Node], lost: Collection[str]
 
 
 def _below(tree: StateTree, ours: list[Node], prefix: str) -> list[Node]:
-    """Our nodes that can hold entries under `prefix`, given those for its parent."""
+    """Return our nodes that can hold entries under `prefix`, given those for its parent."""
     result: list[Node] = []
     for node in ours:
         if node.children is not None and len(node.prefix) < len(prefix):

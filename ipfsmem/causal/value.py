@@ -1,7 +1,7 @@
-"""Dots, values and their signatures (format section 5): what one write of one device is, and who may say so.
+"""Dots, values and their signatures (format section 5): one write of one device, and its proof.
 
-A value names a body by hash; it never holds one. Its identity (dot, entry, body, clock, bases, kind, whose word) is signed by the
-device of the dot; `loc` and `base` only tell where sealed bytes lie and prove nothing. Nothing here joins or shows values.
+A value names a body by hash. Its device signs the identity (dot, entry, body, clock, bases, kind, author);
+`loc` and `base` only locate sealed bytes and prove nothing.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ipfsmem.seal.primitives import Signer25519, verify
 
 LIVE = "live"
 FORGOTTEN = "forgotten"
-#: The `of` of what came from another vault, a chat export or a distillation (format section 5.2).
+#: The `of` of content from another vault, a chat export or a distillation (format section 5.2).
 FOREIGN = "foreign"
-#: Hashes in `b`, and dots of one device in one entry (format sections 5 and 8).
+#: Maximum number of hashes in `b`, and of dots of one device in an entry (format sections 5 and 8).
 MAX_BASES = 4
 MAX_DOTS = 4
-#: Values of an entry after a join, less than 512 KiB: it must find room in one sealed object, with what its holder writes
-#: there itself.
+#: Maximum number of values of an entry after a join, less than 512 KiB: one sealed object must hold it and
+#: its holder's own writes.
 MAX_VALUES = 800
-#: The largest sealed object (format section 8).
+#: Maximum size of a sealed object in bytes (format section 8).
 MAX_OBJECT = 1024 * 1024
 
 _VALUE = b"ipfsmem/v1/value\0"
@@ -34,26 +34,26 @@ _is_device = lazy_pattern(r"[0-9a-f]{16}").fullmatch
 _is_hash = lazy_pattern(r"[0-9a-f]{64}").fullmatch
 _is_base = lazy_pattern(r"[0-9a-f]{32}").fullmatch
 _is_dot = lazy_pattern(r"[0-9a-f]{16}-[1-9][0-9]{0,15}").fullmatch
-# 64 bytes are 86 digits of base64url, and the last one carries two bits only: one spelling for each signature.
+# 64 bytes are 86 base64url digits, the last with two bits only: one spelling per signature.
 is_signature = lazy_pattern(r"[A-Za-z0-9_-]{85}[AQgw]").fullmatch
 
 
 class Loc(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """Where the bytes of a body lie: `["<EK id>", "<SHA-256 of the stored bytes>", size]`; plain mode has no EK id."""
+    """Location of a body: `["<EK id>", "<SHA-256 of the stored bytes>", size]`; plain mode has no EK id."""
 
     ek: str
     sha: str
     size: int
 
 
-# The fields stand in the order of canonical JSON: msgspec sorts the keys of a dict but not the fields of a struct.
+# msgspec sorts dict keys but not struct fields, so these are in canonical JSON order.
 class Value(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False
 ):
     """One sibling of an entry: a text, or the user's wish to forget (`body` is then None).
 
-    `of` is whose word it is when that is not its signer's: the first author's device id, or "foreign"; else empty.
-    `s` is empty as long as nobody else was shown the value: signatures may be made as late as the first publish.
+    `of`: the author if that is not the signer: the first author's device id, or "foreign". `s` may stay empty until the
+    value is first shown to others: signing may wait until the first publish.
     """
 
     b: tuple[str, ...]
@@ -66,12 +66,12 @@ class Value(
     s: str = ""
 
 
-#: All siblings of one entry, by the text of their dots.
+#: All siblings of one entry, by dot.
 Entry = dict[str, Value]
 
 
 class Seen(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """How far a device has counted: `[n, r, s]`, r being 8 random bytes in hex drawn once for each published n."""
+    """A device's counter: `[n, r, s]`; r is 8 random bytes in hex, drawn once for each published n."""
 
     n: int
     r: str
@@ -94,7 +94,7 @@ _decode_entry = msgspec.json.Decoder(Entry).decode
 
 
 def dot(dev: str, n: int) -> str:
-    """The text of a dot, the n-th write (from 1) of a device. Raises FormatError."""
+    """Return the dot of the n-th write (from 1) of a device. Raises FormatError."""
     if not _is_device(dev):
         raise FormatError(f"{dev!r} is not a device id of 16 hex digits")
     if not 1 <= n <= canonical.MAX_INT:
@@ -103,7 +103,7 @@ def dot(dev: str, n: int) -> str:
 
 
 def split_dot(text: str) -> tuple[str, int]:
-    """Device and number of a dot's text, which has one spelling only. Raises FormatError."""
+    """Return device and number of a dot, which has only one spelling. Raises FormatError."""
     if not _is_dot(text):
         raise FormatError(f"{text!r} is not a dot: device id, hyphen, number")
     n = int(text[17:])
@@ -113,12 +113,12 @@ def split_dot(text: str) -> tuple[str, int]:
 
 
 def encode_entry(entry: Entry) -> bytes:
-    """Canonical JSON of an entry."""
+    """Encode an entry as canonical JSON."""
     return _encode(entry)
 
 
 def decode_entry(name: str, data: bytes) -> Entry:
-    """An entry from its canonical JSON; form only, see check_entry for the contents. Raises FormatError."""
+    """Decode an entry, checking its form only (see check_entry). Raises FormatError."""
     try:
         entry = _decode_entry(data)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
@@ -128,9 +128,10 @@ def decode_entry(name: str, data: bytes) -> Entry:
 
 
 def check_entry(name: str, entry: Entry, *, published: bool = True) -> None:
-    """Refuse an entry that the format does not allow: its name, each dot and value, too many dots of one device.
+    """Refuse an entry that the format does not allow: its name, each dot and value, too many dots of one
+    device.
 
-    Raises FormatError, LimitError. Signatures are not looked at.
+    Raises FormatError, LimitError. Signatures are not verified.
     """
     if not entry:
         raise FormatError(f"entry {name!r} holds no value")
@@ -141,8 +142,9 @@ def check_entry(name: str, entry: Entry, *, published: bool = True) -> None:
 
 
 def check_dots(name: str, entry: Entry) -> None:
-    """Refuse more than four dots of one device in one entry (format section 8): never per entry, so that nobody can
-    make another device's write invalid by adding siblings. Raises LimitError.
+    """Refuse more than four dots of one device in an entry (format section 8). Raises LimitError.
+
+    Counted per device, not per entry, so that nobody invalidates another device's write by adding siblings.
     """
     count: dict[str, int] = {}
     for text in entry:
@@ -153,9 +155,9 @@ def check_dots(name: str, entry: Entry) -> None:
 
 
 def check_value(entry_name: str, dot: str, value: Value, *, published: bool = True) -> None:
-    """Refuse a value whose fields are not what the format allows. Raises FormatError.
+    """Refuse a value whose fields the format does not allow. Raises FormatError.
 
-    `published` asks for what a value needs in another device's hands too: a signature, and for a text its location.
+    `published` also requires what another device needs: a signature and, for a text, its location.
     """
     name = parse_entry(entry_name)
     dev, _ = split_dot(dot)
@@ -210,12 +212,12 @@ def _loc_ok(loc: Loc) -> bool:
 
 
 def hash32(body: str) -> str:
-    """A body's hash as it stands in `b`: the first 16 bytes of its SHA-256, as hex."""
+    """Return a body's hash as used in `b`: the first 16 bytes of its SHA-256 in hex."""
     return body[:32]
 
 
 def same_identity(mine: Value, theirs: Value) -> bool:
-    """Whether two values under one dot of one entry are the same write (location and signature apart)."""
+    """Tell whether two values under one dot of one entry are the same write, ignoring location and signature."""
     return mine is theirs or (
         mine.body == theirs.body
         and mine.h == theirs.h
@@ -226,7 +228,7 @@ def same_identity(mine: Value, theirs: Value) -> bool:
 
 
 def identity(entry_name: str, dot: str, value: Value, vault: bytes) -> bytes:
-    """The bytes that the dot's device signs; `vault` is the vault tag, 16 bytes (format section 5)."""
+    """Return the bytes that the dot's device signs; `vault` is the vault tag, 16 bytes (format section 5)."""
     return _VALUE + _encode(
         _Identity(
             b=value.b,
@@ -242,13 +244,13 @@ def identity(entry_name: str, dot: str, value: Value, vault: bytes) -> bytes:
 
 
 def sign_value(signer: Signer25519, entry_name: str, dot: str, value: Value, vault: bytes) -> Value:
-    """`value` with its signature. The signer's key must be the one of the dot's device: that is not checked here."""
+    """Return `value` with its signature. The caller ensures that the key belongs to the dot's device."""
     message = identity(entry_name, dot, value, vault)
     return msgspec.structs.replace(value, s=canonical.b64(signer.sign(message)))
 
 
 def verify_value(public: bytes, entry_name: str, dot: str, value: Value, vault: bytes) -> bool:
-    """Whether `value` carries a valid signature by the 32-byte Ed25519 key `public`. Nothing is raised."""
+    """Tell whether the 32-byte Ed25519 key `public` signed `value`. Never raises."""
     if not is_signature(value.s):
         return False
     signature = canonical.unb64(value.s, "s", 64)
@@ -256,7 +258,7 @@ def verify_value(public: bytes, entry_name: str, dot: str, value: Value, vault: 
 
 
 def seen_message(vault: bytes, dev: str, n: int, r: str) -> bytes:
-    """The bytes that a device signs to say how far it has counted (format section 5)."""
+    """Return the bytes that a device signs to state its counter (format section 5)."""
     if len(vault) != 16:
         raise UsageError(f"a vault tag has 16 bytes, this has {len(vault)}")
     if not _is_device(dev) or not _is_device(r) or not 0 < n <= canonical.MAX_INT:
@@ -265,12 +267,12 @@ def seen_message(vault: bytes, dev: str, n: int, r: str) -> bytes:
 
 
 def sign_seen(signer: Signer25519, vault: bytes, dev: str, n: int, r: str) -> Seen:
-    """The pair (n, r), signed by the device itself."""
+    """Sign the pair (n, r) as the device itself."""
     return Seen(n, r, canonical.b64(signer.sign(seen_message(vault, dev, n, r))))
 
 
 def verify_seen(public: bytes, vault: bytes, dev: str, seen: Seen) -> bool:
-    """Whether `seen` is signed by `public` for device `dev`. A malformed one is simply not valid."""
+    """Tell whether `public` signed `seen` for device `dev`. False when malformed."""
     try:
         message = seen_message(vault, dev, seen.n, seen.r)
     except FormatError:

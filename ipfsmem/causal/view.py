@@ -1,8 +1,7 @@
-"""What a reader is shown under one key: a pure function of the set of siblings (format section 5, "View of one key").
+"""The view of one key: a pure function of its siblings (format section 5, "View of one key").
 
-The view is never state: a merge becomes state only when somebody writes, and that write replaces the dots that were
-rendered in what its writer was given, no others. Bodies come through functions; a body that is not at hand makes the view
-incomplete, never shorter. Nothing here fetches, opens or writes.
+A view is never state: a merge becomes state only through a write, which replaces exactly the dots rendered
+for its writer. Bodies come from functions; a missing body makes the view incomplete, never shorter.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from ipfsmem.bundle.keys import conflict_file_name
 from ipfsmem.causal.value import FORGOTTEN, Entry, Value, hash32
 from ipfsmem.errors import NotFoundError
 
-#: The plain bytes of a body by its SHA-256 (64 hex), None when not at hand. Whoever answers has checked the hash.
+#: Returns a body by its SHA-256 (64 hex), hash checked; None when not available.
 Bodies = Callable[[str], bytes | None]
-#: The plain bytes of a base by its hash as it stands in `b` (32 hex), None when not at hand.
+#: Returns a base by its hash as used in `b` (32 hex); None when not available.
 BaseBodies = Callable[[str], bytes | None]
-#: Merges two edits of a base; None when that is not clean. Of a view it is that of the format.
+#: Merges two edits of a base; None on conflict. Views use the merge of the format.
 Merge = Callable[[bytes, bytes, bytes], bytes | None]
 
 
 class Sibling(msgspec.Struct, frozen=True, gc=False):
-    """All dots that hold one and the same body; the first, the greatest (HLC, dot), represents them."""
+    """All dots that hold one body, represented by the greatest (HLC, dot)."""
 
     body: str
     dots: tuple[str, ...]
@@ -36,12 +35,12 @@ class Sibling(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def order(self) -> tuple[str, str, str]:
-        """What siblings are folded by, ascending: (HLC, device, body)."""
+        """Return the key by which siblings are folded, ascending: (HLC, device, body)."""
         return (self.h, self.dots[0][:16], self.body)
 
 
 class ConflictCopy(msgspec.Struct, frozen=True):
-    """A sibling that is not shown under the key's own file name but under `file`. A write or delete that read it replaces it."""
+    """A sibling shown under `file` instead of the key's own file. A write or delete that read it replaces it."""
 
     file: str
     body: str
@@ -54,20 +53,20 @@ class ConflictCopy(msgspec.Struct, frozen=True):
 
 
 class KeyView(msgspec.Struct, frozen=True):
-    """What stands under one key.
+    """The view of one key.
 
     `data`: the bytes shown; None when the key is forgotten or gone, or the body is not fetched.
-    `body`: SHA-256 of what is shown when it is one sibling's text; None for a merge.
+    `body`: SHA-256 of the bytes shown when they are one sibling's text; None for a merge.
     `dot`: represents the view: its writer and time are shown.
     `dots`: rendered in `data`: a write or delete after reading it replaces exactly these. For a forgotten key the
-        forgotten dots, so that a new text is not hidden by them. Empty when the body is not fetched.
-    `conflicts`: the other siblings, greatest first, each with a file of its own.
-    `hidden`: siblings without a file, listed only: those behind a forgotten value, and those whose file name, made of
+        forgotten dots, so that they do not hide a new text. Empty when the body is not fetched.
+    `conflicts`: the other siblings, greatest first, each with its own file.
+    `hidden`: siblings without a file, only listed: those behind a forgotten value, and those whose file name, made of
         8 digits of the hash, a greater sibling has.
-    `others`: in an own view the texts of others that are not promoted; none of them stands in `conflicts` or `hidden`.
+    `others`: in an own view the pending texts of others, never in `conflicts` or `hidden`.
     `unheeded`: in an own view the dots of others' wishes to forget.
-    `own`: whether what is shown is the reader's own word; also true when nothing is.
-    `not_fetched`: dots whose body is not at hand, and `missing_base`, a base that is not: the view may change when they are.
+    `own`: whether the text shown is the reader's own; also true when nothing is shown.
+    `not_fetched`: dots whose body is missing, and `missing_base`, a missing base: fetching them may change the view.
     """
 
     key: str
@@ -87,13 +86,13 @@ class KeyView(msgspec.Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether everything that decides the view was at hand; only then is it the same on every device."""
+        """Tell whether all inputs of the view were available; only then is it the same on every device."""
         return not self.not_fetched and self.missing_base is None
 
     def rendered(self, *files: str) -> tuple[str, ...]:
-        """The dots that a write replaces whose writer was given this text and the copies `files` too.
+        """Return the dots that a write replaces whose writer was shown this text and the copies `files`.
 
-        Raises NotFoundError for a copy that is not listed here.
+        Raises NotFoundError for an unknown copy.
         """
         copies = {copy.file: copy for copy in (*self.others, *self.hidden, *self.conflicts)}
         dots = self.dots
@@ -107,8 +106,8 @@ class KeyView(msgspec.Struct, frozen=True):
 def view_entry(
     key: str, entry: Entry, bodies: Bodies, base_bodies: BaseBodies, merge: Merge | None = None
 ) -> KeyView:
-    """The view of one key by the rules (1) to (5) of the format. An empty entry is a key that is gone. `merge`: what it would be
-    with another merge than that of the format."""
+    """Return the view of one key by rules (1) to (5) of the format. An empty entry is a key that is gone.
+    `merge` replaces the merge of the format."""
     forgotten = [dot for dot, value in entry.items() if value.kind == FORGOTTEN]
     if forgotten:
         dots = tuple(sorted(forgotten, key=lambda dot: _dot_order(dot, entry[dot]), reverse=True))
@@ -131,12 +130,11 @@ def own_view(
     base_bodies: BaseBodies,
     merge: Merge | None = None,
 ) -> KeyView:
-    """What a folder, a context block and the agents' index show: the view of the reader's own texts alone (section 5.2).
+    """Return the view of the reader's own texts alone, for folders, context and the agents' index (section
+    5.2).
 
-    `own(dot, of)` tells whether a value is the reader's own.
-
-    Texts of others that are not also own are in `others`. Where nothing is own nothing is shown. A write that was given
-    this replaces, beside the own dots, those of others that hold the very same bodies: of equal bodies own wins.
+    `own(dot, of)` tells whether a value is the reader's own. Other texts are in `others`. A write after this
+    view replaces the own dots and the foreign dots with identical bodies: among equal bodies, own wins.
     """
     mine = {dot: value for dot, value in entry.items() if own(dot, value.of)}
     if len(mine) == len(entry):
@@ -174,12 +172,13 @@ def own_view(
 
 
 def copies_of(key: str, entry: Entry) -> tuple[ConflictCopy, ...]:
-    """Every text of an entry under the name of a copy, greatest first."""
+    """Return every text of an entry as a conflict copy, greatest first."""
     return tuple(ConflictCopy(_file(key, s), s.body, s.dots) for s in siblings(entry))
 
 
 def siblings(entry: Entry) -> list[Sibling]:
-    """The live texts of an entry, equal bodies as one, in view order: the greatest (HLC, device, body) first."""
+    """Return the live texts of an entry, equal bodies as one, in view order: the greatest (HLC, device, body)
+    first."""
     if len(entry) == 1:
         ((dot, value),) = entry.items()
         return [_sibling([(dot, value)])] if value.body is not None else []
@@ -191,8 +190,10 @@ def siblings(entry: Entry) -> list[Sibling]:
 
 
 def merge_base(found: list[Sibling]) -> str | None:
-    """The base of a merge of these siblings (in view order): of the hashes that all of them know, and that some sibling
-    is or has as the first of its `b`, the earliest in the winner's list. None when there is none.
+    """Return the merge base of these siblings (in view order), or None.
+
+    Candidates are the hashes that all siblings know and that some sibling is or has as the first of its `b`;
+    the earliest in the winner's list is the base.
     """
     shared = set(found[0].known).intersection(*(s.known for s in found[1:]))
     located = frozenset[str]().union(*(s.located for s in found))
@@ -200,7 +201,7 @@ def merge_base(found: list[Sibling]) -> str | None:
 
 
 def in_view_order(entry: Entry, dots: Iterable[str]) -> list[Value]:
-    """The values of these dots that the entry holds, in view order: what next_bases of a write is given."""
+    """Return the values of these dots that the entry holds, in view order, as `next_bases` expects."""
     wanted = {dot: entry[dot] for dot in dots if dot in entry}
     live = [wanted[dot] for sibling in siblings(wanted) for dot in sibling.dots]
     return live + [value for value in wanted.values() if value.body is None]
@@ -266,7 +267,7 @@ def _base_text(
 
 
 def _fold(base: bytes, texts: list[bytes], merge: Merge | None) -> bytes | None:
-    from ipfsmem.causal.merge3 import merge_memory  # texts that were written at the same time are rare
+    from ipfsmem.causal.merge3 import merge_memory  # concurrent texts are rare
 
     merge = merge or merge_memory
     merged: bytes | None = texts[0]
