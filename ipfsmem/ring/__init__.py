@@ -1,4 +1,4 @@
-"""The key ring: signed statements of who is a member, what they mean, and the operations on them (format 4).
+"""Key ring: signed membership statements, their meaning, and operations on them (format section 4).
 
-Pure values: two rings are joined into one, whatever the order. It never opens a file or a socket.
+Pure values without I/O; rings join in any order.
 """

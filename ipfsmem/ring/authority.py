@@ -1,9 +1,8 @@
-"""Who may do what in a vault: the pure evaluation of a set of ring statements (format section 4).
+"""Authority: the rights that a set of ring statements grants (format section 4).
 
-Rights come from the roots first, then from the admins whom a root enrolled, then from everybody else, so a set of
-statements has one reading, in whatever order it came. Signatures were verified before (`statements`), and what can never
-count was dropped (`drop_rules`). Nothing here opens a box, changes a statement, or knows another secret than the epoch
-keys that it is given.
+Rights come from the roots first, then from admins enrolled by a root, then from everyone else, so a set of
+statements has one meaning in any order. Input is verified (`statements`) and reduced (`drop_rules`). Pure;
+the only secrets are epoch keys.
 """
 
 from __future__ import annotations
@@ -18,23 +17,22 @@ from ipfsmem.ring.drop_rules import Rights, as_member, rights_of
 from ipfsmem.ring.statements import Epoch, Kind, Member, Revoke, Role, Statement, id_of_hex
 from ipfsmem.seal.objects import EpochKey
 
-#: Why no key seals in a plain memory.
+#: Shown when no key seals because the vault is in plain mode.
 PLAIN_REASON: Final = "this memory is not encrypted"
 RANK_ROOT: Final = 0
 RANK_ADMIN: Final = 1
 RANK_SUCCESSOR: Final = 2
 
-#: An admin's epoch counts when its number is at most this far beyond the greatest of the roots' epochs. A ring has no room for
-#: so many epochs of roots.
+#: How far the epoch number of an admin may exceed the greatest one of the roots; a ring cannot hold this many
+#: root epochs.
 MAX_LEAP: Final = 1 << 16
 
 _ROLES: Final[dict[Role, int]] = {"reader": 0, "writer": 1, "admin": 2}
 
 
 class LetIn(msgspec.Struct, frozen=True, order=True):
-    """Who let a family in: `rank` as `Authority.rank_of` gives it; `admins` the ids of the admins who did, sorted, with a
-    space between them, where no root did, else "".
-    """
+    """Who admitted a family. `rank`: see `Authority.rank_of`; `admins`: sorted, space-separated ids of the
+    admitting admins, "" when a root did."""
 
     rank: int
     admins: str
@@ -44,11 +42,11 @@ BY_ROOT: Final = LetIn(RANK_ROOT, "")
 
 
 class RingMember(msgspec.Struct, frozen=True):
-    """One id of the ring, as the statements that count describe it. Keys have 32 bytes.
+    """One id of the ring, as the statements in force describe it. Keys have 32 bytes.
 
-    `family` is the id that was enrolled: of a successor that of the key which signed it, else this id itself. `by` is the
-    id that signed its member statement, which `hash` names. `rank` says who let it in: a root, an admin, or (a successor)
-    its own family. `owner` is the person whose it is, None where the signer may not say so.
+    `family`: the enrolled id: for a successor that of the key that signed it, else this id. `by`: the signer of its member
+    statement, whose hash is `hash`. `rank`: who admitted it: a root, an admin, or (a successor) its own family. `owner`: its
+    person, None when the signer may not name one.
     """
 
     id: str
@@ -67,106 +65,115 @@ class RingMember(msgspec.Struct, frozen=True):
 
 
 class Authority(msgspec.Struct, frozen=True):
-    """What the statements of a ring mean. `members` are those in force, by id; the other words are those of the format."""
+    """The meaning of a ring's statements. `members` are those in force, by id; other terms are the format's."""
 
     rights: Rights
     members: Mapping[str, RingMember]
-    #: enrolled ids whose families are out, by a revoke that counts.
+    #: enrolled ids whose families are removed by a valid revoke
     out: frozenset[str]
-    #: `out` with all the ids of their families.
+    #: `out` with all ids of their families
     revoked: frozenset[str]
-    #: enrolled ids that an epoch must list: `out`, and whoever an epoch in force lists though its revoke is not here.
+    #: enrolled ids that an epoch must list: `out`, and ids that an epoch in force lists before their revoke
+    #: has arrived
     asked: frozenset[str]
-    #: of `asked` those whom no root put out -> the admins by whose word they are, and only as long as it counts.
+    #: ids of `asked` removed by admins only -> these admins; holds only as long as their statements are in
+    #: force
     put_out_by: Mapping[str, frozenset[str]]
-    #: revoked id -> greatest counter whose values were accepted when it was revoked; more of its values need approval.
+    #: revoked id -> greatest counter accepted when it was revoked; later values need approval
     cutoffs: Mapping[str, int]
-    #: id -> every signing key that a statement of the ring gives it; the one in force first.
+    #: id -> every signing key that the ring's statements name for it, the current one first
     keys_of: Mapping[str, tuple[bytes, ...]]
-    #: id -> the enrolled id of its family, of members and of those who are out.
+    #: id -> enrolled id of its family, for members and removed members
     families: Mapping[str, str]
-    #: id -> whose it is, also of those who are out; nothing where nobody said so who may.
+    #: id -> person, removed members included; absent unless an authorised signer named one
     owners: Mapping[str, str]
-    #: family -> see `rank_of`, of those whom somebody let in or a root revoked.
+    #: family -> rank (see `rank_of`), if somebody admitted it or a root revoked it
     ranks: Mapping[str, int]
-    #: family -> the ids of the admins who let it in, in one text, of those whom only admins let in.
+    #: family -> space-separated ids of the admitting admins, if only admins admitted it
     let_in_by: Mapping[str, str]
-    #: anchors of admins who are out, by enrolled id.
+    #: anchors of removed admins, by enrolled id
     old_anchors: Mapping[str, bytes]
-    #: ids that their own device gave up: a successor in the same family names them.
+    #: ids abandoned by their own device: a successor in the same family names them
     left: frozenset[str]
-    #: the EK that seals, as (epoch, EK id), or None.
+    #: the sealing EK as (epoch, EK id), or None
     seals: tuple[int, str] | None
-    #: families that statements in force gave the sealing EK to.
+    #: families that statements in force gave the sealing EK to
     holders: frozenset[str]
-    #: ids of all epoch keys that an epoch statement names; a ring has no others.
+    #: ids of all epoch keys named by epoch statements; a ring has no others
     names: frozenset[str]
     next_epoch: int
     sealing: EpochKey | None
-    #: why `sealing` is None; empty when it is not.
+    #: why `sealing` is None; else empty
     reason: str
-    #: EK id -> the keys under it; more than one takes 2^64 work, then both are tried.
+    #: EK id -> keys with that id; a collision costs 2^64 work, then both are tried
     eks: Mapping[str, tuple[EpochKey, ...]]
 
     @property
     def roots(self) -> tuple[bytes, ...]:
-        """The roots' admin keys; the first one made the vault."""
+        """Return the roots' admin keys; the first one made the vault."""
         return tuple(bytes.fromhex(root) for root in self.rights.roots)
 
     def may_write(self, member: str) -> bool:
-        """Whether a commit of this id is to be joined: a member, not a reader."""
+        """Tell whether commits of this id are joined: a member that is not a reader."""
         known = self.members.get(member)
         return known.role != "reader" if known else member in self.rights.root_ids
 
     def may_administer(self, member: str) -> bool:
-        """Whether this id may enrol and revoke others now: a root, or an admin that nobody revoked."""
+        """Tell whether this id may enrol and revoke now: a root, or an admin that is not revoked."""
         known = self.members.get(member)
         return member in self.rights.root_ids or (known is not None and known.role == "admin")
 
     def rank_of(self, member: str) -> int:
-        """How near to a root the family of an id stands: 0 where a root let it in, 1 where an admin did, else 2.
+        """Return the distance to a root: 0 if a root admitted the family of this id, 1 if an admin did, else
+        2.
 
-        A family that is out keeps the rank that it had: what it wrote while it was a member is worth what it was then.
+        A removed family keeps its rank, so the writes of its membership keep theirs.
         """
         return self.ranks.get(self.family_of(member), 2)
 
     def let_in(self, member: str) -> LetIn:
-        """Who let the family of this id in. Families of one such value share one part of the room in an entry (format section
-        5). All admins who enrolled it are named, so nobody is drawn into the crowd of an admin who enrols it again.
+        """Return who admitted the family of this id. Families with equal results share one part of an entry's
+        room (format section 5).
+
+        All admins who enrolled it are included, so that an admin cannot pull it into its own share by
+        enrolling it again.
         """
         rank = self.rank_of(member)
         return LetIn(rank, self.let_in_by.get(self.family_of(member), "") if rank == RANK_ADMIN else "")
 
     def sign_key(self, member: str) -> bytes | None:
-        """The signing key of an id, also of a revoked one: values joined long ago must still verify."""
+        """Return the signing key of an id, revoked ones included: values joined long ago must still verify."""
         keys = self.keys_of.get(member)
         return keys[0] if keys else None
 
     def family_of(self, member: str) -> str:
-        """The enrolled id of the family of an id; the id itself when nothing is known of it."""
+        """Return the enrolled id of an id's family; the id itself when unknown."""
         return self.families.get(member, member)
 
     def ids_of(self, family: str) -> tuple[str, ...]:
-        """All ids of a family, the enrolled one among them, sorted."""
+        """Return all ids of a family, sorted, the enrolled one included."""
         return tuple(sorted({family, *(one for one, its in self.families.items() if its == family)}))
 
     def is_out(self, member: str) -> bool:
-        """Whether this id was revoked, as far as the ring says. The public part of a ring is enough to tell."""
+        """Tell whether this id is revoked as far as the ring knows. The public part of a ring suffices."""
         return member in self.revoked or self.family_of(member) in self.asked
 
     def given_up(self, member: str) -> bool:
-        """Whether nobody will write under this id any more: it has a successor, is out, or has no key in the ring."""
+        """Tell whether an id is retired: it has a successor, is removed, or has no key in the ring."""
         return member in self.left or member not in self.keys_of or self.is_out(member)
 
     def anchors(self) -> tuple[bytes, ...]:
-        """The anchor keys of roots and of members that roots let in, sorted: their names lead to newer rings (format section 7).
-        A member that an admin let in needs none."""
+        """Return the anchor keys of roots and of members admitted by roots, sorted: their names lead to newer
+        rings (format section 7).
+
+        Members admitted by an admin need none.
+        """
         trusted = (member for member in self.members.values() if member.rank == RANK_ROOT)
         return tuple(sorted({member.anchor for member in trusted if member.anchor}))
 
 
 def names_of(statements: Iterable[Statement]) -> frozenset[str]:
-    """The ids of the epoch keys that kept epoch statements name."""
+    """Return the ids of the epoch keys that kept epoch statements name."""
     found: set[str] = set()
     for st in statements:
         if isinstance(st.body, Epoch):
@@ -176,7 +183,8 @@ def names_of(statements: Iterable[Statement]) -> frozenset[str]:
 
 
 def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain: bool = False) -> Authority:
-    """What statements mean that `kept_statements` returned. `eks`: the epoch keys named by them that this device has.
+    """Evaluate statements returned by `kept_statements`. `eks`: the epoch keys named by them that this device
+    has.
 
     Raises FormatError without a genesis statement.
     """
@@ -191,14 +199,13 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
     members = _with_successors(heads, enrolled, claims, out)
     families = _families(members, enrolled, claims, revokes, rights)
     epochs = [st.body for st in statements if isinstance(st.body, Epoch)]
-    # An epoch is public and may arrive without the revoke that it knew of. It is believed when it says that somebody is out:
-    # else a key from one of its slots could be given to those whom it was made to exclude. It is not believed about roots,
-    # for an admin could lock out the only ones that can end what it does; nor an admin about admins, whom it cannot revoke:
-    # each later epoch, also a root's, repeats what is believed, and then it would last. A root's revoke of an admin comes
-    # with a root's epoch that says the same.
+    # A public epoch may arrive before the revoke it knows of, so its removals are believed: else a key in its
+    # slots could go to excluded devices. Not about roots, or an admin could lock out those who can stop it;
+    # nor an admin about admins, whom it cannot revoke: every later epoch, a root's too, would repeat and so
+    # perpetuate it. A root's revoke of an admin comes with a root's epoch that says the same.
     for_good, put_out_by = _asked(revokes, epochs, rights)
     asked = for_good | put_out_by.keys()
-    # Without a bound an admin could use up all numbers, and the next epoch of a root would make that last.
+    # Without a bound an admin could exhaust the numbers, and a root's next epoch would make that permanent.
     reach = MAX_LEAP + max((body.epoch for body in epochs if body.by in rights.roots), default=0)
     seals, holders = _sealing(epochs, asked, rights, reach)
     by_id = _by_id(eks)
@@ -230,7 +237,8 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
 
 
 def _counting_revokes(statements: Iterable[Statement], rights: Rights) -> dict[str, list[Revoke]]:
-    """Enrolled id -> the revokes of it that count: a root's of anybody but a root, an admin's of who is no admin."""
+    """Map enrolled ids to their valid revokes: by a root of anyone but a root, by an admin of anyone but an
+    admin or root."""
     found: defaultdict[str, list[Revoke]] = defaultdict(list)
     for st in statements:
         body = st.body
@@ -244,7 +252,7 @@ def _counting_revokes(statements: Iterable[Statement], rights: Rights) -> dict[s
 def _enrolled(
     enrolled: Sequence[Statement], out: frozenset[str], rights: Rights, claimed: Mapping[str, str]
 ) -> dict[str, RingMember]:
-    """Those who are members by the enrolment of theirs that counts, by id."""
+    """Return the members by their valid enrolment, by id."""
     return {
         member: _ring_member(
             st,
@@ -259,7 +267,7 @@ def _enrolled(
 
 
 def _counting_enrolments(enrolled: Iterable[Statement], rights: Rights) -> dict[str, Statement]:
-    """Of the enrolments of one id a root's wins, then the greatest (since, hash)."""
+    """Choose the enrolment of each id: a root's wins, then the greatest (since, hash)."""
     best: dict[str, tuple[tuple[bool, str, str], Statement]] = {}
     for st in enrolled:
         body = as_member(st)
@@ -270,7 +278,8 @@ def _counting_enrolments(enrolled: Iterable[Statement], rights: Rights) -> dict[
 
 
 def _final_persons(revokes: Mapping[str, Sequence[Revoke]], rights: Rights) -> dict[str, str]:
-    """Id that roots revoked -> its person, as their revokes say (the least of several): its enrolments are dropped."""
+    """Map each id that roots revoked to its person by their revokes (the least of several): its enrolments
+    are dropped."""
     said = {
         target: [body.person for body in bodies if body.by in rights.roots]
         for target, bodies in revokes.items()
@@ -281,10 +290,11 @@ def _final_persons(revokes: Mapping[str, Sequence[Revoke]], rights: Rights) -> d
 def _claimed(
     enrolled: Iterable[Statement], rights: Rights, final_persons: Mapping[str, str]
 ) -> dict[str, str]:
-    """Enrolment -> whose the member is, where its signer may say so: roots of everybody, an admin of what is its own,
-    and of those whom no root knows. Or an admin could make its texts pass for those of somebody else.
+    """Map enrolments to the person of the member where the signer may name it: a root for anyone, an admin
+    for its own members and for those unknown to any root. Otherwise an admin could pass its texts off as
+    somebody else's.
 
-    `final_persons`: of a revoked admin they say whose it was, so a device that it enrolled keeps its person.
+    `final_persons` name the person of a revoked admin, so that a device enrolled by it keeps its person.
     """
     said: defaultdict[str, set[str]] = defaultdict(set)
     for st in enrolled:
@@ -307,9 +317,9 @@ def _with_successors(
     claims: Iterable[Statement],
     out: frozenset[str],
 ) -> dict[str, RingMember]:
-    """The members with the successors of each: same box key, no more than the family may.
+    """Return the members with the successors of each: same box key, at most the family's rights.
 
-    An id that several claim as their successor is that of the least (signer, hash).
+    An id claimed as successor by several belongs to the one with the least (signer, hash).
     """
     base = {st.hash: as_member(st) for st in enrolled}
     taken = {body.id for body in base.values()} | out
@@ -352,12 +362,12 @@ def _families(
     rights: Rights,
 ) -> dict[str, str]:
     families: dict[str, str] = {}
-    # In an order of their own, so that every implementation sees one family in what several say.
+    # A fixed order, so that every implementation derives one family from contradicting revokes.
     for target, said in sorted(revokes.items(), reverse=True):
         families |= {id_of_hex(key): target for body in said if body.by in rights.roots for key in body.heirs}
     for st in sorted(claims, key=lambda st: (st.body.by, st.hash)):
         families.setdefault(as_member(st).id, id_of_hex(st.body.by))
-    # An id that is enrolled is nobody's successor, whatever others say of it.
+    # An enrolled id is never a successor, whatever others claim.
     families |= {as_member(st).id: as_member(st).id for st in enrolled}
     families |= {target: target for target in revokes}
     families |= {one: member.family for one, member in members.items()}
@@ -377,7 +387,7 @@ def _cutoffs(
 def _keys_of(
     statements: Iterable[Statement], rights: Rights, members: Mapping[str, RingMember]
 ) -> dict[str, tuple[bytes, ...]]:
-    # Two keys can share an id of 64 bits when somebody wants them to; a value may be signed by either.
+    # Colliding 64-bit ids can be constructed; a value may be signed by either key.
     keys: defaultdict[str, set[str]] = defaultdict(set)
     for root in rights.roots:
         keys[id_of_hex(root)].add(root)
@@ -386,8 +396,8 @@ def _keys_of(
         if isinstance(body, Member):
             keys[body.id].add(body.sign)
         elif isinstance(body, Revoke):
-            # What a root revokes loses its own statements; of whom an admin does they stay, and an admin could give keys to
-            # thousands that nobody ever let in.
+            # A root's revoke drops the target's statements, an admin's does not: else an admin could assign
+            # keys to thousands of ids that nobody admitted.
             for key in (body.sign, *body.heirs) if body.by in rights.roots else ():
                 keys[id_of_hex(key)].add(key)
     found: dict[str, tuple[bytes, ...]] = {}
@@ -406,7 +416,8 @@ def _owners(
     claimed: Mapping[str, str],
     final_persons: Mapping[str, str],
 ) -> dict[str, str]:
-    """Whose each id is: of those who are out a root's revoke says it, for their enrolments may be gone."""
+    """Map each id to its person: for removed members by a root's revoke, since their enrolments may be
+    dropped."""
     counting = _counting_enrolments(enrolled, rights)
     heads = {one: claimed[st.hash] for one, st in counting.items() if st.hash in claimed}
     heads |= final_persons
@@ -426,7 +437,7 @@ def _ranks(statements: Iterable[Statement], rights: Rights) -> dict[str, int]:
         if isinstance(body, Member) and body.heir_of is None:
             rank = 0 if body.by in rights.roots else 1
         elif isinstance(body, Revoke) and body.by in rights.roots:
-            rank = body.rank  # the enrolments that said it are gone
+            rank = body.rank  # the enrolments with its rank are dropped
         else:
             continue
         ranks[body.id] = min(rank, ranks.get(body.id, rank))
@@ -456,7 +467,8 @@ def _old_anchors(
 
 
 def _left(claims: Iterable[Statement], families: Mapping[str, str]) -> frozenset[str]:
-    """Ids that a successor in the same family names as given up: nobody gives up the id of somebody else."""
+    """Return the ids that a successor in the same family names as abandoned: nobody can abandon the id of
+    another family."""
     return frozenset(
         was
         for st in claims
@@ -467,8 +479,8 @@ def _left(claims: Iterable[Statement], families: Mapping[str, str]) -> frozenset
 def _sealing(
     epochs: Iterable[Epoch], asked: frozenset[str], rights: Rights, reach: int
 ) -> tuple[tuple[int, str] | None, frozenset[str]]:
-    """The greatest (epoch, EK id) up to the number `reach` of which every epoch that names it serves all roots and knows
-    every revocation, and who was given it."""
+    """Return the greatest (epoch, EK id) up to number `reach` for which every epoch naming it serves all
+    roots and knows every revocation, and the families that were given it."""
     naming: defaultdict[str, list[Epoch]] = defaultdict(list)
     for body in epochs:
         naming[body.ek].append(body)
@@ -489,12 +501,13 @@ def _sealing(
 def _asked(
     revokes: Mapping[str, Sequence[Revoke]], epochs: Iterable[Epoch], rights: Rights
 ) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
-    """Whom an epoch must list: for good, by a root's word, and those who are out by admins' words alone, with the admins.
+    """Return whom an epoch must list: ids removed for good by a root, and ids removed by admins only, with
+    these admins.
 
-    A root's epoch that must serve without whom an admin put out says so, and says by whom: or the root's own word would
-    keep that device out when what the admin said is ended. Of who is the target of revokes that count, these say it; else
-    roots' epochs and what an admin's epoch says as its own word; else what an admin's epoch says of others' words, and that
-    is in its signer's name: it could name anybody, and passes on what others are known to have said mostly.
+    A root's epoch attributes the removals of admins to them, or its own word would keep a device out after
+    the admin's statement ends. Precedence per id: valid revokes; then roots' epochs and an admin's epoch
+    about its own removals; then an admin's epoch about removals by others, attributed to its signer, since it
+    could name anyone.
     """
     good = {target for target, said in revokes.items() if any(body.by in rights.roots for body in said)}
     own: defaultdict[str, set[str]] = defaultdict(set)
@@ -507,7 +520,7 @@ def _asked(
             for one in body.not_:
                 own[one].add(signer)
         for admin, ids in body.while_.items():
-            # Of whom a root revoked no more stands than its revokes that are here.
+            # Of an admin that a root revoked, only the revokes present here stand.
             for one in ids if admin not in rights.let_stand else ():
                 if is_root:
                     own[one].add(admin)

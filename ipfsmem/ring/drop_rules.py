@@ -1,10 +1,9 @@
-"""Which statements a key ring keeps and which it drops, and who has the right to say what (format section 4, "What a ring
-drops").
+"""Drop rules: which statements a ring keeps, and who may make them (format section 4, "What a ring drops").
 
-A ring keeps every statement that counts or may count one day. It drops what a stranger said, what a root's revoke ended
-and what a later epoch replaces for everybody: that must not fill it. What is dropped stays dropped whatever is learned
-later, and nothing is dropped to make room, so rings may be joined in any order. What the kept statements mean is decided
-in `authority`, whether they fit into a ring in `keyring`.
+A ring keeps every statement that is or may become valid. Statements of strangers, ended by a root's revoke,
+or superseded by a later epoch for everyone, are dropped so that they cannot fill it. A drop is final, and
+nothing is dropped to make room, so rings join in any order. `authority` gives the meaning, `keyring` enforces
+the size.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ import msgspec
 from ipfsmem.errors import FormatError
 from ipfsmem.ring.statements import Epoch, Genesis, Member, Revoke, Statement, id_of_hex
 
-#: Successors under one enrolment; all of them are members beside the enrolled id.
+#: Maximum number of successors per enrolment; all are members in addition to the enrolled id.
 MAX_HEIRS: Final = 8
 
 
 class Rights(msgspec.Struct, frozen=True):
-    """Who may say what: the root keys and the keys that a root enrolled as admin (hex), the ids of both, and for each id that
-    roots revoked the statements of it (hashes) that all of these revokes let stand."""
+    """Who may state what: the root keys and the keys that a root enrolled as admin (hex), the ids of both,
+    and for each id that roots revoked the hashes of its statements that all of these revokes let stand."""
 
     roots: tuple[str, ...]
     root_ids: frozenset[str]
@@ -33,7 +32,7 @@ class Rights(msgspec.Struct, frozen=True):
     let_stand: Mapping[str, frozenset[str]]
 
     def allows(self, st: Statement) -> bool:
-        """Whether its signer may enrol, revoke and make epochs as far as this statement goes."""
+        """Tell whether the signer may enrol, revoke and make epochs, as far as this statement requires."""
         by = st.body.by
         if by in self.roots:
             return True
@@ -41,12 +40,14 @@ class Rights(msgspec.Struct, frozen=True):
         return by in self.admins if listed is None else st.hash in listed
 
     def nothing_stands_of_one(self, admins: Iterable[str]) -> bool:
-        """Whether roots revoked one of these ids and let nothing of it stand. That stays so whatever is learned later."""
+        """Tell whether roots revoked one of these ids with nothing left standing. No later statement changes
+        that."""
         return any(one in self.let_stand and not self.let_stand[one] for one in admins)
 
 
 def rights_of(statements: Iterable[Statement]) -> Rights:
-    """The rights that a set of statements gives. Several genesis statements of one vault unite their roots.
+    """Return the rights granted by a set of statements. Several genesis statements of one vault unite their
+    roots.
 
     Raises FormatError without a genesis statement, and for those of two vaults.
     """
@@ -73,9 +74,9 @@ def rights_of(statements: Iterable[Statement]) -> Rights:
 
 
 def kept_statements(statements: Iterable[Statement]) -> tuple[Statement, ...]:
-    """The statements that a ring keeps, sorted by hash, by the rules (a) to (h) of the format.
+    """Return the statements that a ring keeps, sorted by hash, by rules (a) to (h) of the format.
 
-    Raises FormatError without a genesis statement. What merely does not count now is kept.
+    Raises FormatError without a genesis statement. Statements that are merely not valid now are kept.
     """
     pool = {st.hash: st for st in statements}
     rights = rights_of(pool.values())
@@ -119,22 +120,23 @@ def _may_enrol(st: Statement, body: Member, rights: Rights) -> bool:
 def _successors(
     claims: Iterable[Statement], kept: Mapping[str, Statement], rights: Rights
 ) -> list[Statement]:
-    """Those that an enrolled key signed under an enrolment of it which stays, the least hashes of each."""
+    """Return the successors signed by an enrolled key under a kept enrolment of its own, the least hashes of
+    each."""
     under: defaultdict[str, list[Statement]] = defaultdict(list)
     for st in claims:
         body = as_member(st)
         base = kept.get(body.under or "")
         if base is None or body.by in rights.roots or not isinstance(base.body, Member):
             continue
-        # They go with their enrolment, all together: if one could go by itself, its place would be free again, and the
-        # order of joins would decide who has it.
+        # They go with their enrolment, all together: if one could go alone, its slot would be free again, and
+        # the order of joins would decide who has it.
         if base.body.sign == body.by:
             under[base.hash].append(st)
     return [st for each in under.values() for st in sorted(each, key=lambda st: st.hash)[:MAX_HEIRS]]
 
 
 def _without_repeated_revokes(said: list[Statement]) -> list[Statement]:
-    """Roots' revokes of one key, without those that say no more than another one of them (rule h)."""
+    """Return roots' revokes of one key without those made redundant by another (rule h)."""
     bodies = [as_revoke(st) for st in said]
     return [
         st
@@ -144,7 +146,8 @@ def _without_repeated_revokes(said: list[Statement]) -> list[Statement]:
 
 
 def _makes_needless(body: Revoke, other: Revoke) -> bool:
-    """Whether `body` lets less stand than `other` and says everything else that `other` says (rule h)."""
+    """Tell whether `body` lets less stand than `other` and states everything else that `other` states (rule
+    h)."""
     return (
         set(body.keep) < set(other.keep)
         and all(count <= other.n.get(one, 0) for one, count in body.n.items())
@@ -161,8 +164,8 @@ def _is_consistent(body: Epoch) -> bool:
 
 
 class _Reach(msgspec.Struct, frozen=True):
-    """How far an epoch statement goes: its key, whom it knew to be out and by whom, whom it serves, which keys it names, and the
-    admins with whose word it ends."""
+    """The effect of an epoch statement: its key, whom it knew to be removed and by whom, whom it serves,
+    which keys it names, and the admins whose statements it depends on."""
 
     key: tuple[int, str]
     out: frozenset[str]
@@ -190,9 +193,12 @@ class _Reach(msgspec.Struct, frozen=True):
         )
 
     def outdoes(self, other: _Reach) -> bool:
-        """Whether this gives the same or a greater key to all whom `other` serves, knows every revocation that it knew, as
-        lasting as it knew it, or that the admin who said it is out for good, names every key that it named, and ends with
-        nobody's word with which the other does not end: else it could be gone one day, and what it stood for with it."""
+        """Tell whether this supersedes `other`.
+
+        It gives the same or a greater key to all whom `other` serves, knows all its revocations (as lasting as
+        there, or by an admin removed for good), names all its keys, and depends only on admins on whom `other`
+        depends: else it could end one day, and its effect with it.
+        """
         return (
             self.key >= other.key
             and self.rests_on <= other.rests_on
@@ -214,7 +220,7 @@ def _without_outdone_epochs(epochs: Iterable[Statement], rights: Rights) -> list
             theirs = reach[other.hash]
             if other is st or not theirs.outdoes(mine):
                 continue
-            # Of two that outdo each other the least hash stays.
+            # Of two that supersede each other the least hash stays.
             if other.hash < st.hash or st.body.by not in rights.roots or not mine.outdoes(theirs):
                 return False
         return True

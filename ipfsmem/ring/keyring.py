@@ -1,9 +1,8 @@
-"""The key ring as a value: keyring.json in and out, opening it, and joining two of them.
+"""The key ring as a value: parse and write keyring.json, unlock it, join two (format section 4).
 
-Format section 4. A ring is a set of verified statements and the epoch keys that they name; two rings of one vault
-join by union, so nothing that was verified is forgotten and an older ring adds nothing. What somebody else's ring holds is
-reduced only together with ours, never by itself. This module decides neither what a statement means (`authority`) nor
-which are kept (`drop_rules`), makes none (`operations`), and writes or fetches no byte.
+A ring is a set of verified statements and the epoch keys they name. Rings of one vault join by union, so
+nothing verified is lost and an older ring adds nothing. Another's ring is reduced only together with ours.
+Meaning: `authority`; drops: `drop_rules`; new statements: `operations`.
 """
 
 from __future__ import annotations
@@ -34,15 +33,16 @@ from ipfsmem.seal.primitives import box_open, x25519_public
 from ipfsmem.wallet.root_keys import vault_tag
 
 MAX_RING: Final = 1024 * 1024
-#: Bytes of keyring.json for what no root signed, so that roots always find room for their own word.
+#: Maximum bytes of keyring.json for statements not signed by a root, so that roots always find room.
 MAX_OTHERS: Final = 512 * 1024
-#: Slots that are tried at most, in the open part of one ring, of what no root signed. A key that seals needs one a family.
+#: Maximum number of slots tried in the open part of a ring, among those not signed by a root. A sealing key
+#: needs one per family.
 MAX_OTHER_SLOTS: Final = 512
-#: Ids to which a ring gives keys: a commit has a counter for each, and room for no more (format section 8).
+#: Maximum number of ids with keys in a ring: a commit has a counter for each (format section 8).
 MAX_IDS: Final = 1536
-#: How often admins may call anybody out: each epoch of a root says all of that again.
+#: Maximum number of removals stated by admins: each epoch of a root repeats all of them.
 MAX_CLAIMS: Final = 1536
-#: Share of a ring's room from which people are warned.
+#: Share of a ring's room above which users are warned.
 WARN_FROM: Final = 0.5
 SLOT_MAGIC: Final = b"IPMK"
 
@@ -69,21 +69,21 @@ class _StoredRing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Room(NamedTuple):
-    """What a ring takes of the limits of format section 8."""
+    """How much of each limit of format section 8 a ring uses."""
 
-    #: Bytes of keyring.json, as if any of its keys sealed it.
+    #: bytes of keyring.json, whichever of its keys seals it
     size: int
-    #: Bytes of these for statements that no root signed and for keys that only those name.
+    #: bytes of these for statements not signed by a root and for keys that only those name
     others: int
-    #: Pairs (admin, id) of who is out by admins alone.
+    #: pairs (admin, id) for ids removed by admins only
     claims: int
-    #: Ids to which it gives keys.
+    #: ids with keys
     ids: int
 
 
 @functools.cache
 def _file_decoder() -> msgspec.json.Decoder[_KeyringFile]:
-    """Made when it is first used: most calls use none."""
+    """Return the decoder, built on first use because most calls need none."""
     return msgspec.json.Decoder(_KeyringFile)
 
 
@@ -94,9 +94,9 @@ _stored_ring_decoder: Final = msgspec.json.Decoder(_StoredRing)
 class Ring:
     """An immutable key ring of one vault. Equal when vault, statements and epoch keys are equal.
 
-    `statements` are sorted by hash, `keys` by (epoch, id): those that its statements name. `view` is what they mean.
-    `spare` are keys that they do not name (any more), for this device to read with; they are no part of what the ring says.
-    In plain `ipfs` mode (`plain`) there are no epoch keys. The repr shows no key.
+    `statements` are sorted by hash, `keys` (those that the statements name) by (epoch, id). `view` is their
+    meaning. `spare` are keys no longer named, which only let this device read and are not part of the ring.
+    Plain `ipfs` mode (`plain`) has no epoch keys. The repr shows no key.
     """
 
     __slots__ = (
@@ -123,10 +123,10 @@ class Ring:
         spare: Iterable[EpochKey] = (),
         bounded: bool = True,
     ) -> None:
-        """A ring of the statements that are kept of these. Of `keys` those stay that they name, of `spare` all. With `bounded`
-        False it may pass the limits: for a ring that is only looked at.
+        """Build a ring from the statements worth keeping, the `keys` that they name and all `spare` keys.
 
-        Raises LimitError beyond the limits of format section 8, FormatError when the genesis is of another vault.
+        `bounded=False` allows it to exceed the limits, for inspection only. Raises LimitError beyond the
+        limits of format section 8, FormatError when the genesis is of another vault.
         """
         self.vault = vault
         self.plain = plain
@@ -136,12 +136,12 @@ class Ring:
         self.keys = _sorted(ek for ek in {*keys, *spare} if ek.id in names)
         self.spare = _sorted(ek for ek in spare if ek.id not in names)
         self._hashes = frozenset((st.hash, st.signature) for st in self.statements)
-        #: Statements of others that add nothing to this very ring.
+        #: Statements of others that add nothing to this ring.
         self._adds_nothing: set[tuple[str, bytes]] = set()
         self._bytes: bytes | None = None
         _check_vault(vault, self.statements, plain)
         self.view: Authority = evaluate(self.statements, self.keys, plain=plain)
-        #: What share of its 1 MiB is taken, and of that limit which is the nearest: 1.0 is full.
+        #: Used share of its 1 MiB, and of the limit closest to exhaustion: 1.0 is full.
         room = self.room()
         self.filled = room.size / MAX_RING
         self.used = max(self.filled, room.others / MAX_OTHERS, room.claims / MAX_CLAIMS, room.ids / MAX_IDS)
@@ -170,15 +170,15 @@ class Ring:
         return f"Ring(vault={self.vault.hex()}, statements={len(self.statements)}, keys={len(self.keys)})"
 
     def join(self, other: Ring | UnlockedKeyring) -> Ring:
-        """Both rings' statements and keys. A ring that adds nothing gives back this very object.
+        """Unite both rings' statements and keys. Returns this very object when the other adds nothing.
 
-        Raises MembershipError for another vault's ring, LimitError when the union passes a limit; the caller then
-        keeps its own ring and drops the head that brought the other.
+        Raises MembershipError for another vault's ring, LimitError when the union exceeds a limit; the caller
+        then keeps its own ring and drops the head that brought the other.
         """
         self._same_vault(other)
         if other is self:
             return self
-        # Keys that were named once stay with whoever had them: a text may lie under one, and it may be named again.
+        # A key once named stays with its holders: a text may be sealed with it, and it may be named again.
         spare = {*self.spare, *(() if isinstance(other, UnlockedKeyring) else (*other.keys, *other.spare))}
         known = {*self.keys, *self.spare}
         new = any(ek not in known and ek.id in self.view.names for ek in other.keys) or not spare <= known
@@ -193,7 +193,7 @@ class Ring:
         return self
 
     def add(self, statements: Iterable[Statement], keys: Iterable[EpochKey] = ()) -> Ring:
-        """This ring with more verified statements and epoch keys."""
+        """Return this ring with more verified statements and epoch keys."""
         return self._with(_union(self.statements, statements), keys, self.spare)
 
     def _with(
@@ -202,45 +202,45 @@ class Ring:
         return Ring(self.vault, statements, keys, plain=self.plain, spare={*self.keys, *spare})
 
     def with_spare(self, keys: Iterable[EpochKey]) -> Ring:
-        """This ring, with keys beside it that open something which this device wants to read."""
+        """Return this ring with additional keys that only let this device read."""
         new = set(keys) - {*self.keys, *self.spare}
         return self._with(self.statements, (), {*self.spare, *new}) if new else self
 
     def without_spare(self, needed: Collection[str]) -> Ring:
-        """This ring, with no other spare keys than those of these ids."""
+        """Return this ring with no spare keys but those with these ids."""
         kept = [ek for ek in self.spare if ek.id in needed]
         if len(kept) == len(self.spare):
             return self
         return Ring(self.vault, self.statements, self.keys, plain=self.plain, spare=kept)
 
     def join_open_part(self, keyring: Keyring) -> Ring:
-        """This ring with the open part of one that this device cannot open: it stops this device from sealing under a
-        key that was replaced (format section 4)."""
+        """Join the open part of a ring that this device cannot open, so that it stops sealing under a
+        replaced key (format section 4)."""
         return self.join(UnlockedKeyring(keyring.vault, keyring.open, (), keyring.plain))
 
     def serialise(self) -> bytes:
-        """keyring.json: the same bytes on every device that holds the same set.
+        """Return keyring.json: the same bytes on every device with the same set.
 
-        Raises MembershipError when no key may seal or this device does not have the one that does: then it must not
-        publish (`view.reason` says why).
+        Raises MembershipError when no key may seal or this device lacks it: then it must not publish (see
+        `view.reason`).
         """
         if self._bytes is None:
             self._bytes = self._serialise()
         return self._bytes
 
     def equals_file(self, data: bytes) -> bool:
-        """Whether these are the bytes of this ring's keyring.json: then there is nothing to read in them."""
+        """Tell whether these are the bytes of this ring's keyring.json, which then need no parsing."""
         return self.view.reason in ("", PLAIN_REASON) and data == self.serialise()
 
     def dump(self) -> bytes:
-        """Everything, keys in the clear, for this device's own protected state. Never to be published."""
+        """Return everything, keys in the clear, for this device's own protected state. Never publish it."""
         said = [envelope(st) for st in self.statements]
         kept = _StoredRing(_pack(self.keys), self.plain, _pack(self.spare), said, 1, self.vault.hex())
         return canonical.encode(kept)
 
     @classmethod
     def restore(cls, data: bytes) -> Ring:
-        """The ring that `dump` wrote, and that its device kept under its own key. Raises FormatError."""
+        """Restore a ring from `dump`, kept by this device under its own key. Raises FormatError."""
         what = "the stored key ring"
         try:
             kept = _stored_ring_decoder.decode(data)
@@ -270,7 +270,7 @@ class Ring:
         return data
 
     def room(self) -> Room:
-        """What of each limit is taken."""
+        """Return the use of each limit."""
         claims = sum(map(len, self.view.put_out_by.values()))
         return Room(self._size(), self._others(), claims, len(self.view.keys_of))
 
@@ -289,7 +289,7 @@ class Ring:
             for st in self.statements
             if st.body.by not in roots
         )
-        # A key that only they name takes more room than its name: with ten thousand of them roots had none left.
+        # A key that only they name takes more room than its name: ten thousand would leave none to the roots.
         named = names_of(st for st in self.statements if st.body.by in roots)
         return others + _b64_size(sum(_key_size(ek) for ek in self.keys if ek.id not in named))
 
@@ -303,7 +303,7 @@ class Ring:
 
 
 class UnlockedKeyring:
-    """What somebody else's keyring.json holds, verified and not reduced: to be joined to a ring of ours."""
+    """The content of another's keyring.json, verified but not reduced, to be joined to a ring of ours."""
 
     def __init__(
         self, vault: bytes, statements: tuple[Statement, ...], keys: tuple[EpochKey, ...], plain: bool
@@ -316,23 +316,23 @@ class UnlockedKeyring:
 
     @classmethod
     def of_ring(cls, ring: Ring) -> UnlockedKeyring:
-        """What a file shows that holds just this ring."""
+        """Return the content of a file that holds exactly this ring."""
         shown = cls(ring.vault, ring.statements, ring.keys, ring.plain)
         shown.unbounded_ring = ring
         return shown
 
     def ring(self) -> Ring:
-        """The ring for a device that has none yet. Raises LimitError."""
+        """Return the ring for a device that has none yet. Raises LimitError."""
         return Ring(self.vault, self.statements, self.keys, plain=self.plain)
 
     @cached_property
     def unbounded_ring(self) -> Ring:
-        """What it says by itself, whatever its size: to look at, never to keep."""
+        """Return the ring alone, whatever its size: for inspection, never to be kept."""
         return Ring(self.vault, self.statements, self.keys, plain=self.plain, bounded=False)
 
 
 class Keyring:
-    """keyring.json as read: its public statements verified, its body still closed."""
+    """keyring.json as read: public statements verified, body still sealed."""
 
     __slots__ = ("_body", "open", "vault")
 
@@ -344,29 +344,31 @@ class Keyring:
 
     @property
     def plain(self) -> bool:
-        """Whether the body is not sealed (plain `ipfs` mode)."""
+        """Tell whether the body is unsealed (plain `ipfs` mode)."""
         return isinstance(self._body, _KeyringBody)
 
     @property
     def roots(self) -> tuple[bytes, ...]:
-        """The roots' admin keys; the first one made the vault."""
+        """Return the roots' admin keys; the first one made the vault."""
         return tuple(bytes.fromhex(root) for root in rights_of(self.open).roots)
 
     @property
     def epochs(self) -> tuple[Epoch, ...]:
-        """What the open part says of epoch keys, newest first; all signed, not all by somebody who may."""
+        """Return the epochs of the open part, newest first; all signed, not all by an authorised signer."""
         return tuple(_newest_first(self.open))
 
     def slot_keys(self, box_secrets: Iterable[bytes]) -> list[EpochKey]:
-        """Every epoch key that a slot of the open part gives to one of these X25519 secrets: to read this very root."""
+        """Return every epoch key that a slot of the open part gives to one of these X25519 secrets: to read
+        this very root."""
         return list(self._from_slots(self.epochs, _pairs(box_secrets)))
 
     def unlock(
         self, box_secrets: bytes | Iterable[bytes] = (), known: Iterable[EpochKey] = ()
     ) -> UnlockedKeyring:
-        """Open the body with a known epoch key, or with one from a slot of these X25519 secrets, newest first.
+        """Open the body with a known epoch key, or with one from a slot of these X25519 secrets, newest
+        first.
 
-        Raises OpenError when no key opens it, FormatError, LimitError or SignatureError for a bad body.
+        Raises OpenError when no key opens it; FormatError, LimitError or SignatureError for a bad body.
         """
         if isinstance(self._body, _KeyringBody):
             return self._shown(self._body)
@@ -378,9 +380,10 @@ class Keyring:
                 payload = Sealer(key, self.vault).open(RING_BODY, b"", sealed)
             except OpenError:
                 continue
-            # Keys that were tried before count no more than those that were not: what a ring gives hangs on no order.
+            # Keys already tried are included: the result must not depend on the order.
             shown = self._shown(_read_body(payload), key)
-            # A body that lacks a key which a root's slot gives is not honest; every reader has to learn the same of it.
+            # A body that lacks a key from a root's slot is dishonest; every reader must learn the same from
+            # it.
             have = {(ek.epoch, ek.id) for ek in (*known, *shown.keys)}
             roots = rights_of(self.open).roots
             lacking = [e for e in self.epochs if e.by in roots and (e.epoch, e.ek) not in have]
@@ -402,8 +405,10 @@ class Keyring:
         yield from self._from_slots(closed, pairs)
 
     def _from_slots(self, epochs: Iterable[Epoch], pairs: list[tuple[bytes, bytes]]) -> Iterator[EpochKey]:
-        """The keys in slots of a root's statements, then in those of others, newest first: who of these is an admin stands in
-        the closed part, so of what anybody may have signed only so many slots are tried."""
+        """Yield the keys in slots of roots' statements, then in others', newest first.
+
+        The sealed part tells which others are admins, so only a bounded number of their slots is tried.
+        """
         roots = rights_of(self.open).roots
         epochs = list(epochs)
         others: list[Epoch] = []
@@ -427,9 +432,10 @@ class Keyring:
 
 
 def parse_keyring(data: bytes, vault: bytes | None = None) -> Keyring:
-    """Read keyring.json: size, form, the vault (when the 16-byte tag is given), signatures of the open part.
+    """Parse keyring.json: check size, form, the vault (if the 16-byte tag is given) and signatures of the
+    open part.
 
-    Raises LimitError beyond 1 MiB, FormatError for anything not canonical or of another vault, SignatureError.
+    Raises LimitError beyond 1 MiB, FormatError when not canonical or of another vault, SignatureError.
     """
     what = "keyring.json"
     if len(data) > MAX_RING:
@@ -454,7 +460,7 @@ def parse_keyring(data: bytes, vault: bytes | None = None) -> Keyring:
 
 
 def slot_text(ek: EpochKey, vault: bytes) -> bytes:
-    """What is inside a slot: magic, vault tag, epoch number, key."""
+    """Return the plaintext of a slot: magic, vault tag, epoch number, key."""
     return SLOT_MAGIC + vault + ek.epoch.to_bytes(4, "big") + ek.key
 
 
@@ -471,7 +477,7 @@ def _union(mine: Iterable[Statement], theirs: Iterable[Statement]) -> Iterable[S
     both = {st.hash: st for st in mine}
     for st in theirs:
         other = both.get(st.hash)
-        # One payload can carry several valid signatures when its signer wants that; the least one stays.
+        # A signer can make several valid signatures of one payload; the least one stays.
         if other is None or st.signature < other.signature:
             both[st.hash] = st
     return both.values()
@@ -552,7 +558,7 @@ def _envelope_size(st: Statement) -> int:
 
 
 def _key_size(ek: EpochKey) -> int:
-    """Bytes of a key in the ring's body."""
+    """Return the bytes that a key takes in the ring's body."""
     return 50 + len(str(ek.epoch))
 
 

@@ -1,8 +1,7 @@
-"""What people call the devices of a memory, and which device a person names (format section 4, the field `label`).
+"""Device labels, and resolving a user's text to devices (format section 4, the field `label`).
 
-A label is text for people: several members may have the same one, and it may look like the beginning of another member's
-id. So nothing is decided by a label alone, and a notice adds the id where the label would leave a doubt. Pure: a ring in,
-texts and ids out.
+A label is only for display: several members may share one, and it may look like a prefix of another's id.
+Labels alone decide nothing; notices add the id where a label is ambiguous. Pure.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from ipfsmem.ring.keyring import Ring
 
 
 def label_of(ring: Ring | None, device: str) -> str:
-    """The label of a device, or its id where the ring has none for it.
+    """Return the label of a device, or its id when the ring has none.
 
-    All ids of a device go by the label of its enrolment, which is the one that `relabel` changes.
+    All ids of a device share the label of its enrolment, which `relabel` changes.
     """
     members = ring.view.members if ring is not None else {}
     member = members.get(device)
@@ -24,13 +23,13 @@ def label_of(ring: Ring | None, device: str) -> str:
 
 
 def label_and_id(ring: Ring | None, device: str) -> str:
-    """`label (id)`, or `device id` where the ring has no label for it."""
+    """Return `label (id)`, or `device id` when the ring has no label."""
     label = label_of(ring, device)
     return f"{label} ({device})" if label != device else f"device {device}"
 
 
 def distinct_label(ring: Ring | None, device: str) -> str:
-    """The label of a device, followed by its id where another device has the same label."""
+    """Return the label of a device, followed by its id if another device has the same label."""
     label = label_of(ring, device)
     members = ring.view.members.values() if ring is not None else ()
     families = {member.family for member in members if member.label == label}
@@ -38,11 +37,11 @@ def distinct_label(ring: Ring | None, device: str) -> str:
 
 
 def families_named(ring: Ring | None, text: str, labels: Mapping[str, str]) -> set[str]:
-    """The members that `text` names, each by the id under which it was enrolled: all ids of one device are one member.
+    """Return the enrolled ids of the members that `text` names; all ids of one device are one member.
 
-    `labels` says who may be named: ids, each with its label. An id given in full names that member alone, whatever another
-    one is called. Any other text names everybody whose id begins with it and everybody who has it as a label, together:
-    a label may look like the beginning of an id. The empty text names nobody.
+    `labels` maps the ids allowed to their labels. A full id names only that member. Any other text names
+    every member whose id starts with it and every member with that label, since a label may look like a
+    prefix of an id. "" names nobody.
     """
     found = [text] if text in labels else []
     if text and not found:

@@ -1,9 +1,9 @@
-"""What is done to a key ring: making it, enrolling, rotating keys, revoking, naming a successor, and the request by which
-a device asks to be enrolled (format section 4).
+"""Operations on a key ring: create, enrol, rotate, revoke, successors and enrolment requests (format section
+4).
 
-Each function takes a ring and returns one with more statements. The caller joins all heads before it, and publishes after
-it, in one step. Epoch keys, times and the function that makes slots are arguments, so nothing here draws randomness or
-reads a clock. A statement that would not count by `authority` is refused with the reason.
+Each takes a ring and returns one with more statements. In one step, the caller joins all heads before and
+publishes after. Epoch keys, times and the slot function are arguments: no randomness, no clock. A statement
+that `authority` would not honour is refused with the reason.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ BoxSeal: TypeAlias = Callable[[bytes, bytes], bytes]
 MAX_REQUEST: Final = 4096
 #: The greatest clock value.
 LAST_HLC: Final = "f" * 16
-#: Families in force, roots among them. Asked of whoever enrols, never of a join; of a root only those count that roots let
-#: in, or an admin could keep the wallet's own devices out.
+#: Maximum number of families in force, roots included. Enforced for an enrolment, never for a join; for a
+#: root, only families admitted by roots are counted, or an admin could block the wallet's own devices.
 MAX_FAMILIES: Final = 64
-#: Keys that only the epochs of other admins name, and that a new epoch names too: the newest.
+#: How many of the newest keys named only by other admins' epochs a new epoch names too.
 MAX_OTHER_KEYS: Final = 16
-#: Share of a ring up to which keys are given to whom only admins let in, but for an enrolment.
+#: Share of a ring up to which keys are given to members admitted by admins only, except for an enrolment.
 MOST_FILLED: Final = 0.875
 
 
 class Enrollee(msgspec.Struct, frozen=True):
-    """The public side of what is to be enrolled: Ed25519 and X25519 keys, a label for people, the proof that the keys are
-    its own (for one vault), what it is, an anchor if it has one. Made by `enrollee_of`, or read from a request."""
+    """The public side of a new member: Ed25519 and X25519 keys, a label, the proof that the keys are its own
+    (for one vault), its kind, and an anchor if any. Made by `enrollee_of`, or read from a request."""
 
     sign: bytes
     box: bytes
@@ -76,7 +76,7 @@ class Enrollee(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """The id that its dots and statements carry."""
+        """Return the id in its dots and statements."""
         return member_id(self.sign)
 
 
@@ -99,15 +99,17 @@ def enrollee_of(
     kind: Kind = "device",
     anchor: bytes | None = None,
 ) -> Enrollee:
-    """What is to be enrolled in the vault with this tag, proved by its own key."""
+    """Return the enrollee for the vault with this tag, proved by its own key."""
     return Enrollee(
         signer.public, box, label, possession(signer, vault, box=box, anchor=anchor), kind, anchor
     )
 
 
 def new_person(vault: bytes, sign: bytes) -> str:
-    """The field `person` of the first key of somebody new in a vault: made from that key, so that a wallet which makes
-    its vault on two offline devices is one person."""
+    """Return the field `person` of a new person's first key in a vault.
+
+    Derived from that key, so that a wallet that makes its vault on two offline devices is one person.
+    """
     return hashlib.sha256(b"ipfsmem/v1/person\x00" + vault + sign).hexdigest()[:16]
 
 
@@ -121,9 +123,10 @@ def create(
     root_label: str = "wallet",
     box: BoxSeal = box_seal,
 ) -> Ring:
-    """The ring of a new vault: genesis, the roots, this device, and the first epoch key (`ek`, 32 random bytes).
+    """Return the ring of a new vault: genesis, the roots, this device, and the first epoch key (`ek`, 32
+    random bytes).
 
-    `ek` None makes the ring of a plain `ipfs` memory. `since` is the HLC now (16 hex digits).
+    `ek=None` makes the ring of a plain `ipfs` vault. `since` is the current HLC (16 hex digits).
     """
     if root.kind == "recovery":
         raise UsageError("a recovery key is never the first root of a vault")
@@ -155,12 +158,11 @@ def enrol(
     person: str | None = None,
     box: BoxSeal = box_seal,
 ) -> Ring:
-    """Make `device` a member (or change what it is) and give it the key that seals now.
+    """Make `device` a member (or change its fields) and give it the sealing key.
 
-    For a new device, a second wallet (role admin, with its anchor, signed by a root), another person's agent: `person`
-    says whose it is (`new_person` for somebody new), None that it is the enroller's own, or stays whose it is.
-    Raises MembershipError when the signer may not, the id is revoked, or its box key belongs to somebody else;
-    LimitError when 64 families are members (for a root: 64 that roots let in).
+    `person` (`new_person` for somebody new) names its person; None means the enroller's own, or unchanged.
+    Raises MembershipError when the signer may not enrol, the id is revoked, or the box key belongs to another
+    family; LimitError at 64 families (for a root: 64 admitted by roots).
     """
     view = ring.view
     _may_enrol(view, signer, device, role)
@@ -179,10 +181,11 @@ def enrol(
 
 
 def relabel(ring: Ring, signer: Signer25519, member: str, label: str, *, since: str) -> Ring:
-    """Give the family of `member` another label: its enrolment once more, with nothing else changed.
+    """Change the label of the family of `member` by repeating its enrolment. Returns the same ring if
+    unchanged.
 
-    Raises MembershipError when the signer may not, or its word does not count beside a root's; FormatError for what is no
-    label. The same ring when it has that label.
+    Raises MembershipError when the signer may not, or a root's enrolment would override it; FormatError for
+    an invalid label.
     """
     check_label(label)
     view = ring.view
@@ -205,8 +208,12 @@ def relabel(ring: Ring, signer: Signer25519, member: str, label: str, *, since: 
 
 
 def _later_since(ring: Ring, signer: Signer25519, member: str, since: str) -> str:
-    """`since`, or the least clock value past those enrolments of a member that this one must outdo: the newest counts, and a
-    clock can have gone back. A root's outdoes all that admins said, whatever their time. Raises LimitError after the last."""
+    """Return `since`, or the least clock value after the enrolments of a member that the new one must
+    supersede.
+
+    The newest wins and a clock may have gone back; a root's supersedes all of admins at any time. Raises
+    LimitError after the last.
+    """
     root = signer.public.hex() in ring.view.rights.roots
     bodies = (as_member(st) for st in ring.statements if isinstance(st.body, Member))
     equals = (body for body in bodies if body.id == member and (body.by in ring.view.rights.roots) == root)
@@ -222,7 +229,7 @@ def _later_since(ring: Ring, signer: Signer25519, member: str, since: str) -> st
 
 
 def rotate(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_seal) -> Ring:
-    """Make `ek` (32 random bytes) the key that seals from now on, for all who are members now."""
+    """Make `ek` (32 random bytes) the sealing key, for all current members."""
     if ring.plain:
         raise UsageError("a plain memory has no epoch keys")
     view = ring.view
@@ -246,12 +253,11 @@ def revoke(
     box: BoxSeal = box_seal,
     stands: bool = True,
 ) -> Ring:
-    """End the membership of the family of `member` and rotate to `ek` for those who stay.
+    """Remove the family of `member` and rotate to `ek` for those who stay.
 
-    `counters` is the joined state's ctx (device id -> counter): values up to there stay accepted. Join and publish in
-    the same step. `ek` is None in a plain memory only. Of an admin its enrolments of members and its revokes stand,
-    unless `stands` is off: then nothing does, also when it was revoked before and something was let stand. Of whom an
-    admin put out, this makes it a root's word, for good.
+    `counters`: the joined state's ctx (device id -> counter); values up to there stay accepted. Join and publish in the same
+    step. `ek` is None only in a plain vault. An admin's enrolments and revokes stand unless `stands` is False: then none do,
+    even if an earlier revoke let some stand. For a member removed by an admin, this makes the removal a root's, for good.
     """
     view = ring.view
     target = view.family_of(member)
@@ -267,7 +273,7 @@ def revoke(
 
 
 def members_let_in_by(ring: Ring, member: str) -> dict[str, str]:
-    """Ids and labels of the members whose enrolment is the word of `member`, their successors aside."""
+    """Return ids and labels of the members whose enrolment `member` signed, their successors excluded."""
     target = ring.view.family_of(member)
     return {
         one.id: one.label
@@ -285,10 +291,10 @@ def add_successor(
     since: str,
     label: str | None = None,
 ) -> Ring:
-    """Let a device go on under a new id (after a restore): signed by the key that was enrolled, instead of the id `was`.
+    """Let a device continue under a new id instead of `was` (after a restore), signed by the enrolled key.
 
-    Same box key, same role but never admin. It needs no slot: its box key is in the same slots already. Raises
-    MembershipError when the enrolled id is not a member, is a root, or has eight successors: it must be enrolled anew.
+    Same box key, hence no new slot; same role but never admin. Raises MembershipError when the enrolled id is
+    not a member, is a root, or has eight successors: it must then be enrolled again.
     """
     view = ring.view
     me = member_id(enrolled.public)
@@ -322,9 +328,10 @@ def add_successor(
 
 
 def give_key(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_seal) -> Ring:
-    """What every admin unlock does: a key (`ek`) if none seals or it cannot be opened here, and slots for all who lack it.
+    """Make `ek` the sealing key if none seals or it cannot be opened here, and add slots for all who lack the
+    key.
 
-    Gives back the same ring when nothing is missing.
+    Every admin unlock runs it. Returns the same ring when nothing is missing.
     """
     if ring.plain:
         return ring
@@ -337,7 +344,7 @@ def give_key(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_s
 
 
 def lacking_key(view: Authority) -> list[RingMember]:
-    """The enrolled members to whom no statement gives the key that seals now. One box key needs one slot."""
+    """Return the enrolled members that no statement gives the sealing key. One box key needs one slot."""
     served = {view.members[one].box for one in view.holders if one in view.members}
     return [
         person for person in _entitled(view) if person.id not in view.holders and person.box not in served
@@ -345,7 +352,7 @@ def lacking_key(view: Authority) -> list[RingMember]:
 
 
 def enrolment_request(vault: bytes, device: Enrollee) -> bytes:
-    """What a device shows to an admin to be enrolled: canonical JSON, no secret in it."""
+    """Encode the request that a device shows to an admin: canonical JSON without secrets."""
     check_label(device.label)
     return canonical.encode(
         _Request(device.box.hex(), device.kind, device.label, device.own, device.sign.hex(), 1, vault.hex())
@@ -353,7 +360,7 @@ def enrolment_request(vault: bytes, device: Enrollee) -> bytes:
 
 
 def read_enrolment_request(data: bytes, vault: bytes) -> Enrollee:
-    """The device that asks. Raises FormatError when the request is damaged, of another vault, or brings bad keys."""
+    """Decode a request. Raises FormatError when it is damaged, of another vault, or has bad keys."""
     if len(data) > MAX_REQUEST:
         raise LimitError(f"an enrolment request has at most {MAX_REQUEST} bytes, this has {len(data)}")
     try:
@@ -412,7 +419,7 @@ def _revoke(
     assert key is not None
     head = view.members.get(target)
     anchor = view.old_anchors.get(target) if head is None else head.anchor
-    # One that says all that the roots said before takes the place of what let more stand.
+    # A revoke that includes all earlier ones of the roots replaces those that let more stand.
     before = [one.n for root in sorted(view.rights.roots) for one in _revokes_by(ring, root, target)]
     counts = {one: min([counters.get(one, 0), *(n.get(one, 0) for n in before)]) for one in ids}
     body = Revoke(
@@ -432,17 +439,17 @@ def _revoke(
 
 
 def _what_stands(ring: Ring, target: str) -> tuple[str, ...]:
-    """Of what an admin said: what a revoke of it lets stand, as many statements as it may list; the rest ends.
+    """Return the statements of an admin that its revoke lets stand, up to the limit; the rest ends.
 
-    Nothing of it is said anew in a root's name: that could never be taken back, and it would give whoever found words, and
-    let hundreds in, the standing of what the wallet let in.
+    Nothing is repeated in a root's name: that could never be undone, and would give everyone admitted with a
+    stolen recovery phrase the standing of a wallet's members.
     """
     view = ring.view
     if target not in view.rights.admin_ids:
         return ()
     said = [st for st in ring.statements if member_id(bytes.fromhex(st.body.by)) == target]
     used = {person.hash for person in view.members.values()}
-    # Enrolments by themselves: the successors of who was enrolled rest on the very statement.
+    # Only enrolments: successors depend on that very statement.
     members = sorted((as_member(st).since, st.hash) for st in said if st.hash in used and not _is_heir(st))
     mine = {st.hash for st in said}
     others = {
@@ -452,11 +459,12 @@ def _what_stands(ring: Ring, target: str) -> tuple[str, ...]:
     }
     removed: dict[str, tuple[str, str]] = {}
     for st in said:
-        # Of somebody whom nobody else let in a revoke does nothing more, and of whom a root revoked neither.
+        # A revoke has no further effect on an id that nobody else admitted, or that a root revoked.
         if isinstance(st.body, Revoke) and st.body.id in view.put_out_by.keys() & others:
             order = (st.body.at, st.hash)
             removed[st.body.id] = min(order, removed.get(st.body.id, order))
-    # Words that somebody found can let in and remove any number: what a person may have done with them goes first.
+    # A stolen recovery phrase can admit and remove any number: removals that the owner may have made come
+    # first.
     lost = [order for one, order in sorted(removed.items()) if view.rank_of(one) == RANK_ROOT]
     more = [order for one, order in sorted(removed.items()) if view.rank_of(one) != RANK_ROOT]
     return tuple(sorted(found for _, found in [*lost, *members, *more][:MAX_KEEP]))
@@ -484,11 +492,11 @@ def _add_epochs(
     *,
     whole: bool,
 ) -> Ring:
-    """The ring with epoch statements that give `key` to the roots and to these members.
+    """Return the ring with epoch statements that give `key` to the roots and these members.
 
-    One statement is for the members that roots let in, and one for those of each set of admins: it ends with what these
-    admins said, so what is given to a crowd that found words let in does not outlast these words. `whole`: all of them
-    must find room. Else only the first must, and the others are added as far as there is room. Raises LimitError.
+    One statement serves members admitted by roots, and one each set of admitting admins: it ends with the
+    statements of these admins, so a key given to members admitted with a stolen phrase does not outlast that
+    phrase. `whole`: all must fit; else only the first must, the others as room allows. Raises LimitError.
     """
     view = ring.view
     roots: dict[str, RingMember] = {}
@@ -497,7 +505,7 @@ def _add_epochs(
             raise MembershipError(f"the ring does not say the box key of the root {root}")
         roots[root] = view.members[root]
     said = _put_out(ring)
-    # The roots' own statement comes with every other one: it keeps the names of the keys.
+    # The roots' own statement is always included: it keeps the names of the keys.
     given: dict[tuple[str, ...], dict[str, RingMember]] = {(): dict(roots)}
     for member in members:
         of = tuple(view.let_in(member.id).admins.split())
@@ -524,7 +532,8 @@ def _add_epochs(
     own, *others = made
     if whole or not others:
         return ring.add(made, [key])
-    # What somebody fills it with must not keep the roots, and whom they let in, from their key, nor take their room.
+    # Others' statements must not keep the roots, and those they admitted, from their key, nor use up their
+    # room.
     grown = ring.add([own], [key])
     for st in sorted(others, key=lambda st: len(st.payload)):
         with contextlib.suppress(LimitError):
@@ -534,8 +543,11 @@ def _add_epochs(
 
 
 def _put_out(ring: Ring) -> dict[str, list[str]]:
-    """Whom each admin put out, as a new epoch says it. An admin whose epoch only passes on what others say here themselves is left
-    out: what found words removed would last as the word of each admin that had to repeat it, when all that they said has ended."""
+    """Return the removals of each admin for a new epoch.
+
+    An admin that only repeats removals whose authors state them here is left out: else removals by a stolen
+    phrase would persist in the name of each admin that repeated them, after the phrase is revoked.
+    """
     own: set[tuple[str, str]] = set()
     passed_on: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for st in ring.statements:
@@ -560,8 +572,11 @@ def _put_out(ring: Ring) -> dict[str, list[str]]:
 
 
 def _older_names(ring: Ring, by: str) -> set[str]:
-    """The older keys that a new epoch of this signer names: those that roots or itself named, and of what only others did the
-    newest few. Each later epoch names them all again, also when the words that made thousands are long revoked."""
+    """Return the older keys that a new epoch of this signer names: those that roots or it named, and the
+    newest few of the rest.
+
+    Every later epoch repeats them, even after the admin that made thousands is revoked.
+    """
     trusted = {*ring.view.rights.roots, by}
     lasting = names_of(st for st in ring.statements if st.body.by in trusted)
     others = [ek.id for ek in ring.keys if ek.id not in lasting]
@@ -569,7 +584,8 @@ def _older_names(ring: Ring, by: str) -> set[str]:
 
 
 def _entitled(view: Authority) -> list[RingMember]:
-    """Families that may be given a key: not whoever an epoch calls revoked, though its revoke is still on its way."""
+    """Return the families that may be given a key: none that an epoch calls revoked, even before its revoke
+    arrives."""
     return [
         person
         for one, person in view.members.items()
@@ -602,7 +618,7 @@ def _may_enrol(view: Authority, signer: Signer25519, device: Enrollee, role: Rol
         raise MembershipError(f"{device.id} is a root of this memory, and says itself what it is")
     if any(key != device.sign for key in view.keys_of.get(device.id, ())):
         raise MembershipError(f"{device.id} is the id of another key in this ring")
-    # Not even those of one device: who revoked one family would leave its box key to the other.
+    # Not even within one device: revoking one family would leave its box key to the other.
     for person in view.members.values():
         if person.box == device.box and person.family != device.id:
             raise MembershipError(f"the box key of {device.id} is that of {person.id}: it needs its own")

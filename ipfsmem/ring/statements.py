@@ -1,8 +1,7 @@
-"""The four kinds of signed statements that a key ring is made of: their exact form, their hash, their signature.
+"""The four kinds of signed ring statements: exact form, hash and signature (format section 4).
 
-Format section 4. A statement that this module hands out is well formed and signed by the key it names; whether that
-key had any right to say it is decided in `authority`, and nowhere here. Nothing in this module reads a clock, draws
-randomness or remembers a secret.
+A statement from this module is well formed and signed by the key it names; `authority` decides whether that
+key had the right. No clock, no randomness, no secrets.
 """
 
 from __future__ import annotations
@@ -22,22 +21,22 @@ from ipfsmem.seal.objects import MAX_EPOCH
 from ipfsmem.seal.primitives import Signer25519, box_key_ok, public_key_ok, verify
 
 Role: TypeAlias = Literal["admin", "writer", "reader"]
-#: What a member is: a meaning that programs may rely on, unlike its label.
+#: The kind of a member: unlike its label, programs may rely on it.
 Kind: TypeAlias = Literal["device", "agent", "wallet", "words"]
 
 VERSION: Final = 1
 SLOT_BYTES: Final = 104
 MAX_ROOTS: Final = 2
-#: A label is text for people: at most this many bytes of UTF-8, no control characters.
+#: Maximum bytes of UTF-8 in a label; control characters are not allowed.
 MAX_LABEL_BYTES: Final = 128
-#: A statement cannot be longer than the ring that holds it (format section 8).
+#: A statement must fit into its ring (format section 8).
 MAX_PAYLOAD: Final = 1024 * 1024
-#: Statements of an admin that one revoke of it lets stand.
+#: Maximum number of an admin's statements that one revoke lets stand.
 MAX_KEEP: Final = 256
 
 _SIGNED: Final = b"ipfsmem/v1/statement\x00"
 _POSSESSION: Final = b"ipfsmem/v1/possession\x00"
-#: Verified statements are remembered within this many characters: a few of the largest rings.
+#: Size of the cache of verified statements in characters: a few of the largest rings.
 _CACHE_CHARACTERS: Final = 8 * 1024 * 1024
 _ID: Final = 16
 _HLC: Final = 16
@@ -55,7 +54,7 @@ class Genesis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def by(self) -> str:
-        """The signer: the first root's admin key, hex."""
+        """Return the signer: the first root's admin key, hex."""
         return self.roots[0]
 
 
@@ -65,11 +64,12 @@ class Epoch(
     forbid_unknown_fields=True,
     rename={"for_": "for", "not_": "not", "while_": "while"},
 ):
-    """Gives an epoch key to the families in `for_`, and names the older epoch keys that its maker holds (`old`).
+    """Gives an epoch key to the families in `for_`, and names the older epoch keys that its maker holds
+    (`old`).
 
-    It says whom its maker knew to be out: for good, by a root's word (`not_`), or as long as the word of an admin counts
-    (`while_`: admin's id -> ids). `of`: the admins that let in those whom it serves; it ends with what they said. It is
-    empty for the roots and for whom a root let in.
+    It lists the removals known to its maker: for good, by a root (`not_`), or as long as an admin's
+    statements are in force (`while_`: admin's id -> ids). `of`: the admins that admitted those it serves,
+    with whose statements it ends; empty for the roots and for members admitted by a root.
     """
 
     by: str
@@ -86,16 +86,16 @@ class Epoch(
 
     @property
     def gone(self) -> frozenset[str]:
-        """All whom its maker knew to be out, by whosever word."""
+        """Return all ids known to its maker as removed, by roots or admins."""
         return frozenset(self.not_).union(*self.while_.values())
 
 
 class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Makes a key pair a member. Without `heir_of` an enrolment, by a root or an admin. With `heir_of` (which is `by`)
-    a successor: the enrolled key names another id for its own device, given up is `was`, and `under` is the hash of
-    the enrolment that it rests on.
+    """Makes a key pair a member. Without `heir_of`: an enrolment, by a root or an admin. With `heir_of`
+    (equal to `by`): a successor, by which the enrolled key names another id for its own device, abandons
+    `was`, and refers to the hash of its enrolment in `under`.
 
-    `own` is the new key's word that it belongs to whoever states it; `person` says whose the member is.
+    `own` is the proof of possession by the new key; `person` names the member's person.
     """
 
     anchor: str | None
@@ -119,10 +119,9 @@ class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 class Revoke(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Ends the membership of the family of the enrolled key `sign`.
 
-    `n` says up to which counter the values of each of its ids were accepted (0 for an id that it does not name), `keep` which
-    of its statements stand. `anchor`, `heirs` (the keys of its successors), `person` and `rank` (0 where a root let it in,
-    1 where an admin did) are those of the family: they are repeated here because the statements that said so may be
-    dropped.
+    `n`: the accepted counter of each of its ids (0 if absent); `keep`: its statements that stand. `anchor`, `heirs` (the keys
+    of its successors), `person` and `rank` (0 admitted by a root, 1 by an admin) describe the family, since the statements that
+    did may be dropped.
     """
 
     anchor: str | None
@@ -139,7 +138,7 @@ class Revoke(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def id(self) -> str:
-        """The enrolled id whose family is out."""
+        """Return the enrolled id of the removed family."""
         return id_of_hex(self.sign)
 
 
@@ -153,7 +152,7 @@ _KINDS: Final[dict[str, type[Genesis] | type[Epoch] | type[Member] | type[Revoke
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """A verified statement: payload bytes, signature, the payload's SHA-256 in hex, and what it says."""
+    """A verified statement: payload bytes, signature, the payload's SHA-256 in hex, and the parsed body."""
 
     payload: bytes
     signature: bytes
@@ -162,21 +161,22 @@ class Statement(msgspec.Struct, frozen=True):
 
     @property
     def public(self) -> bool:
-        """Whether it stands in the open part of the ring (genesis, epochs, enrolments of admins) or in its sealed body."""
+        """Tell whether it is in the open part of the ring (genesis, epochs, enrolments of admins) or in the
+        sealed body."""
         return isinstance(self.body, Genesis | Epoch) or (
             isinstance(self.body, Member) and self.body.role == "admin"
         )
 
 
 class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A statement as it stands in keyring.json: base64url of payload and signature."""
+    """A statement as stored in keyring.json: base64url of payload and signature."""
 
     k: str
     s: str
 
 
 def member_id(sign_public: bytes) -> str:
-    """The id of a device or root: the first 16 hex digits of SHA-256 of its Ed25519 public key."""
+    """Return the id of a device or root: the first 16 hex digits of SHA-256 of its Ed25519 public key."""
     return hashlib.sha256(sign_public).hexdigest()[:_ID]
 
 
@@ -194,8 +194,11 @@ def possession(
     anchor: bytes | None = None,
     heir_of: bytes | None = None,
 ) -> str:
-    """The proof `own` of a key that is to be enrolled, or to succeed `heir_of`: it binds what goes with the key, and
-    neither role, label nor enroller. Without it anybody could claim the key of another."""
+    """Return the proof `own` of a key that is to be enrolled, or to succeed `heir_of`.
+
+    It binds box key and anchor, but neither role, label nor enroller. Without it anybody could claim
+    another's key.
+    """
     text = _possession(box.hex(), signer.public.hex(), _hex_of(anchor), _hex_of(heir_of))
     return canonical.b64(signer.sign(_POSSESSION + vault + text))
 
@@ -219,7 +222,8 @@ def _hex_of(key: bytes | None) -> str | None:
 
 
 def sign_statement(signer: Signer25519, body: Body, vault: bytes) -> Statement:
-    """Sign `body` for the vault with this tag. Raises FormatError when it is not well formed, SignatureError when it names another signer."""
+    """Sign `body` for the vault with this tag. Raises FormatError when malformed, SignatureError for another
+    signer."""
     payload = encode(body)
     if body.by != signer.public.hex():
         raise SignatureError(
@@ -229,21 +233,21 @@ def sign_statement(signer: Signer25519, body: Body, vault: bytes) -> Statement:
 
 
 def encode(body: Body) -> bytes:
-    """The canonical payload of a statement."""
+    """Return the canonical payload of a statement."""
     return canonical.encode(body)
 
 
 def envelope(statement: Statement) -> Envelope:
-    """The statement as keyring.json carries it."""
+    """Return the statement as stored in keyring.json."""
     return Envelope(canonical.b64(statement.payload), canonical.b64(statement.signature))
 
 
 def open_envelope(k: str, s: str, vault: bytes) -> Statement:
-    """Parse and verify a statement of the vault with this tag; remembered, so that a ring seen before costs little to
-    read again.
+    """Parse and verify a statement of the vault with this tag; cached, so that reading a known ring again is
+    cheap.
 
-    Raises FormatError for what is not a well-formed statement, LimitError for one that is too long, SignatureError
-    when the signature is not the signer's or the signer's key is not a proper one (format section 2.4).
+    Raises FormatError when malformed, LimitError when too long, SignatureError when the signature is not the
+    signer's or the key is not a proper one (format section 2.4).
     """
     if len(k) > MAX_PAYLOAD:
         raise LimitError(f"a ring statement has at most {MAX_PAYLOAD} bytes")
@@ -258,9 +262,10 @@ def open_envelope(k: str, s: str, vault: bytes) -> Statement:
 
 
 def restore_envelope(k: str, s: str, vault: bytes) -> Statement:
-    """A statement that this device verified and kept under its own key: read again without another look at signatures.
+    """Parse a statement that this device verified and kept under its own key; signatures are not checked
+    again.
 
-    Raises FormatError when it is none.
+    Raises FormatError when malformed.
     """
     known = _cache.get((vault, k, s))
     if known is not None:
@@ -272,8 +277,8 @@ def restore_envelope(k: str, s: str, vault: bytes) -> Statement:
 
 
 class _StatementCache:
-    """Statements whose signatures were looked at, the latest ones, within a number of characters: whoever can publish
-    rings could fill the memory of everybody else."""
+    """LRU cache of verified statements, bounded in characters: otherwise anyone who publishes rings could
+    fill a reader's memory."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -313,7 +318,8 @@ def _verified_statement(payload: bytes, signature: bytes, vault: bytes) -> State
 
 
 def decode(payload: bytes) -> Body:
-    """Read a payload strictly: one of the four kinds, no unknown field, canonical, every part of the right form."""
+    """Parse a payload strictly: one of the four kinds, no unknown field, canonical, every part of the right
+    form."""
     body = _parse(payload)
     _check(body)
     return body
@@ -329,7 +335,7 @@ def _parse(payload: bytes) -> Body:
         body = msgspec.convert(raw, cls)
     except msgspec.ValidationError as error:
         raise FormatError(f"a {kind} statement is malformed: {error}") from None
-    # Defaults are filled in by convert: a payload without them reads the same and must not pass.
+    # `convert` fills in defaults, so a payload without them must be refused here.
     if len(raw) != len(cls.__struct_fields__):
         raise FormatError(f"a {kind} statement lacks a field")
     return body
@@ -430,15 +436,15 @@ def _check_revoke(body: Revoke) -> None:
 
 
 def check_label(label: str, what: str = "a member's label") -> None:
-    """Refuse a label that is empty, longer than 128 bytes of UTF-8, or holds a control character, a line break of any sort
-    or a character that nobody sees: two labels that look alike, or one that reads backwards, name the wrong device."""
+    """Refuse a label that is empty, exceeds 128 bytes of UTF-8, or holds a control character, a line break or
+    an invisible character: look-alike or reversed labels name the wrong device."""
     try:
         size = len(label.encode())
     except UnicodeEncodeError:
         raise FormatError(f"{what} is not text") from None
     if not 1 <= size <= MAX_LABEL_BYTES:
         raise FormatError(f"{what} has 1 to {MAX_LABEL_BYTES} bytes of UTF-8, this has {size}")
-    from ipfsmem.invisible_characters import CONTROLS_AND_BREAKS, INVISIBLE  # for labels that are new
+    from ipfsmem.invisible_characters import CONTROLS_AND_BREAKS, INVISIBLE  # only for new labels
 
     found = CONTROLS_AND_BREAKS.search(label) or INVISIBLE.search(label)
     if found is not None:
