@@ -1,4 +1,4 @@
-"""Sealing: primitives, sealed objects, compression inside them, and secrets at rest (format 3).
+"""Sealing: primitives, sealed objects, their compression, and secrets at rest (format 3).
 
-Pure functions on bytes. Which key seals is decided in `ring`.
+Pure functions on bytes; `ring` chooses the key.
 """

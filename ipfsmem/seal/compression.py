@@ -1,8 +1,9 @@
-"""Raw deflate inside sealed memories: making a stream, and one verdict for all readers on a stream (format section 3).
+"""Raw deflate inside sealed memories: compress, and inflate with one verdict for all readers (format section
+3).
 
-An object that one reader takes and another refuses could push an honest object out of its place. So a stream is taken only
-when it is finished, nothing follows it, and it inflates to no more than a memory file may have. Which texts are compressed
-is decided in `objects`; two compressors need not agree on bytes.
+An object accepted by one reader and refused by another could displace an honest one. So a stream is valid
+only if it is finished, nothing follows it, and it inflates to at most a memory file's size. `objects` chooses
+what to compress; compressors need not agree on bytes.
 """
 
 from __future__ import annotations
@@ -12,25 +13,25 @@ from typing import Final
 
 from ipfsmem.errors import OpenError
 
-#: Most bytes that a stream may come to (format section 8): a whole memory file.
+#: Maximum inflated size in bytes (format section 8): a whole memory file.
 MAX_INFLATED: Final = 983_040
-#: RFC 1951 without a header, over the whole window that the RFC allows.
+#: RFC 1951 without a header, with the full window of the RFC.
 _RAW: Final = -15
-#: 1 costs a sixth less time than 6 and leaves 2 % more bytes, measured over notes of a median of 850 bytes.
+#: Level 1 takes a sixth less time and yields 2 % more bytes, measured on notes of a median of 850 bytes.
 _LEVEL: Final = 6
 
 
 def deflate(data: bytes, level: int = _LEVEL) -> bytes:
-    """`data` as one raw deflate stream. Two versions of a compressor may give two streams: bytes prove nothing here."""
+    """Compress `data` to one raw deflate stream. Compressor versions may differ in bytes: they prove nothing."""
     return zlib.compress(data, level, _RAW)
 
 
 def inflate(stream: bytes) -> bytes:
-    """The bytes that a stream inflates to. Raises OpenError for a stream that is not finished, that something follows, or that
-    inflates to more than MAX_INFLATED bytes."""
+    """Decompress a stream. Raises OpenError if it is unfinished, has trailing data, or exceeds MAX_INFLATED
+    bytes."""
     inflater = zlib.decompressobj(_RAW)
     try:
-        # One byte more than allowed is asked for, so that a stream which goes on is noticed, whatever it would come to.
+        # One byte more than allowed reveals an oversized stream without inflating it all.
         data = inflater.decompress(stream, MAX_INFLATED + 1)
     except zlib.error:
         raise OpenError from None

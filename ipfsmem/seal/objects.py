@@ -1,8 +1,8 @@
-"""Sealed objects, "IPM1": bytes under an epoch key, equal for equal contents, opened only as what they are.
+"""Sealed objects, "IPM1": deterministic encryption under an epoch key (format section 3).
 
-Format section 3. The type, epoch, vault and context of an object are what the reader expects, never what the object
-says of itself, so an object moved to another name, type, epoch or vault does not open. This module never chooses a
-key, never says why an object did not open, and proves nothing about who wrote it: that is what signatures are for.
+Type, epoch, vault and context come from the reader and are authenticated, so an object moved to another name,
+type, epoch or vault does not open. No key is chosen here, no reason given for a failure, and no author
+proved: signatures do that.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ TYPES: Final = frozenset({RING_BODY, COMMIT, MEMORY, SEGMENT, CAPSULE, STATE_NOD
 MAGIC: Final = b"IPM1"
 SUITE: Final = 1
 NONCE_BYTES: Final = 24
-#: Bytes that an object is longer than its padded text: magic, nonce and tag.
+#: Overhead of an object over its padded text, in bytes: magic, nonce and tag.
 OVERHEAD: Final = len(MAGIC) + NONCE_BYTES + 16
 EK_BYTES: Final = 32
 VAULT_TAG_BYTES: Final = 16
 MAX_EPOCH: Final = 2**32 - 1
-#: Longest sealed object (format section 8).
+#: Maximum size of a sealed object in bytes (format section 8).
 MAX_OBJECT: Final = 1024 * 1024
 
 _MIN_BUCKET: Final = 512
 _MAX_POWER_BUCKET: Final = 8192
 _HEADER: Final = len(MAGIC) + NONCE_BYTES
 _LENGTH: Final = 4
-#: In the length of a memory: what follows is one raw deflate stream of so many bytes.
+#: Flag in a memory's length field: a raw deflate stream of that length follows.
 _DEFLATED: Final = 0x8000_0000
 
 _encrypt = bindings.crypto_aead_xchacha20poly1305_ietf_encrypt
@@ -51,7 +51,7 @@ _decrypt = bindings.crypto_aead_xchacha20poly1305_ietf_decrypt
 
 
 class EpochKey(msgspec.Struct, frozen=True):
-    """A content key with its place in the order of keys; `id` names it everywhere. Made by `epoch_key`."""
+    """A content key with its epoch number; `id` names it everywhere. Made by `epoch_key`."""
 
     epoch: int
     key: bytes
@@ -66,16 +66,17 @@ class EpochKey(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=4096)
 def epoch_key(epoch: int, key: bytes, vault_tag: bytes) -> EpochKey:
-    """An EpochKey with its id. Raises UsageError when a part has the wrong size."""
+    """Make an EpochKey with its id. Raises UsageError when a part has the wrong size."""
     if not 0 <= epoch <= MAX_EPOCH:
         raise UsageError(f"an epoch is a number of 32 bits, not {epoch}")
     return EpochKey(epoch, key, ek_id(epoch, key, vault_tag))
 
 
 def ek_id(epoch: int, ek: bytes, vault_tag: bytes) -> str:
-    """The 16 hex digits that name an epoch key and its number in their vault (format section 3).
+    """Return the 16 hex digits that name an epoch key and its number in their vault (format section 3).
 
-    They tell nothing of the key. The same key under another number has another id, so nobody can misstate the number.
+    They reveal nothing about the key. Another number gives the key another id, so nobody can misstate the
+    number.
     """
     return hkdf_expand(_prk(ek, vault_tag), b"ipfsmem/v1/ek-id\x00" + epoch.to_bytes(4, "big"), 8).hex()
 
@@ -89,7 +90,7 @@ def _prk(ek: bytes, vault_tag: bytes) -> bytes:
 
 
 def padded_size(n: int) -> int:
-    """The bucket, in bytes, that a text of `n` bytes is filled up to (format section 3).
+    """Return the size in bytes to which a text of `n` bytes is padded (format section 3).
 
     The next power of two from 512 to 8192; above that Padmé (Nikitin et al., PoPETs 2019(4)).
     """
@@ -103,7 +104,8 @@ def padded_size(n: int) -> int:
 
 
 def deflate_if_smaller(payload: bytes) -> bytes | None:
-    """`payload` as a raw deflate stream when that gives a smaller object, else None (format section 3)."""
+    """Return `payload` as a raw deflate stream if that makes the object smaller, else None (format section
+    3)."""
     plain = padded_size(_LENGTH + len(payload))
     if plain == _MIN_BUCKET or len(payload) > MAX_INFLATED:
         return None
@@ -112,7 +114,7 @@ def deflate_if_smaller(payload: bytes) -> bytes | None:
 
 
 class ObjectKey:
-    """Encryption and nonce keys for one type of object under one epoch key, with what is the same in every AAD."""
+    """Encryption and nonce keys for one object type under one epoch key, with the constant part of the AAD."""
 
     __slots__ = ("aad_head", "enc", "nonce_hash")
 
@@ -120,18 +122,18 @@ class ObjectKey:
         """Derive both keys from `prk` = HKDF-Extract(vault_tag, EK)."""
         scope = b"\x00" + epoch.to_bytes(4, "big") + bytes((kind,))
         self.enc = hkdf_expand(prk, b"ipfsmem/v1/obj-enc" + scope, 32)
-        # A keyed hash whose key block is already digested: copying it is cheaper than keying a new one.
+        # The key block is digested once; copying this state is cheaper than keying a new hash.
         self.nonce_hash = hashlib.blake2b(
             digest_size=NONCE_BYTES, key=hkdf_expand(prk, b"ipfsmem/v1/obj-nonce" + scope, 32)
         )
         self.aad_head = MAGIC + bytes((kind, SUITE)) + epoch.to_bytes(4, "big") + vault_tag
 
     def aad(self, ctx: bytes) -> bytes:
-        """The associated data of an object with this context; it is never transmitted."""
+        """Return the associated data for this context; it is never transmitted."""
         return self.aad_head + len(ctx).to_bytes(2, "big") + ctx
 
     def nonce(self, aad: bytes, text: bytes) -> bytes:
-        """The synthetic nonce: a keyed hash of everything that the object says."""
+        """Return the synthetic nonce: a keyed hash of the object's AAD and text."""
         state = self.nonce_hash.copy()
         state.update(len(aad).to_bytes(4, "big") + aad)
         state.update(text)
@@ -139,7 +141,7 @@ class ObjectKey:
 
 
 class Sealer:
-    """Seals and opens the objects of one vault under one epoch key; derived keys are kept between calls."""
+    """Seals and opens the objects of one vault under one epoch key; caches derived keys."""
 
     __slots__ = ("_keys", "_prk", "_vault_tag", "epoch_key")
 
@@ -154,15 +156,15 @@ class Sealer:
         return f"Sealer({self.epoch_key!r})"
 
     def seal(self, kind: int, ctx: bytes | str, payload: bytes) -> bytes:
-        """The sealed object of `payload`; equal arguments give equal bytes on every device.
+        """Seal `payload`; equal arguments return equal bytes on every device.
 
-        `kind` is one of the type constants, `ctx` the memory key, segment name or prefix (format section 3), empty
-        for ring body, commit and capsule. Raises LimitError when the object would pass 1 MiB.
+        `kind` is one of the type constants, `ctx` the memory key, segment name or prefix (format section 3),
+        empty for ring body, commit and capsule. Raises LimitError when the object would exceed 1 MiB.
         """
         return self._seal(kind, ctx, payload, 0)
 
     def seal_deflated(self, ctx: bytes | str, stream: bytes) -> bytes:
-        """The sealed memory whose text `deflate_if_smaller` gave as this stream. Opening it gives the text again."""
+        """Seal a memory from the stream of `deflate_if_smaller`. Opening it returns the text."""
         return self._seal(MEMORY, ctx, stream, _DEFLATED)
 
     def _seal(self, kind: int, ctx: bytes | str, data: bytes, form: int) -> bytes:
@@ -177,9 +179,9 @@ class Sealer:
         return MAGIC + nonce + _encrypt(text, aad, nonce, key.enc)
 
     def open(self, kind: int, ctx: bytes | str, data: bytes) -> bytes:
-        """The payload of an object that was sealed as exactly this kind and context under this key.
+        """Open an object sealed as exactly this kind and context under this key.
 
-        Raises OpenError, always the same, for whatever is wrong with `data`.
+        Raises the same OpenError whatever is wrong with `data`.
         """
         key = self._keys.get(kind) or self._derive(kind)
         aad = key.aad(_context(ctx))
@@ -191,10 +193,10 @@ class Sealer:
         except exceptions.CryptoError:
             raise OpenError from None
         length = int.from_bytes(text[:_LENGTH], "big")
-        # In every other type, and in the bits below it, this is a length that no object has.
+        # Otherwise this is a length that no object can have.
         deflated = kind == MEMORY and length >= _DEFLATED
         end = _LENGTH + (length - _DEFLATED if deflated else length)
-        # Bitwise on purpose: every check is made whatever the others say.
+        # Bitwise on purpose: every check runs, whatever the results.
         good = (
             hmac.compare_digest(key.nonce(aad, text), nonce)
             & (len(text) == padded_size(end))

@@ -1,7 +1,8 @@
-"""The few cryptographic functions that everything sealed or signed is made of, as plain functions on bytes.
+"""Cryptographic primitives for sealing and signing, as plain functions on bytes.
 
-A thin face over libsodium's C bindings and the standard library (root keys are expanded by `cryptography`, in `wallet/root_keys.py`): it picks one verdict and one error for each function, so
-that callers never see a library's exception. It never stores a key, never draws a nonce, and never verifies Ed25519 with a library that accepts more than libsodium does (format section 2.4).
+A thin layer over libsodium's C bindings and the standard library with one verdict and one error per function
+(`cryptography` expands root keys, in `wallet/root_keys.py`). It stores no key, draws no nonce, and verifies
+Ed25519 only with libsodium: other libraries accept more (format section 2.4).
 """
 
 from __future__ import annotations
@@ -16,25 +17,25 @@ from ipfsmem.errors import FormatError, LimitError, PassphraseError, UsageError
 
 SIGNATURE_BYTES: Final = 64
 KEY_BYTES: Final = 32
-#: What a sealed box adds to its contents: the ephemeral public key and the Poly1305 tag.
+#: Overhead of a sealed box in bytes: the ephemeral public key and the Poly1305 tag.
 BOX_OVERHEAD: Final = 48
-#: Argon2id as the format fixes it for passphrases (section 2.3): 64 MiB, three passes, one lane.
+#: Argon2id parameters of the format for passphrases (section 2.3): 64 MiB, three passes, one lane.
 ARGON2_MEMORY_KIB: Final = 64 * 1024
 ARGON2_PASSES: Final = 3
 ARGON2_SALT_BYTES: Final = 16
 
 _HASH: Final = 32
-# Any scalar serves to ask whether a Curve25519 point has small order: the clamped product is zero just then.
+# Any scalar reveals a Curve25519 point of small order: only then is the clamped product zero.
 _PROBE: Final = b"\x01" * 32
 
 
 def hkdf_extract(salt: bytes, ikm: bytes) -> bytes:
-    """HKDF-Extract with SHA-256 (RFC 5869 section 2.2): the 32-byte pseudorandom key."""
+    """HKDF-Extract with SHA-256 (RFC 5869 section 2.2): return the 32-byte pseudorandom key."""
     return hmac.digest(salt, ikm, "sha256")
 
 
 def hkdf_expand(prk: bytes, info: bytes, n: int) -> bytes:
-    """HKDF-Expand with SHA-256 (RFC 5869 section 2.3): `n` bytes, 0 to 8160. Raises UsageError beyond."""
+    """HKDF-Expand with SHA-256 (RFC 5869 section 2.3): return `n` bytes, 0 to 8160. Raises UsageError beyond."""
     if not 0 <= n <= 255 * _HASH:
         raise UsageError(f"HKDF gives 0 to {255 * _HASH} bytes, {n} asked")
     block, given = b"", b""
@@ -45,18 +46,18 @@ def hkdf_expand(prk: bytes, info: bytes, n: int) -> bytes:
 
 
 class Signer25519:
-    """An Ed25519 key that is ready to sign: seed and public key stay together, as libsodium keeps them."""
+    """An Ed25519 signing key: seed and public key together, as in libsodium."""
 
     __slots__ = ("_secret", "public")
 
     def __init__(self, seed: bytes) -> None:
-        """Take a 32-byte seed (RFC 8032 private key). Raises UsageError for another length."""
+        """Load a 32-byte seed (RFC 8032 private key). Raises UsageError for another length."""
         if len(seed) != KEY_BYTES:
             raise UsageError(f"an Ed25519 seed has {KEY_BYTES} bytes, this has {len(seed)}")
         self.public, self._secret = bindings.crypto_sign_seed_keypair(seed)
 
     def sign(self, message: bytes) -> bytes:
-        """The 64-byte signature of `message`; the same message always gives the same bytes."""
+        """Return the deterministic 64-byte signature of `message`."""
         return bindings.crypto_sign(message, self._secret)[:SIGNATURE_BYTES]
 
     def __repr__(self) -> str:
@@ -67,10 +68,8 @@ class Signer25519:
 
 
 def verify(public: bytes, message: bytes, signature: bytes) -> bool:
-    """Whether `signature` is an Ed25519 signature of `message` by `public`; libsodium's verdict (format 2.4).
-
-    Malformed keys and signatures are simply not valid. Nothing is raised.
-    """
+    """Tell whether `public` signed `message`, by libsodium's verdict (format 2.4). False when malformed;
+    never raises."""
     if len(public) != KEY_BYTES or len(signature) != SIGNATURE_BYTES:
         return False
     try:
@@ -81,19 +80,19 @@ def verify(public: bytes, message: bytes, signature: bytes) -> bool:
 
 
 def public_key_ok(public: bytes) -> bool:
-    """Whether 32 bytes are a canonical Ed25519 public key in the prime-order subgroup (format 2.4)."""
+    """Tell whether 32 bytes are a canonical Ed25519 public key in the prime-order subgroup (format 2.4)."""
     return len(public) == KEY_BYTES and bindings.crypto_core_ed25519_is_valid_point(public)
 
 
 def x25519_public(secret: bytes) -> bytes:
-    """The 32-byte X25519 public key of a 32-byte secret (RFC 7748)."""
+    """Return the 32-byte X25519 public key of a 32-byte secret (RFC 7748)."""
     if len(secret) != KEY_BYTES:
         raise UsageError(f"an X25519 secret has {KEY_BYTES} bytes, this has {len(secret)}")
     return bindings.crypto_scalarmult_base(secret)
 
 
 def box_key_ok(public: bytes) -> bool:
-    """Whether 32 bytes can receive a sealed box: a Curve25519 point that is not of small order."""
+    """Tell whether 32 bytes can receive a sealed box: a Curve25519 point that is not of small order."""
     if len(public) != KEY_BYTES:
         return False
     try:
@@ -104,7 +103,8 @@ def box_key_ok(public: bytes) -> bool:
 
 
 def box_seal(data: bytes, public: bytes) -> bytes:
-    """libsodium's `crypto_box_seal`: anonymous, 48 bytes longer than `data`, different at every call.
+    """Seal with libsodium's `crypto_box_seal`: anonymous, 48 bytes longer than `data`, different on every
+    call.
 
     Raises FormatError when `public` is not a usable key.
     """
@@ -117,7 +117,7 @@ def box_seal(data: bytes, public: bytes) -> bytes:
 
 
 def box_open(data: bytes, public: bytes, secret: bytes) -> bytes | None:
-    """What `box_seal` put into the box for this key pair, or None: boxes are opened by trial (format section 4)."""
+    """Open a sealed box; None if it is not for this key pair: boxes are opened by trial (format section 4)."""
     if len(data) < BOX_OVERHEAD:
         return None
     try:
@@ -127,7 +127,7 @@ def box_open(data: bytes, public: bytes, secret: bytes) -> bytes | None:
 
 
 def normalised_passphrase(passphrase: str) -> bytes:
-    """NFKC in UTF-8. Raises PassphraseError when it is empty or not text: None is how to have none."""
+    """Return NFKC in UTF-8. Raises PassphraseError when empty or not text; pass None for no passphrase."""
     try:
         raw = unicodedata.normalize("NFKC", passphrase).encode()
     except UnicodeEncodeError:
@@ -145,10 +145,10 @@ def argon2id(
     memory_kib: int = ARGON2_MEMORY_KIB,
     passes: int = ARGON2_PASSES,
 ) -> bytes:
-    """Argon2id 1.3 (RFC 9106) with one lane: `n` bytes from a password and a 16-byte salt.
+    """Derive `n` bytes from a password and a 16-byte salt with Argon2id 1.3 (RFC 9106), one lane.
 
-    Defaults are the format's (section 2.3), about 0.2 s. Raises UsageError for parameters that libsodium does not
-    take, LimitError when the memory cannot be had.
+    Defaults are the format's (section 2.3), about 0.2 s. Raises UsageError for parameters that libsodium
+    refuses, LimitError when there is not enough memory.
     """
     try:
         return bindings.crypto_pwhash_alg(

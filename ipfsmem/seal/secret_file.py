@@ -1,13 +1,13 @@
-"""Secrets at rest: a small JSON file that holds a secret under a passphrase, or openly when the user wants that.
+"""Secrets at rest: a JSON file with a secret under a passphrase, or in the clear if that is None.
 
-Pure: salt and nonce come in, bytes go out; the caller writes them with mode 0600. It never decides that a secret may
-stand in the clear (a passphrase of None says so) and never derives a vault's keys.
+Pure: the caller passes salt and nonce and writes the bytes with mode 0600.
 
     {"argon2":{"memory_kib":65536,"passes":3,"salt":B},"box":B,"nonce":B,"sum":H,"v":1}      B = base64url, H = 16 hex
     {"clear":B,"sum":H,"v":1}
 
-`box` is XChaCha20-Poly1305-IETF under Argon2id(NFKC passphrase) with the canonical JSON of `argon2`, `nonce` and `v`
-as associated data. `sum` is the start of SHA-256 of the rest: it tells a damaged file from a wrong passphrase.
+`box` is XChaCha20-Poly1305-IETF under Argon2id(NFKC passphrase), with the canonical JSON of `argon2`, `nonce`
+and `v` as associated data. `sum`, a prefix of the SHA-256 of the rest, tells a damaged file from a wrong
+passphrase.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ VERSION: Final = 1
 NONCE_BYTES: Final = 24
 MAX_SECRET: Final = 32 * 1024
 MAX_FILE: Final = 64 * 1024
-#: What a file may ask for, so that a planted one cannot stop the machine: 1 GiB, 16 passes.
+#: Limits for a file's parameters, so that a planted one cannot stop the machine: 1 GiB, 16 passes.
 MAX_MEMORY_KIB: Final = 1024 * 1024
 MAX_PASSES: Final = 16
 
@@ -46,7 +46,7 @@ class _Argon2(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    # In the order of canonical JSON: a struct is written as it is declared.
+    # In the order of canonical JSON: a struct is encoded as declared.
     argon2: _Argon2 | None = None
     box: str | None = None
     clear: str | None = None
@@ -64,9 +64,9 @@ def protect(
     memory_kib: int = ARGON2_MEMORY_KIB,
     passes: int = ARGON2_PASSES,
 ) -> bytes:
-    """The content of the file: `secret` under `passphrase`, or in the clear when that is None.
+    """Return the file content: `secret` under `passphrase`, or in the clear when that is None.
 
-    `salt` (16 bytes) and `nonce` (24 bytes) are fresh randomness at every call. Takes about 0.2 s with the default
+    `salt` (16 bytes) and `nonce` (24 bytes) must be fresh randomness. Takes about 0.2 s with the default
     parameters. Raises UsageError for sizes, PassphraseError for an empty passphrase.
     """
     if len(secret) > MAX_SECRET:
@@ -84,10 +84,10 @@ def protect(
 
 
 def unprotect(data: bytes, passphrase: str | None) -> bytes:
-    """The secret in a file that `protect` made; a secret in the clear needs no passphrase and ignores one.
+    """Return the secret in a file made by `protect`; the passphrase is ignored when it is in the clear.
 
-    Raises PassphraseError when the passphrase is missing or wrong, FormatError when the file is damaged, LimitError
-    when it or its Argon2id parameters are too large.
+    Raises PassphraseError when the passphrase is missing or wrong, FormatError when the file is damaged,
+    LimitError when it or its Argon2id parameters are too large.
     """
     file = _read(data)
     if file.clear is not None:
@@ -117,7 +117,7 @@ def unprotect(data: bytes, passphrase: str | None) -> bytes:
 
 
 def is_protected(data: bytes) -> bool:
-    """Whether the file needs a passphrase. Raises FormatError when it is damaged."""
+    """Tell whether the file needs a passphrase. Raises FormatError when it is damaged."""
     return _read(data).clear is None
 
 

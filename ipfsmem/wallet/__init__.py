@@ -1,4 +1,5 @@
-"""From a wallet to the keys of a memory: the signed message, its gates, signers, root keys and recovery words (format 2).
+"""From a wallet to root keys: the signed message, its checks, signers, root keys and recovery phrase (format
+2).
 
-Pure but for `signers`, which reads and writes keystore files. Who is a member is decided in `ring`.
+Pure except `signers`, which reads and writes keystore files. `ring` decides who is a member.
 """

@@ -1,7 +1,7 @@
-"""Importing the wallet library without what it does to the whole process.
+"""Import the wallet library without its side effect on the process.
 
-One of its dependencies raises Python's recursion limit to 100,000, beyond what the C stack holds: from then on deeply
-nested JSON would crash a decoder instead of raising an error. The limit is put back after the import.
+A dependency raises Python's recursion limit to 100,000, more than the C stack holds: deeply nested JSON would
+then crash a decoder instead of raising an error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def wallet_library() -> Iterator[None]:
-    """Put Python's recursion limit back at the end of the block, in which the wallet library is imported."""
+    """Restore Python's recursion limit after the block, in which the wallet library is imported."""
     limit = sys.getrecursionlimit()
     try:
         yield

@@ -1,7 +1,8 @@
-"""What a wallet is asked to sign, and the gates that its answer has to pass before keys are made of it.
+"""The message that a wallet signs, and the checks on its signature before keys are derived (format sections
+2.1, 2.2).
 
-Format sections 2.1 and 2.2. It never keeps, logs or returns a signature other than as `r | s`, never says which vault
-a wallet owns, and never accepts a signer that might answer differently next time.
+A signature is never kept or logged, is returned only as `r | s`, and a signer that may answer differently
+next time is refused. Nothing reveals which vault a wallet owns.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def check_address(address20: bytes) -> None:
 
 
 def key_request(address20: bytes, vault: str, key_number: int) -> bytes:
-    """The exact ASCII text that the wallet signs as EIP-191 `personal_sign` (format section 2.1)."""
+    """Return the exact ASCII text that the wallet signs as EIP-191 `personal_sign` (format section 2.1)."""
     check_address(address20)
     check_vault(vault)
     check_key_number(key_number)
@@ -81,7 +82,7 @@ def key_request(address20: bytes, vault: str, key_number: int) -> bytes:
 
 
 def read_signature(text: str) -> bytes:
-    """Bytes of a signature as wallets print it: hex in either case, with or without 0x. Raises SignerError."""
+    """Parse a signature as wallets print it: hex in either case, with or without 0x. Raises SignerError."""
     found = _HEX.fullmatch(text.strip())
     if found is None:
         raise SignerError("the wallet's answer is not a signature in hex")
@@ -89,17 +90,19 @@ def read_signature(text: str) -> bytes:
 
 
 def signing_hash(message: bytes) -> bytes:
-    """The 32 bytes that `personal_sign` signs: Keccak-256 over the EIP-191 version 0x45 prefix and the message."""
+    """Return the 32 bytes that `personal_sign` signs: Keccak-256 over the EIP-191 version 0x45 prefix and the
+    message."""
     from eth_hash.auto import keccak
 
     return bytes(keccak(b"\x19Ethereum Signed Message:\n%d" % len(message) + message))
 
 
 def normalise_signature(sig: bytes, address20: bytes, message: bytes) -> bytes:
-    """`r | s`, 64 bytes, of a wallet's signature of `message`, when it passes every gate of format section 2.2.
+    """Return `r | s`, 64 bytes, of a wallet's signature of `message` that passes every check of format
+    section 2.2.
 
-    `s` comes out in the lower half of the order, so both forms of one signature give the same keys. Raises SignerError
-    for what is not an ordinary account's signature, WrongWalletError when another account made it.
+    `s` is reduced to the lower half of the order, so both forms of a signature give the same keys. Raises
+    SignerError when it is not an ordinary account's signature, WrongWalletError when another account made it.
     """
     check_address(address20)
     _check_length(sig)
@@ -123,15 +126,17 @@ def normalise_signature(sig: bytes, address20: bytes, message: bytes) -> bytes:
 
 
 def sign_once(signer: WalletSigner, message: bytes) -> bytes:
-    """`r | s` for an unlock, whose keys are then compared with the pinned ones (`root_keys.require_admin`)."""
+    """Return `r | s` for an unlock, whose keys are then compared with the pinned ones
+    (`root_keys.require_admin`)."""
     return normalise_signature(signer.sign_message(message), signer.address, message)
 
 
 def sign_twice(signer: WalletSigner, message: bytes) -> bytes:
-    """`r | s` for making a vault or adding a wallet to one: two signatures must agree (format section 2.2).
+    """Return `r | s` for making a vault or adding a wallet to one: two signatures must agree (format section
+    2.2).
 
-    Only this shows MPC, threshold and anti-klepto signers. Raises SignerError with the likely cause, and whatever
-    `normalise_signature` and the signer raise.
+    Only this reveals MPC, threshold and anti-klepto signers. Raises SignerError with the likely cause, and
+    the errors of `normalise_signature` and the signer.
     """
     first = sign_once(signer, message)
     if sign_once(signer, message) != first:

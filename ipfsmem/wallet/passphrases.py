@@ -1,7 +1,7 @@
-"""What a new passphrase must be, so that whoever holds the file cannot simply try all of them.
+"""Strength rule for a new passphrase, so that whoever holds the file cannot try all of them.
 
-A plain rule that can be said in one sentence, not an estimate: characters that only repeat or go on from the one before
-(`aaaa`, `1234`, `abcd`) count once, and eight must count. One that is in use already is never judged: it opens or does not.
+A plain rule, not an estimate: characters that repeat or continue the one before (`aaaa`, `1234`, `abcd`)
+count once, and eight must count. Passphrases already in use are never judged.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Final
 from ipfsmem.errors import PassphraseError
 from ipfsmem.seal.primitives import normalised_passphrase
 
-#: So many characters must count.
+#: Minimum number of counting characters.
 MIN_CHARACTERS: Final = 8
 RULE: Final = (
     f"A passphrase has at least {MIN_CHARACTERS} characters, of which those that only repeat or count on from the one before (aaa, "
     "123) count once. Four or five words that do not belong together are easy to keep."
 )
-#: What is tried first, whatever its length.
+#: Tried first by attackers, whatever the length.
 _COMMONEST: Final = frozenset(
     [
         "password",
@@ -48,13 +48,13 @@ _COMMONEST: Final = frozenset(
 
 
 def counting_characters(passphrase: str) -> int:
-    """How many of its characters count."""
+    """Return the number of characters that count."""
     text = normalised_passphrase(passphrase).decode()
     return 1 + sum(abs(ord(one) - ord(next_)) > 1 for one, next_ in pairwise(text))
 
 
 def require_strong(passphrase: str, what: str = "the passphrase") -> None:
-    """Refuse a new passphrase that is too easy. Raises PassphraseError; never repeats it."""
+    """Refuse a weak new passphrase. Raises PassphraseError, which never repeats it."""
     if normalised_passphrase(passphrase).decode().casefold().strip() in _COMMONEST:
         raise PassphraseError(f"{what} is one of those that are tried first", hint=RULE)
     found = counting_characters(passphrase)

@@ -1,6 +1,6 @@
-"""Recovery words: 32 bytes as 24 words of the English BIP-39 list, and back.
+"""Recovery phrase: 32 bytes to 24 words of the English BIP-39 list, and back.
 
-No other language and no other length is read, and no wallet seed is made from the words.
+No other language or length is accepted, and no wallet seed is derived from the words.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BITS: Final = 11
 
 
 def to_words(secret: bytes) -> list[str]:
-    """The 24 words of a 32-byte secret; the last one carries 8 bits of SHA-256 (BIP-39)."""
+    """Return the 24 words of a 32-byte secret; the last one carries 8 bits of SHA-256 (BIP-39)."""
     if len(secret) != SECRET_BYTES:
         raise UsageError(f"a recovery secret has {SECRET_BYTES} bytes, this has {len(secret)}")
     number = int.from_bytes(secret + _checksum(secret), "big")
@@ -29,7 +29,7 @@ def to_words(secret: bytes) -> list[str]:
 
 
 class UnknownWord(NamedTuple):
-    """A word that is not in the list: its position from 1, the word, and the one that was probably meant, or ""."""
+    """A word outside the list: its position from 1, the word, and the likely intended one, or ""."""
 
     position: int
     word: str
@@ -41,7 +41,7 @@ class UnknownWord(NamedTuple):
 
 
 def first_unknown_word(words: Sequence[str], start: int = 1) -> UnknownWord | None:
-    """The first of `words` that is not in the list; `start` is the position of the first one. None when all are."""
+    """Return the first of `words` outside the list, or None; `start` is the position of the first word."""
     known = word_indexes()
     for position, word in enumerate(words, start):
         if word not in known:
@@ -51,10 +51,10 @@ def first_unknown_word(words: Sequence[str], start: int = 1) -> UnknownWord | No
 
 
 def from_words(text: str) -> bytes:
-    """The 32 bytes of 24 words, in any case and with any white space between them.
+    """Return the 32 bytes of 24 words, in any case and with any white space between them.
 
-    Raises FormatError that names the wrong word and its position, the wrong number of words, or a sequence that
-    cannot be right because its checksum is not.
+    Raises FormatError that names the wrong word and its position, the wrong number of words, or a failed
+    checksum.
     """
     words = text.lower().replace("\ufeff", " ").split()
     slip = first_unknown_word(words)

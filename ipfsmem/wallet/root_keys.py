@@ -1,7 +1,7 @@
-"""The key tree: from a wallet signature, 64 random bytes or the recovery words to the root keys of a vault.
+"""Key tree: derive a vault's root keys from a wallet signature, 64 random bytes or the recovery phrase
+(format section 2.3).
 
-Format section 2.3. It derives keys from what the gates of `message` let through; it asks no wallet, checks no signature, and
-keeps no secret that it was given.
+Signatures are checked before, by `message`; no secret passed in is kept.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _PREFIX: Final = b"ipfsmem/v1/"
 
 
 class RootKeys(msgspec.Struct, frozen=True, dict=True):
-    """The three secrets of a root of a vault, and the 8 bytes that tell whether they are the right ones.
+    """The three secrets of a root of a vault, and 8 bytes to check them.
 
-    `admin_seed` and `head_seed` are Ed25519 seeds (signing the ring; the anchor's IPNS name), `box_secret` is an
-    X25519 secret. `check` is None for recovery keys. Nothing secret is in the repr.
+    `admin_seed` and `head_seed` are Ed25519 seeds (signing the ring; the anchor's IPNS name), `box_secret` is
+    an X25519 secret. `check` is None for recovery keys. The repr shows no secret.
     """
 
     kind: Literal["wallet", "random", "recovery"]
@@ -44,10 +44,10 @@ class RootKeys(msgspec.Struct, frozen=True, dict=True):
     def from_signature(
         cls, rs64: bytes, address20: bytes, vault: str, key_number: int, passphrase: str | None = None
     ) -> RootKeys:
-        """Keys of a wallet from `r | s` as `message.normalise_signature` returns it.
+        """Derive a wallet's keys from `r | s` as returned by `message.normalise_signature`.
 
-        `passphrase` None means none; it costs about 0.2 s. Raises UsageError for a bad label, number or size,
-        PassphraseError for an empty passphrase or one that is not text.
+        `passphrase=None` means none; otherwise it takes about 0.2 s. Raises UsageError for a bad label,
+        number or size, PassphraseError for an empty passphrase or one that is not text.
         """
         check_address(address20)
         check_vault(vault)
@@ -56,12 +56,13 @@ class RootKeys(msgspec.Struct, frozen=True, dict=True):
 
     @classmethod
     def from_random(cls, secret64: bytes, vault: str, key_number: int) -> RootKeys:
-        """Keys of a vault without a wallet: 64 random bytes stand for the signature, zeros for the address."""
+        """Derive the keys of a vault without a wallet: 64 random bytes replace the signature, zeros the
+        address."""
         return cls._from_root("random", secret64, NO_ADDRESS, vault, key_number, b"")
 
     @classmethod
     def from_recovery(cls, secret32: bytes) -> RootKeys:
-        """The second root of a vault, from the 32 bytes that the 24 recovery words stand for."""
+        """Derive the second root of a vault from the 32 bytes of its recovery phrase."""
         if len(secret32) != 32:
             raise UsageError(f"a recovery secret has 32 bytes, this has {len(secret32)}")
         prk = hkdf_extract(_PREFIX + b"recovery", secret32)
@@ -92,12 +93,12 @@ class RootKeys(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def admin(self) -> Signer25519:
-        """The key that signs statements of the ring."""
+        """Return the key that signs ring statements."""
         return Signer25519(self.admin_seed)
 
     @cached_property
     def head(self) -> Signer25519:
-        """The key that signs the anchor's IPNS record."""
+        """Return the key that signs the anchor's IPNS record."""
         return Signer25519(self.head_seed)
 
     @property
@@ -117,15 +118,15 @@ class RootKeys(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def vault_tag(self) -> bytes:
-        """The 16-byte tag of the sealed vault whose *first* root this is.
+        """Return the 16-byte tag of the sealed vault whose *first* root this is.
 
-        A second wallet also computes one, of a vault that was never made; a recovery key is never a first root and
-        raises UsageError.
+        For a second wallet the tag is of a vault that was never made; for a recovery key, never a first root,
+        UsageError is raised.
         """
         return self.tag(plain=False)
 
     def tag(self, *, plain: bool) -> bytes:
-        """The tag of the sealed or of the plain vault whose first root this is: two vaults that share nothing."""
+        """Return the tag of the sealed or plain vault whose first root this is: two separate vaults."""
         if self.kind == "recovery":
             raise UsageError("a recovery key is not the first root of a vault, so it names none")
         return vault_tag(self.admin_public, plain=plain)
@@ -138,9 +139,9 @@ class RootKeys(msgspec.Struct, frozen=True, dict=True):
 
 
 def vault_tag(admin_public: bytes, *, plain: bool) -> bytes:
-    """The 16-byte tag of the vault whose first root has this admin key (format section 2.3).
+    """Return the 16-byte tag of the vault whose first root has this admin key (format section 2.3).
 
-    The tag says whether a vault is sealed or plain, and nothing else does: every signature is bound to it.
+    Only the tag tells a sealed vault from a plain one; every signature is bound to it.
     """
     if len(admin_public) != 32:
         raise UsageError(f"an admin key has 32 bytes, this has {len(admin_public)}")
@@ -151,10 +152,10 @@ def vault_tag(admin_public: bytes, *, plain: bool) -> bytes:
 def require_admin(
     keys: RootKeys, pinned: bytes, address: str | None = None, owner: str | None = None
 ) -> None:
-    """Raise WrongWalletError unless `keys` derive the admin key that this device has pinned (format section 2.2).
+    """Raise WrongWalletError unless `keys` have the admin key pinned on this device (format section 2.2).
 
-    A mismatch never means an empty vault: the caller stops here and offers the recovery words. The addresses of the wallet
-    that was unlocked and of the one that made the memory are for the message, where they are known.
+    A mismatch never means an empty vault: the caller stops and offers the recovery phrase. `address` (the
+    unlocked wallet) and `owner` (the wallet that made the vault) are for the message.
     """
     if hmac.compare_digest(keys.admin_public, pinned):
         return
@@ -168,9 +169,12 @@ def require_admin(
 
 
 def _expand(prk: bytes, info: bytes) -> bytes:
-    """HKDF-Expand to 32 bytes. A person's whole memory hangs on these, and they are derived rarely: so a kept library does it, not the
-    few lines by which each object is sealed."""
-    from cryptography.hazmat.primitives.hashes import SHA256  # 20 ms that a read of one memory need not pay
+    """HKDF-Expand to 32 bytes.
+
+    Root keys are critical and rarely derived: a maintained library does it, not the few lines that seal
+    objects.
+    """
+    from cryptography.hazmat.primitives.hashes import SHA256  # 20 ms that reading one memory need not pay
     from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
     return HKDFExpand(SHA256(), 32, info).derive(prk)

@@ -1,7 +1,7 @@
-"""The three uses of a wallet's curve: the account of a key, a signature, and the account that made a signature.
+"""secp256k1 for wallets: the account of a key, signing, and recovering the account of a signature.
 
-Through coincurve (the extra `fast`: libsecp256k1) when it is installed, else through eth-keys, which is much slower to
-import. Both sign by RFC 6979, so both give the same bytes. Nothing here knows what is signed, and no key is kept.
+Uses coincurve (the extra `fast`: libsecp256k1) if installed, else eth-keys, which imports much more slowly.
+Both sign by RFC 6979, with identical bytes. No key is kept.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ except ImportError:
 
 
 def account_of(key32: bytes) -> bytes:
-    """The account, 20 bytes, of a secp256k1 key."""
+    """Return the account, 20 bytes, of a secp256k1 key."""
     if coincurve is not None:
         return _account(coincurve.PrivateKey(key32).public_key.format(compressed=False))
     from eth_keys.datatypes import PrivateKey
@@ -25,7 +25,7 @@ def account_of(key32: bytes) -> bytes:
 
 
 def sign_hash(key32: bytes, digest: bytes) -> bytes:
-    """`r | s | parity`, 65 bytes, of a 32-byte hash."""
+    """Return `r | s | parity`, 65 bytes, of a 32-byte hash."""
     if coincurve is not None:
         signature: bytes = coincurve.PrivateKey(key32).sign_recoverable(digest, hasher=None)
         return signature
@@ -35,12 +35,12 @@ def sign_hash(key32: bytes, digest: bytes) -> bytes:
 
 
 def recover_account(parity: int, r: int, s: int, digest: bytes) -> bytes | None:
-    """The account whose key made this signature of a 32-byte hash, None when no key can have made it."""
+    """Return the account that made this signature of a 32-byte hash; None when no key can have made it."""
     if coincurve is not None:
         signature = r.to_bytes(32, "big") + s.to_bytes(32, "big") + bytes((parity,))
         try:
             public = coincurve.PublicKey.from_signature_and_message(signature, digest, hasher=None)
-        except Exception:  # it raises bare Exception and ValueError; either way there is no such key
+        except Exception:  # the library raises bare Exception and ValueError for an impossible signature
             return None
         return _account(public.format(compressed=False))
     from eth_keys.datatypes import Signature

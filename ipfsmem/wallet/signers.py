@@ -1,8 +1,7 @@
-"""Signers that need no browser: a raw key, a keystore file, a wallet's seed phrase.
+"""Signers without a browser: a raw key, a keystore file, a wallet's seed phrase.
 
-The only module of this room that touches the disk. A signer answers `personal_sign` with the deterministic signature
-that every ordinary wallet gives (RFC 6979); it never shows its key and never decides what it signs: the text comes
-from `message.key_request`. The Ethereum libraries are imported when a signer is made, not before.
+The only module of this package that uses the disk. Signatures are deterministic (RFC 6979); the text comes
+from `message.key_request`. Ethereum libraries are imported when a signer is made.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ipfsmem.wallet.eth_library import wallet_library
 from ipfsmem.wallet.message import ORDER, signing_hash
 
 DEFAULT_ACCOUNT_PATH: Final = "m/44'/60'/0'/0/0"
-#: scrypt's N as wallets write it: 256 MiB, about a second.
+#: scrypt's N as used by wallets: 256 MiB, about a second.
 SCRYPT_N: Final = 262144
 MAX_KEYSTORE_BYTES: Final = 64 * 1024
 
@@ -30,21 +29,21 @@ _MAX_PBKDF2_ROUNDS: Final = 10_000_000
 
 
 class WalletSigner(Protocol):
-    """Whatever can sign a text for one account: a key here, or a wallet at the other end of a loopback page."""
+    """Signs texts for one account: with a local key, or a wallet behind a loopback page."""
 
     @property
     def address(self) -> bytes:
-        """The account, 20 bytes."""
+        """Return the account, 20 bytes."""
 
     def sign_message(self, text: bytes) -> bytes:
-        """The signature of `text` by EIP-191 `personal_sign`: `r | s | v`, 65 bytes."""
+        """Return the signature of `text` by EIP-191 `personal_sign`: `r | s | v`, 65 bytes."""
 
 
 class RawKeySigner:
-    """Signs with a secp256k1 key given as 32 bytes."""
+    """Signs with a secp256k1 key of 32 bytes."""
 
     def __init__(self, key32: bytes) -> None:
-        """Raises UsageError when `key32` is not a secp256k1 private key."""
+        """Raise UsageError when `key32` is not a secp256k1 private key."""
         from ipfsmem.wallet.secp256k1 import account_of
 
         if len(key32) != 32 or not 0 < int.from_bytes(key32, "big") < ORDER:
@@ -53,7 +52,7 @@ class RawKeySigner:
         self.address: bytes = account_of(key32)
 
     def sign_message(self, text: bytes) -> bytes:
-        """The signature of `text` by EIP-191 `personal_sign`: `r | s | v`, v 27 or 28."""
+        """Return the signature of `text` by EIP-191 `personal_sign`: `r | s | v`, v 27 or 28."""
         from ipfsmem.wallet.secp256k1 import sign_hash
 
         signature = sign_hash(self._key, signing_hash(text))
@@ -67,7 +66,7 @@ class MnemonicSigner(RawKeySigner):
     """Signs with one account of a wallet's BIP-39 seed phrase."""
 
     def __init__(self, words: str, account_path: str = DEFAULT_ACCOUNT_PATH) -> None:
-        """`account_path` is a BIP-32 path. Raises FormatError when words or path are not valid."""
+        """Derive the key; `account_path` is a BIP-32 path. Raises FormatError when words or path are invalid."""
         with wallet_library():
             from eth_account.hdaccount import key_from_seed, seed_from_mnemonic
             from eth_utils.exceptions import ValidationError
@@ -87,10 +86,10 @@ class MnemonicSigner(RawKeySigner):
 
 
 class KeystoreSigner(RawKeySigner):
-    """Signs with the key in a Web3 secret storage file, version 3, as geth and most wallets write it."""
+    """Signs with the key in a Web3 secret storage file, version 3, as written by geth and most wallets."""
 
     def __init__(self, path: str | os.PathLike[str], passphrase: str) -> None:
-        """Reads and decrypts the file; about a second with a wallet's usual scrypt parameters.
+        """Read and decrypt the file; about a second with a wallet's usual scrypt parameters.
 
         Raises StorageError when it cannot be read, FormatError or LimitError when it is not a keystore,
         PassphraseError when it does not open.
@@ -112,9 +111,9 @@ def create_keystore(
 ) -> bytes:
     """Write a new keystore file with mode 0600 and return the account's address.
 
-    `scrypt_n` is a power of two; less than the default is for tests only. An existing file is never overwritten:
-    StorageError, as when the disk refuses. Raises PassphraseError when the passphrase is too easy, UsageError when
-    `key32` is not a key.
+    `scrypt_n` is a power of two; smaller than the default only in tests. Raises StorageError when the file
+    exists or the disk refuses, PassphraseError when the passphrase is too weak, UsageError when `key32` is
+    not a key.
     """
     from ipfsmem.wallet.passphrases import require_strong
 
@@ -145,7 +144,7 @@ def _write_new(path: Path, data: bytes) -> None:
             file.flush()
             flush_to_disk(file.fileno())
     except OSError as error:
-        # Half a keystore is worse than none: its name would be taken and its key lost.
+        # Half a keystore is worse than none: its name would be used up and its key lost.
         path.unlink(missing_ok=True)
         raise StorageError(f"{path} cannot be written: {error.strerror}") from None
 
@@ -274,7 +273,7 @@ def _hex(text: str, name: str, what: str) -> bytes:
 
 
 def _passphrase_bytes(passphrase: str) -> bytes:
-    # As geth does it: the bytes that were typed, without normalising.
+    # Like geth: the bytes as typed, without normalisation.
     try:
         raw = passphrase.encode()
     except UnicodeEncodeError:
