@@ -1,4 +1,4 @@
-"""The contract with whatever keeps blocks, and everything around a provider: opening, outages, probing, what it is good for.
+"""Providers: the contract, opening, outages, probing and abilities.
 
-The providers themselves are a package of their own, found by entry point.
+The providers themselves are a separate package, found by entry point.
 """

@@ -1,6 +1,6 @@
-"""What a provider is good for, in words for people, and what follows from what it cannot do.
+"""Describe a provider's capabilities to users, and the consequences of missing ones.
 
-It reads Capabilities and asks no provider. Whether a provider really does what it says, `probe` tries out.
+Reads declared Capabilities only; `probe` tests them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from ipfsmem.provider.contract import Capabilities
 
 
 def good_for(can: Capabilities) -> str:
-    """One or two words: `full` takes a memory, gives it back, and leads other devices to what is new."""
+    """Return one or two words; `full`: stores a vault, serves it, and leads other devices to new versions."""
     if can.put and can.blocks:
         return "full" if can.names or can.list else "keeps, but leads nobody there"
     if can.put:
@@ -22,7 +22,8 @@ def good_for(can: Capabilities) -> str:
 
 
 def limits(can: Capabilities) -> list[str]:
-    """What a provider cannot do, each with what that means for a memory, the gravest first; empty when it can do everything."""
+    """Return the missing capabilities, each with its consequence, gravest first; empty when nothing is
+    missing."""
     found = []
     if not can.put and can.pin:
         found.append("it takes no uploads: another provider must hold what it keeps")

@@ -1,7 +1,6 @@
-"""What every provider is built on: a provider that can do nothing, and refuses each call in words.
+"""Base class of providers: no capabilities, every call refused with a message.
 
-A provider overrides what it can do and says so in its capabilities; what it leaves out is refused here. Nothing else is
-shared: how a provider reaches its service is its own affair.
+A provider overrides what it supports and declares it in its capabilities.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
 
 
 class ProviderBase(ABC):
-    """See ipfsmem.provider.contract for what the methods promise. Every one raises ProviderRefused but `close`."""
+    """See ipfsmem.provider.contract for the methods. Every one raises ProviderRefused but `close`."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """Short text for people and reports; holds no secret."""
+        """Return a short display name without secrets."""
 
     @property
     @abstractmethod
     def capabilities(self) -> Capabilities:
-        """What this provider can do: exactly what it overrides."""
+        """Return the capabilities: exactly the methods overridden."""
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
         """Refused."""
@@ -63,8 +62,8 @@ class ProviderBase(ABC):
         """Refused."""
         self._refuse("keep names that are signed here")
 
-    async def close(self) -> None:  # noqa: B027 - many have nothing to let go of
-        """Nothing is held open."""
+    async def close(self) -> None:  # noqa: B027 - many have nothing to close
+        """Do nothing: there is nothing to close."""
 
     def _refuse(self, what: str) -> NoReturn:
         raise unsupported(self, what)

@@ -1,4 +1,5 @@
-"""A published version in a CAR on this disk, as a provider that is only read: what another device saved, as it could send it nowhere."""
+"""A local CAR file of one published version as a read-only provider, for transfer from a device that can
+publish nowhere."""
 
 from __future__ import annotations
 
@@ -13,10 +14,11 @@ from ipfsmem.provider.contract import Capabilities
 
 
 class CarFile(ProviderBase):
-    """The blocks of one CAR, each checked when it was opened."""
+    """The blocks of one CAR, each checked on opening."""
 
     def __init__(self, path: Path) -> None:
-        """Raises StorageError when it cannot be read, FormatError or BlockError when it is no CAR of one version."""
+        """Open a CAR. Raises StorageError when unreadable, FormatError or BlockError when it is not a CAR of
+        one version."""
         try:
             with path.open("rb") as file:
                 car = read_car(file)
@@ -27,20 +29,20 @@ class CarFile(ProviderBase):
             ) from None
         if len(car.roots) != 1:
             raise FormatError(f"{path} holds {len(car.roots)} versions; one is read")
-        #: The version.
+        #: Root of the version.
         self.root: CID = car.roots[0]
         self._path = path
 
     @property
     def name(self) -> str:
-        """`the file ...`."""
+        """Return `the file ...`."""
         return f"the file {self._path}"
 
     @property
     def capabilities(self) -> Capabilities:
-        """It is read, block by block."""
+        """Return the capabilities: single blocks, read-only."""
         return Capabilities(put=False, blocks=True)
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Those that are in it."""
+        """Return the blocks that are in the file."""
         return {cid: self._blocks[cid] for cid in cids if cid in self._blocks}

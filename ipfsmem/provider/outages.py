@@ -1,6 +1,6 @@
-"""Which published roots one sync could not read because a provider was down: newer texts may be missing.
+"""Published roots that a sync could not read because a provider was down: newer texts may be missing.
 
-Format section 7, "An outage is no answer". It holds and judges what one sync noted; it asks no provider and writes nothing.
+Format section 7, "An outage is no answer". Holds the notes of one sync; calls no provider and writes nothing.
 """
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ _HINT = "Try again when the provider answers. What can be read now comes back wi
 
 
 class UnreadRoots:
-    """Roots that names and pin lists lead to and that no provider could give, and providers that did not say which roots they have."""
+    """Roots in names and pin lists that no provider could serve, and providers that did not list their roots."""
 
     def __init__(self) -> None:
         self._why: dict[CID, ProviderError] = {}
-        #: For each unread root one set for each list that shows it: the roots that the list has before it, which are newer.
+        #: For each unread root, one set per list that shows it: the newer roots before it in that list.
         self._newer: dict[CID, list[frozenset[CID]]] = {}
-        #: Providers that did not say which roots they have, and why.
+        #: Providers that did not list their roots, and why.
         self.silent: dict[str, ProviderError] = {}
-        #: Providers whose pin list could not be read, though they may have answered otherwise: that a name is empty there proves
+        #: Providers whose pin list was unreadable, even if other calls worked: an empty name there proves
         #: nothing.
         self.unread_lists: dict[str, ProviderError] = {}
 
     def note(self, root: CID, why: ProviderError) -> None:
-        """Note a root that a name leads to and that could not be read."""
+        """Note an unreadable root that a name leads to."""
         self._why[root] = why
         self._newer.setdefault(root, []).append(frozenset())
 
     def note_listed(self, roots: Sequence[CID], failed: Mapping[CID, Exception]) -> None:
-        """Of a pin list (`roots`, newest first) these could not be read; what `failed` otherwise than by an outage is not noted."""
+        """Note the roots of a pin list (`roots`, newest first) that failed; failures other than an outage are
+        ignored."""
         for at, root in enumerate(roots):
             why = failed.get(root)
             if isinstance(why, ProviderError):
@@ -40,8 +41,8 @@ class UnreadRoots:
                 self._newer.setdefault(root, []).append(frozenset(roots[:at]))
 
     def after(self, unread: Mapping[CID, ProviderError], known: Collection[CID]) -> UnreadRoots:
-        """A copy with more `unread` roots, which names lead to, and without those that are `known`: read by another way, or in
-        an earlier sync."""
+        """Return a copy plus the `unread` roots of names, minus the `known` roots: read elsewhere, or in an
+        earlier sync."""
         later = UnreadRoots()
         later.silent, later.unread_lists = {**self.silent}, {**self.unread_lists}
         later._why, later._newer = {**self._why}, {root: [*lists] for root, lists in self._newer.items()}
@@ -53,18 +54,22 @@ class UnreadRoots:
 
     @property
     def roots(self) -> list[CID]:
-        """The unread roots."""
+        """Return the unread roots."""
         return list(self._why)
 
     def newest(self, joined: Collection[CID]) -> list[CID]:
-        """The unread roots that may hold something newer than the `joined` ones: a name leads to them, or some list shows no joined
-        root before them. Devices join before they publish, so what a list shows after a joined root is most likely in that one."""
+        """Return the unread roots that may be newer than the `joined` ones.
+
+        Those have a name that leads to them, or a list without a joined root before them. Devices join before
+        they publish, so a root listed after a joined one is most likely contained in it.
+        """
         there = set(joined)
         return [root for root in self._why if any(there.isdisjoint(newer) for newer in self._newer[root])]
 
     def refuse(self, joined: Collection[CID], where: str) -> None:
-        """Raise UnreadError when newer texts than those of the `joined` roots may be missing, and when nothing was joined while a pin
-        list could not be read: else a person would take the memory for empty, or for whole. `where`: the providers' names."""
+        """Raise UnreadError when texts newer than the `joined` roots may be missing, or when nothing was
+        joined and a pin list was unreadable: the user would take the vault for empty, or complete. `where`:
+        the providers' names."""
         if not joined and self.unread_lists:
             name, why = next(iter(self.unread_lists.items()))
             raise UnreadError(

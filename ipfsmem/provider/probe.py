@@ -1,7 +1,7 @@
-"""Trying a provider out: upload, question, listing, reading back, name, unpin, each done for real and checked.
+"""Probe a provider: upload, has, list, read back, name and unpin, each executed and checked.
 
-What it uploads is a few random bytes under a name of its own, gone again at the end. What comes back is compared with
-what was sent, file by file. It is given no memory and no key.
+It uploads a few random bytes under its own name, removed at the end, and compares what comes back file by
+file. It has no access to memories or keys.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from ipfsmem.seal.primitives import Signer25519
 
 Outcome = Literal["ok", "cannot", "failed"]
 
-#: The name of the last step, which says what all of them come to.
+#: Name of the last step, the overall verdict.
 ALTOGETHER: Final = "altogether"
 
 
-#: The empty folder of UnixFS, which every gateway can give.
+#: The empty folder of UnixFS, which every gateway can serve.
 _EMPTY_FOLDER: Final = parse_cid("bafybeiczsscdsbs7ffqz55asqdf3smv6klcw3gofszvwlyarci47bgf354")
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One thing that was tried: `cannot` is a missing capability, `failed` a broken promise."""
+    """One probe step; `cannot`: a missing capability, `failed`: a broken promise."""
 
     what: str
     outcome: Outcome
     text: str
     seconds: float
-    hint: str = ""  #: what to do about a failure, where its error says so
+    hint: str = ""  #: next step after a failure, if its error has one
 
 
 class _Failed(Exception):
-    """A promise of the contract that was not kept."""
+    """A broken promise of the contract."""
 
 
 async def probe(provider: Provider, *, now_ms: int, random: Callable[[int], bytes]) -> list[Step]:
-    """Try everything that a provider says it can do, in order, and say at the end what it comes to. Raises nothing: what
-    fails is in the steps."""
+    """Probe everything that a provider declares, in order, with a verdict last. Never raises: failures are
+    steps."""
     steps = await _Trial(provider, now_ms, random).run()
     failed = [step.what for step in steps if step.outcome == "failed"]
     can = provider.capabilities
@@ -60,8 +60,11 @@ async def probe(provider: Provider, *, now_ms: int, random: Callable[[int], byte
 
 
 class _Trial:
-    """One tree of three small files at one provider, from its upload until it is unpinned. Each method does one thing for real
-    and answers how it went, in words; it raises _Failed when a promise was not kept, else what the provider raises."""
+    """One tree of three small files at one provider, from upload to unpin.
+
+    Each method runs one check and returns its outcome in words; it raises _Failed for a broken promise, else
+    the provider's error.
+    """
 
     def __init__(self, provider: Provider, now_ms: int, random: Callable[[int], bytes]) -> None:
         self.provider, self.now_ms, self.random = provider, now_ms, random
@@ -73,7 +76,7 @@ class _Trial:
         self.steps: list[Step] = []
 
     async def run(self) -> list[Step]:
-        """Every step in order; none but the upload where that fails."""
+        """Run every step in order; only the upload if that fails."""
         can = self.provider.capabilities
         if not await self._step("upload", can.put, self._upload) and can.put:
             return self.steps
@@ -89,7 +92,7 @@ class _Trial:
         return self.steps
 
     async def _step(self, what: str, able: bool, work: Callable[[], Awaitable[str]]) -> bool:
-        """Try one thing and note how it went; whether it worked."""
+        """Run one check, record its outcome and return whether it worked."""
         started = time.monotonic()
         outcome: Outcome = "cannot"
         text = hint = ""
@@ -110,7 +113,7 @@ class _Trial:
         return f"{len(self.tree.blocks)} blocks as a CAR file, address {kept}"
 
     async def _answer(self) -> str:
-        # It was given nothing to be asked for, so what can be tried is that it answers; that it has nothing is an answer.
+        # A read-only provider can only be tested for an answer; an empty one is an answer.
         for cid, data in (await self.provider.get_blocks([_EMPTY_FOLDER])).items():
             verify_block(cid, data)
         return "asked for an empty folder"

@@ -1,4 +1,4 @@
-"""What a published root contains, its reader and its writer together: layout, commit, name record, versions (format 6, 7).
+"""Published roots, reading and writing: layout, commit, name record, versions (format 6, 7).
 
-It neither chooses a provider nor sends anything.
+No provider is chosen and nothing is sent here.
 """

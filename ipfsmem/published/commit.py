@@ -1,6 +1,6 @@
-"""A commit: one device's signed word about a whole state (format section 6), sealed or plain.
+"""Commits: a device's signature on a whole state (format section 6), sealed or plain.
 
-Pure: it makes, reads and checks commits. Who may write is the ring's business, what the state holds the tree's.
+Pure. The ring decides who may write, the tree holds the state.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ipfsmem.errors import FormatError, LimitError, OpenError
 from ipfsmem.seal.objects import COMMIT, Sealer
 from ipfsmem.seal.primitives import Signer25519, verify
 
-#: Longest commit, in bytes of its file (format section 8): room for a counter of each id that a ring may have, and for as
-#: many heads as one names, also in the longer form of plain mode.
+#: Maximum bytes of a commit file (format section 8): room for a counter of every id in a ring and for the
+#: maximum number of heads, also in the longer form of plain mode.
 MAX_COMMIT = 384 * 1024
 _DOMAIN = b"ipfsmem/v1/commit\0"
 _is_id = re.compile(r"[0-9a-f]{16}").fullmatch
@@ -30,10 +30,10 @@ _is_tag = re.compile(r"[0-9a-f]{32}").fullmatch
 class Commit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The JSON of a commit (format section 6).
 
-    `c` is its number among the commits of device `dev`, from 1; `ctx` holds a signed pair for each device whose writes
-    the state knows; `ek` is the id of the epoch key that seals it, "" in plain mode; `h` the device's clock value;
-    `prev` the digests of the commits that it was made upon, sorted; `ring` and `state` the SHA-256 of keyring.json and
-    of the state's top node, in hex; `vault` the vault tag in hex.
+    `c` is its number among the commits of device `dev`, from 1; `ctx` holds a signed pair for each device
+    whose writes the state knows; `ek` is the id of the epoch key that seals it, "" in plain mode; `h` the
+    device's clock value; `prev` the digests of its parent commits, sorted; `ring` and `state` the SHA-256 of
+    keyring.json and of the state's top node, in hex; `vault` the vault tag in hex.
     """
 
     c: int
@@ -49,7 +49,7 @@ class Commit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class SignedCommit(msgspec.Struct, frozen=True):
-    """A commit, its exact JSON and the signature over it (not verified by itself)."""
+    """A commit, its exact JSON and the (unverified) signature over it."""
 
     commit: Commit
     json: bytes
@@ -57,15 +57,16 @@ class SignedCommit(msgspec.Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the JSON, hex: the name of a commit in `prev` and in high-water marks."""
+        """Return the SHA-256 of the JSON in hex: the name of a commit in `prev` and in high-water marks."""
         return sha256(self.json).hexdigest()
 
     def verify(self, public: bytes) -> bool:
-        """Whether the device with this Ed25519 key signed it."""
+        """Tell whether the device with this Ed25519 key signed it."""
         return verify(public, _DOMAIN + self.json, self.signature)
 
     def says_the_same(self, other: Commit) -> bool:
-        """Whether both commits are of one state, ctx, ring and epoch key: then no new one is needed (section 7)."""
+        """Tell whether both commits have one state, ctx, ring and epoch key: then no new one is needed
+        (section 7)."""
         mine = self.commit
         return (mine.state, mine.ctx, mine.ring, mine.ek) == (other.state, other.ctx, other.ring, other.ek)
 
@@ -81,13 +82,13 @@ _plain_decoder = msgspec.json.Decoder(_PlainFile)
 
 
 def sign_commit(signer: Signer25519, commit: Commit) -> SignedCommit:
-    """The commit with its JSON, signed by the device that it names in `dev`, which is not checked here."""
+    """Encode and sign a commit. The caller ensures that the signer is `dev`."""
     text = _encoder.encode(commit)
     return SignedCommit(commit, text, signer.sign(_DOMAIN + text))
 
 
 def seal_commit(signed: SignedCommit, sealer: Sealer) -> bytes:
-    """The file `head.ipm`. Raises LimitError."""
+    """Return the file `head.ipm`. Raises LimitError."""
     return _within_limit(sealer.seal(COMMIT, b"", signed.signature + signed.json))
 
 
@@ -109,14 +110,14 @@ def open_commit(data: bytes, sealers: Iterable[Sealer]) -> SignedCommit:
 
 
 def plain_commit(signed: SignedCommit) -> bytes:
-    """The file `commit.json` of plain mode. Raises LimitError."""
+    """Return the file `commit.json` of plain mode. Raises LimitError."""
     return _within_limit(
         _encoder.encode(_PlainFile(canonical.b64(signed.json), canonical.b64(signed.signature)))
     )
 
 
 def open_plain_commit(data: bytes) -> SignedCommit:
-    """Read `commit.json`. Raises FormatError, LimitError."""
+    """Parse `commit.json`. Raises FormatError, LimitError."""
     _within_limit(data)
     try:
         plain = _plain_decoder.decode(data)

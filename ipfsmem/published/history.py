@@ -1,7 +1,7 @@
-"""The past of a memory: the roots that this device knows, and what changed from one to another.
+"""History of a vault: the roots known to this device, and the changes between them.
 
-A root is a whole state, so time travel is opening an older one. Everything here reads blocks that this device kept;
-nothing is fetched, joined or written.
+A root is a whole state, so time travel opens an older root. Everything reads local blocks; nothing is
+fetched, joined or written.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ipfsmem.published.root_verification import open_root
 
 
 class LogEntry(msgspec.Struct, frozen=True):
-    """One published state that this device made, joined or took over.
+    """One published state that this device made, joined or adopted.
 
     `c`: the number of the commit at its device. `commit`: the commit's SHA-256. `own`: whether this device made it.
     """
@@ -41,7 +41,8 @@ class LogEntry(msgspec.Struct, frozen=True):
 
 
 def published_log(replica: Replica) -> list[LogEntry]:
-    """Every root this device knows, newest first; `at_ms` is when it was first seen here (milliseconds since 1970 UTC)."""
+    """Return every root known to this device, newest first; `at_ms`: when it was first seen here (ms since
+    1970 UTC)."""
     return [
         LogEntry(row.root, row.device, row.number, row.seen, row.digest, row.device == replica.device.id)
         for row in heads.newest_first(replica.db.connection)
@@ -57,7 +58,7 @@ class PastState(msgspec.Struct, frozen=True):
 
 
 def open_past(replica: Replica, cid: CID) -> PastState:
-    """A published root out of this device's own blocks.
+    """Open a published root from local blocks.
 
     Raises NotFoundError when it, or a part of it, is not kept here.
     """
@@ -88,7 +89,7 @@ def open_past(replica: Replica, cid: CID) -> PastState:
 
 
 def find_root(replica: Replica, text: str) -> CID:
-    """A root by its CID, or by the beginning of one in the log. Raises UsageError, NotFoundError."""
+    """Find a root by its CID, or by a CID prefix in the log. Raises UsageError, NotFoundError."""
     if not text:
         raise UsageError("no version is named", hint="See: ipfsmem vault log.")
     roots = [entry.root for entry in published_log(replica) if entry.root.startswith(text)]
@@ -113,7 +114,7 @@ class EntryChange(msgspec.Struct, frozen=True):
 
 
 def entry_changes(before: StateTree, after: StateTree) -> list[EntryChange]:
-    """The entries in which two states differ, sorted by name."""
+    """Return the entries in which two states differ, sorted by name."""
 
     def entry(difference: Difference, text: bytes | None) -> Entry:
         return {} if text is None else decode_entry(difference.name, text)
@@ -124,14 +125,14 @@ def entry_changes(before: StateTree, after: StateTree) -> list[EntryChange]:
     )
 
 
-#: What became of a memory from one state to another.
+#: The change of a memory from one state to another.
 ChangeKind = Literal["added", "changed", "removed"]
 
 
 def export_car(replica: Replica, root: CID, out: Writable) -> int:
-    """Write every block below a published root as a CAR v1; the number of bytes written.
+    """Write every block of a published root as a CAR v1; return the number of bytes written.
 
-    Raises NotFoundError when a block of it is not on this device: such a CAR would not bring the memory back.
+    Raises NotFoundError when a block is not on this device: such a CAR would not restore the vault.
     """
 
     def blocks() -> Iterator[tuple[CID, bytes]]:

@@ -1,7 +1,7 @@
-"""The signed part of an IPNS record: one flat DAG-CBOR map of five fields (IPNS record specification, `data`).
+"""The signed part of an IPNS record: a flat DAG-CBOR map of five fields (IPNS record specification, `data`).
 
-Only what this map needs of CBOR is spoken, by hand: the bytes come from strangers, a decoder of everything would take
-more (nesting, tags, floats, doubled keys) than a record may hold. It never checks a signature or a time.
+Only the needed CBOR is implemented: on untrusted bytes a general decoder would accept more (nesting, tags,
+floats, duplicate keys) than a record may hold. Neither signature nor time is checked.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class RecordData(NamedTuple):
 
 
 def encode(value: bytes, validity: bytes, sequence: int, ttl: int) -> bytes:
-    """The map with keys in DAG-CBOR's order (shorter first), validity type 0 (end of life)."""
+    """Encode the map with keys in DAG-CBOR's order (shorter first), validity type 0 (end of life)."""
     return b"".join(
         (
             b"\xa5",
@@ -40,7 +40,7 @@ def encode(value: bytes, validity: bytes, sequence: int, ttl: int) -> bytes:
 
 
 def decode(data: bytes) -> RecordData:
-    """Read the map. Fields that are not ours are skipped; a missing, doubled or mistyped one raises FormatError."""
+    """Decode the map, skipping unknown fields. Raises FormatError for a missing, duplicate or mistyped field."""
     major, count, position = _read_head(data, 0)
     if major != 5:
         raise FormatError("the data of an IPNS record is not a map")
@@ -100,7 +100,7 @@ def _head(major: int, argument: int) -> bytes:
 
 
 def _read_head(data: bytes, position: int) -> tuple[int, int, int]:
-    """Major type, argument, next position. DAG-CBOR: no indefinite lengths, shortest numbers only."""
+    """Return major type, argument and next position. DAG-CBOR: definite lengths and shortest numbers only."""
     first, position = _take(data, position, 1)
     major, info = first[0] >> 5, first[0] & 31
     if info < 24:
@@ -123,7 +123,7 @@ def _take(data: bytes, position: int, size: int) -> tuple[bytes, int]:
 
 
 def _skip(data: bytes, position: int) -> int:
-    """The position behind one item of any kind."""
+    """Return the position after one item of any kind."""
     pending = [1]
     while pending:
         if pending[-1] == 0:

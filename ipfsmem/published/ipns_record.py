@@ -1,8 +1,8 @@
-"""IPNS records: making, reading, checking and comparing them (IPNS record specification; format section 7).
+"""IPNS records: make, parse, verify and compare (IPNS record specification; format section 7).
 
-A record says "this name points there, this is its n-th value, good until then", signed by the key inside the name.
-This module turns values into bytes and back. It never fetches or puts a record, never looks at a clock, and never
-believes a V1 signature: V1 fields are written for old readers and, when read, only compared with the signed data.
+A record is signed by the key in the name and holds a target, a sequence number and an expiry. Nothing is
+fetched, no clock is read. V1 fields are written for old readers; when read, they are only compared with the
+signed data.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from ipfsmem.errors import FormatError, LimitError, SignatureError, UsageError
 from ipfsmem.published import ipns_data
 from ipfsmem.seal.primitives import Signer25519, verify
 
-#: Longest record that anybody passes on, in bytes.
+#: Longest record that is passed on by others, in bytes.
 MAX_RECORD: Final = 10 * 1024
 #: How long others may cache an answer, in nanoseconds: five minutes.
 DEFAULT_TTL: Final = 5 * 60 * 10**9
 #: Highest sequence number that can be written or read.
 MAX_SEQUENCE: Final = 2**63 - 1
-#: The last nanosecond of the year 9999, the latest end of a record's life that can be written.
+#: Latest expiry that can be written: the last nanosecond of the year 9999.
 MAX_VALIDITY: Final = 253_402_300_800 * 10**9 - 1
 
 _SIGN_V2: Final = b"ipns-signature:"
@@ -48,24 +48,25 @@ _INT_FIELDS = frozenset((_TYPE, _SEQUENCE, _TTL))
 
 
 class Record(msgspec.Struct, frozen=True):
-    """What an IPNS record says. Only `verify_record` shows who signed it; `parse_record` merely reads it."""
+    """The contents of an IPNS record. `parse_record` only reads it; `verify_record` checks the signer."""
 
-    value: str  #: where the name points, for instance `/ipfs/bafy...` or `/ipns/k51...`
+    value: str  #: target of the name, for instance `/ipfs/bafy...` or `/ipns/k51...`
     sequence: int  #: the greater one wins
-    validity: int  #: good until then, nanoseconds since 1970-01-01 UTC
+    validity: int  #: expiry, nanoseconds since 1970-01-01 UTC
     ttl: int  #: how long an answer may be cached, nanoseconds
     data: bytes  #: the signed DAG-CBOR
     signature: bytes  #: Ed25519 over "ipns-signature:" and `data`
     public_key: bytes | None  #: the key inside the record, raw 32 bytes; usually absent with Ed25519
-    encoded: bytes  #: the whole record as it was read
+    encoded: bytes  #: the whole record as read
 
     def has_expired(self, now: int) -> bool:
-        """Whether it is no longer good at `now`, nanoseconds since 1970-01-01 UTC."""
+        """Tell whether it has expired at `now`, nanoseconds since 1970-01-01 UTC."""
         return now >= self.validity
 
 
 def nanoseconds(when: datetime | int) -> int:
-    """Nanoseconds since 1970-01-01 UTC; an int is taken as such. A datetime without a zone raises UsageError."""
+    """Return nanoseconds since 1970-01-01 UTC; an int is returned unchanged. Raises UsageError without a time
+    zone."""
     if isinstance(when, int):
         return when
     if when.tzinfo is None:
@@ -81,10 +82,10 @@ def make_record(
     validity: datetime | int,
     ttl_ns: int = DEFAULT_TTL,
 ) -> bytes:
-    """A signed record that readers of V2 and of V1 accept.
+    """Make a signed record that readers of V2 and of V1 accept.
 
-    `seed` is the 32-byte Ed25519 seed of the name, `value` is `/ipfs/<cid>` or `/ipns/<name>`, `validity` the end of
-    its life (datetime with a zone, or nanoseconds since 1970 UTC). Equal arguments give equal bytes. Raises
+    `seed` is the 32-byte Ed25519 seed of the name, `value` is `/ipfs/<cid>` or `/ipns/<name>`, `validity` the
+    expiry (datetime with a zone, or nanoseconds since 1970 UTC). Equal arguments return equal bytes. Raises
     UsageError for values that no record can hold.
     """
     try:
@@ -114,10 +115,10 @@ def make_record(
 
 
 def parse_record(encoded: bytes) -> Record:
-    """Read a record without believing it: neither signature nor age are looked at.
+    """Parse a record without checking signature or expiry.
 
-    Raises LimitError above 10 KiB, FormatError when it is not a record with a V2 signature, when a field stands
-    twice, or when its V1 fields say something else than the signed data.
+    Raises LimitError above 10 KiB, FormatError when it is not a record with a V2 signature, a field is
+    duplicated, or its V1 fields contradict the signed data.
     """
     if len(encoded) > MAX_RECORD:
         raise LimitError(f"an IPNS record has {len(encoded)} bytes, {MAX_RECORD} allowed")
@@ -147,16 +148,18 @@ def parse_record(encoded: bytes) -> Record:
 
 
 def verify_record(name: str, encoded: bytes) -> Record:
-    """Read a record of `name` and check its signature, but not its age: an old record still tells a sequence.
+    """Parse a record of `name` and check its signature, but not its expiry: an old record still shows a
+    sequence.
 
-    Raises FormatError or LimitError when it is not a record, SignatureError when the key of `name` did not sign it.
+    Raises FormatError or LimitError when it is not a record, SignatureError when the key of `name` did not
+    sign it.
     """
     return _verified(name, bytes(encoded))
 
 
 @lru_cache(maxsize=128)
 def _verified(name: str, encoded: bytes) -> Record:
-    # Each sync asks for the same names, and looks at each record several times. They take 4 MiB at the most.
+    # Cached: each sync checks the same records several times. At most 4 MiB.
     public = public_of_ipns_name(name)
     record = parse_record(encoded)
     if record.public_key is not None and record.public_key != public:
@@ -167,19 +170,19 @@ def _verified(name: str, encoded: bytes) -> Record:
 
 
 def newest_record(records: Iterable[Record]) -> Record | None:
-    """The record that counts: greatest sequence, then longest life, then greatest bytes (so all agree)."""
+    """Return the winning record: greatest sequence, then longest life, then greatest bytes (so all agree)."""
     return max(records, key=record_order, default=None)
 
 
 def record_order(record: Record) -> tuple[int, int, bytes]:
-    """What `newest_record` compares; greater is newer."""
+    """Return the sort key of `newest_record`; greater is newer."""
     return record.sequence, record.validity, record.encoded
 
 
 def value_target(value: str) -> CID | str:
-    """Where a value points: the CID of `/ipfs/<cid>`, or the canonical name of `/ipns/<name>`.
+    """Return the target of a value: the CID of `/ipfs/<cid>`, or the canonical name of `/ipns/<name>`.
 
-    Only these two forms count for us; a path behind them, or another form, raises FormatError.
+    Raises FormatError for any other form, and for a path after either.
     """
     if value.startswith("/ipfs/"):
         return parse_cid(value[6:])
@@ -189,13 +192,13 @@ def value_target(value: str) -> CID | str:
 
 
 def canonical_name(name: str) -> str:
-    """The one spelling (`k51...`) of an IPNS name that may come in any base. Raises FormatError."""
+    """Return the canonical spelling (`k51...`) of an IPNS name in any base. Raises FormatError."""
     return ipns_name(public_of_ipns_name(name))
 
 
 def _check_v1(numbers: dict[int, int], texts: dict[int, bytes], signed: ipns_data.RecordData) -> None:
-    # When a V1 value or signature is there, all V1 fields count, an absent one with protobuf's default; without
-    # them a field that is there all the same must not contradict either.
+    # With a V1 value or signature all V1 fields are compared, an absent one as protobuf's default; without
+    # them, only the fields present.
     whole = _VALUE in texts or _SIG1 in texts
     for tag, name, is_value in (
         (_VALUE, "value", signed.value),
@@ -229,7 +232,7 @@ def _int_field(tag: int, number: int) -> bytes:
 
 
 def _fields(encoded: bytes) -> tuple[dict[int, int], dict[int, bytes]]:
-    """Protobuf fields by number. Unknown ones are skipped; a known one that stands twice is refused."""
+    """Return protobuf fields by number, skipping unknown ones. Raises FormatError for a duplicate."""
     numbers: dict[int, int] = {}
     texts: dict[int, bytes] = {}
     position = 0
@@ -262,7 +265,7 @@ def _once(fields: dict[int, int] | dict[int, bytes], tag: int) -> None:
 
 
 def _time_text(ns: int) -> str:
-    """RFC 3339 in UTC with nine digits, as the record writes it."""
+    """Return RFC 3339 in UTC with nine digits, as used in records."""
     seconds, rest = divmod(ns, _SECOND)
     try:
         when = datetime.fromtimestamp(seconds, UTC)
@@ -279,7 +282,7 @@ def _parse_time(text: str) -> int:
     try:
         when = datetime.fromisoformat(f"{day}T{clock}{'+00:00' if zone == 'Z' else zone}")
         whole = nanoseconds(when)
-        _time_text(whole)  # an offset can carry it out of the years that there are
+        _time_text(whole)  # an offset can move it out of the valid years
     except (ValueError, OverflowError, UsageError):
         raise FormatError(f"an IPNS record is good until {text[:40]!r}, which is no time") from None
     return whole + int((fraction or "0").ljust(9, "0"))

@@ -1,7 +1,7 @@
-"""What a published root holds in each publishing mode (format section 6): the sealed layout and the plain one.
+"""Layout of a published root: sealed and plain mode (format section 6).
 
-A layout adds the blocks of a root to the replica's blocks and returns its CID; commit and ring are given to it as bytes.
-It must run inside a transaction, right after a checkpoint with folders.
+A layout adds the root's blocks to the replica and returns its CID, given commit and ring as bytes. It must
+run in a transaction, right after a checkpoint with folders.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from ipfsmem.published.plain_layout import Bases, base_links
 
 
 class Layout:
-    """What both layouts do: look for secrets in what is new, then make the root."""
+    """Base of both layouts: scan new texts for secrets, then build the root."""
 
     def __init__(self, check: SecretCheck | None = None) -> None:
-        """`check` sees every new text in the transaction that decides what is published, and may stop it."""
+        """Set `check`, called with every new text in the transaction that publishes; it may abort."""
         self._check = check
 
     def prepare(self, replica: Replica) -> None:
-        """The part of the work of `build` that can be done while others may write: it takes seconds where much is new."""
+        """Do the part of `build` that need not block other writers: seconds after many changes."""
         if self._check is not None:
             self._check.look_ahead(replica)
 
     def build(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
-        """Make the root for a commit and the ring beside it (inside a transaction). Raises SecretsError."""
+        """Build the root for a commit and its ring (inside a transaction). Raises SecretsError."""
         if self._check is not None:
             self._check.look(replica)
         with no_collection():
@@ -54,7 +54,7 @@ class Layout:
 
 
 class SealedLayout(Layout):
-    """`keyring.json`, `head.ipm`, `s/`, `o/`: nothing that can be read without a key but the ring's public part."""
+    """`keyring.json`, `head.ipm`, `s/`, `o/`: without a key only the ring's public part is readable."""
 
     def _root(self, replica: Replica, head: bytes, keyring: bytes) -> CID:
         db = replica.db
@@ -70,9 +70,10 @@ class SealedLayout(Layout):
 
 
 class PlainLayout(Layout):
-    """`memory/` as people read it, a base like it for each scope, and under `memory/.ipfsmem/` what a device needs to join.
+    """`memory/` in readable form, a similar base per scope, and in `memory/.ipfsmem/` the data that a device
+    needs to join.
 
-    `memories` are those of the nameless scope of the replica that is published; their caches make a publish cheap.
+    `memories` are those of the nameless scope of the published replica; their caches make a publish cheap.
     """
 
     def __init__(self, memories: Memories, check: SecretCheck | None = None) -> None:
@@ -113,7 +114,8 @@ class PlainLayout(Layout):
 
 
 def _hidden_objects(db: Database, shown: Iterable[bytes]) -> Folder | None:
-    """The folder `o/` of all objects that no file above equals (by CID: of one block each); None when all stand above."""
+    """Return the folder `o/` of all objects not equal to a file elsewhere (by CID: of one block each); None
+    if empty."""
     above = set(shown)
     held = ((name, RAW_PREFIX + digest, size) for name, digest, size in objects_held(db))
     rows = [row for row in held if row[1] not in above]
@@ -121,7 +123,7 @@ def _hidden_objects(db: Database, shown: Iterable[bytes]) -> Folder | None:
 
 
 def _prefix_folder(db: Database, rows: Sequence[tuple[str, bytes, int]], depth: int) -> Folder:
-    """A folder by the prefix rule of format section 6.1, where each object has a size of 1."""
+    """Build a folder by the prefix rule of format section 6.1, where each object has size 1."""
     if is_leaf(len(rows), len(rows), depth):
         return add_folder(db, [(name.encode(), cid, size) for name, cid, size in rows])
     below: dict[str, list[tuple[str, bytes, int]]] = {}

@@ -1,7 +1,8 @@
-"""The live set: every block that a restore of the newest root would read, and the rings that anchors lead to (format
-section 7). Structure is what the rest is found by: ring, head, state nodes, folders; objects are texts and segments.
+"""The live set: every block that a restore of the newest root would read, and the rings that anchors lead to
+(format section 7).
 
-It walks trees that are on this device, and asks nobody.
+Structure (ring, head, state nodes, folders) leads to the rest; objects are texts and segments. Only local
+trees are walked.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ipfsmem.content.dagpb import decode_node
 from ipfsmem.device.database import Database
 
 _TOP, _STRUCTURE, _OBJECTS, _PLAIN, _INNER = range(5)
-#: What a name at the top, in the plain folder, and beside the plain commit leads to.
+#: What a name leads to: at the top, in the plain folder, and next to the plain commit.
 _BELOW = {
     _TOP: {"o": _OBJECTS, "memory": _PLAIN},
     _PLAIN: {".ipfsmem": _INNER},
@@ -25,8 +26,10 @@ _ELSE = {_TOP: _STRUCTURE, _STRUCTURE: _STRUCTURE, _OBJECTS: _OBJECTS, _PLAIN: _
 
 
 class LiveSet(msgspec.Struct, frozen=True):
-    """The blocks of one root and of its rings, each once. `unknown`: folders that are not here; what is below them is missing in
-    both lists."""
+    """The blocks of one root and its rings, each once.
+
+    `unknown`: folders that are not local; both lists lack what is below them.
+    """
 
     structure: list[CID]
     objects: list[CID]
@@ -34,12 +37,12 @@ class LiveSet(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """How many blocks live."""
+        """Return the number of live blocks."""
         return len(self.structure) + len(self.objects)
 
 
 def live_set(db: Database, root: CID, rings: Iterable[CID] = ()) -> LiveSet:
-    """Walk a published root and the roots of rings, as far as they are here."""
+    """Walk a published root and the roots of rings, as far as they are local."""
     structure: dict[CID, None] = {}
     objects: dict[CID, None] = {}
     unknown: list[CID] = []
@@ -59,13 +62,13 @@ def live_set(db: Database, root: CID, rings: Iterable[CID] = ()) -> LiveSet:
             continue
         names = _BELOW.get(region, {})
         for link in decode_node(block).links:
-            # In a sharded folder two digits of the slot stand before a name.
+            # A sharded folder prefixes names with two digits of the slot.
             below = names.get(link.name) or names.get(link.name[2:]) if names else None
             stack.append((link.cid, _ELSE[region] if below is None else below))
     return LiveSet(list(structure), [cid for cid in objects if cid not in structure], unknown)
 
 
 def tree_bytes(db: Database, root: CID) -> int:
-    """The bytes of all blocks under a root, by what its links say; 0 when it is not here."""
+    """Return the bytes of all blocks under a root, by its links; 0 when it is not local."""
     block = db.block(root.digest)
     return len(block) + sum(link.tsize for link in decode_node(block).links) if block is not None else 0

@@ -1,7 +1,7 @@
-"""The folder of all memories in the plain layout: a HAMT when it is large, of which one change makes few shards anew.
+"""The folder of all memories in the plain layout: a HAMT when large, where one change rebuilds few shards.
 
-The shards below each slot of the top are remembered under a hash of all links in it, names and CIDs, and used again
-only while every block of theirs is here. The folder is the same, byte for byte, as one that is built at once.
+The shards below each slot of the top are cached under a hash of all their links (names and CIDs), and reused
+only while all their blocks are local. The result is byte-identical to a full build.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from ipfsmem.errors import IpfsmemError
 
 
 class _Slot(msgspec.Struct, frozen=True, array_like=True):
-    """What stands below one slot of the top shard: a hash of it, the root of its shards, the digests of them all."""
+    """Cache entry for one slot of the top shard: its hash, the root of its shards, the digests of all of
+    them."""
 
     code: bytes
     links: bytes
@@ -36,11 +37,12 @@ _decoder = msgspec.msgpack.Decoder(_Slot)
 
 
 def flat_folder(db: Database, hashed: list[Hashed], scope: str = "") -> Folder:
-    """The folder of these links, each with the hash of its name, among the blocks (inside a transaction).
+    """Build the folder of these links, each with the hash of its name, in the block store (inside a
+    transaction).
 
-    `scope` tells its shards from those of other scopes.
+    `scope` separates its cached shards from those of other scopes.
     """
-    # As in `raw_directory`: above this no folder fits into one block.
+    # As in `raw_directory`: a larger folder never fits into one block.
     if sum([len(link[0]) + len(link[1]) + 6 for _, link in hashed]) <= SHARD_ABOVE:
         return add_folder(db, [link for _, link in hashed])
     slots: dict[int, list[Hashed]] = {}
@@ -78,7 +80,7 @@ def _shards(db: Database, scope: str, index: int, items: list[Hashed]) -> Folder
 
 
 def forget_flat(db: Database, scope: str) -> None:
-    """What is remembered of the shards of a scope that is gone, goes (inside a transaction)."""
+    """Remove the cached shards of a deleted scope (inside a transaction)."""
     meta.forget_all(db.connection, f"{meta.PLAIN_SHARD}{scope}/")
 
 
@@ -87,7 +89,7 @@ def _slot(db: Database, row: str) -> _Slot | None:
         stored = db.get_meta(row)
         return None if stored is None else _decoder.decode(stored)
     except (IpfsmemError, msgspec.DecodeError, UnicodeDecodeError):
-        return None  # derived: made again
+        return None  # derived: rebuilt
 
 
 def _code() -> bytes:

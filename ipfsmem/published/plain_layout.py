@@ -1,8 +1,8 @@
-"""One base of the plain layout (format section 6): the folder `memory/` of a scope as people and the original's loader read
-it, with its MEMORY.md, its files and its timeline.
+"""One base of the plain layout (format section 6): a scope's folder `memory/`, readable by people and the
+original's loader, with its MEMORY.md, files and timeline.
 
-A base that fits into one block is remembered under a hash of everything that it was made from, so that a change in one scope
-costs nothing in the others. Must run inside a transaction, right after a checkpoint with folders.
+A base of one block is cached under a hash of its inputs, so a change in one scope costs nothing in others.
+Must run in a transaction, right after a checkpoint with folders.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.overview import ScopeView, file_name
 from ipfsmem.published.plain_hamt import flat_folder, forget_flat
 
-#: Rows of `folders` that remember the timeline files of a scope, by day and by what went into them.
+#: Prefix of `folders` rows that cache a scope's timeline files, by day and by a hash of their inputs.
 _DAY_ROW = "p/"
 
 
 class Base(msgspec.Struct, frozen=True, array_like=True):
-    """The folder `scopes/<scope>`. `files`: CIDs of what stands in it beside the memories with one text; they may equal an
-    object. `blocks`: digests of the blocks that were made for it.
+    """The folder `scopes/<scope>`.
+
+    `files`: CIDs of its contents other than memories with one text; they may equal an object. `blocks`: digests of the blocks
+    made for it.
     """
 
     code: bytes
@@ -58,16 +60,16 @@ _decoder = msgspec.msgpack.Decoder(Base)
 
 
 class Bases:
-    """The bases of all scopes of one replica but the nameless one, as they were made last and as they are now."""
+    """The bases of all scopes of a replica except the nameless one: cached and current."""
 
     def __init__(self, replica: Replica, memories: Memories, lost: Collection[bytes]) -> None:
-        """`lost`: digests of the objects that are not here, and so stand in no root."""
+        """Load the cache. `lost`: digests of the objects that are not local, and so are in no root."""
         self._replica = replica
         self._lost = lost
         self._memories = memories
         self._known: dict[str, Base] = {}
         for name, stored in meta.sound(replica.db.connection, meta.PLAIN_FOLDER):
-            with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):  # derived: made again
+            with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):  # derived: rebuilt
                 self._known[name[len(meta.PLAIN_FOLDER) :]] = _decoder.decode(stored)
         wanted = [digest for base in self._known.values() for digest in base.blocks]
         here = blocks_here(replica.db, wanted)
@@ -78,7 +80,7 @@ class Bases:
         }
 
     def base(self, scope: str, looked: ScopeView) -> Base | None:
-        """The folder of a scope; None when it is forgotten."""
+        """Return the folder of a scope; None when it is forgotten."""
         card = looked[1].get(card_entry(scope))
         if card is not None and is_forgotten(card):
             return None
@@ -95,12 +97,12 @@ class Bases:
         if links.small:
             db.set_meta(meta.PLAIN_FOLDER + scope, _encode(made))
         else:
-            # A folder of many blocks remembers its own shards; this row only says that there is one.
+            # A folder of many blocks caches its own shards; this row only records that it exists.
             db.set_meta(meta.PLAIN_FOLDER + scope, b"")
         return made
 
     def forget_all_but(self, scopes: Mapping[str, object]) -> None:
-        """Rows of scopes that have no folder any more go."""
+        """Remove rows of scopes that no longer have a folder."""
         db = self._replica.db
         for name, _ in list(meta.sound(db.connection, meta.PLAIN_FOLDER)):
             scope = name[len(meta.PLAIN_FOLDER) :]
@@ -111,8 +113,10 @@ class Bases:
 
 
 class Links(msgspec.Struct, frozen=True):
-    """Everything in a base. `files`: CIDs of what is not simply a memory's one text; `made`: of what was made for it;
-    `small`: each of these and the folder itself are one block.
+    """The contents of a base.
+
+    `files`: CIDs other than a memory's one text; `made`: those built for it; `small`: each of these and the folder itself are one
+    block.
     """
 
     hashed: list[Hashed]
@@ -122,7 +126,7 @@ class Links(msgspec.Struct, frozen=True):
 
 
 def base_links(replica: Replica, memories: Memories, looked: ScopeView, lost: Collection[bytes]) -> Links:
-    """What stands in the folder `memory/` of a scope."""
+    """Return the contents of the folder `memory/` of a scope."""
     seen, others = looked
     # The usual case: the body is the file, so its CID follows from the value.
     hashed: list[Hashed] = [
@@ -148,7 +152,7 @@ def base_links(replica: Replica, memories: Memories, looked: ScopeView, lost: Co
 def _texts(
     replica: Replica, memories: Memories, others: Mapping[str, Entry]
 ) -> tuple[list[RawLink], list[bytes]]:
-    """The shown text of the other memories, and their conflict copies; and the CIDs of those texts that are merges."""
+    """Return links to the shown text and conflict copies of the other memories, and the CIDs of merged texts."""
     links: list[RawLink] = []
     merges: list[bytes] = []
     for name, entry in others.items():
@@ -157,7 +161,7 @@ def _texts(
             continue
         key = parsed.key
         if len(entry) == 1:
-            # Its CID is known without reading it; what is not here stands in no root.
+            # Its CID is known without reading it; a body that is not local is in no root.
             (value,) = entry.values()
             if value.loc is not None and _stands(replica.db, value.loc):
                 links.append((file_name(key), *_located(value.loc.sha, value.loc.size)))
@@ -174,12 +178,12 @@ def _texts(
 
 
 def _days(replica: Replica, scope: str, others: Mapping[str, Entry]) -> list[RawLink]:
-    """One file for each UTC day; a day whose segments did not change keeps its file."""
+    """Return one file per UTC day; a day with unchanged segments keeps its file."""
     segments: dict[str, list[str]] = {}
     for name, entry in others.items():
         segment = segment_name(name)
         if segment is not None and entry:
-            # What is not fetched is not in the file yet, so it is part of what the file was made from.
+            # A segment that is not fetched is not yet in the file, so its state is part of the hash.
             segments.setdefault(segment.day, []).extend(
                 f"{name} {value.body} {value.loc is not None and replica.db.has_block(bytes.fromhex(value.loc.sha))}"
                 for value in entry.values()
@@ -207,7 +211,7 @@ def _day_range(scope: str) -> tuple[str, str]:
 
 
 def _made_from(replica: Replica, looked: ScopeView, lost: Collection[bytes]) -> bytes:
-    """A hash of all that a base depends on: texts, entries, and which of their objects are here."""
+    """Hash all inputs of a base: texts, entries, and which of their objects are local."""
     seen, others = looked
     parts = sorted(
         [
@@ -224,7 +228,7 @@ def _made_from(replica: Replica, looked: ScopeView, lost: Collection[bytes]) -> 
 
 
 def _stands(db: Database, loc: Loc) -> bool:
-    """Whether a plain object is here, so that a root may name it."""
+    """Tell whether a plain object is local, so that a root may name it."""
     return not loc.ek and db.has_block(bytes.fromhex(loc.sha))
 
 
@@ -233,7 +237,7 @@ def _located(sha: str, size: int) -> Folder:
 
 
 def _any_file(db: Database, data: bytes) -> Folder:
-    """Keep a file of any length."""
+    """Store a file of any length."""
     root, blocks = file_bytes(data)
     db.add_blocks((cid.digest, block) for cid, block in blocks)
     return root.cid.encode(), root.tsize

@@ -1,7 +1,7 @@
-"""Reading a published root that somebody else made: its files, its state nodes where they differ from ours.
+"""Read a published root of another device: its files, and its state nodes where they differ from ours.
 
-Generators over `content.reader`: they ask for blocks and are sent them, so one code serves a folder, a gateway and a
-test. Every block is checked against its CID on the way in; what the blocks say is judged by the caller.
+Generators over `content.reader` that yield requests and receive blocks, so folder, gateway and test share one
+implementation. Blocks are checked against their CIDs; the caller judges their contents.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ipfsmem.ring.keyring import MAX_RING
 if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch
 
-#: Longest state node file (format section 8).
+#: Maximum bytes of a state node file (format section 8).
 MAX_NODE = 1024 * 1024
-#: State nodes that are read together, within the limits of one reader.
+#: Number of state nodes read together, within the limits of one reader.
 AT_ONCE = 1_024
 PLAIN_FOLDER = ("memory", ".ipfsmem")
 
 
 class RootFiles(msgspec.Struct, frozen=True):
-    """What stands at the top of a published root: the ring, the head (None at an anchor), the state's folder."""
+    """The top of a published root: the ring, the head (None at an anchor), the state's folder."""
 
     root: CID
     plain: bool
@@ -40,7 +40,8 @@ class RootFiles(msgspec.Struct, frozen=True):
 
 
 def read_root(reader: Reader, root: CID, *, ring_alone: bool = False) -> Fetch[RootFiles]:
-    """Read the ring and the head of a root, sealed or plain. `ring_alone`: the head is left out. Raises FormatError when it is neither."""
+    """Read ring and head of a root, sealed or plain; with `ring_alone` no head. Raises FormatError when it is
+    neither."""
     names = {link.name: link.cid for link in (yield from reader.list_directory(root))}
     plain = "memory" in names and "keyring.json" not in names
     if plain:
@@ -63,12 +64,13 @@ def differences(
     digest: bytes,
     open_node: Callable[[str, bytes], bytes],
 ) -> Fetch[list[Difference]]:
-    """Every entry in which the state under the folder `state` differs from `mine`; only nodes on differing paths are
-    read. `digest` is the hash of its top node as the commit names it, `open_node(prefix, stored)` unseals a node.
+    """Return every entry in which the state under the folder `state` differs from `mine`, reading only
+    differing paths.
 
-    A signed hash leads to every node, so only a portion of them has limits: in all there may be as many as members wrote.
-    Raises FormatError for a node that has the right hash and is none, DamagedError, OpenError, BlockError or NotFoundError
-    for what anybody may have put in its place: nobody signs folders (format section 7.1).
+    `digest` is the hash of its top node as named by the commit; `open_node(prefix, stored)` unseals a node. A
+    signed hash leads to every node, so only each portion is bounded, not the total that members wrote. Raises
+    FormatError for a malformed node with the right hash; DamagedError, OpenError, BlockError or NotFoundError
+    for anything that a stranger may have substituted: folders are not signed (format section 7.1).
     """
     folders: dict[str, dict[str, CID]] = {}
     steps = diff_steps(mine, digest)
@@ -96,7 +98,7 @@ def _read_nodes(
     extension: str,
     open_node: Callable[[str, bytes], bytes],
 ) -> Fetch[list[bytes]]:
-    """The opened nodes with these prefixes; the folders on the way are put into `folders`."""
+    """Return the opened nodes with these prefixes; add the folders on the way to `folders`."""
     parents = {prefix[:-1] for prefix in prefixes}
     missing = {p: _folder_cid(folders, p, state) for p in parents if p not in folders}
     listed = yield from reader.list_directories(missing.values())
@@ -109,8 +111,8 @@ def _read_nodes(
 
 @contextlib.contextmanager
 def _unsigned() -> Iterator[None]:
-    """What does not fit in folders, files and seals, before a signed hash was compared, is damage: whoever serves them
-    may have put it there."""
+    """Report mismatches in folders, files and seals as damage while no signed hash was compared: whoever
+    serves them may have caused them."""
     try:
         yield
     except (BlockError, DamagedError):
@@ -120,7 +122,7 @@ def _unsigned() -> Iterator[None]:
 
 
 def node_reader(reader: Reader, state: CID, extension: str) -> Callable[[str], Fetch[bytes]]:
-    """A function that reads the stored bytes of one state node by its prefix."""
+    """Return a function that reads the stored bytes of one state node by prefix."""
 
     def read(prefix: str) -> Fetch[bytes]:
         path = [*prefix[:-1], (prefix[-1] if prefix else "top") + extension]

@@ -1,9 +1,9 @@
-"""Verifying a published root: whether its ring is of our vault, its commit signed by a member that may write, and each
-counter in it signed by its device (format section 7).
+"""Verify a published root: its ring is of our vault, its commit by a member who may write, and each of its
+counters signed by the counter's device (format section 7).
 
-The ring is joined in a copy, which the caller keeps only when the commit (or the anchor) that names the ring's bytes
-holds. What a commit says of ids whose keys the ring does not have is left out: such a head is joined in part. Nothing is
-joined into the state here, and nothing is written.
+The ring is joined into a copy, kept by the caller only when the commit (or the anchor) that names the ring's
+bytes is valid. A commit's data about ids without a key in the ring is left out: such a head is joined in
+part. Nothing is joined into the state or written here.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ipfsmem.seal.objects import EpochKey, Sealer
 
 
 class Head(msgspec.Struct, frozen=True):
-    """A verified head: its root, its commit, where its state stands, and what of its `ctx` could be verified.
+    """A verified head: its root, its commit, its state's folder, and the verified part of its `ctx`.
 
-    `state` is None where the folder that nobody signed does not show it: such a head is damaged.
-    `lacking`: ids that the joined ring gives no key to. What the head says of them is left out, here and in its state.
+    `state` is None when the unsigned folder lacks it: such a head is damaged. `lacking`: ids without a key in
+    the joined ring; the head's data about them is left out, here and in its state.
     """
 
     root: CID
@@ -38,20 +38,20 @@ class Head(msgspec.Struct, frozen=True):
 
 
 def maximal_heads(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
-    """The heads that no other one holds, each with all heads that it holds; what several hold comes with each of them.
+    """Return the heads contained in no other, each with all heads that it contains; shared ones are repeated.
 
-    A head holds another one when it was made with that one joined, so that joining the other after it would add nothing:
-    its commit (or that of a head which it holds) names the other in `prev`, and knows every write that the other knows,
-    as the same write.
+    A head contains another when joining the other after it would add nothing: its commit (or that of a head
+    it contains) names the other in `prev` and knows all its writes, as the same writes.
 
-    They are ordered by clock, but a head whose counters another one covers comes last. It should add nothing; where its
-    maker wrote something else under numbers that others know, a new device would join it first and hold all others back.
+    Ordered by clock, but a head whose counters another one covers comes last. It should add nothing; if its
+    maker reused counters for other writes, a new device would otherwise join it first and hold back all
+    others.
     """
     by_digest = {head.commit.digest: head for head in heads}
     below: dict[str, list[str]] = {digest: [] for digest in by_digest}
     held: set[str] = set()
     for digest, head in by_digest.items():
-        # What was left out of a head may have come from those that it names.
+        # What a head left out may have come from its parents.
         for before in () if head.lacking else head.commit.commit.prev:
             if before in by_digest and _covers(head, by_digest[before]):
                 held.add(before)
@@ -82,30 +82,32 @@ def _covers(head: Head, other: Head) -> bool:
 
 
 class VerifiedCounters(NamedTuple):
-    """The pairs of a commit's `ctx` that their devices signed, and the ids to which the ring gives no key."""
+    """The pairs of a commit's `ctx` that their devices signed, and the ids without a key in the ring."""
 
     signed: dict[str, Seen]
     lacking: frozenset[str]
 
 
 class VerifiedRoot(msgspec.Struct, frozen=True):
-    """A root whose ring, and whose head if it has one, were verified."""
+    """A root with verified ring and, if present, verified head."""
 
-    #: What we knew and what this root adds.
+    #: Our ring joined with this root's.
     ring: Ring
     head: Head | None
-    #: What this root shows.
+    #: This root's ring alone.
     shown: UnlockedKeyring
-    #: The keys that its own ring names, or that its commit is sealed under, and that the joined ring does not carry: to read with.
+    #: Keys that its own ring names, or that seal its commit, and that the joined ring lacks: only for
+    #: reading.
     spare: tuple[EpochKey, ...] = ()
 
 
 def open_root(
     files: RootFiles, vault: bytes, ring: Ring | None, box_secrets: list[bytes], *, held: bool = False
 ) -> VerifiedRoot:
-    """Verify everything about a root but its state. `held`: it was verified before its device was revoked, and held.
+    """Verify a root except its state. `held`: verified earlier, before its device was revoked, and held.
 
-    Raises FormatError, LimitError, SignatureError, OpenError, MembershipError: the head is then dropped and reported.
+    Raises FormatError, LimitError, SignatureError, OpenError, MembershipError: the caller then drops and
+    reports the head.
     """
     if ring is not None and ring.equals_file(files.keyring):
         shown, joined = UnlockedKeyring.of_ring(ring), ring
@@ -116,7 +118,7 @@ def open_root(
     if files.head is None:
         return VerifiedRoot(joined, None, shown)
     others: list[EpochKey] = []
-    # What its maker sealed before others' word ended these keys lies under them still.
+    # Data sealed before another member's statement ended these keys still needs them.
     own = set() if files.plain else {*shown.unbounded_ring.keys} - {*joined.keys}
     if files.plain:
         commit = open_plain_commit(files.head)
@@ -124,7 +126,7 @@ def open_root(
         try:
             commit = open_commit(files.head, _sealers(joined.keys, vault))
         except OpenError:
-            # It may be sealed under a key that the joined ring does not name any more.
+            # Its key may no longer be named by the joined ring.
             slots = parse_keyring(files.keyring, vault).slot_keys(box_secrets)
             others = [*joined.spare, *own, *slots]
             commit = open_commit(files.head, _sealers(others, vault))
@@ -147,10 +149,11 @@ def check_commit(
     *,
     held: bool = False,
 ) -> VerifiedCounters:
-    """Refuse a commit of another vault or ring, of somebody who may not write, or with a pair that its device did not sign.
+    """Refuse a commit of another vault or ring, by a member who may not write, or with a pair not signed by
+    its device.
 
-    `held`: it was verified while its device might write, so a revoke since then takes nothing from it.
-    Raises FormatError, MembershipError, SignatureError, OpenError.
+    `held`: verified while its device might write, so a later revoke does not affect it. Raises FormatError, MembershipError,
+    SignatureError, OpenError.
     """
     commit = signed.commit
     if commit.vault != vault.hex():
@@ -164,7 +167,7 @@ def check_commit(
 
 
 def verify_again(head: Head, ring: Ring, *, held: bool = False) -> Head:
-    """The head as a ring that has grown since says it: its maker may be revoked by now, and other ids may have keys.
+    """Verify a head against a ring that has grown since: its maker may be revoked, other ids may have keys.
 
     Raises MembershipError, SignatureError.
     """

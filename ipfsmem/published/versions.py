@@ -1,7 +1,7 @@
-"""The texts that one memory has had: found in the state and in the published roots that this device keeps, and read there.
+"""Revisions of one memory, read from the state and the published roots kept on this device.
 
-A root is a whole state, so an older text is there as long as a root that holds it is kept. Nothing is fetched and nothing
-is written here; bringing a text back is a write like any other.
+A root is a whole state, so a revision lasts as long as a root with it is kept. Nothing is fetched or written;
+restoring a revision is an ordinary write.
 """
 
 from __future__ import annotations
@@ -27,30 +27,31 @@ from ipfsmem.published.history import find_root, open_past, published_log
 if TYPE_CHECKING:
     from ipfsmem.sessions.compaction import Place
 
-#: A text is named by at least so many digits of its SHA-256.
+#: Minimum number of SHA-256 digits that name a revision.
 MIN_DIGITS = 8
 
 
 class HistoryEntry(msgspec.Struct, frozen=True):
-    """One text of a memory, or a wish to forget it (`sha256` None)."""
+    """One revision of a memory, or a wish to forget it (`sha256` None)."""
 
     sha256: str | None
-    #: When it was written, by its writer's clock, in ms since 1970 UTC; None for imported texts.
+    #: Time of writing by its writer's clock, in ms since 1970 UTC; None for imported texts.
     written: int | None
     #: The device that wrote it.
     device: str
     #: The newest root kept here that holds it; None when it was not published from here.
     root: str | None
-    #: Where it stands now: shown, beside what is shown (or behind a forget), or nowhere.
+    #: Current status: shown, an alternative to the shown text (or behind a forget), or gone.
     now: Literal["shown", "beside", ""]
     #: Bytes of the text; None when it is not on this device.
     size: int | None
-    #: Whether it is the word of this device's person.
+    #: Whether this device's person wrote it.
     own: bool
 
 
 class History(msgspec.Struct, frozen=True):
-    """The texts of one memory, the one written last first; `gone` known roots are not kept here and were not looked at."""
+    """The revisions of one memory, newest first; `gone`: number of known roots not kept here and hence not
+    searched."""
 
     key: str
     versions: list[HistoryEntry]
@@ -58,7 +59,8 @@ class History(msgspec.Struct, frozen=True):
 
 
 def history(memories: Memories, key: str) -> History:
-    """Every text that this device can find under a key, each once. Raises KeyNameError, NotFoundError when there is none."""
+    """Return every local revision of a key, each once. Raises KeyNameError, NotFoundError when there are
+    none."""
     replica, name = memories.replica, memories.checked_name(key)
     with replica.reading():
         here = memories.entry(key)
@@ -85,7 +87,7 @@ def history(memories: Memories, key: str) -> History:
 
 
 def read_past(memories: Memories, key: str, root: str) -> Reading:
-    """What a published root shows under a key. Raises NotFoundError, also when it is forgotten there."""
+    """Return the view of a key in a published root. Raises NotFoundError when absent or forgotten there."""
     replica, name = memories.replica, memories.checked_name(key)
     with replica.reading():
         cid = find_root(replica, root)
@@ -99,16 +101,16 @@ def read_past(memories: Memories, key: str, root: str) -> Reading:
 
 
 class PastText(NamedTuple):
-    """A text of the past, and the `of` under which it is written anew (format section 5.2)."""
+    """A past text, and the `of` for writing it again (format section 5.2)."""
 
     data: bytes
     of: str
 
 
 def find_text(memories: Memories, key: str, root: str | None, text: str | None) -> PastText:
-    """A text of the past: what `root` shows, or the text whose SHA-256 begins with `text`.
+    """Find a past text: the one shown in `root`, or the one whose SHA-256 starts with `text`.
 
-    Raises UsageError when neither is given or several texts begin so, NotFoundError.
+    Raises UsageError when neither is given or `text` is ambiguous, NotFoundError.
     """
     replica, name = memories.replica, memories.checked_name(key)
     if text is None:
@@ -140,9 +142,13 @@ def find_text(memories: Memories, key: str, root: str | None, text: str | None) 
 
 
 def pending_then(memories: Memories, key: str, data: bytes) -> frozenset[Place] | None:
-    """What was imported and not approved of a part of a session in the states that hold this text of it, as `_states` finds them: of
-    several the fewest, the published ones first. None where none of them is kept here with all later parts of its device."""
-    from ipfsmem.memories.part_guard import unapproved_in  # only a part of a session needs it
+    """Return what was imported and pending of a session part in the states that hold this text, as `_states`
+    finds them.
+
+    Of several states the one with fewest pending, published ones first. None when none of them is kept here
+    with all later parts of its device.
+    """
+    from ipfsmem.memories.part_guard import unapproved_in  # only session parts need it
 
     replica, name, digest = memories.replica, memories.checked_name(key), sha256(data).hexdigest()
     now: list[frozenset[Place]] = []
@@ -157,8 +163,10 @@ def pending_then(memories: Memories, key: str, data: bytes) -> frozenset[Place] 
 
 
 def _parts_beside(memories: Memories, root: str | None, name: str) -> Iterator[tuple[str, bytes]]:
-    """The own texts, by key, of the other parts of a session in a root, None for now. Raises NotFoundError where one of a later part of the
-    same device is not kept here."""
+    """Yield the own texts, by key, of a session's other parts in a root (None: now).
+
+    Raises NotFoundError when one of a later part of the same device is not kept here.
+    """
     replica, store = memories.replica, memories.replica.store
     there = (
         open_past(replica, find_root(replica, root)).tree.items()
@@ -191,7 +199,7 @@ def _of_shown(memories: Memories, key: str, root: str) -> str:
 
 
 def _states(replica: Replica, name: str, here: Entry) -> Iterator[tuple[str | None, Entry | None]]:
-    """The entry now, then in each known root, newest first; None where the root is not kept here."""
+    """Yield the entry now, then in each known root, newest first; None when the root is not kept here."""
     yield None, here
     if replica.vault_tag is None:
         return
