@@ -1,4 +1,5 @@
-"""Content addressing: CIDs, dag-pb, UnixFS files and folders, CAR files, and checking what strangers hand us.
+"""Content addressing: CIDs, dag-pb, UnixFS files and folders, CAR files, and verification of untrusted
+blocks.
 
-Pure functions on bytes. Nothing here opens a file or a socket, or knows what a memory is.
+Pure functions on bytes without I/O.
 """

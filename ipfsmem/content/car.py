@@ -1,7 +1,7 @@
-"""CAR version 1 files: a header that names the roots, then blocks with their CIDs. Written and strictly read.
+"""CAR version 1: write, and parse strictly.
 
-The parser is fed bytes as they come, so files, memory and network streams share it; every block is checked against
-its CID before anyone sees it. Which blocks belong to a tree, and what they mean, is reader.py's business.
+The parser is fed bytes, so files, memory and network streams share it; every block is checked against its CID
+before it is returned. reader.py interprets the blocks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ipfsmem.content.unixfs import Block, Readable
 
-#: Longest CID in front of a block, generously.
+#: Maximum length of a CID before a block, with margin.
 _CID_MAX = 160
 _READ = 1 << 18
 
@@ -31,7 +31,7 @@ class Writable(Protocol):
 
 
 def header(roots: Sequence[CID]) -> bytes:
-    """The header of a CAR with these roots: DAG-CBOR behind its length."""
+    """Return the header of a CAR with these roots: DAG-CBOR after its length."""
     if len(roots) > 0xFF:
         raise LimitError(f"a CAR header with {len(roots)} roots would be too long")
     parts = [b"\xa2\x65roots", bytes((0x80 | len(roots),)) if len(roots) < 24 else bytes((0x98, len(roots)))]
@@ -54,13 +54,13 @@ ONE_ROOT_HEADER = len(header([CID(1, 0x70, b"\x12\x20" + bytes(32))]))
 
 
 def section(cid: CID, data: bytes) -> bytes:
-    """One block as it stands in a CAR."""
+    """Return one block as stored in a CAR."""
     encoded = cid.encode()
     return varint(len(encoded) + len(data)) + encoded + data
 
 
 def write_car(out: Writable, roots: Sequence[CID], blocks: Iterable[Block]) -> int:
-    """Write a CAR with roots known beforehand; gives the number of bytes written. Each CID is written once."""
+    """Write a CAR with known roots; return the number of bytes written. Each CID is written once."""
     head = header(roots)
     out.write(head)
     total = len(head)
@@ -78,7 +78,7 @@ def write_car(out: Writable, roots: Sequence[CID], blocks: Iterable[Block]) -> i
 
 
 def car_bytes(roots: Sequence[CID], blocks: Iterable[Block]) -> bytes:
-    """A whole CAR in memory."""
+    """Return a whole CAR in memory."""
     parts: list[bytes] = []
 
     class _Sink:
@@ -90,10 +90,10 @@ def car_bytes(roots: Sequence[CID], blocks: Iterable[Block]) -> bytes:
 
 
 class CarParser:
-    """Takes the bytes of a CAR piece by piece and gives its blocks, each checked against its CID.
+    """Parses a CAR incrementally and returns its blocks, each checked against its CID.
 
-    `roots` is None until the header was read. Raises BlockError for a block that is not what its CID names,
-    LimitError for more than `limits` allows, FormatError for anything else that is no CAR.
+    `roots` is None until the header is read. Raises BlockError for a block that does not match its CID,
+    LimitError for more than `limits` allows, FormatError for anything else that is not a CAR.
     """
 
     def __init__(self, limits: Limits = OWN_LIMITS, *, verify: bool = True) -> None:
@@ -102,13 +102,13 @@ class CarParser:
         self.total_bytes = 0
         self._limits = limits
         self._verify = verify
-        # Pieces wait unjoined until the section they belong to is complete: small pieces must not cost copies.
+        # Pieces are joined only when their section is complete: small pieces must not cost copies.
         self._waiting: list[bytes] = []
         self._have = 0
         self._need = 1
 
     def feed(self, data: bytes) -> list[Block]:
-        """The blocks that are complete now."""
+        """Return the blocks completed by `data`."""
         self._waiting.append(data)
         self._have += len(data)
         if self._have < self._need:
@@ -127,7 +127,7 @@ class CarParser:
         return out
 
     def close(self) -> None:
-        """Say that no more bytes come. FormatError when the CAR ends inside its header or a block."""
+        """End the input. Raises FormatError when the CAR ends inside its header or a block."""
         if self.roots is None:
             raise FormatError("a CAR ends inside its header")
         if self._have:
@@ -188,7 +188,7 @@ class CarParser:
 
 
 class CarReader:
-    """Iterates over the blocks of a CAR in a file or in memory; `roots` is there from the start."""
+    """Iterates over the blocks of a CAR in a file or in memory; `roots` is available from the start."""
 
     roots: tuple[CID, ...]
 
@@ -213,13 +213,13 @@ class CarReader:
 
 
 def read_car(source: bytes | Readable, limits: Limits = OWN_LIMITS, *, verify: bool = True) -> CarReader:
-    """Open a CAR in memory or in a binary stream: `.roots`, and blocks by iterating, each checked first."""
+    """Open a CAR in memory or in a binary stream: `.roots`, and an iterator over checked blocks."""
     return CarReader(source, limits, verify=verify)
 
 
 def _pieces(source: bytes | Readable) -> Iterator[bytes]:
     if isinstance(source, (bytes, bytearray, memoryview)):
-        # In slices, so that a caller who stops early has not paid for the whole.
+        # In slices, so that a caller who stops early does not pay for the rest.
         view = memoryview(source)
         for start in range(0, len(view), 1 << 22):
             yield bytes(view[start : start + (1 << 22)])
@@ -232,7 +232,7 @@ def _pieces(source: bytes | Readable) -> Iterator[bytes]:
 
 
 def _short_varint(data: bytes, position: int, most: int, what: str) -> tuple[int, int] | None:
-    """A length of at most `most`; None when the data ends inside it."""
+    """Return a length of at most `most`; None when the data ends inside it."""
     value = shift = 0
     for at in range(position, min(position + 4, len(data))):
         byte = data[at]
@@ -288,7 +288,7 @@ def _decode_roots(data: bytes, position: int) -> tuple[list[CID], int]:
 
 
 def _cbor_size(data: bytes, position: int, major: int) -> tuple[int, int]:
-    """Length of a CBOR array or byte string in its shortest form; up to 255 are enough for a header."""
+    """Return the length of a CBOR array or byte string in its shortest form; headers need at most 255."""
     head = data[position] if position < len(data) else 0
     if head & 0xE0 != major:
         raise FormatError("the header of a CAR is not valid")

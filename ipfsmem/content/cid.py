@@ -1,8 +1,7 @@
 """Content identifiers: CIDv0 and CIDv1 as bytes and text, and the names of IPNS keys.
 
-A small, fast codec for what this project meets (SHA-256 and identity; raw, dag-pb, dag-cbor, libp2p-key, CAR). It
-never checks content against a CID (verify.py does) and never fetches. CIDs that others write in another base than base32 or
-base36 are decoded by `multiformats`, which is imported for these alone.
+A small, fast codec for SHA-256 and identity; raw, dag-pb, dag-cbor, libp2p-key, CAR. verify.py checks
+content. `multiformats`, imported on demand, decodes bases other than base32 and base36.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ CAR = 0x0202
 SHA2_256 = 0x12
 IDENTITY = 0x00
 
-#: The first four bytes of the CIDs that we make ourselves; the digest follows.
+#: The first four bytes of the CIDs that we make; the digest follows.
 RAW_PREFIX = b"\x01\x55\x12\x20"
 PB_PREFIX = b"\x01\x70\x12\x20"
-#: Everything longer is refused before it is decoded.
+#: Longer text is refused before it is decoded.
 _TEXT_MAX = 512
 _DIGEST_MAX = 128
 _KEY_PREFIX = b"\x08\x01\x12\x20"  # protobuf of libp2p's PublicKey: type Ed25519, 32 bytes
 _B58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _B36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 _B58_VALUE = {char: value for value, char in enumerate(_B58)}
-# RFC 4648 lower case to the digits that int(text, 32) reads; everything else to a character that it refuses.
+# Maps RFC 4648 lower case to the digits of int(text, 32), any other character to one that it refuses.
 _B32 = b"abcdefghijklmnopqrstuvwxyz234567"
 _B32_DIGITS = bytes(
     b"0123456789abcdefghijklmnopqrstuv"[_B32.index(i)] if i in _B32 else 33 for i in range(256)
@@ -44,18 +43,18 @@ _B32_DIGITS = bytes(
 
 @functools.lru_cache(maxsize=1 << 14)
 def _base32(data: bytes) -> str:
-    """Lower-case base32, remembered: the same CIDs are written again and again in lists of roots, rows and messages."""
+    """Encode in lower-case base32; cached, since the same CIDs recur in lists of roots, rows and messages."""
     return "b" + base64.b32encode(data).decode("ascii").rstrip("=").lower()
 
 
 @functools.lru_cache(maxsize=1 << 12)
 def _base36(data: bytes) -> str:
-    """Lower-case base36, remembered: the names of a vault's devices are written many times in each sync."""
+    """Encode in lower-case base36; cached, since each sync writes the names of a vault's devices many times."""
     return "k" + _digits(data, _B36)
 
 
 class CID(NamedTuple):
-    """One content identifier. Two are equal when version, codec and multihash are."""
+    """One content identifier. Equal when version, codec and multihash are."""
 
     version: int
     codec: int
@@ -65,7 +64,7 @@ class CID(NamedTuple):
         return self.encode()
 
     def encode(self) -> bytes:
-        """The binary form: the bare multihash for version 0, else version, codec and multihash."""
+        """Return the binary form: the bare multihash for version 0, else version, codec and multihash."""
         if self.version == 0:
             return self.multihash
         if self.codec < 0x80:
@@ -85,12 +84,12 @@ class CID(NamedTuple):
 
     @property
     def hash_code(self) -> int:
-        """The multihash function, for instance SHA2_256."""
+        """Return the multihash function, for instance SHA2_256."""
         return read_varint(self.multihash, 0)[0]
 
     @property
     def digest(self) -> bytes:
-        """The bytes of the multihash after its function and length."""
+        """Return the digest bytes of the multihash."""
         if self.multihash[:2] == b"\x12\x20":
             return self.multihash[2:]
         _, offset = read_varint(self.multihash, 0)
@@ -98,7 +97,7 @@ class CID(NamedTuple):
 
 
 def varint(value: int) -> bytes:
-    """Unsigned LEB128, as multiformats and protobuf write it."""
+    """Encode unsigned LEB128, as in multiformats and protobuf."""
     if value < 0x80:
         return bytes((value,))
     if value < 0x4000:  # most sizes
@@ -112,7 +111,8 @@ def varint(value: int) -> bytes:
 
 
 def read_varint(data: bytes, offset: int) -> tuple[int, int]:
-    """The number at `offset` and the offset behind it; at most 63 bits, shortest form only, else FormatError."""
+    """Return the number at `offset` and the next offset. Raises FormatError beyond 63 bits or if not in
+    shortest form."""
     value = shift = 0
     for position in range(offset, min(offset + 9, len(data))):
         byte = data[position]
@@ -128,12 +128,12 @@ def read_varint(data: bytes, offset: int) -> tuple[int, int]:
 
 
 def raw_cid(digest: bytes) -> CID:
-    """CIDv1 of a raw block with this SHA-256 digest."""
+    """Return the CIDv1 of a raw block with this SHA-256 digest."""
     return CID(1, RAW, b"\x12\x20" + digest)
 
 
 def decode_cid(data: bytes) -> CID:
-    """CID of exactly these bytes. Raises FormatError, or LimitError for a large identity CID."""
+    """Decode a CID from exactly these bytes. Raises FormatError, or LimitError for a large identity CID."""
     if len(data) == 36:
         prefix = data[:4]
         if prefix == RAW_PREFIX:
@@ -147,7 +147,7 @@ def decode_cid(data: bytes) -> CID:
 
 
 def read_cid(data: bytes, offset: int) -> tuple[CID, int]:
-    """The CID that starts at `offset`, and the offset behind it."""
+    """Return the CID that starts at `offset`, and the next offset."""
     if data[offset : offset + 2] == b"\x12\x20":
         if len(data) < offset + 34:
             raise FormatError("data ends inside a CID")
@@ -169,7 +169,7 @@ def read_cid(data: bytes, offset: int) -> tuple[CID, int]:
 
 
 def parse_cid(text: str) -> CID:
-    """CID of its text in any multibase; what does not decode, or not to one CID, raises FormatError."""
+    """Parse a CID in any multibase. Raises FormatError."""
     if not text or len(text) > _TEXT_MAX:
         raise FormatError(f"{text[:32]!r} is not a CID: it has {len(text)} characters")
     if not text.isascii():
@@ -192,7 +192,7 @@ def parse_cid(text: str) -> CID:
 
 
 def is_cid(text: object) -> bool:
-    """Whether this is the text of a CID; of any type, for what a damaged row gives may be anything."""
+    """Tell whether `text` is a CID as text; accepts any type, since a damaged row may hold anything."""
     try:
         return isinstance(text, str) and bool(parse_cid(text))
     except (FormatError, LimitError):
@@ -200,14 +200,14 @@ def is_cid(text: object) -> bool:
 
 
 def ipns_name(public: bytes) -> str:
-    """IPNS name (`k51...`, format section 7) of a raw Ed25519 public key of 32 bytes."""
+    """Return the IPNS name (`k51...`, format section 7) of a raw Ed25519 public key of 32 bytes."""
     if len(public) != 32:
         raise FormatError(f"an Ed25519 public key has 32 bytes, not {len(public)}")
     return str(CID(1, LIBP2P_KEY, b"\x00\x24" + _KEY_PREFIX + public))
 
 
 def public_of_ipns_name(name: str) -> bytes:
-    """Raw Ed25519 public key inside an IPNS name; a name without a key, or of another kind, raises FormatError."""
+    """Return the raw Ed25519 public key in an IPNS name. Raises FormatError for a name without such a key."""
     cid = parse_cid(name)
     if cid.codec != LIBP2P_KEY or len(cid.multihash) != 38 or cid.multihash[:6] != b"\x00\x24" + _KEY_PREFIX:
         raise FormatError(f"{name!r} is not the IPNS name of an Ed25519 key")
@@ -233,12 +233,12 @@ def _b36decode(text: str, whole: str) -> bytes:
 
 
 def base58_encode(data: bytes) -> str:
-    """The digits of base58btc, without a multibase prefix."""
+    """Return the digits of base58btc, without a multibase prefix."""
     return _digits(data, _B58)
 
 
 def _digits(data: bytes, alphabet: str) -> str:
-    """`data` as a number in the base of this alphabet, each leading zero byte as the alphabet's first character."""
+    """Encode `data` as a number in this alphabet; each leading zero byte becomes the first character."""
     number = int.from_bytes(data, "big")
     found = []
     while number:
@@ -248,7 +248,7 @@ def _digits(data: bytes, alphabet: str) -> str:
 
 
 def base58_decode(text: str, whole: str) -> bytes:
-    """The bytes of base58btc digits. `whole`: the text that the digits are part of, which a FormatError names."""
+    """Decode base58btc digits. `whole`: the surrounding text, for the FormatError."""
     number = 0
     for char in text:
         value = _B58_VALUE.get(char)
@@ -266,7 +266,7 @@ def _big(number: int, text: str, zero: str) -> bytes:
 def _foreign_base(text: str, whole: str) -> bytes:
     from multiformats import multibase
 
-    # The digits of all other bases are small, or capital, as the letter of the base is.
+    # In all other bases the digits have the case of the prefix letter.
     if whole[0] not in "zZmMuU" and text != (text.lower() if whole[0].islower() else text.upper()):
         raise FormatError("small and capital letters in one CID")
     if "=" in text and whole[0] not in "cCtTMU":

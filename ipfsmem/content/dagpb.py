@@ -1,8 +1,8 @@
 """The dag-pb codec (nodes with named links) and the UnixFS message inside it, both ways.
 
-Writing gives the one canonical form: links sorted by name as bytes, links before data, fields in order. Reading is
-strict about structure and lenient only where old writers differ: data may stand before links. What a node means
-(file, folder, shard) is not decided here.
+Writes the one canonical form: links sorted by name as bytes, links before data, fields in order. Parses
+strictly, except that data may precede links, as old writers do. Files, folders and shards are told apart
+elsewhere.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ TYPE_FILE = 2
 TYPE_SYMLINK = 4
 TYPE_HAMT = 5
 
-#: (name as UTF-8, CID as bytes, size of everything below in bytes): a link on its way into a block.
+#: (name as UTF-8, CID as bytes, size of everything below in bytes): an encoded link.
 RawLink = tuple[bytes, bytes, int]
 _by_name = itemgetter(0)
 
 
 class Link(NamedTuple):
-    """A named link to a block; `tsize` is the bytes of all blocks below it, itself included, repeats counted."""
+    """A named link to a block; `tsize`: bytes of all blocks below, itself included, repeats counted."""
 
     name: str
     cid: CID
@@ -38,14 +38,14 @@ class Link(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A dag-pb node as decoded."""
+    """A decoded dag-pb node."""
 
     links: tuple[Link, ...]
     data: bytes | None
 
 
 class UnixFS(NamedTuple):
-    """The UnixFS message in a node's data; mode and mtime of other writers are read over."""
+    """The UnixFS message in a node's data; mode and mtime of other writers are ignored."""
 
     type: int
     data: bytes = b""
@@ -56,7 +56,7 @@ class UnixFS(NamedTuple):
 
 
 def name_bytes(name: str) -> bytes:
-    """UTF-8 of a link name; FormatError for lone surrogates, which have none."""
+    """Return a link name in UTF-8. Raises FormatError for lone surrogates."""
     try:
         return name.encode()
     except UnicodeEncodeError:
@@ -64,12 +64,12 @@ def name_bytes(name: str) -> bytes:
 
 
 def raw_links(links: Iterable[Link]) -> list[RawLink]:
-    """The links with names and CIDs as bytes."""
+    """Return the links with names and CIDs as bytes."""
     return [(name_bytes(link.name), link.cid.encode(), link.tsize) for link in links]
 
 
 def encode_raw_link(link: RawLink) -> bytes:
-    """One link as the field of a node that it is."""
+    """Encode one link as a field of its node."""
     name, cid, tsize = link
     size = len(name)
     if size < 0x80 and len(cid) < 0x80:  # one byte each: all but the longest names
@@ -80,7 +80,7 @@ def encode_raw_link(link: RawLink) -> bytes:
 
 
 def encode_raw(links: Sequence[RawLink], data: bytes | None) -> bytes:
-    """A node of links that already are bytes; sorts them by name, equal names keep their order."""
+    """Encode a node of encoded links, sorted by name; equal names keep their order."""
     parts = [encode_raw_link(link) for link in sorted(links, key=_by_name)]
     if data is not None:
         parts.append(b"\x0a" + varint(len(data)) + data)
@@ -88,12 +88,12 @@ def encode_raw(links: Sequence[RawLink], data: bytes | None) -> bytes:
 
 
 def decode_node(block: bytes) -> Node:
-    """The node in a dag-pb block, links in the order written. Raises FormatError or LimitError."""
+    """Decode a dag-pb block, links in the order written. Raises FormatError or LimitError."""
     if len(block) > BLOCK_MAX:
         raise LimitError(f"a dag-pb block has {len(block)} bytes, {BLOCK_MAX} allowed")
     links: list[Link] = []
     data: bytes | None = None
-    closed = False  # links stood before the data: no more may follow
+    closed = False  # links preceded the data: no more may follow
     position = 0
     end = len(block)
     while position < end:
@@ -117,9 +117,9 @@ def decode_node(block: bytes) -> Node:
 
 
 def link_fields(block: bytes) -> list[bytes]:
-    """The links of a dag-pb block, each as it is encoded: for telling which of many differ before decoding any.
+    """Return the encoded links of a dag-pb block, to compare many before decoding any.
 
-    Raises FormatError where the block's framing breaks.
+    Raises FormatError for broken framing.
     """
     found: list[bytes] = []
     position, end = 0, len(block)
@@ -138,9 +138,9 @@ def link_fields(block: bytes) -> list[bytes]:
 
 
 def count_links(block: bytes) -> int:
-    """How many links a dag-pb block holds, decoding none of them: a link may take eight bytes, and as an object hundreds.
+    """Count the links of a dag-pb block without decoding: a link may be eight bytes, its object hundreds.
 
-    Raises FormatError where the block's framing breaks.
+    Raises FormatError for broken framing.
     """
     found = position = 0
     end = len(block)
@@ -154,13 +154,13 @@ def count_links(block: bytes) -> int:
 
 
 def decode_link(body: bytes) -> Link:
-    """The link in one of `link_fields`. Raises FormatError or LimitError."""
+    """Decode one of `link_fields`. Raises FormatError or LimitError."""
     return _decode_link(body)
 
 
 def _decode_link(body: bytes) -> Link:
     size = len(body)
-    # The common shape, decoded without the general loop: 36 bytes of CID, a name under 128 bytes, a size.
+    # Fast path for the common shape: 36 bytes of CID, a name under 128 bytes, a size.
     if size > 42 and body[0] == 0x0A and body[1] == 36 and body[38] == 0x12 and body[39] < 0x80:
         after = 40 + body[39]
         if after + 1 < size and body[after] == 0x18:
@@ -189,7 +189,7 @@ def _decode_link(body: bytes) -> Link:
 
 
 def encode_unixfs(message: UnixFS) -> bytes:
-    """The UnixFS message as go-unixfs writes it: fields in order, block sizes not packed."""
+    """Encode the UnixFS message like go-unixfs: fields in order, block sizes not packed."""
     parts = [b"\x08", varint(message.type)]
     if message.data:
         parts += (b"\x12", varint(len(message.data)), message.data)
@@ -205,7 +205,7 @@ def encode_unixfs(message: UnixFS) -> bytes:
 
 
 def decode_unixfs(body: bytes) -> UnixFS:
-    """The UnixFS message in a node's data. Raises FormatError for anything that is not exactly one."""
+    """Decode the UnixFS message in a node's data. Raises FormatError for anything else."""
     numbers: dict[int, int] = {}
     data: bytes | None = None
     sizes: list[int] = []
@@ -229,7 +229,7 @@ def decode_unixfs(body: bytes) -> UnixFS:
 
 
 def _fields(body: bytes, what: str) -> Iterator[tuple[int, int, bytes | None]]:
-    """Every field of a protobuf message as (number, value, None) or (number, 0, bytes)."""
+    """Yield every field of a protobuf message as (number, value, None) or (number, 0, bytes)."""
     position = 0
     end = len(body)
     while position < end:

@@ -1,6 +1,6 @@
-"""How a pure reader asks for blocks: generators that yield CIDs and are sent blocks, and the loops that drive them.
+"""Sans-I/O fetching: reading generators yield wanted CIDs and receive blocks; loops drive them.
 
-The same reading code then serves a local store and the network. Nothing here checks, decodes or fetches.
+The same reading code serves a local store and the network.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 T = TypeVar("T")
-#: Yields CIDs wanted, is sent blocks, returns T.
+#: Yields wanted CIDs, receives blocks, returns T.
 Fetch = Generator[list[CID], Mapping[CID, bytes], T]
 
 
 def drive(fetch: Fetch[T], get_many: Callable[[list[CID]], Mapping[CID, bytes]]) -> T:
-    """Run a reading generator against a function that gives the blocks it has of those asked for."""
+    """Run a reading generator with a function that returns the available blocks of those requested."""
     try:
         wanted = next(fetch)
         while True:
@@ -29,7 +29,7 @@ def drive(fetch: Fetch[T], get_many: Callable[[list[CID]], Mapping[CID, bytes]])
 
 
 async def drive_async(fetch: Fetch[T], get_many: Callable[[list[CID]], Awaitable[Mapping[CID, bytes]]]) -> T:
-    """Run a reading generator against a coroutine function that gives the blocks it has of those asked for."""
+    """Run a reading generator with a coroutine function that returns the available blocks of those requested."""
     try:
         wanted = next(fetch)
         while True:
@@ -39,7 +39,7 @@ async def drive_async(fetch: Fetch[T], get_many: Callable[[list[CID]], Awaitable
 
 
 def from_mapping(blocks: Mapping[CID, bytes]) -> Callable[[list[CID]], Mapping[CID, bytes]]:
-    """A block getter for `drive` over blocks in memory."""
+    """Return a block getter for `drive` over blocks in memory."""
 
     def get(cids: list[CID]) -> Mapping[CID, Any]:
         return {cid: blocks[cid] for cid in cids if cid in blocks}
@@ -48,7 +48,7 @@ def from_mapping(blocks: Mapping[CID, bytes]) -> Callable[[list[CID]], Mapping[C
 
 
 def with_known_blocks(fetch: Fetch[T], known: Mapping[CID, bytes]) -> Fetch[T]:
-    """Answer requests of `fetch` out of `known` first, so that a block looked at before is not asked for twice."""
+    """Serve requests of `fetch` from `known` first, so that a known block is not requested again."""
     try:
         wanted = next(fetch)
         while True:

@@ -1,7 +1,8 @@
-"""Folders too large for one block: the UnixFS hash trie (HAMT) with murmur3, built whole and read shard by shard.
+"""Folders too large for one block: the UnixFS hash trie (HAMT) with murmur3, built whole and read shard by
+shard.
 
-Building is a pure function of the set of links, so the order of insertion never shows. Reading checks that every
-name stands where its hash says, so that a lookup and a listing can never disagree. Shards are fetched by reader.py.
+Building is a pure function of the set of links. Reading checks that every name is where its hash says, so
+that a lookup and a listing never disagree. reader.py fetches shards.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ipfsmem.content.dagpb import Node
 
 FANOUT = 256
-#: Multihash code of murmur3-x64-64, which shards name as their hash.
+#: Multihash code of murmur3-x64-64, named as the hash in shards.
 MURMUR3 = 0x22
 _HASH_BITS = 64
 _MASK = 0xFFFFFFFFFFFFFFFF
@@ -31,7 +32,7 @@ _LABELS = [b"%02X" % index for index in range(FANOUT)]
 
 
 def murmur3(data: bytes) -> int:
-    """The first 64 bits of murmur3 x64 128, seed 0, as go-unixfs and the JavaScript importer use it."""
+    """Return the first 64 bits of murmur3 x64 128, seed 0, as in go-unixfs and the JavaScript importer."""
     size = len(data)
     h1 = h2 = 0
     whole = size & ~15
@@ -67,12 +68,12 @@ def _mix(value: int) -> int:
 
 
 def name_hash(name: bytes) -> bytes:
-    """The hash that places a name: eight bytes, each one the slot on its level."""
+    """Return the hash that positions a name: eight bytes, each the slot on its level."""
     return murmur3(name).to_bytes(8, "big")
 
 
 def build(links: Sequence[RawLink]) -> tuple[list[tuple[bytes, bytes]], int]:
-    """All shards of a folder with these links as (CID bytes, block), the root last, and the size of all below it.
+    """Build all shards of a folder as (CID bytes, block), the root last, and the total size.
 
     Raises FormatError when two names share all 64 bits of their hash, which no HAMT can hold.
     """
@@ -82,7 +83,7 @@ def build(links: Sequence[RawLink]) -> tuple[list[tuple[bytes, bytes]], int]:
 
 
 def shard(hashed: Sequence[Hashed], level: int, blocks: list[tuple[bytes, bytes]]) -> tuple[bytes, int]:
-    """The shard of these links on a level, as CID and size; its blocks and those below it are added, it last."""
+    """Build the shard of these links on a level; return CID and size and append its blocks, itself last."""
     # Recursion ends after eight levels: a hash has eight bytes.
     slots: dict[int, list[Hashed]] = {}
     if level == 8:
@@ -101,7 +102,7 @@ def shard(hashed: Sequence[Hashed], level: int, blocks: list[tuple[bytes, bytes]
 
 
 def node(below: Mapping[int, RawLink]) -> tuple[bytes, int, bytes]:
-    """One shard as CID, size and block: by slot the link of a file, or one without a name to the shard below."""
+    """Build one shard: CID, size and block. By slot: a file's link, or a nameless one to the shard below."""
     rows: list[RawLink] = []
     bitmap = total = 0
     for index, (name, cid, size) in below.items():
@@ -129,7 +130,7 @@ class Shard(NamedTuple):
 def read_shard(node: Node, message: UnixFS, prefix: int, used: int) -> Shard:
     """Decode and check one shard below the hash bits `prefix` (`used` of them, from the top).
 
-    Raises FormatError when the bitmap and the links differ, or a name stands where its hash does not lead.
+    Raises FormatError when bitmap and links differ, or a name is not where its hash leads.
     """
     fanout = message.fanout
     if message.hash_type != MURMUR3 or fanout not in (8, 16, 32, 64, 128, 256, 512, 1024):

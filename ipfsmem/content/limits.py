@@ -1,24 +1,22 @@
-"""How much of somebody else's content we are willing to look at (format section 8).
-
-Numbers only. Reading stops with LimitError before more than this is decoded; nothing here reads.
-"""
+"""Limits on untrusted content (format section 8). Exceeding one raises LimitError before more is decoded."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-#: Longest block that is read or written, in bytes.
+#: Maximum bytes of a block, read or written.
 BLOCK_MAX = 2 * 1024 * 1024
-#: Longest digest inside an identity CID, in bytes.
+#: Maximum bytes of a digest inside an identity CID.
 IDENTITY_MAX = 64
-#: Longest header of a CAR file, in bytes; enough for about 190 roots.
+#: Maximum bytes of a CAR header; enough for about 190 roots.
 CAR_HEADER_MAX = 8192
-#: Levels of chunk nodes below one file; a thousand links each, so far more than any file needs.
+#: Maximum levels of chunk nodes in a file; at a thousand links each, far more than any file needs.
 FILE_DEPTH_MAX = 8
 
 
 class Limits(NamedTuple):
-    """What one read may cost: unique blocks, their bytes, names listed, bytes of one file, folders below the root."""
+    """Limits of one read: unique blocks, their bytes, names listed, bytes of one file, folders below the
+    root."""
 
     blocks: int = 250_000
     total_bytes: int = 512 * 1024 * 1024
@@ -27,9 +25,9 @@ class Limits(NamedTuple):
     depth: int = 16
 
 
-#: A bundle of a vault that this device belongs to.
+#: For a bundle of a vault that this device belongs to.
 OWN_LIMITS = Limits()
-#: A bundle of a stranger, opened by CID.
+#: For a stranger's bundle, opened by CID.
 STRANGER_LIMITS = Limits(
     blocks=20_000, total_bytes=64 * 1024 * 1024, entries=20_000, file_bytes=64 * 1024 * 1024
 )

@@ -1,8 +1,8 @@
-"""Reading UnixFS trees out of blocks that strangers hand us: paths, folders, files, whole trees.
+"""Read UnixFS trees from untrusted blocks: paths, folders, files, whole trees.
 
-Every method of Reader that reads is a generator: it yields a list of CIDs that it wants and is sent a mapping of CID to
-block, so the same code serves a local store (`drive`) and the network (`drive_async`). Each block is checked against
-its CID here, once. Walks are iterative and stop at Limits. Nothing here fetches, retries or writes.
+Reading methods are generators that yield wanted CIDs and receive a mapping of CID to block, so the same code
+serves a local store (`drive`) and the network (`drive_async`). Each block is checked against its CID here,
+once. Walks are iterative and bounded by Limits.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 __all__ = ["BATCH", "Fetch", "Reader", "TreeEntry", "drive", "drive_async", "from_mapping", "verify_block"]
 
-#: CIDs in one request at most.
+#: Maximum number of CIDs in one request.
 BATCH = 256
 
 
 class TreeEntry(NamedTuple):
-    """What a path or a listing leads to. `size` is the length of a file, None for a folder."""
+    """The target of a path or listing. `size`: the length of a file, None for a folder."""
 
     path: str
     cid: CID
@@ -49,13 +49,13 @@ class TreeEntry(NamedTuple):
     size: int | None
 
 
-#: Part of a file being read: bytes, or a block still to be fetched and the length it must come to.
+#: Part of a file being read: bytes, or a block to fetch and its required length.
 _Part = bytes | tuple[CID, int | None]
 _Nodes = dict[CID, tuple[Node, UnixFS]]
 
 
 class _Walk(NamedTuple):
-    """A folder shard that is still to be read: whose folder, and where in its hash trie."""
+    """A folder shard still to be read: its folder, and its position in the hash trie."""
 
     path: str
     cid: CID
@@ -73,18 +73,19 @@ class Reader:
 
     @property
     def blocks(self) -> int:
-        """Unique blocks taken so far."""
+        """Return the number of unique blocks read so far."""
         return len(self._seen)
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of the unique blocks taken so far."""
+        """Return the bytes of the unique blocks read so far."""
         return self._bytes
 
     # -- blocks
 
     def get(self, cids: Iterable[CID]) -> Fetch[dict[CID, bytes]]:
-        """The checked blocks of `cids`, asked for in batches, each once. NotFoundError names one that is missing."""
+        """Return the checked blocks of `cids`, requested in batches, each once. NotFoundError names a missing
+        one."""
         wanted: list[CID] = []
         out: dict[CID, bytes] = {}
         for cid in dict.fromkeys(cids):
@@ -116,13 +117,15 @@ class Reader:
             raise LimitError(f"the tree has more than {self.limits.total_bytes} bytes")
 
     def _nodes(self, cids: Iterable[CID]) -> Fetch[_Nodes]:
-        """The decoded nodes of `cids`; each is decoded once, however often a tree points at it."""
+        """Return the decoded nodes of `cids`; each is decoded once, however often a tree points at it."""
         blocks = yield from self.get(cids)
         return self._decoded(blocks)
 
     def _decoded(self, blocks: Mapping[CID, bytes]) -> _Nodes:
-        """The decoded nodes in blocks that are looked at together. Their links are counted before any becomes an object: names and
-        chunks both have a limit, so a reading that meets more of them cannot succeed."""
+        """Decode blocks that are read together, counting their links first.
+
+        Names and chunks are both limited, so a read with more links cannot succeed.
+        """
         most = self.limits.entries + self.limits.blocks
         nodes: _Nodes = {}
         links = 0
@@ -140,20 +143,21 @@ class Reader:
     # -- folders
 
     def list_directory(self, cid: CID) -> Fetch[list[Link]]:
-        """Entries of a folder, plain or sharded, by name. FormatError when `cid` is not a folder."""
+        """Return the entries of a folder, plain or sharded, by name. FormatError when `cid` is not a folder."""
         folders = yield from self._folders([_Walk("", cid, 0, 0)])
         return folders[""]
 
     def list_directories(self, cids: Iterable[CID]) -> Fetch[dict[CID, list[Link]]]:
-        """Entries of several folders, their blocks asked for together."""
+        """Return the entries of several folders, requesting their blocks together."""
         by_path = {str(cid): cid for cid in cids}
         folders = yield from self._folders([_Walk(path, cid, 0, 0) for path, cid in by_path.items()])
         return {by_path[path]: entries for path, entries in folders.items()}
 
     def resolve(self, root: CID, path: str | Sequence[str]) -> Fetch[TreeEntry]:
-        """What `path` (slashes, or a sequence of names) leads to below `root`; reads only the shards on the way.
+        """Return the target of `path` (slashes, or a sequence of names) below `root`; read only the shards on
+        the way.
 
-        Raises NotFoundError naming the part that is missing.
+        Raises NotFoundError naming the missing part.
         """
         names = [part for part in path.split("/") if part] if isinstance(path, str) else list(path)
         if len(names) > self.limits.depth:
@@ -168,7 +172,7 @@ class Reader:
         return (yield from self.stat(cid, "/".join(names)))
 
     def stat(self, cid: CID, path: str = "") -> Fetch[TreeEntry]:
-        """Whether `cid` is a folder or a file, and how long the file is."""
+        """Return whether `cid` is a folder or a file, and the length of a file."""
         block = yield from self._one(cid)
         if cid.codec == RAW:
             return TreeEntry(path, cid, False, len(block))
@@ -199,9 +203,9 @@ class Reader:
             cid = below[0]
 
     def _folders(self, walks: list[_Walk], nodes: _Nodes | None = None) -> Fetch[dict[str, list[Link]]]:
-        """Entries of several folders at once, by path; shards of all of them are asked for level by level.
+        """Return the entries of several folders by path; shards of all are requested level by level.
 
-        `nodes` has the tops of the folders when the caller looked at them already.
+        `nodes` has the tops of the folders if already read.
         """
         found: dict[str, list[Link]] = {walk.path: [] for walk in walks}
         count = 0
@@ -237,13 +241,16 @@ class Reader:
     # -- files
 
     def read_file(self, cid: CID, *, max_bytes: int | None = None) -> Fetch[bytes]:
-        """The bytes of a file. FormatError when `cid` is not one, LimitError when it is longer than `max_bytes`
-        (the reader's file limit by default), known before its chunks are asked for."""
+        """Return the bytes of a file. FormatError when `cid` is not one.
+
+        LimitError when longer than `max_bytes` (by default the reader's file limit), before its chunks are
+        requested.
+        """
         files = yield from self.read_files((cid,), max_bytes=max_bytes)
         return files[cid]
 
     def read_files(self, cids: Iterable[CID], *, max_bytes: int | None = None) -> Fetch[dict[CID, bytes]]:
-        """The bytes of several files, their blocks asked for together; `max_bytes` is for each of them."""
+        """Return the bytes of several files, requesting their blocks together; `max_bytes` applies to each."""
         limit = self.limits.file_bytes if max_bytes is None else max_bytes
         files: dict[CID, list[_Part]] = {cid: [(cid, None)] for cid in cids}
         unfinished = set(files)
@@ -268,7 +275,7 @@ class Reader:
                         if size > limit:
                             raise LimitError(f"file {cid} has {size} bytes, {limit} allowed")
                         total += size
-                    # The same chunk may stand in many places, so unique blocks bound neither of these.
+                    # A chunk may recur, so the number of unique blocks bounds neither of these.
                     count += len(pieces)
                     if total > self.limits.total_bytes or count > self.limits.blocks:
                         raise LimitError(
@@ -288,16 +295,17 @@ class Reader:
     # -- trees
 
     def walk(self, root: CID, *, enter: Callable[[str, CID], bool] | None = None) -> Fetch[dict[str, CID]]:
-        """Every file below `root` as path (no leading slash) and CID; folders are asked for level by level.
+        """Return every file below `root` as path (no leading slash) and CID, requesting folders level by
+        level.
 
-        Only folders are read; a dag-pb entry has to be looked at to know what it is. `enter(path, cid)` may say no to a
-        folder or dag-pb file whose content is already known: it is then left out. A file as `root` has the path "".
+        Reads only folders, and dag-pb entries to learn their type. `enter(path, cid)` may return False for a
+        folder or dag-pb file with known content, which is then left out. A file as `root` has the path "".
         """
         files, _ = yield from self._walk(root, enter)
         return files
 
     def read_tree(self, root: CID) -> Fetch[dict[str, bytes]]:
-        """Every file below `root` as path and bytes."""
+        """Return every file below `root` as path and bytes."""
         paths, known = yield from self._walk(root, None)
         files = yield from with_known_blocks(self.read_files(paths.values()), known)
         return {path: files[cid] for path, cid in paths.items()}
@@ -305,7 +313,7 @@ class Reader:
     def _walk(
         self, root: CID, enter: Callable[[str, CID], bool] | None
     ) -> Fetch[tuple[dict[str, CID], dict[CID, bytes]]]:
-        """The files by path, and the blocks of those of them that had to be looked at."""
+        """Return the files by path, and the blocks of those that had to be read."""
         if root.codec == RAW:
             return {"": root}, {}
         files: dict[str, CID] = {}
@@ -387,7 +395,7 @@ def _check_entries(path: str, entries: list[Link]) -> None:
 
 
 def _file_parts(wanted: tuple[CID, int | None], block: bytes) -> tuple[list[_Part], int]:
-    """What stands in place of one block of a file, and how many bytes that comes to."""
+    """Return the parts that replace one block of a file, and their length in bytes."""
     cid, expected = wanted
     pieces: list[_Part]
     if cid.codec == RAW:

@@ -1,6 +1,6 @@
-"""A folder tree built from paths, whose files are in memory or are links to blocks that are known already.
+"""Build a folder tree from paths, with files in memory or as links to known blocks.
 
-Large files, and trees on a disk, are built by files/pack.py with the same CIDs.
+files/pack.py builds large files and trees on a disk, with the same CIDs.
 """
 
 from __future__ import annotations
@@ -18,15 +18,18 @@ if TYPE_CHECKING:
 
 
 class Known(NamedTuple):
-    """A file or folder whose blocks are elsewhere already: its CID and the size of all blocks below it."""
+    """A file or folder whose blocks exist elsewhere: its CID and the size of all blocks below."""
 
     cid: CID
     tsize: int
 
 
 class BuiltTree(NamedTuple):
-    """A finished tree. `blocks` has children before parents, each once, without those of Known parts; `folders` has
-    each folder made by its path (the root is ""), to be given as Known when it has not changed the next time."""
+    """A finished tree.
+
+    `blocks`: children before parents, each once, without those of Known parts; `folders`: each folder by path
+    (the root is ""), to be passed as Known next time if unchanged.
+    """
 
     cid: CID
     tsize: int
@@ -35,9 +38,10 @@ class BuiltTree(NamedTuple):
 
 
 def build_tree(files: Mapping[str, bytes | Known], empty_folders: Iterable[str] = ()) -> BuiltTree:
-    """The folder with these files by path (`a/b.md`; no leading slash); folders on the way are made.
+    """Build the folder with these files by path (`a/b.md`; no leading slash), with folders on the way.
 
-    Raises FormatError for a path with an empty part, `.` or `..`, and for one that is both a file and a folder.
+    Raises FormatError for a path with an empty part, `.` or `..`, and for one that is both a file and a
+    folder.
     """
     entries: dict[str, list[Link]] = {"": []}
     blocks: dict[CID, bytes] = {}
@@ -56,7 +60,7 @@ def build_tree(files: Mapping[str, bytes | Known], empty_folders: Iterable[str] 
             blocks.update(parts)
         entries[folder].append(Link(name, root.cid, root.tsize))
     folders: dict[str, Known] = {}
-    # The deepest first; the root has no name and comes last.
+    # Deepest first; the root has no name and comes last.
     for path in sorted(entries, key=lambda path: path.count("/") + 1 if path else 0, reverse=True):
         made = directory(entries[path])
         blocks.update(made.blocks)
@@ -69,7 +73,7 @@ def build_tree(files: Mapping[str, bytes | Known], empty_folders: Iterable[str] 
 
 
 def _make_folders(entries: dict[str, list[Link]], path: str) -> None:
-    """Enter `path` and all above it. Each name in it is checked when its folder is made."""
+    """Add `path` and its parents. Each name is checked when its folder is made."""
     while path not in entries:
         entries[path] = []
         above, slash, _ = path.rpartition("/")

@@ -1,7 +1,8 @@
-"""Building UnixFS trees under the profile `unixfs-v1-2025` (IPIP-0499; format section 6): files and folders to blocks.
+"""Build UnixFS trees under the profile `unixfs-v1-2025` (IPIP-0499; format section 6): files and folders to
+blocks.
 
-The same tree has the same CID here, in Kubo with that profile and in Helia. Nothing is read from a disk, and a
-large file is never held whole: blocks come out while it streams in, children before parents.
+Kubo with that profile and Helia give the same CIDs. A large file is streamed, never held whole; children come
+before parents.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ __all__ = [
 
 #: Bytes of one chunk of a file.
 CHUNK = 1024 * 1024
-#: Links of one node of a chunked file.
+#: Links per node of a chunked file.
 WIDTH = 1024
-#: A folder whose block would be longer than this becomes a HAMT.
+#: A folder with a longer block becomes a HAMT, in bytes.
 SHARD_ABOVE = 262_144
 _FOLDER = b"\x0a\x02\x08\x01"  # data field: UnixFS message of type Directory
 
@@ -44,13 +45,13 @@ Block = tuple[CID, bytes]
 
 
 class Readable(Protocol):
-    """A binary stream; read(n) gives at most n bytes, and none at the end."""
+    """A binary stream; read(n) returns at most n bytes, and none at the end."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 class FileRoot(NamedTuple):
-    """What a parent needs of a finished file: its CID, all block bytes below, and its own length."""
+    """A finished file as its parent needs it: CID, bytes of all blocks below, and its own length."""
 
     cid: CID
     tsize: int
@@ -58,7 +59,8 @@ class FileRoot(NamedTuple):
 
 
 class Directory(NamedTuple):
-    """A finished folder: its CID, all block bytes below, its own blocks (one, or the shards; the root last)."""
+    """A finished folder: its CID, bytes of all blocks below, its own blocks (one, or the shards; the root
+    last)."""
 
     cid: CID
     tsize: int
@@ -72,7 +74,7 @@ class _Part(NamedTuple):
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot name one entry of a folder: nothing, a dot or two, slash, NUL."""
+    """Refuse an invalid entry name: empty, `.`, `..`, with a slash or NUL."""
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise FormatError(f"{name!r} cannot be the name of a file or folder")
 
@@ -94,8 +96,8 @@ def file_blocks(source: bytes | Readable) -> Generator[Block, None, FileRoot]:
             break
         yield from _close_full(levels)
         chunk = following
-    # What is still open closes from the bottom (each closing leaves a node in the level above, so none is empty);
-    # the root is the first level that stands alone.
+    # Close the open nodes from the bottom (each leaves a node in the level above, so none is empty); the root
+    # is the first level with a single node.
     for level in range(len(levels)):
         parts = levels[level]
         if level == len(levels) - 1 and len(parts) == 1:
@@ -122,7 +124,7 @@ def _close_full(levels: list[list[_Part]]) -> Generator[Block, None, None]:
 
 
 def file_bytes(data: bytes) -> tuple[FileRoot, list[Block]]:
-    """Root and blocks of a file that is in memory."""
+    """Return root and blocks of a file in memory."""
     blocks: list[Block] = []
     builder = file_blocks(data)
     while True:
@@ -152,7 +154,7 @@ def _reader(source: bytes | Readable) -> Callable[[], bytes]:
         return slices
 
     def stream() -> bytes:
-        # Pipes and sockets give less than asked for; chunks must not depend on that.
+        # Pipes and sockets may return less than requested; chunks must not depend on that.
         data = source.read(CHUNK)
         if not data or len(data) == CHUNK:
             return data
@@ -170,9 +172,9 @@ def _reader(source: bytes | Readable) -> Callable[[], bytes]:
 
 
 def directory(links: Iterable[Link]) -> Directory:
-    """The folder of these links, as one block or as a HAMT by the profile's rule.
+    """Build the folder of these links, as one block or as a HAMT by the profile's rule.
 
-    Raises FormatError for a name that cannot be one, or that stands twice.
+    Raises FormatError for an invalid or duplicate name.
     """
     entries = list(links)
     for link in entries:
@@ -184,8 +186,8 @@ def directory(links: Iterable[Link]) -> Directory:
 
 
 def raw_directory(links: list[RawLink]) -> tuple[list[tuple[bytes, bytes]], int]:
-    """`directory` for links that are bytes and known to be good: blocks with their CIDs as bytes, and the size."""
-    # Each link costs at least its CID and 6 bytes of framing, so most large folders need no try.
+    """Do `directory` for valid encoded links: return blocks with their CIDs as bytes, and the size."""
+    # Each link costs at least its CID and 6 bytes of framing, so most large folders need no attempt.
     if sum(len(link[0]) + len(link[1]) + 6 for link in links) <= SHARD_ABOVE:
         block = encode_raw(links, None) + _FOLDER
         if len(block) <= SHARD_ABOVE:

@@ -1,7 +1,4 @@
-"""The one check that makes strangers' blocks usable: bytes against the CID they were asked for by.
-
-It fetches nothing and knows nothing of what a block means.
-"""
+"""The one check of untrusted blocks: bytes against the CID by which they were requested."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def verify_block(cid: CID, data: bytes) -> None:
-    """Raise BlockError unless `data` is what `cid` names; LimitError when it is longer than a block may be."""
+    """Raise BlockError unless `data` matches `cid`; LimitError when it exceeds the block limit."""
     multihash = cid.multihash
     if len(data) > BLOCK_MAX:
         raise LimitError(f"block {cid} has {len(data)} bytes, {BLOCK_MAX} allowed")

@@ -1,1 +1,1 @@
-"""A person's vault as a whole: finding or beginning a memory, recovery, the sheet, others' bundles, checking this device."""
+"""A vault as a whole: find or create it, recovery, recovery sheet, foreign bundles, checks."""

@@ -1,8 +1,8 @@
-"""Beginning a memory: which choices fit together, a new wallet for it, whether the wallet's memory is brought back or a new one is
-made, and what is said when a part of that failed.
+"""Rules for creating or restoring a vault: which choices fit together, a new wallet, and the errors when a
+step failed.
 
-Whoever calls this asks, shows and agrees, and passes in what came of that; here is only decided and raised. Nothing is
-made before what it needs is known to work.
+The caller prompts and passes the answers; here is only decided and raised. Nothing is made before its
+prerequisites are known to work.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
     from ipfsmem.sync.report import SyncReport
     from ipfsmem.wallet.signers import RawKeySigner
 
-#: Whose a memory is to be: a wallet's that there is, a new wallet's, or nobody's but this device's and its words'.
+#: The owner of a new vault: an existing wallet, a new wallet, or only this device and its recovery phrase.
 Owner = Literal["wallet", "new wallet", "no wallet"]
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody chose for a memory that is to be on this device."""
+    """The user's choices for a vault on this device."""
 
     mode: Mode
-    #: Every way in which it was said whose it is.
+    #: Every owner that the user named.
     owners: tuple[Owner, ...]
-    #: Whether it is said where it is kept.
+    #: Whether a provider was named.
     provider: bool
-    #: Whether recovery words are to be made.
+    #: Whether to make a recovery phrase.
     recovery: bool
-    #: Whether a published version of it is named, to be brought back.
+    #: Whether a published version to restore was named.
     root: bool
 
     def check(self) -> None:
-        """Refuse choices that do not fit together. Raises UsageError, and ConfigError where a provider is missing."""
+        """Refuse contradictory choices. Raises UsageError, and ConfigError when a provider is missing."""
         if self.mode.published:
             self._check_published()
         elif self.provider:
@@ -87,9 +87,9 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_wallet(file: Path, passphrase: str, random: Callable[[int], bytes]) -> RawKeySigner:
-    """A new wallet: its keystore file, under a passphrase, and what signs with it.
+    """Make a new wallet: write its keystore file, under a passphrase, and return its signer.
 
-    Raises StorageError for a file that is there or cannot be made, PassphraseError.
+    Raises StorageError for a file that exists or cannot be written, PassphraseError.
     """
     from ipfsmem.wallet.signers import RawKeySigner, create_keystore
 
@@ -102,8 +102,7 @@ def make_wallet(file: Path, passphrase: str, random: Callable[[int], bytes]) -> 
 
 @contextlib.contextmanager
 def saying_nothing_was_made() -> Iterator[None]:
-    """A block in which a memory is looked for and brought back: a provider's error in it also says that nothing was made on
-    this device."""
+    """Wrap a search and restore: a provider's error also says that nothing was made on this device."""
     try:
         yield
     except NoVaultError:
@@ -119,8 +118,11 @@ def saying_nothing_was_made() -> Iterator[None]:
 
 
 def no_memory_error(error: NoVaultError) -> NoVaultError:
-    """The error where no memory of the wallet was found and nobody asked for a new one: a second memory of one wallet is never made
-    by mistake. `error.doubt` says why there may be one all the same."""
+    """Complete the error for a wallet without a vault, when no new one was requested: a second vault is never
+    made by accident.
+
+    `error.doubt` says why there may be a vault nevertheless.
+    """
     error.hint = (
         "Nothing was made on this device. Check the wallet, the vault name and the provider, or ask one that holds it; "
         "to make a new memory all the same: --create (in Python: Memory.create)."
@@ -129,9 +131,9 @@ def no_memory_error(error: NoVaultError) -> NoVaultError:
 
 
 async def publish_new_memory(publish: Awaitable[SyncReport]) -> SyncReport:
-    """The first sync of a memory that was made just now: what keeps it from being published says that the memory is here.
+    """Run the first sync of a new vault; its errors say that the vault exists on this device.
 
-    Raises PublicError as it is: then nobody has agreed yet that it becomes public.
+    Raises PublicError unchanged: the user has not yet agreed to publish in the clear.
     """
     try:
         return await publish
@@ -147,7 +149,7 @@ async def publish_new_memory(publish: Awaitable[SyncReport]) -> SyncReport:
 
 
 def incomplete_restore_error(restored: SyncReport | None) -> DamagedError | None:
-    """What to raise in the end when a memory came back in part; None when it is whole, or was not brought back."""
+    """Return the error for a partial restore; None when complete, or nothing was restored."""
     if restored is None or not restored.damaged:
         return None
     heads = "1 published state" if restored.damaged == 1 else f"{restored.damaged:,} published states"
@@ -155,6 +157,6 @@ def incomplete_restore_error(restored: SyncReport | None) -> DamagedError | None
 
 
 def restored_exit_code(report: SyncReport | None) -> int:
-    """What a command ends with after the sync that brought a memory back: 0, or the code of what was out of reach or of texts
-    that could not be had, for nobody looks a second time by themselves."""
+    """Return the exit code after the sync of a restore: 0, or that of unreachable or missing texts, since
+    users rarely check again."""
     return report.exit_code if report is not None and (report.unread or report.not_fetched) else 0

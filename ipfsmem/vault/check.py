@@ -1,7 +1,7 @@
-"""`check`: everything on this device looked at, each finding with what it means and what to do.
+"""`check`: examine this device; each finding has its meaning and next step.
 
-Reads only. A finding has a code that programs can rely on; `error` means that something is lost or cannot be used,
-`warn` that something should be done.
+Reads only. A finding's code is stable; `error`: something is lost or unusable, `warn`: something should be
+done.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from ipfsmem.sync.report import MOST_NAMED, UNLOCK
 from ipfsmem.sync.revoke_notices import way_back
 from ipfsmem.wording import count
 
-#: The code of a finding after which the next sync looks for parts of the state.
+#: After a finding with this code the next sync looks for parts of the state.
 STATE_DAMAGED = "state-damaged"
 Level = Literal["ok", "warn", "error"]
-#: A clock that is this far behind what this device has written already dates its writes wrongly, milliseconds.
+#: A clock this far behind this device's own writes already dates them wrongly, in milliseconds.
 CLOCK_BEHIND = 10 * 60 * 1000
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     level: Level
     code: str
@@ -101,7 +101,8 @@ def _files(replica: Replica, protected: bool) -> Iterator[Finding]:
 
 
 def _clock(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
-    """The clock values of this device and of the others beside this machine's clock. `clocks`: the last one of each device."""
+    """Compare the clock values of this device and others with the system clock. `clocks`: the last one of
+    each device."""
     now, own = replica.world.now(), replica.device.id
     last = hlc_ms(replica.store.frame.hlc)
     others = {device: hlc_ms(h) for device, h in clocks.items() if device != own and h > ZERO}
@@ -188,7 +189,7 @@ def _blocks(replica: Replica) -> Iterator[Finding]:
 
 
 def _state(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
-    """`clocks` gets the last clock value of each device."""
+    """Check the state; store the last clock value of each device in `clocks`."""
     store, ring, vault = replica.store, replica.ring, replica.vault_tag
     entries = missing = unsigned = 0
     damaged = store.damaged_nodes()
@@ -269,7 +270,7 @@ def _conflicts(memories: Memories) -> Iterator[Finding]:
 
 
 def _index(memories: Memories) -> Iterator[Finding]:
-    """The kept index of recall beside the texts that it was made of."""
+    """Check the stored recall index against its texts."""
     from ipfsmem.memories.search_index import unlike_the_texts
 
     unlike = unlike_the_texts((memories,))

@@ -1,6 +1,7 @@
-"""Making a memory on this device: keys, folder, database, the ring of a new vault, in the order that survives a crash.
+"""Create a vault on this device: keys, folder, database and ring, in a crash-safe order.
 
-`ipfsmem.json` is written last. Which vault a new namespace gets, `device/namespaces` says (format sections 2 and 7).
+`ipfsmem.json` is written last. `device/namespaces` names the vault of a new namespace (format sections 2 and
+7).
 """
 
 from __future__ import annotations
@@ -34,21 +35,22 @@ def create_replica(
     recovery: RootKeys | None = None,
     root_secret: bytes | None = None,
 ) -> Replica:
-    """Make a new memory. `folder` None keeps it in this process (mode `none`).
+    """Create a new vault. `folder=None` keeps it in this process (mode `none`).
 
-    `root`: whose vault it is, with the recovery key made for it; `root_secret`: where the root is this device's own, its secret.
-    The configuration is written last: a crash before leaves nothing that would be taken for a memory.
+    `root`: the vault's root keys, `recovery`: its recovery keys; `root_secret`: the secret of a root that
+    this device owns. The configuration is written last, so a crash leaves nothing that looks like a vault.
     """
     with folder_claimed(folder):
-        # Of what is kept under it, which nobody has without it: so nothing else is drawn at random than before there was such a key.
+        # Derived from the secret kept under it, which nobody has without it, so no further random bytes are
+        # drawn.
         root_key = b"" if root_secret is None else sha256(b"ipfsmem/root key\0" + root_secret).digest()
         replica = begin_replica(folder, config, world, passphrase=passphrase, root_key=root_key)
         with replica.transaction():
             if root is not None:
                 _make_vault(replica, root, recovery)
             if root_secret is not None:
-                # A vault without a wallet: the device keeps its root as it keeps its own keys (format section 2.3), under one
-                # that `unlock` never holds.
+                # Without a wallet the device keeps its root like its own keys (format section 2.3), under a
+                # key that `unlock` never holds.
                 row = seal_row(replica.device.root_key, root_secret, world.random(24))
                 replica.db.set_meta(meta.KEPT_ROOT, row)
         mark_as_memory(replica)
@@ -63,8 +65,11 @@ def begin_replica(
     passphrase: str | None,
     root_key: bytes = b"",
 ) -> Replica:
-    """The device and the database of a memory: inside `folder_claimed`, to be followed by `mark_as_memory` once there is
-    something to keep. `root_key`: the vault is to have no wallet, and this device keeps its root under this key."""
+    """Create the device and database of a vault, inside `folder_claimed`; `mark_as_memory` follows once there
+    is data to keep.
+
+    `root_key`: for a vault without a wallet, the key under which this device keeps its root.
+    """
     device = new_device(world.random, root_key=root_key)
     if folder is not None:
         save_device(folder, device, passphrase, world.random)
@@ -76,12 +81,12 @@ def begin_replica(
 
 
 def scratch_replica(world: World) -> Replica:
-    """An empty memory in this process, for reading what belongs to no memory of this device."""
+    """Return an empty in-memory vault, for reading data of no vault on this device."""
     return create_replica(None, NamespaceConfig(Mode.NONE, "scratch"), world, passphrase=None)
 
 
 def _make_vault(replica: Replica, root: RootKeys, recovery: RootKeys | None) -> None:
-    """The ring of a new vault, and the anchors that lead to it, signed while the secrets are at hand."""
+    """Make the ring of a new vault and the anchors that lead to it, signed while the secrets are available."""
     world, device = replica.world, replica.device
     sealed = replica.config.mode.sealed
     public = operations.enrollee_of(

@@ -1,8 +1,8 @@
-"""Finding the vault that a root key leads to, where a device has nothing but that key: by names, by pin lists, by a root on paper.
+"""Find the vault of a root key on a new device: by names, by pin lists, by a root written on paper (format
+sections 2.3 and 7).
 
-Format sections 2.3 and 7. Who asks says which kind of vault is meant, sealed or plain; what stands there of the other kind
-is told and never taken. Nothing here makes, joins or signs anything, and "there is none" is said only with what speaks
-against being certain of it.
+The caller names the kind, sealed or plain; a vault of the other kind is reported, never used. Nothing is
+made, joined or signed. "No vault found" always comes with the reasons to doubt it.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from ipfsmem.wallet.root_keys import RootKeys
 async def find_vault(
     root: RootKeys, providers: Sequence[Provider], replica: Replica, *, sealed: bool
 ) -> VaultConfig:
-    """What to pin of the vault that a root key leads to: its own, or for recovery words and second wallets the one it
-    was enrolled in. `sealed`: the kind that is asked for.
+    """Return what to pin of a root key's vault: its own, or the one a recovery phrase or second wallet was
+    enrolled in.
 
-    Raises NoVaultError when nobody knows the key, OtherKindError when only a vault of the other kind stands there,
-    ProviderError when its ring cannot be had, WrongWalletError.
+    `sealed`: the kind requested. Raises NoVaultError when nobody knows the key, OtherKindError when only a
+    vault of the other kind exists, ProviderError when its ring is unavailable, WrongWalletError.
     """
     return await _Search(root, providers, replica, sealed).find()
 
@@ -56,11 +56,12 @@ async def find_vault(
 async def vault_of_root(
     root: RootKeys, newest: CID, providers: Sequence[Provider], replica: Replica, *, sealed: bool
 ) -> VaultConfig:
-    """What to pin of the vault to which `newest` belongs: a version that a person wrote down, where no name or list leads to one.
+    """Return what to pin of the vault of `newest`, a version the user wrote down, when no name or list leads
+    to one.
 
-    Whoever gives it says which vault it is: a ring that has a key in it proves nothing by itself. Raises NotFoundError,
-    ProviderError, FormatError when there is no such root, OtherKindError, WrongWalletError when its ring does not have
-    this key.
+    The user vouches for the vault: a ring with a key in it proves nothing. Raises NotFoundError,
+    ProviderError, FormatError when there is no such root, OtherKindError, WrongWalletError when its ring does
+    not have this key.
     """
     fetcher = Fetcher(replica.db, providers)
     files = await drive_async(read_root(Reader(), newest), fetcher.get)
@@ -74,8 +75,11 @@ async def vault_of_root(
 
 
 async def check_reachable(providers: Sequence[Provider]) -> None:
-    """Ask each provider for something that nobody keeps, as cheaply as it can be asked: a mistyped address or a service
-    that is down shows before anything is made. Raises ProviderError. What takes uploads only is not tried out."""
+    """Make a cheap request to each provider, so that a mistyped address or an outage shows before anything is
+    made.
+
+    Raises ProviderError. Upload-only providers are skipped.
+    """
     nobody = bytes(32)
     for provider in providers:
         can = provider.capabilities
@@ -88,7 +92,7 @@ async def check_reachable(providers: Sequence[Provider]) -> None:
 
 
 def other_kind(keyring: Keyring, sealed: bool, where: str) -> OtherKindError:
-    """The refusal of a vault of the other kind; it shows both kinds."""
+    """Return the error that refuses a vault of the other kind; it names both kinds."""
     return OtherKindError(
         f"the memory {where} is of mode {vault_mode(sealed=not keyring.plain)} (vault {keyring.vault.hex()}), "
         f"and one of mode {vault_mode(sealed=sealed)} was asked for",
@@ -101,12 +105,12 @@ _WHICH: Final = {
     "If yours was encrypted, somebody put another one in its place: do not write into that one.",
     False: "Nothing was made or signed. To bring the encrypted one back: --mode encrypted-ipfs (in Python: mode=).",
 }
-#: A public key whose seed is 32 zero bytes: nothing of anybody's stands under its name.
+#: A public key whose seed is 32 zero bytes: nobody publishes under its name.
 _NOBODY: Final = bytes.fromhex("3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29")
 
 
 class _Search:
-    """One search: what was found of the other kind, and why "there is none" would not be certain."""
+    """One search: vaults of the other kind, and reasons to doubt that there is no vault."""
 
     def __init__(self, root: RootKeys, providers: Sequence[Provider], replica: Replica, sealed: bool) -> None:
         self._root = root
@@ -128,7 +132,7 @@ class _Search:
         try:
             found = await self._find_by_names() if record is not None else None
         except ProviderError as error:
-            lost = error  # an old record leads to what nobody may keep any more, and a list may still show what came after
+            lost = error  # an old record may lead to an unpinned root, and a list may still show a later one
         if found is None:
             found = await self._find_by_pin_lists()
         if found is None and lost is not None:
@@ -151,7 +155,7 @@ class _Search:
         )
 
     async def _find_by_names(self) -> VaultConfig | None:
-        """Find the vault by the record of the key's own anchor, and by the names that it leads on to."""
+        """Find the vault by the record of the key's own anchor, and the names it leads on to."""
         name = self._last = self._anchor
         record = self._names.known(name)
         for _ in range(MAX_HOPS):
@@ -181,7 +185,7 @@ class _Search:
             raise self._unreadable(error) from None
 
     def _unreadable(self, error: IpfsmemError) -> ProviderError:
-        """There is a memory: whoever makes an empty one now would move the anchor away from it."""
+        """Return an error that a vault exists: making an empty one now would move the anchor away from it."""
         wrong = "; ".join(self._fetcher.refused.values())
         return ProviderError(
             f"{self._where} knows a memory of this wallet, but what it begins with cannot be read there: {error}"
@@ -196,12 +200,12 @@ class _Search:
         return True
 
     async def _find_by_pin_lists(self) -> VaultConfig | None:
-        """Find the vault by pin lists, where no names are kept (Pinata, Filebase): by what is pinned under this key's own pin name.
+        """Find the vault by pins under this key's own pin name, where no names are kept (Pinata, Filebase).
 
-        A ring whose first root is this key settles it, for the vault's tag is the hash of that key. For other keys the records
-        that they signed count, which go to `names`; a ring that merely names this key proves nothing, for anybody can make one.
-        What is found is verified like any head when it is joined. Raises ProviderError when nothing was found and a list could not
-        be read.
+        A ring whose first root is this key is proof, since the vault's tag is the hash of that key. Other
+        keys need records that they signed, which are added to `names`; a ring that merely names the key
+        proves nothing, since anyone can make one. The result is verified like any head when joined. Raises
+        ProviderError when nothing was found and a list was unreadable.
         """
         failures: list[ProviderError] = []
         for provider in self._providers:
@@ -214,7 +218,7 @@ class _Search:
                 continue
             roots = list(dict.fromkeys(pin.cid for pin in pins))
             refused: dict[CID, IpfsmemError] = {}
-            start, end = 0, 1  # the newest is most often all that is needed
+            start, end = 0, 1  # the newest usually suffices
             while start < len(roots):
                 keyrings, failed = await self._rings(roots[start:end])
                 if (own := self._own(keyrings)) is not None:
@@ -229,7 +233,7 @@ class _Search:
                 readable = [pin for pin in pins if pin.cid in keyrings]
                 await learn_records(self._names, self._fetcher, readable, self._root.head_public)
                 start, end = end, end + PINS_AT_ONCE
-            # A ring says which vault it is also where the head beside it is lost.
+            # A ring identifies its vault even when the head next to it is lost.
             keyrings, _ = await self._rings([*refused][:PINS_AT_ONCE], alone=True)
             if (own := self._own(keyrings)) is not None:
                 return own
@@ -240,19 +244,22 @@ class _Search:
                     f"of it: {why}"
                 )
         if failures and self._names.known(self._anchor) is None:
-            raise failures[0]  # the memory may be there: nobody is to make an empty one now
+            raise failures[0]  # the vault may exist: do not let an empty one be made
         return None
 
     def _own(self, keyrings: dict[CID, Keyring]) -> VaultConfig | None:
-        """The vault of a ring whose first root is this key."""
+        """Return the vault of a ring whose first root is this key."""
         for keyring in keyrings.values():
             if keyring.roots[0] == self._root.admin_public and not self._is_other(keyring):
                 return _pinned(keyring, self._root.head_public)
         return None
 
     async def _find_by_lists_of_main_anchor(self) -> VaultConfig | None:
-        """Where the ring at the end of this key's anchor cannot be had: find the vault by the pin lists of the anchor to which this
-        key's own leads. It counts by a ring in which this very key signed that it belongs to the vault, and that has that anchor."""
+        """Find the vault by the pin lists of the anchor that this key's own leads to, when the ring there is
+        unavailable.
+
+        Proof is a ring with that anchor, in which this very key signed that it belongs to the vault.
+        """
         main = public_of_ipns_name(self._last)
         revoked: WrongWalletError | None = None
         unverified: IpfsmemError | None = None
@@ -283,13 +290,14 @@ class _Search:
         return None
 
     async def _commit(self, root: CID, keyring: Keyring) -> tuple[bool, bool]:
-        """Whether a root has a commit, and whether that verifies with the root's own ring. One that cannot be had now is neither."""
+        """Tell whether a root has a commit, and whether it verifies with the root's own ring. Both False when
+        unavailable now."""
         try:
             files = await drive_async(read_root(Reader(), root), self._fetcher.get)
         except ProviderError:
             return False, False
         except (NotFoundError, FormatError):
-            return True, False  # a root that holds a ring alone needs no block more
+            return True, False  # a root with only a ring needs no further block
         if files.head is None:
             return False, False
         try:
@@ -299,7 +307,7 @@ class _Search:
         return True, True
 
     def _has_own_statement(self, keyring: Keyring) -> bool:
-        """Whether a statement of the ring says that this key and its anchor belong to the vault."""
+        """Tell whether a statement of the ring says that this key and its anchor belong to the vault."""
         mine = (self._root.admin_public.hex(), self._root.head_public.hex())
         members = (st.body for st in keyring.open if isinstance(st.body, Member))
         return any((body.sign, body.anchor) == mine for body in members)
@@ -307,7 +315,7 @@ class _Search:
     async def _rings(
         self, roots: list[CID], *, alone: bool = False
     ) -> tuple[dict[CID, Keyring], dict[CID, IpfsmemError]]:
-        """The rings of those of `roots` that hold one, and why others could not be read. `alone`: whatever became of the heads."""
+        """Return the rings found in `roots`, and the errors of unreadable ones. `alone`: ignore the heads."""
         found: dict[CID, Keyring] = {}
 
         def use(root: CID, files: RootFiles) -> IpfsmemError | None:
@@ -324,7 +332,7 @@ class _Search:
 
 
 def _why_not_certain(providers: Sequence[Provider]) -> list[str]:
-    """Why it proves nothing that these providers show no memory."""
+    """Return why a search of these providers that found no vault proves nothing."""
     telling = [p for p in providers if _tells(p)]
     reasons = [
         f"{provider.name} keeps what is published without telling what is there"
@@ -342,7 +350,8 @@ def _tells(provider: Provider) -> bool:
 
 
 def _main_anchor(root: RootKeys, keyring: Keyring) -> bytes | None:
-    """The anchor of the vault's first root, whatever anchor of another key led here: its pin name is that of all roots.
+    """Return the anchor of the vault's first root, from whichever anchor led here: its pin name is shared by
+    all roots.
 
     Raises WrongWalletError when the ring does not have this key as a root or an admin.
     """
@@ -350,7 +359,7 @@ def _main_anchor(root: RootKeys, keyring: Keyring) -> bytes | None:
     try:
         view = keyring.unlock(root.box_secret).unbounded_ring.view
     except OpenError:
-        # Revokes are sealed; what every epoch says of those who are out is not.
+        # Revokes are sealed, but every epoch lists the removed ids in the clear.
         if any(me in epoch.not_ for epoch in keyring.epochs):
             raise revoked_owner_error(root) from None
         raise WrongWalletError("the memory that this wallet leads to does not open with it") from None

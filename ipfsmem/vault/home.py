@@ -1,4 +1,4 @@
-"""Where memories lie on this device, and what a memory that is made or opened there takes from outside: its clock, its randomness."""
+"""The home: the folder of vaults on this device, with their clock and randomness."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 
 class Home(msgspec.Struct, frozen=True, kw_only=True):
-    """The folder of all memories on this device, and how a memory is made or opened there."""
+    """The folder of all vaults on this device, and the environment in which they are made or opened."""
 
-    #: None: that of the settings, else the platform's.
+    #: None: from the settings, else the platform's default.
     folder: str | Path | None = None
-    #: What other devices call this one; None: that of the settings, else the name of this machine.
+    #: Display name of this device for others; None: from the settings, else the machine's name.
     label: str | None = None
     #: Clock and randomness.
     world: World = msgspec.field(default_factory=World)
-    #: Told how far a restore is.
+    #: Called with the progress of a restore.
     progress: Progress | None = None
 
     @classmethod
     def of(cls, home: HomeChoice) -> Home:
-        """A home that was named by its folder, or not at all. Raises UsageError for anything else."""
+        """Return a Home for a folder or the default. Raises UsageError for anything else."""
         if isinstance(home, Home):
             return home
         if home is None or isinstance(home, str | os.PathLike):
@@ -38,15 +38,15 @@ class Home(msgspec.Struct, frozen=True, kw_only=True):
         raise UsageError(f"home is a folder or a Home, not {type(home).__name__}")
 
     def path(self, known: configuration.Settings) -> Path:
-        """The folder, by the settings when none was named."""
+        """Return the folder; without one, that of the settings."""
         return configuration.home(self.folder, known)
 
     def device_label(self, known: configuration.Settings) -> str:
-        """What other devices are to call this one."""
+        """Return this device's display name for others."""
         import platform
 
         return self.label or known.label or (platform.node() or "device")[:64]
 
 
-#: Where memories lie: a folder, or a `Home` that says more.
+#: A folder, or a `Home` with more options.
 HomeChoice = Home | str | Path | None

@@ -1,7 +1,7 @@
-"""What is in a file of the formats: CAR, keyring, commit, sealed object, name record, blob, a provider's folder.
+"""Inspect a file of the formats: CAR, keyring, commit, sealed object, name record, blob, a provider's folder.
 
-Everything that is readable without a key, and the rest with one. Answers plain facts (text, numbers, lists, mappings).
-Nothing is written, and nothing that is read is believed: each block and signature is checked.
+Shows all that is readable without a key, and the rest with one, as plain facts (text, numbers, lists,
+mappings). Nothing is written; each block and signature is checked.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ipfsmem.seal.objects import COMMIT, MAGIC, MEMORY, RING_BODY, SEGMENT, STAT
 
 Facts = dict[str, Any]
 MAX_SMALL: Final = 4 * 1024 * 1024
-#: Packs of a provider's folder are opened up to this many bytes; beyond it only their sizes are told.
+#: Packs of a provider's folder are opened up to this many bytes in total; beyond it only sizes are shown.
 MAX_FOLDER: Final = 512 * 1024 * 1024
 _TYPES: Final = {
     RING_BODY: "ring body",
@@ -54,7 +54,7 @@ class _Pin(msgspec.Struct, frozen=True):
 
 
 class Keys(msgspec.Struct, frozen=True):
-    """What may open sealed things: box secrets for ring slots, epoch keys of one vault, contexts to try."""
+    """Keys to try on sealed data: box secrets for ring slots, epoch keys of one vault, contexts."""
 
     box_secrets: tuple[bytes, ...] = ()
     eks: tuple[EpochKey, ...] = ()
@@ -63,12 +63,12 @@ class Keys(msgspec.Struct, frozen=True):
 
     @property
     def some(self) -> bool:
-        """Whether there is any key."""
+        """Tell whether there is any key."""
         return bool(self.box_secrets or self.eks)
 
 
 def keys_of(replica: Replica, contexts: tuple[str, ...] = ()) -> Keys:
-    """The keys that a device has of its memory; without `contexts` those of all that it knows the names of."""
+    """Return a device's keys of its vault; without `contexts`, those of all names it knows."""
     ring = replica.ring
     if not contexts:
         with replica.reading():
@@ -80,7 +80,8 @@ def keys_of(replica: Replica, contexts: tuple[str, ...] = ()) -> Keys:
 
 
 def inspect(path: Path, keys: Keys) -> Facts:
-    """Facts about a file or a provider's folder. Raises NotFoundError, FormatError, BlockError, UsageError."""
+    """Return facts about a file or a provider's folder. Raises NotFoundError, FormatError, BlockError,
+    UsageError."""
     with storage_errors(path, "read"):
         if path.is_dir():
             return _provider_folder(path, keys)
@@ -158,7 +159,7 @@ def _root(root: CID, blocks: Mapping[CID, bytes], keys: Keys) -> Facts:
 
 
 def _known_ring(keyring: Keyring, keys: Keys) -> Ring | None:
-    """The keys that the caller holds, when they are of this vault."""
+    """Return the caller's keys if they are of this vault."""
     if keyring.vault != keys.vault or not keys.eks:
         return None
     return keyring.unlock(keys.box_secrets, keys.eks).unbounded_ring
@@ -445,7 +446,7 @@ def _provider_folder(folder: Path, keys: Keys) -> Facts:
 
 
 def _brief(text: str, blocks: Mapping[CID, bytes], keys: Keys) -> Facts:
-    """What a pinned root is, in a few words."""
+    """Summarise a pinned root in a few words."""
     try:
         facts = _root(parse_cid(text), blocks, keys)
     except IpfsmemError as error:
@@ -455,13 +456,13 @@ def _brief(text: str, blocks: Mapping[CID, bytes], keys: Keys) -> Facts:
 
 
 def _files(folder: SharedFolder, suffix: str) -> list[tuple[str, int]]:
-    """The regular files whose names end so, and their sizes; what else stands in a strangers' folder is passed over."""
+    """Return regular files with this suffix and their sizes; anything else in an untrusted folder is skipped."""
     return sorted(folder.sizes(lambda name: name.endswith(suffix)).items())
 
 
 def _hlc(h: str) -> str:
     if not h.strip("0"):
-        return ""  # nothing was written yet
+        return ""  # nothing written yet
     try:
         return (
             datetime.fromtimestamp((int(h, 16) >> 16) / 1000, UTC)

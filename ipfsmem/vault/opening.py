@@ -1,6 +1,6 @@
-"""Opening a memory that is on this device: its configuration, its device's keys, its database; also one that is damaged.
+"""Open a vault on this device, damaged ones included: configuration, device keys, database.
 
-Which vault a wallet or the recovery words lead to is found out by `finding`.
+`finding` resolves a wallet or recovery phrase to its vault.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ipfsmem.vault.unlocking import open_device
 
 
 def open_replica(folder: Path, passphrase: str | None, world: World) -> Replica:
-    """Open a memory that is on this device; without a passphrase with its keys as they are unlocked.
+    """Open a vault on this device; without a passphrase, with its unlocked keys.
 
     Raises NotFoundError, PassphraseError, StorageError.
     """
@@ -29,12 +29,12 @@ def open_replica(folder: Path, passphrase: str | None, world: World) -> Replica:
     try:
         note_finished_in_database(replica)
         if replica.was_moved() and config.vault is None:
-            # No vault, so nobody has seen this id: the copy just goes on under another one.
+            # Without a vault nobody has seen this id: the copy simply continues under another.
             with replica.transaction():
                 replica.set_device(device.successor(world.random))
                 replica.note_place()
         if left_copies(folder):
-            from ipfsmem.vault.removed_log import merge_left_copies  # after a rare accident only
+            from ipfsmem.vault.removed_log import merge_left_copies  # only after a rare accident
 
             merge_left_copies(replica)
     except BaseException:
@@ -44,14 +44,16 @@ def open_replica(folder: Path, passphrase: str | None, world: World) -> Replica:
 
 
 def open_damaged(folder: Path, passphrase: str | None, world: World) -> Replica:
-    """What can still be read of a memory whose database is damaged, in this process only; `lost` names the rest.
+    """Return the readable part of a vault with a damaged database, in this process only; `lost` names the
+    rest.
 
-    Nothing is written to the disk. Raises NotFoundError, PassphraseError, StorageError when nothing can be read.
+    Nothing is written to the disk. Raises NotFoundError, PassphraseError, StorageError when nothing can be
+    read.
     """
     config = require_config(folder)
     device, watch = open_device(folder, passphrase, world)
     codec = codec_for(config, device, world)
-    from ipfsmem.device.rescue import rescue  # only a damaged memory needs it
+    from ipfsmem.device.rescue import rescue  # only a damaged vault needs it
 
     found = rescue(folder / DATABASE, device, codec, sealed=config.mode.sealed)
     replica = Replica(None, config, device, codec, world, db=found.db)
@@ -65,7 +67,7 @@ def open_damaged(folder: Path, passphrase: str | None, world: World) -> Replica:
 
 
 def codec_for(config: NamespaceConfig, device: Device, world: World) -> Codec:
-    """The codec of a mode."""
+    """Return the codec of a mode."""
     if not config.mode.sealed:
         return PlainCodec()
     if config.vault is None:

@@ -1,8 +1,8 @@
-"""Reading a bundle that somebody else published in the clear: by CID, by IPNS name, or from a web server.
+"""Read a bundle that somebody else published in the clear: by CID, by IPNS name, or from a web server.
 
-Ours of mode `ipfs` and the original's layout (`manifest.json` beside `memory/*.md`) are one thing here: a folder of
-Markdown files and a timeline. What comes by CID is checked against it; who wrote it is not known, so it is never mixed
-into a memory by itself. Nothing is written, and everything stays within the limits for strangers.
+Ours of mode `ipfs` and the original's layout (`manifest.json` next to `memory/*.md`) are both a folder of
+Markdown files and a timeline. Content from a CID is checked against it; its author is unknown, so it is never
+merged automatically. Nothing is written; limits for strangers apply.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ from ipfsmem.published.ipns_record import Record, canonical_name, record_order, 
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.names import target
 
-#: Names that lead to names, files of one web bundle, and requests at once.
+#: Maximum number of chained names; of files of one web bundle; of concurrent requests.
 MAX_HOPS = 8
 WEB_FILES = 1_000
 _AT_ONCE = 8
 _MANIFEST = "manifest.json"
-#: What the original's manifest says of a bundle that is encrypted.
+#: Marks an encrypted bundle in the original's manifest.
 _ENCRYPTED = "encrypted-ipfs"
 _SOURCES = (
     "Give an address (bafy..., ipfs://..., or a name, k51...), the URL of a gateway or of a manifest.json, "
@@ -68,7 +68,7 @@ _host_url = re.compile(r"(https?)://([a-z0-9]{46,})\.(ipfs|ipns)\.([^/?#]+)(/[^?
 
 
 class OthersBundle(msgspec.Struct, frozen=True):
-    """A bundle that was read: what was asked for, the root that answered (None from a web server), its content."""
+    """A bundle as read: the request, the root that answered (None from a web server), its content."""
 
     source: str
     root: str | None
@@ -78,8 +78,8 @@ class OthersBundle(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A source taken apart: a CID or an IPNS name with a path below it, or the URL of a folder. `gateway`: the origin
-    that a URL named for it."""
+    """A parsed source: a CID or IPNS name with a path, or the URL of a folder. `gateway`: the origin of a
+    gateway URL."""
 
     kind: Literal["cid", "name", "url"]
     value: str
@@ -88,10 +88,10 @@ class Source(msgspec.Struct, frozen=True):
 
 
 def parse_source(text: str) -> Source:
-    """Understand what a user or a manifest names. Raises UsageError.
+    """Parse a source named by a user or manifest. Raises UsageError.
 
-    `<cid>`, `ipfs://<cid>`, `/ipfs/<cid>`, the same with `ipns` and a `k51...` name, each with a path; gateway URLs
-    of both forms; any other http(s) URL is a folder on a web server, or the manifest.json in it.
+    `<cid>`, `ipfs://<cid>`, `/ipfs/<cid>`, the same with `ipns` and a `k51...` name, each with a path;
+    gateway URLs of both forms; any other http(s) URL is a folder on a web server, or the manifest.json in it.
     """
     source = text.strip()
     if found := _gateway_url(source):
@@ -138,14 +138,14 @@ def _content(space: str, value: str, path: str, gateway: str | None = None) -> S
 
 
 async def read_others_bundle(source: str, providers: Sequence[Provider], *, now_ms: int) -> OthersBundle:
-    """Read a whole bundle. A gateway that the source itself names is asked last, at a public address only.
+    """Read a whole bundle. The source's own gateway is asked last, at a public address only.
 
     Raises UsageError, ConfigError, NotFoundError, FormatError, LimitError, ProviderError.
     """
     try:
         return await _read_source(source, providers, now_ms)
     except ProviderUnavailable as error:
-        # Its own hint is about a memory of one's own.
+        # The original hint is about the user's own vault.
         raise ProviderUnavailable(
             str(error), hint="Try again later, or another provider: --provider (in Python: provider=)."
         ) from None
@@ -204,16 +204,16 @@ async def _read_source(source: str, providers: Sequence[Provider], now_ms: int) 
 
 
 def read_on_disk(source: str, path: Path) -> OthersBundle:
-    """A folder or zip of memory files, an export, or a CAR file with a public memory in it.
+    """Read a folder or zip of memory files, an export, or a CAR file with a public vault.
 
-    Raises UsageError for a folder that is a provider's, NotFoundError, FormatError, LimitError, StorageError.
+    Raises UsageError for a provider's folder, NotFoundError, FormatError, LimitError, StorageError.
     """
     if (path / "packs").is_dir() and (path / "names").is_dir():
         raise UsageError(
             f"{path} is a provider's folder, which may hold many memories",
             hint="Say which one: ipfsmem open ADDRESS --provider FOLDER",
         )
-    whole = Path(os.path.realpath(path))  # a link that a person names is theirs; a pipe is not waited for
+    whole = Path(os.path.realpath(path))  # a symlink that the user names is theirs; a pipe is not waited for
     with storage_errors(path, "read"):
         head = b""
         if not path.is_dir():
@@ -241,7 +241,7 @@ def read_on_disk(source: str, path: Path) -> OthersBundle:
 
 
 async def _follow(name: str, providers: Sequence[Provider], now_ms: int, problems: list[str]) -> CID:
-    """The root that a name leads to."""
+    """Return the root that a name leads to."""
     first = name
     for _ in range(MAX_HOPS):
         record = await _record(name, providers)
@@ -283,7 +283,7 @@ async def _record(name: str, providers: Sequence[Provider]) -> Record:
 
 
 def _read_root(reader: Reader, root: CID, path: Sequence[str]) -> Fetch[tuple[Blob, dict[str, Blob]]]:
-    """A bundle, and the other scopes of a root of ours."""
+    """Read a bundle, and the other scopes of a root of ours."""
     found = yield from reader.resolve(root, path)
     if not found.is_dir:
         return read_blob((yield from reader.read_file(found.cid))), {}
@@ -327,8 +327,8 @@ def _of_a_base(name: str) -> bool:
 
 
 def _read_base(reader: Reader, names: Mapping[str, CID], where: str, room: Room) -> Fetch[Blob]:
-    """The texts and events of one folder `memory/`, in the `room` that its neighbours left; `where` goes before the names of
-    what is left out."""
+    """Read texts and events of one folder `memory/`, within the `room` its neighbours left; `where` prefixes
+    names left out."""
     texts = {name: cid for name, cid in names.items() if name.endswith(".md") and name != INDEX_FILE}
     problems: list[str] = []
     files = yield from _small_files(reader, texts, MAX_FILE, problems)
@@ -344,7 +344,8 @@ def _read_base(reader: Reader, names: Mapping[str, CID], where: str, room: Room)
 def _small_files(
     reader: Reader, wanted: Mapping[str, CID], most: int, problems: list[str]
 ) -> Fetch[dict[str, bytes]]:
-    """The files that can be files of a bundle; others are named. Missing blocks and spent limits are errors."""
+    """Read the files that can be part of a bundle and report the others. Missing blocks and exceeded limits
+    are errors."""
     plain = {name: cid for name, cid in wanted.items() if _is_raw(cid)}
     blocks = yield from reader.get(plain.values())
     files = {name: blocks[cid] for name, cid in plain.items()}
@@ -378,7 +379,7 @@ class _Manifest(msgspec.Struct):
 
 
 def _check_manifest(data: bytes, problems: list[str]) -> None:
-    """An encrypted bundle of the original is no plain one. Anything else in a manifest is not ours to judge."""
+    """Refuse an encrypted bundle of the original; ignore anything else in a manifest."""
     try:
         memory = msgspec.convert(read_json(data, type=_Manifest).memory or {}, _Memory)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -391,7 +392,7 @@ def _check_manifest(data: bytes, problems: list[str]) -> None:
 
 
 async def _read_web(reader: FileReader, base: str) -> Blob:
-    """The original's layout (three.ws): a web server lists nothing, so its MEMORY.md says which files there are."""
+    """Read the original's layout (three.ws): a web server lists nothing, so its MEMORY.md names the files."""
     problems: list[str] = []
     manifest = await reader.get(base + _MANIFEST, max_bytes=BLOCK_MAX)
     if manifest is not None:
@@ -439,7 +440,7 @@ async def _each(names: Sequence[str], work: Callable[[str], Coroutine[Any, Any, 
 
 
 def _linked(index: str, problems: list[str]) -> list[str]:
-    """File names that an index links to: names only, no paths, so that nothing outside of the folder is asked for."""
+    """Return file names linked from an index: no paths, so that nothing outside the folder is requested."""
     names: dict[str, None] = {}
     for match in _link(index):
         name = unquote(match[1]).removeprefix("./")

@@ -1,5 +1,7 @@
-"""Who a memory belongs to, as somebody says it: a wallet, a wallet with its vault's label, recovery words, or the root that this
-device keeps; and whether that is who the memory says it is."""
+"""The owner of a vault as a caller states it, checked against the vault.
+
+A wallet, a wallet with its vault's label, a recovery phrase, or the root stored on this device.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,15 @@ from ipfsmem.wallet.message import key_request, sign_once, sign_twice
 from ipfsmem.wallet.root_keys import RootKeys, require_admin
 from ipfsmem.wallet.signers import WalletSigner
 
-#: The passphrase of this device's keys: False means that they have none and the disk is trusted, None that nobody has said.
+#: Passphrase of this device's keys: False means none, the disk is trusted; None means not stated.
 DevicePassphrase = str | Literal[False] | None
 
 
 class Unlock(msgspec.Struct, frozen=True):
-    """A wallet to unlock with: the signer, the vault's label and key number, the passphrase of the derivation.
+    """A wallet for unlocking: signer, the vault's label and key number, and the passphrase of the derivation.
 
-    `vault` None: the label that this device knows of the memory, or when one is made or brought back the one that
-    `namespaces.vault_label` gives. `key_number` None: the one that it knows, else 1.
+    `vault=None`: the label known to this device, or for a new or restored vault that of
+    `namespaces.vault_label`. `key_number=None`: the known one, else 1.
     """
 
     signer: WalletSigner
@@ -37,12 +39,11 @@ class Unlock(msgspec.Struct, frozen=True):
     passphrase: str | None = None
 
     def for_vault_called(self, label: str) -> Unlock:
-        """This wallet with that label and key number 1, for a vault that is made or brought back. What was given of the two stays."""
+        """Fill in that label and key number 1 for a new or restored vault; given values stay."""
         return msgspec.structs.replace(self, vault=self.vault or label, key_number=self.key_number or 1)
 
     def for_vault_of(self, vault: VaultConfig | None) -> Unlock:
-        """This wallet with the label and key number of the vault that a memory on this device holds. A label or number that was
-        given stays."""
+        """Fill in label and key number of the vault on this device; given values stay."""
         if vault is None or not vault.name:
             return self
         same = self.vault in (None, vault.name)
@@ -55,16 +56,17 @@ class Unlock(msgspec.Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The label in the text that the wallet signs."""
+        """Return the label in the text that the wallet signs."""
         return self.vault or FIRST
 
     @property
     def number(self) -> int:
-        """The key number in that text."""
+        """Return the key number in that text."""
         return self.key_number or 1
 
     def root(self, *, twice: bool) -> RootKeys:
-        """The root keys. A vault is made, or a wallet added, with two signatures that must agree."""
+        """Derive the root keys. Creating a vault or adding a wallet requires `twice`: two signatures that
+        must agree."""
         message = key_request(self.signer.address, self.label, self.number)
         signature = (sign_twice if twice else sign_once)(self.signer, message)
         return RootKeys.from_signature(
@@ -72,7 +74,7 @@ class Unlock(msgspec.Struct, frozen=True):
         )
 
     def config(self, root: RootKeys, *, plain: bool) -> VaultConfig:
-        """What a device pins of this vault, the plain or the sealed one."""
+        """Return what a device pins of this vault, the plain or the sealed one."""
         return VaultConfig(
             tag=root.tag(plain=plain).hex(),
             name=self.label,
@@ -84,12 +86,13 @@ class Unlock(msgspec.Struct, frozen=True):
         )
 
 
-#: What unlocks a memory: a wallet that signs, one with its vault's label, or root keys.
+#: Unlocks a vault: a wallet that signs, one with its vault's label, or root keys.
 OwnerKey = Unlock | RootKeys | WalletSigner
 
 
 def owner_key(given: OwnerKey) -> Unlock | RootKeys:
-    """A key as it was given; a wallet alone is one whose vault is not named. Raises UsageError for what is none."""
+    """Normalise an owner key; a plain wallet becomes an Unlock without a vault. Raises UsageError for
+    anything else."""
     if isinstance(given, Unlock):
         _check_signer(given.signer)
         return given
@@ -111,14 +114,14 @@ def _check_signer(given: object) -> None:
 
 
 def keeps_root(replica: Replica) -> bool:
-    """Whether this device made its vault without a wallet, and so keeps the root of it."""
+    """Tell whether this device made its vault without a wallet, and so stores its root."""
     return replica.config.vault is not None and replica.db.get_meta(meta.KEPT_ROOT) is not None
 
 
 def stored_root(replica: Replica) -> RootKeys | None:
-    """The root keys that this device stores: those of a vault without a wallet, on the device that made it. None on every other.
+    """Return the root keys stored here: for a vault without a wallet, on the device that made it; else None.
 
-    Raises PassphraseError where the keys came without the passphrase.
+    Raises PassphraseError when the device keys were opened without the passphrase.
     """
     stored, vault = replica.db.get_meta(meta.KEPT_ROOT), replica.config.vault
     if stored is None or vault is None:
@@ -128,7 +131,7 @@ def stored_root(replica: Replica) -> RootKeys | None:
             "the first key of this memory opens only with the passphrase of this device, which unlock does not keep",
             hint="Give the passphrase itself: at the prompt, in IPFSMEM_PASSPHRASE or with --passphrase-fd (in Python: load(passphrase=)).",
         )
-    # A memory that was made before there was such a key keeps its root under the row key.
+    # Older vaults keep their root under the row key.
     key = replica.device.root_key or replica.device.row_key
     return RootKeys.from_random(open_row(key, stored), vault.name, vault.key_number)
 
@@ -136,8 +139,10 @@ def stored_root(replica: Replica) -> RootKeys | None:
 def check_root(
     config: NamespaceConfig, root: RootKeys, ring: Ring | None = None, address: str | None = None
 ) -> None:
-    """Refuse a wallet that is neither the one this memory was made with nor one of those that `ring` has as an admin,
-    and what was revoked. Other recovery words are judged by the ring when they do something. `address`: the wallet's."""
+    """Refuse a wallet that neither made this vault nor is an admin in `ring`, and a revoked one.
+
+    The ring judges other recovery phrases when they are used. `address`: the wallet's.
+    """
     me = member_id(root.admin_public)
     if ring is not None and me in ring.view.revoked:
         raise revoked_owner_error(root)
@@ -149,7 +154,7 @@ def check_root(
 
 
 def revoked_owner_error(root: RootKeys) -> WrongWalletError:
-    """The error for a key whose owner was revoked."""
+    """Return the error for a key whose owner was revoked."""
     if root.kind == "recovery":
         return WrongWalletError(
             "these recovery words were revoked: they do not open this memory any more",
@@ -159,8 +164,7 @@ def revoked_owner_error(root: RootKeys) -> WrongWalletError:
 
 
 def check_protection(mode: Mode, passphrase: DevicePassphrase) -> None:
-    """Refuse what would leave keys of an encrypted memory readable without anybody having said so, and a new passphrase
-    that is too easy."""
+    """Refuse unprotected keys of an encrypted vault unless explicitly requested, and a weak new passphrase."""
     if isinstance(passphrase, str):
         from ipfsmem.wallet.passphrases import require_strong
 

@@ -1,8 +1,8 @@
-"""Recovery words after `init`: who may make new ones, their place in the ring, and the proof that they lead back.
+"""Recovery phrases after `init`: who may make them, their place in the ring, and the proof that they work.
 
-The words of `init` are a root of the vault. Later ones are an admin that a root enrolled, with an anchor of its own,
-as a second wallet is (format section 4): they bring the memory back in the same ways, and unlike a root they can be
-revoked. Nothing here keeps a word or shows one.
+The phrase of `init` is a root of the vault. A later one is an admin enrolled by a root, with its own anchor,
+like a second wallet (format section 4): it restores the vault in the same ways and, unlike a root, can be
+revoked. No phrase is kept or shown here.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ipfsmem.vault.finding import find_vault
 from ipfsmem.vault.owner import revoked_owner_error
 from ipfsmem.wallet.root_keys import RootKeys
 
-#: How the label of later words begins; it goes on with a date. What they are says the field `kind`.
+#: Prefix of the label of later phrases; a date follows. The field `kind` tells what they are.
 LABEL: Final = "recovery words"
-#: Notices of a sync after which it is not certain that all providers show what it published.
+#: Sync notices after which not all providers may show what was published.
 _NOT_EVERYWHERE: Final = {
     "provider-down",
     "provider-refused",
@@ -41,7 +41,7 @@ _NOT_EVERYWHERE: Final = {
 
 
 class Words(msgspec.Struct, frozen=True):
-    """Recovery words that work, by what the ring says of them. `root`: those of `init`, which nobody can revoke."""
+    """A valid recovery phrase, as described by the ring. `root`: that of `init`, which nobody can revoke."""
 
     id: str
     label: str
@@ -49,10 +49,10 @@ class Words(msgspec.Struct, frozen=True):
 
 
 class NewWords(msgspec.Struct, frozen=True):
-    """24 new words, shown once and kept nowhere; `id` and `label` are their member's.
+    """24 new words, shown once and never stored; `id` and `label` are their member's.
 
-    `older`: all that worked before them and still do. `problem`: why it is not certain that the new ones are published
-    everywhere; empty when they are, and then a look with nothing but these words found the memory.
+    `older`: all phrases that were valid before and still are. `problem`: why the new one may not be published
+    everywhere; empty when it is: then a search with only these words found the vault.
     """
 
     id: str
@@ -67,7 +67,7 @@ class NewWords(msgspec.Struct, frozen=True):
 
 
 def words_of(ring: Ring | None) -> list[Words]:
-    """The recovery words that this ring lets in, those of `init` first, then by date."""
+    """Return the valid recovery phrases in the ring, that of `init` first, then by date."""
     if ring is None:
         return []
     view = ring.view
@@ -77,7 +77,8 @@ def words_of(ring: Ring | None) -> list[Words]:
 
 
 def refuse_who_cannot_enrol(ring: Ring | None, root: RootKeys) -> None:
-    """Refuse keys that cannot enrol an admin, before anything is made. Raises MembershipError, WrongWalletError."""
+    """Refuse keys that cannot enrol an admin, before anything is made. Raises MembershipError,
+    WrongWalletError."""
     if ring is None or root.admin_public in ring.view.roots:
         return
     me = member_id(root.admin_public)
@@ -93,9 +94,8 @@ def refuse_who_cannot_enrol(ring: Ring | None, root: RootKeys) -> None:
 
 
 def enrol_words(replica: Replica, root: RootKeys, words: RootKeys) -> str:
-    """Enrol a recovery key, and sign the anchor that leads from it to the one that `root` moves (one transaction).
-
-    Returns its label."""
+    """Enrol a recovery key and sign the anchor from it to the one that `root` moves (one transaction). Return
+    its label."""
     with replica.transaction():
         ring = replica.ring
         assert ring is not None
@@ -122,8 +122,7 @@ async def why_words_may_fail(
     *,
     sealed: bool,
 ) -> str:
-    """Look for the memory as a new device would, with nothing but these words; why that may fail at some provider, empty when
-    it cannot."""
+    """Search for the vault like a new device, with only these words; return why that may fail, or ""."""
     for notice in notices:
         if notice.kind in _NOT_EVERYWHERE:
             return notice.text

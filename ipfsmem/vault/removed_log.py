@@ -1,8 +1,8 @@
-"""Merging what was acknowledged and stood only in a log of SQLite that somebody removed under a running process.
+"""Recover acknowledged writes that were only in an SQLite WAL removed under a running process.
 
-That process keeps reading the removed log and saves a copy of what it read (`Database.abandon_if_replaced`). Meanwhile others may have
-written to the database without it, under the same counters: two copies of one device. What the copy has and the database never had is
-written here under new dots, in one transaction.
+That process still reads the removed log and saves a copy (`Database.abandon_if_replaced`). Others may
+meanwhile have written under the same counters: two copies of one device. What only the copy has is written
+here under new dots, in one transaction.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ from ipfsmem.vault.opening import codec_for
 from ipfsmem.wording import count
 
 _log = logging.getLogger("ipfsmem.database")
-#: Characters of a key that stay before the hash of a text for which its memory has no room.
+#: Characters of the key kept before the hash, for a text that does not fit into its memory.
 _STEM = 40
 
 
 def merge_left_copies(replica: Replica) -> None:
-    """Merge all copies in the folder of this memory and remove them. One that cannot be merged now stays, and that is logged."""
+    """Merge all copies in this vault's folder and remove them. One that cannot be merged now stays and is
+    logged."""
     assert replica.folder is not None
     for path in left_copies(replica.folder):
         try:
@@ -69,7 +70,7 @@ def merge_left_copies(replica: Replica) -> None:
 
 
 def _merge(replica: Replica, path: Path) -> str:
-    """Write what the copy at `path` has and this database lacks (inside a transaction). Returns what to tell, "" for nothing."""
+    """Write what only the copy at `path` has (inside a transaction). Return the message for the user, or ""."""
     lost: tuple[str, ...] = ()
     try:
         copy = _read(replica, path)
@@ -96,7 +97,7 @@ def _merge(replica: Replica, path: Path) -> str:
 
 
 def _read(replica: Replica, path: Path) -> Replica:
-    """A whole copy, in memory. Raises StorageError for one that is not whole."""
+    """Read a complete copy into memory. Raises StorageError for an incomplete one."""
     db = Database(None)
     try:
         with contextlib.closing(open_to_be_read(path)) as source:
@@ -114,7 +115,7 @@ def _read(replica: Replica, path: Path) -> Replica:
 
 
 def _rescue(replica: Replica, path: Path) -> tuple[Replica, tuple[str, ...]]:
-    """What can be read of a copy into which others wrote while it was made, and what cannot."""
+    """Read what is readable of a copy that others wrote to while it was made; also return what is not."""
     device, config = replica.first_device, replica.config
     found = rescue(path, device, codec_for(config, device, replica.world), sealed=config.mode.sealed)
     return _in_memory(replica, found.db), found.lost
@@ -127,7 +128,8 @@ def _in_memory(replica: Replica, db: Database) -> Replica:
 
 
 class _Merging:
-    """One copy and the database. `back`, `events`: what came back; `without`: what could not be kept, in words."""
+    """One copy and the database. `back`, `events`: what was recovered; `without`: descriptions of what could
+    not be kept."""
 
     def __init__(self, replica: Replica, copy: Replica, *, whole: bool) -> None:
         self._replica = replica
@@ -139,16 +141,16 @@ class _Merging:
         self.without: list[str] = []
 
     def _knew(self, ctx: Mapping[str, int], dot: str) -> bool:
-        """Whether the side with this `ctx` knew of a write of the other side."""
+        """Tell whether the side with this `ctx` knew a write of the other side."""
         if dot[:16] == self._replica.device.id:
             return int(dot[17:]) <= self._common
         return covers(ctx, dot)
 
     def texts(self) -> None:
-        """Memories, events and all other entries."""
+        """Merge memories, events and all other entries."""
         store, copy = self._replica.store, self._copy.store
         here, there = dict(store.texts()), dict(copy.texts())
-        # Cards of scopes sort first: without its card nothing is written into a scope.
+        # Cards sort first: nothing is written into a scope without a card.
         changed = sorted(name for name in here.keys() | there.keys() if here.get(name) != there.get(name))
         newest = max(store.frame.hlc, copy.frame.hlc)
         if newest != store.frame.hlc:
@@ -166,7 +168,7 @@ class _Merging:
         change.commit()
 
     def _segment(self, change: Writing, name: str, lines: list[bytes]) -> None:
-        """Take the lines of a segment of this device, or its deletion."""
+        """Merge the lines of a segment of this device, or its deletion."""
         ours, theirs = self._replica.store.entry(name), self._copy.store.entry(name)
         for value in theirs.values():
             body = self._copy.store.body(name, value)
@@ -179,7 +181,7 @@ class _Merging:
             change.remove(name, [dot for dot in ours if self._knew(there, dot)])
 
     def _events(self, change: Writing, scope: str, lines: list[bytes]) -> None:
-        """Append the events that are not here. One whose id was given to another event here meanwhile gets a new id."""
+        """Append the missing events. An event whose id was reused here gets a new id."""
         if not lines or scope_forgotten(self._replica.store, scope):
             return
         db, mine = self._replica.db, self._replica.device.id
@@ -219,7 +221,7 @@ class _Merging:
                 self.back.append(_shown(name))
 
     def _put(self, change: Writing, name: str, value: Value) -> bool:
-        """Write one value beside what is there, or under a key of its own where there is no room."""
+        """Write one value next to the existing ones, or under its own key when it does not fit."""
         body = None
         if value.body is not None:
             body = self._copy.store.body(name, value)
@@ -239,7 +241,7 @@ class _Merging:
         try:
             change.write_again(name, value)
         except NotFoundError:
-            if body is not None:  # a forget inside a scope that is forgotten has nothing left to hide
+            if body is not None:  # a forget inside a forgotten scope has nothing left to hide
                 self.without.append(f"{_shown(name)}, whose scope was forgotten")
             return False
         except LimitError:
@@ -252,7 +254,7 @@ class _Merging:
         return True
 
     def rows(self) -> None:
-        """What only this device has: sessions kept here, hidden texts, own texts that others replaced, and whose texts are whose."""
+        """Merge local data: sessions kept here, hidden texts, replaced own texts, and authorship of texts."""
         db, there = self._replica.db.connection, self._copy.db.connection
         for mark in list(sessions_here.marks(there)):
             ours, theirs = list(sessions_here.rows(db, mark)), list(sessions_here.rows(there, mark))
@@ -274,7 +276,8 @@ class _Merging:
         )
 
     def links(self) -> None:
-        """Folders that were attached in that log only, and still carry the marker of it: what stands in them is taken in anew."""
+        """Link again folders linked only in that log that still carry its marker; their contents are read
+        again."""
         rows = Copies(self._replica.db.connection, self._replica.codec.cover)
         here = rows.all()
         known = {value for row in here for value in (row.id, row.path)}
@@ -284,7 +287,7 @@ class _Merging:
             try:
                 with contextlib.closing(PlainFolder(Path(row.path))) as folder:
                     if folder.marker() != row.id:
-                        continue  # it was detached meanwhile
+                        continue  # unlinked meanwhile
             except StorageError:
                 self.without.append(f"the link of {row.path}, which cannot be read now")
                 continue
@@ -293,8 +296,10 @@ class _Merging:
 
 
 def _common_count(replica: Replica, copy: Replica) -> int:
-    """A count up to which both surely wrote the same under this device's id: a lower bound. What is above may come twice, or come back
-    once deleted; it is never lost."""
+    """Return a count up to which both surely wrote the same under this device's id: a lower bound.
+
+    Later texts may appear twice, or reappear after a delete; none is lost.
+    """
     mine = replica.device.id
     found = 0
     ours, theirs = replica.store.frame.seen.get(mine), copy.store.frame.seen.get(mine)
@@ -317,17 +322,17 @@ def _common_count(replica: Replica, copy: Replica) -> int:
 
 
 def _counted(replica: Replica) -> int:
-    """The number of this device's last event."""
+    """Return the number of this device's last event."""
     return int(replica.db.get_meta(meta.EVENTS) or b"0")
 
 
 def _without_id(event: Mapping[str, Any]) -> bytes:
-    """What an event says, whatever its id."""
+    """Return an event's content without its id."""
     return canonical.encode({name: value for name, value in event.items() if name != "id"})
 
 
 def _shown(name: str) -> str:
-    """An entry in words."""
+    """Return an entry's display name."""
     parsed = parse_entry(name)
     if isinstance(parsed, MemoryName):
         return f"{parsed.scope}/{parsed.key}" if parsed.scope else parsed.key

@@ -1,7 +1,7 @@
-"""What a person needs on paper to get a memory back: names, the newest root, where it is kept, what to type.
+"""Recovery sheet on paper: names, the newest root, providers, commands (format section 7).
 
-Format section 7. It holds no secret: settings of providers by name only, no words, and of a provider's address nothing
-that may be a password. Nothing here asks a provider.
+No secrets: provider settings by name only, no recovery phrase, and no part of an address that may be a
+password. No provider is contacted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from ipfsmem.sync.names import pin_name
 from ipfsmem.vault.recovery import Words, words_of
 from ipfsmem.vault.vaults import further_vaults
 
-#: What each kind of provider needs, as docs/PROVIDERS.md has it; of buckets each cloud's. What else of a kind is set here is added.
+#: Settings required per kind of provider, as in docs/PROVIDERS.md; for buckets per cloud. Other settings in
+#: use are added.
 NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "bucket:az": ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCOUNT_NAME"),
     "bucket:gs": ("GOOGLE_APPLICATION_CREDENTIALS",),
@@ -45,14 +46,15 @@ _PREFIX: Final[Mapping[str, tuple[str, ...]]] = {
 _SECRET: Final = re.compile(r"TOKEN|KEY|SECRET|JWT|AUTH|PROOF|PRINCIPAL|PASS")
 _USER: Final = re.compile(r"(?<=//)[^/?#\s]*@")
 _QUERY: Final = re.compile(r"[?#][^,\s]*")
-#: Stands where something was left out of a provider's address.
+#: Replaces an omitted part of a provider's address.
 HIDDEN: Final = "..."
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A provider: its spec without secrets (`hidden` when a part was left out), and the names of the settings it needs.
+    """A provider: its spec without secrets (`hidden` when a part was omitted), and the names of required
+    settings.
 
-    `root` is what it answered for the newest root, where that is another one; `at` when something was placed there last.
+    `root`: its own root for the newest version, if different; `at`: time of the last publish.
     """
 
     provider: str
@@ -63,10 +65,10 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class RecoverySheet(msgspec.Struct, frozen=True):
-    """The facts of a recovery sheet; times in milliseconds. `wallet`: whether a wallet made this vault.
+    """The contents of a recovery sheet; times in milliseconds. `wallet`: whether a wallet made this vault.
 
-    `address` is known where the wallet was used. `root` and `published_at` are this device's: None before its first
-    sync. `words`: the recovery words that work, by label; never the words.
+    `address` is known if the wallet was used here. `root` and `published_at` are this device's: None before
+    its first sync. `words`: labels of the valid recovery phrases, never the words.
     """
 
     namespace: str
@@ -91,7 +93,7 @@ class RecoverySheet(msgspec.Struct, frozen=True):
 
 
 class OtherVault(msgspec.Struct, frozen=True):
-    """Another vault of the same wallet, whose name this memory keeps, and the command that brings it back."""
+    """Another vault of the same wallet whose name this vault keeps, and the command that restores it."""
 
     name: str
     key_number: int
@@ -105,7 +107,8 @@ def make_sheet(
     places: Iterable[tuple[str, str | None, int | None]],
     settings_of: Mapping[str, Mapping[str, Any]],
 ) -> RecoverySheet:
-    """The sheet of a memory. `places`: spec, root placed last, when; `settings_of`: the settings file's, by kind."""
+    """Make the sheet of a vault. `places`: spec, last published root, when; `settings_of`: the settings
+    file's, by kind."""
     ring = replica.ring
     anchor = bytes.fromhex(vault.anchor)
     stored = replica.db.get_meta(meta.ROOT)
@@ -160,7 +163,7 @@ def _mode_option(replica: Replica) -> str:
 
 
 def _vault_options(vault: VaultConfig, namespace: str) -> str:
-    """The options that name one vault of many of a wallet, whatever else is on the device by then."""
+    """Return the options that select one of a wallet's vaults, whatever else is on the device later."""
     known = vault.name in ("", namespace)
     name = "" if known else f" --wallet-vault {vault.name}"
     number = f" --key-number {vault.key_number}" if vault.key_number > 1 else ""
@@ -182,7 +185,7 @@ def _place(
 
 
 def _settings_of_kind(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """The settings of a provider's kind, from the settings file and the environment."""
+    """Return a provider kind's settings from the settings file and the environment."""
     kind = _kind(spec)
     table = kind.partition(":")[0]
     prefix = _PREFIX.get(kind, (kind.upper() + "_",))
@@ -192,7 +195,7 @@ def _settings_of_kind(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -
 
 
 def _kind(spec: str) -> str:
-    """The kind of a provider, of a bucket with whose it is."""
+    """Return the kind of a provider; for a bucket with its cloud."""
     kind, _, rest = spec.partition(":")
     if kind != "bucket":
         return kind
@@ -202,23 +205,24 @@ def _kind(spec: str) -> str:
 
 
 def _text(value: object) -> str:
-    """A setting as the environment has it: a table of tokens by address as pairs."""
+    """Return a setting in its environment form: a table of tokens by address as pairs."""
     if isinstance(value, Mapping):
         return " ".join(f"{key}={each}" for key, each in value.items())
     return str(value)
 
 
 def public_spec(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -> str:
-    """A provider's spec as others may see it: without its secrets."""
+    """Return a provider's spec without its secrets."""
     settings = _settings_of_kind(spec, settings_of)
     secrets = [value for name, value in settings.items() if _SECRET.search(name)]
-    # One setting may hold the tokens of several addresses, each behind its own (docs/PROVIDERS.md).
+    # One setting may hold tokens of several addresses, each after its address (docs/PROVIDERS.md).
     parts = [pair.partition("=")[2] for value in secrets for pair in value.split()]
     return without_secrets(spec, [*secrets, *parts])
 
 
 def without_secrets(spec: str, secrets: Iterable[str]) -> str:
-    """A spec without these secrets, and without what in a URL may be one: user, password, query, fragment."""
+    """Return a spec without these secrets and without URL parts that may hold one: user, password, query,
+    fragment."""
     public = spec
     if "://" in spec:
         public = _QUERY.sub(HIDDEN, _USER.sub(HIDDEN + "@", spec))

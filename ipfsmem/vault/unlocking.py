@@ -1,7 +1,7 @@
-"""Unlocking this device's keys for a time, and locking them again: what `ipfsmem unlock` and `ipfsmem lock` do.
+"""Unlock this device's keys for a time, and lock them: `ipfsmem unlock` and `ipfsmem lock`.
 
-This is about the keys of the device, which its passphrase protects. The root of a vault, a wallet or recovery words, is unlocked by
-`Memory.unlock` and never held here.
+Concerns the device keys, protected by a passphrase. `Memory.unlock` unlocks a vault's root (a wallet or
+recovery phrase), which is never held here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ipfsmem.device.unlocked import (
 )
 from ipfsmem.errors import PassphraseError, UsageError
 
-#: For how long, in seconds, unless somebody says it; and at most.
+#: Default and maximum duration in seconds.
 USUALLY: Final = 8 * 3600
 AT_MOST: Final = 366 * 86_400
 
@@ -31,11 +31,11 @@ AT_MOST: Final = 366 * 86_400
 def unlock_device(
     folder: Path, passphrase: str | None, seconds: int = USUALLY, *, world: World | None = None
 ) -> int:
-    """Hold the keys of the memory in `folder` for so many seconds, for every process of this user; until when, in milliseconds
-    since 1970 UTC.
+    """Hold the keys of the vault in `folder` for `seconds`, for every process of this user.
 
-    What was unlocked before ends then too, be it sooner. Raises NotFoundError, UsageError where there is no place to hold keys or
-    they are under no passphrase, PassphraseError, StorageError.
+    Returns the expiry in milliseconds since 1970 UTC, which replaces an earlier one even if sooner. Raises
+    NotFoundError, UsageError when keys cannot be held here or have no passphrase, PassphraseError,
+    StorageError.
     """
     world = world or World()
     if not 1 <= seconds <= AT_MOST:
@@ -52,7 +52,7 @@ def unlock_device(
 
 
 def refuse_open_keys(folder: Path) -> None:
-    """Raises UsageError for keys under no passphrase: nothing unlocks them, and nothing locks them."""
+    """Raise UsageError for keys without a passphrase: they cannot be unlocked or locked."""
     if not passphrase_protected(folder):
         raise UsageError(
             "the keys of this device are under no passphrase: they are open as they are",
@@ -61,10 +61,10 @@ def refuse_open_keys(folder: Path) -> None:
 
 
 def lock_device(folder: Path) -> bool:
-    """Take away what `unlock_device` holds, whatever state it is in; whether there was something. Processes that run on with it
-    drop their keys within a second.
+    """Remove what `unlock_device` holds, in whatever state; return whether there was something.
 
-    Raises StorageError for what did not go; NotFoundError, ConfigError when there is no such memory, and nothing was held for one.
+    Running processes drop their keys within a second. Raises StorageError for what could not be removed;
+    NotFoundError, ConfigError when there is no such vault and nothing was held for one.
     """
     was_unlocked = drop(folder)
     if not was_unlocked:
@@ -73,19 +73,23 @@ def lock_device(folder: Path) -> bool:
 
 
 def lock_lost_devices() -> list[Path]:
-    """Take away what `unlock_device` holds for memories that are not any more where they were unlocked; where that was. Raises
-    StorageError for what did not go."""
+    """Remove what `unlock_device` holds for vaults that were moved or deleted; return their former folders.
+
+    Raises StorageError for what could not be removed.
+    """
     return drop_lost()
 
 
 def unlocked_until(folder: Path, world: World | None = None) -> int | None:
-    """Until when the keys of the memory in `folder` are unlocked, in milliseconds since 1970 UTC; None when they are not."""
+    """Return the expiry of the unlocked keys of the vault in `folder`, in ms since 1970 UTC; None when
+    locked."""
     found = held(folder, (world or World()).now)
     return found.until if isinstance(found, Held) else None
 
 
 def open_device(folder: Path, passphrase: str | None, world: World) -> tuple[Device, LockWatch | None]:
-    """The keys of the memory in `folder`: with the passphrase, else as they are unlocked, with the watch over that.
+    """Return the keys of the vault in `folder`: with the passphrase, else the unlocked ones with the watch
+    over them.
 
     Raises PassphraseError, FormatError, StorageError.
     """
@@ -99,5 +103,5 @@ def open_device(folder: Path, passphrase: str | None, world: World) -> tuple[Dev
 
 
 def needs_passphrase(folder: Path, world: World | None = None) -> bool:
-    """Whether a memory opens only with its passphrase now: its keys are under one, and not unlocked."""
+    """Tell whether a vault needs its passphrase now: its keys have one and are not unlocked."""
     return passphrase_protected(folder) and isinstance(held(folder, (world or World()).now), NotHeld)

@@ -1,7 +1,8 @@
-"""Further vaults of a wallet: their names stand sealed in its vault `default`, so that one signature lists them all.
+"""Further vaults of a wallet: names sealed in its vault `default`, so that one signature lists them (format
+sections 1.4, 2.1).
 
-Format sections 1.4 and 2.1. A name opens nothing: each vault takes a signature of its own. In a public memory no name is
-kept, for everybody could read it.
+A name opens nothing: each vault needs its own signature. A public vault keeps no names, since everybody could
+read them.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from ipfsmem.vault.opening import open_replica
 
 
 def further_vaults(replica: Replica) -> list[FurtherVault]:
-    """The further vaults whose names this memory keeps, sorted."""
+    """Return the further vaults whose names this vault keeps, sorted."""
     found = {read_vault(event) for event in Timeline(replica).events()}
     return sorted(vault for vault in found if vault is not None)
 
 
 def keep_name(replica: Replica, vault: FurtherVault) -> bool:
-    """Note the name of a further vault. Returns False, and notes nothing, when it is noted already."""
+    """Record the name of a further vault. Return False when already recorded."""
     if vault in further_vaults(replica):
         return False
     Timeline(replica).note(VAULT, vault_data(vault))
@@ -34,9 +35,10 @@ def keep_name(replica: Replica, vault: FurtherVault) -> bool:
 def list_in_default_vault(
     home: Path, namespace: str, vault: VaultConfig, passphrase: str | None, world: World
 ) -> str:
-    """Note the vault of `namespace` in the vault `default` of the same wallet, when that one is on this device and sealed.
+    """Record the vault of `namespace` in the same wallet's vault `default`, if that one is on this device and
+    sealed.
 
-    Returns why it could not be noted; empty when it was, or when there is nothing to note.
+    Return why it could not be recorded; "" when it was, or when there is nothing to record.
     """
     default = next(
         (name for name, config in namespaces(home).items() if _is_default_vault(config, vault)), None
