@@ -1,8 +1,8 @@
-"""The portable blob `memory/0.1`: a whole memory as one JSON text (format section 1.5).
+"""The portable blob `memory/0.1`: a whole vault as one JSON text (format section 1.5).
 
-Reads what three.ws and this program export, whatever state it is in: a bad record is set aside and named, the rest
-is read. Writes one form, so that export, import, export gives the same bytes. How an import meets what is already
-there (merge, replace) is decided elsewhere.
+Reads exports of three.ws and this program in any state: bad records are left out and reported. Writes one
+canonical form, so that export, import, export yields the same bytes. Merging or replacing on import is
+decided elsewhere.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from ipfsmem.canonical import check_depth
 from ipfsmem.errors import FormatError
 
 VERSION = "memory/0.1"
-#: Digits of a whole number that Python reads by itself.
+#: Maximum number of digits of an integer that Python parses by default.
 _DIGITS = 4_000
 
 
 class Blob(msgspec.Struct, frozen=True):
-    """What was read: file texts by key, events as a set, the index as it was written (never an input).
+    """A parsed export: file texts by key, events as a set, the index as written (never an input).
 
-    `more` are further texts for a key, conflict copies among them: an importer keeps them as siblings. `others` are texts
-    by key that were not the word of who exported them (format section 5.2): they come in as others' word. The texts in
-    `more` and `others` of a key in `forgotten` stand behind a forget. `problems` name what was left out and why, in the
-    order met; `unread` are the keys of files that could not be read.
+    `more`: further texts of a key, conflict copies included, which an importer keeps as siblings. `others`:
+    texts by key not written by the exporter's person (format section 5.2); they are imported as pending. For
+    a key in `forgotten`, its texts in `more` and `others` are behind a forget. `problems`: what was left out
+    and why, in order; `unread`: keys of unreadable files.
     """
 
     files: dict[str, bytes]
@@ -68,10 +68,10 @@ _encode = msgspec.json.encode
 
 
 def read_blob(data: bytes, *, lenient: bool = False) -> Blob:
-    """Read an export, or the value that three.ws keeps in a browser (which has no version). `lenient`: a field of a wrong type is
-    a problem if something was read from the others.
+    """Parse an export, or the value that three.ws keeps in a browser (which has no version).
 
-    Raises FormatError when it is not JSON of that shape, or is of another version.
+    `lenient`: a field of a wrong type is only a problem if others could be read. Raises FormatError when it
+    is not JSON of that shape, or is of another version.
     """
     wire, wrong = _decoded(data.removeprefix(b"\xef\xbb\xbf"))
     if wire.version != VERSION:
@@ -110,8 +110,8 @@ def read_blob(data: bytes, *, lenient: bool = False) -> Blob:
 
 
 def is_blob(data: bytes) -> bool:
-    """Whether a JSON object that `read_blob` reads has a name of one. Any other is read as one without a text, and most often is
-    another program's."""
+    """Tell whether a JSON object that `read_blob` accepts has a field of a blob. Others are read as empty,
+    and most often belong to another program."""
     return bool(json.loads(str(data, "utf-8-sig")).keys() & set(_Wire.__struct_fields__))
 
 
@@ -121,10 +121,10 @@ def write_blob(
     index: str,
     others: Iterable[tuple[str, bytes]] = (),
 ) -> bytes:
-    """The one form of a blob: `files` by key, written under `<key>.md` sorted by name, and the set of events; texts of
-    `others`, if there are any, under the names of conflict copies.
+    """Write the canonical form: `files` by key as `<key>.md`, sorted by name, and the set of events.
 
-    Raises KeyNameError for a bad key, FormatError for a file that is not UTF-8 or a bad event.
+    Texts of `others` get the names of conflict copies. Raises KeyNameError for a bad key, FormatError for a
+    file that is not UTF-8 or a bad event.
     """
     names = dict(sorted((file_name(key), _text(file_name(key), body)) for key, body in files.items()))
     copies = dict(sorted((file, _text(file, body)) for file, body in name_copies(others).items()))
@@ -139,10 +139,9 @@ def write_blob(
 
 
 def name_copies(texts: Iterable[tuple[str, bytes]]) -> dict[str, bytes]:
-    """The names under which texts leave a memory that are not what is shown: those of conflict copies (format section 1.1).
+    """Return the export names of texts that are not shown: those of conflict copies (format section 1.1).
 
-    Where two texts would have one name, which only somebody who seeks such texts brings about, the second is named by more digits
-    of its hash.
+    On a name collision, which only an attacker can construct, the second gets more digits of its hash.
     """
     named: dict[str, bytes] = {}
     for key, body in texts:
@@ -164,8 +163,9 @@ def _text(name: str, body: bytes) -> str:
 def _texts(
     found: Any, what: str, problems: list[str], wrong: list[str], unread: set[str]
 ) -> Iterator[tuple[str, bytes, str | None, bool]]:
-    """(key, bytes, foreign name if it differs, whether it has the name of a conflict copy) of each text that can be
-    read; `problems` grows with the keys `unread`, and `wrong` when it is not an object.
+    """Yield (key, bytes, foreign name if different, whether named as a conflict copy) of each readable text.
+
+    Unreadable keys are added to `problems` and `unread`; `what` to `wrong` when `found` is not an object.
     """
     if found is not None and not isinstance(found, dict):
         wrong.append(f"the {what} of an export are not an object of names and texts")
@@ -184,7 +184,7 @@ def _texts(
 
 
 def _file(name: str, text: Any) -> tuple[str, str | None, bytes]:
-    """(key, foreign name if it differs, bytes) of one file."""
+    """Return (key, foreign name if different, bytes) of one file."""
     if not isinstance(text, str):
         raise FormatError("it is not text")
     key, origin = key_of_foreign_name(name)
@@ -195,7 +195,7 @@ def _file(name: str, text: Any) -> tuple[str, str | None, bytes]:
     if origin is not None:
         body = edit_memory(body, {"origin_name": origin})
     elif len(body) > MAX_FILE or (len(body) > MAX_HEADER and body.startswith((b"---", b"\xef\xbb\xbf---"))):
-        parse_memory(body)  # raises LimitError for what is too long
+        parse_memory(body)  # raises LimitError for an oversized file
     return key, origin, body
 
 
@@ -203,7 +203,7 @@ def _event(raw: msgspec.Raw) -> Event:
     event = timeline.parse_line(bytes(raw))
     if event["type"] != "raw":
         return event
-    # What is no event is kept in its RFC 8785 form, so that white space does not make it another one.
+    # A non-event is kept in its RFC 8785 form, so that white space does not change its identity.
     try:
         value = msgspec.json.decode(raw)
         return (
@@ -216,7 +216,7 @@ def _event(raw: msgspec.Raw) -> Event:
 
 
 def _decoded(data: bytes) -> tuple[_Wire, list[str]]:
-    """The export, and what is wrong with a field that reads as if it were missing."""
+    """Decode an export; also return the fields that were malformed and treated as missing."""
     check_depth(data, "blob")
     fault = ""
     wire: _Wire | None = None
@@ -236,7 +236,7 @@ def _decoded(data: bytes) -> tuple[_Wire, list[str]]:
             raise FormatError(f"the name {ascii(found.twice)[:120]} stands twice in the export")
     if wire is not None:
         return wire, []
-    # Browsers write lone surrogates, which the strict decoder refuses for the whole text because of one file.
+    # Browsers write lone surrogates, for which the strict decoder would refuse the whole text.
     events = value.get("timeline")
     wrong: list[str] = []
     if events is not None and not isinstance(events, list):
@@ -247,7 +247,7 @@ def _decoded(data: bytes) -> tuple[_Wire, list[str]]:
 
 
 def _raw_event(event: Any, written: bytes) -> msgspec.Raw:
-    """An event without the white space it was written with; as it was written where that has a name twice or no value in Python."""
+    """Return an event without white space; unchanged when it has a duplicate name or no value in Python."""
     if not timeline.has_repeated_name(written, event):
         with suppress(ValueError):
             written = json.dumps(event, separators=(",", ":"), allow_nan=False).encode()
@@ -255,11 +255,11 @@ def _raw_event(event: Any, written: bytes) -> msgspec.Raw:
 
 
 def _written_events(text: str) -> Iterator[bytes]:
-    """Each event of an export as it is written there."""
-    at = _skip(text, 0) + 1  # behind the opening brace
+    """Yield each event of an export as written."""
+    at = _skip(text, 0) + 1  # after the opening brace
     while text[at := _skip(text, at)] == '"':
         name, at = _loose.raw_decode(text, at)
-        at = _skip(text, _skip(text, at) + 1)  # behind the colon
+        at = _skip(text, _skip(text, at) + 1)  # after the colon
         if name == "timeline" and text[at] == "[":
             at += 1
             while text[at := _skip(text, at)] != "]":
@@ -271,14 +271,14 @@ def _written_events(text: str) -> Iterator[bytes]:
 
 
 def _skip(text: str, at: int) -> int:
-    """The offset behind white space and commas."""
+    """Return the offset after white space and commas."""
     while text[at] in " \t\r\n,":
         at += 1
     return at
 
 
 class _Object(dict[str, Any]):
-    """A JSON object that knows whether a name stood in it twice."""
+    """A JSON object that records whether it had a duplicate name."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -294,9 +294,10 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _integer(text: str) -> int | float:
-    """A number; of more digits than Python reads, what no event holds."""
+    """Parse a number; beyond Python's digit limit, return a value that no event can hold."""
     return int(text) if len(text) <= _DIGITS else float("inf")
 
 
-#: Checks what the strict decoder does not say: a name that is there twice, and lone surrogates where they are harmless.
+#: Detects what the strict decoder does not report: duplicate names, and lone surrogates where they are
+#: harmless.
 _loose = json.JSONDecoder(parse_constant=_refuse, parse_int=_integer, object_pairs_hook=_Object)

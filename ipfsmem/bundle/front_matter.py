@@ -1,6 +1,7 @@
-"""The header of another program at the beginning of a body: TOML, JSON, or YAML that is not read here (format section 1.2).
+"""Another program's header at the start of a body: TOML, JSON, or YAML that is not parsed here (format
+section 1.2).
 
-It is text like the rest of the body, and stays where it is when a writer gives a body without one.
+It is part of the body, and stays in place when a writer passes a body without one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _CLOSE = {
     mark: re.compile(rf"{_END}(?:{lines})[ \t]*(?:{_END}|\Z)")
     for mark, lines in (("---", r"---|\.\.\."), ("+++", r"\+\+\+"), (";;;", ";;;"))
 }
-# What the first line between the marks looks like, so that prose between two rules is not taken for a header.
+# The required first line between the marks, so that prose between two rules is not taken for a header.
 _FIRST = {
     "---": re.compile(r"(?!-[ \t])[^ \t#:][^:]*:(?:[ \t]|\Z)|[%!&{<]"),
     "+++": re.compile(r"\[|[^ \t=#]+[ \t]*="),
@@ -25,14 +26,14 @@ _FIRST = {
 }
 _LINE = lazy_pattern(rf"[ \t]*([^\r\n]*){_END}")
 _BLANK = lazy_pattern(rf"(?:[ \t]*{_END})*")
-#: Maximum depth of a header in JSON, which every reader can read.
+#: Maximum nesting of a JSON header that every reader can parse.
 _MAX_NESTED = 512
-# A string that nothing closes is one token, else each mark in it would be looked at to the end of the text.
+# An unclosed string is one token, else each mark in it would scan to the end of the text.
 _JSON_TOKEN = lazy_pattern(r'"(?:[^"\\]|\\.?)*+"?|[{}\[\]]', re.DOTALL)
 
 
 def front_matter(body: str) -> str:
-    """Return another program's header at the start of a body, with the blank lines after it; else an empty text."""
+    """Return another program's header at the start of a body, with the blank lines after it; "" without one."""
     end = _json_end(body) if body.startswith("{") else _marked_end(body)
     if end is None:
         return ""
@@ -41,7 +42,7 @@ def front_matter(body: str) -> str:
 
 
 def is_unclosed(text: str) -> bool:
-    """Whether a text opens as a header does, and no line closes it: what of it is header and what body, nobody can tell."""
+    """Tell whether a text opens a header that no line closes: header and body are then indistinguishable."""
     text = text.removeprefix("\ufeff")
     opening = _OPEN.match(text)
     if opening is None or _CLOSE[opening[1]].search(text, opening.end() - 1) is not None:
@@ -60,7 +61,7 @@ def _marked_end(body: str) -> int | None:
     closing = _CLOSE[mark].search(body, start - 1)
     if closing is None:
         return None
-    # The end of the opening line may be that before the closing mark.
+    # The newline of the opening line may be the one before the closing mark.
     inside = body[start : max(closing.start(), start)] + "\n"
     firsts = (line[1].rstrip(" \t") for line in _LINE.finditer(inside))
     first = next((line for line in firsts if line and not line.startswith("#")), "")

@@ -1,4 +1,4 @@
-"""Advice on a memory that was just written: likely secrets, and habits that make it hard to find. Nothing is refused."""
+"""Advice on a new memory: likely secrets, and habits that make it hard to find. Nothing is refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ipfsmem.bundle.secrets import find_secrets
 #: Minimum length of a useful description, and maximum length of a text about one subject, in characters.
 SHORTEST: Final = 12
 LONGEST: Final = 12_000
-#: Advice that people get once per vault, since many of them write no descriptions on purpose.
+#: Advice shown once per vault, since many users omit descriptions on purpose.
 WEAK_DESCRIPTION: Final = (
     "The description is missing or too short: add one sentence that says when this memory is useful."
 )
@@ -21,7 +21,7 @@ _DATE: Final = re.compile(
 
 
 def secret_in(text: str) -> list[str]:
-    """One sentence that names the kinds of likely secrets in a text; empty without one."""
+    """Return one sentence that names the kinds of likely secrets in a text; empty without one."""
     secrets = find_secrets(text)
     if not secrets:
         return []
@@ -30,7 +30,7 @@ def secret_in(text: str) -> list[str]:
 
 
 def shortcomings(key: str, file: MemoryFile) -> list[str]:
-    """Advice on a memory, one sentence each, the most important first."""
+    """Return advice on a memory, one sentence each, the most important first."""
     found = secret_in("\n".join((file.name, file.description, file.body)))
     said = " ".join(file.description.split())
     if len(said) < SHORTEST or said.casefold() in (file.name.casefold(), key):

@@ -1,9 +1,8 @@
-"""Reading and writing the header of a memory file (format section 1.2).
+"""Read and write the header of a memory file (format section 1.2).
 
-Reading is lenient: a flat `name: value` reader that also understands one nested `metadata:` block, then, only for
-a header that is not flat, YAML read as plain text. Writing is strict and can express every text. Values are always
-text; nothing here turns one into a date, a number or a boolean, and nothing here knows what a field means, but for
-the list form of `tags`.
+Reading is lenient: a flat `name: value` reader with one nested `metadata:` block, then YAML with text scalars
+for any other header. Writing is strict and can express every text. Values are always text; only `tags` has a
+structure (a list).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import msgspec
 from ipfsmem.errors import FormatError, LimitError
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: Fields in the order in which they are written; unknown ones follow in the order read.
+#: Fields in writing order; unknown ones follow in the order read.
 KNOWN = (
     "name",
     "description",
@@ -34,14 +33,14 @@ KNOWN = (
     "agent_name",
     "origin_name",
 )
-#: Largest header in bytes: the lines between the two `---`.
+#: Maximum bytes of a header: the lines between the two `---`.
 MAX_HEADER = 4096
 MAX_DEPTH = 4
 
 _KNOWN_SET = frozenset(KNOWN)
 _SPECIAL = "-?:,[]{}#&*!|>'\"%@`"
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff"
-# What some YAML loader (1.1 or 1.2) takes for a boolean, nothing, a number, a date, a time or a merge when it has no quotes.
+# Unquoted values that some YAML loader (1.1 or 1.2) parses as boolean, null, number, date, time or merge.
 _OTHER_TYPE = lazy_pattern(
     r"y|n|yes|no|on|off|true|false|null|~|<<|="
     r"|[-+]?(?:0[box][0-9a-f]+|[0-9]+(?::[0-9]{1,2})*(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|\.[0-9]+(?:e[-+]?[0-9]+)?|\.inf|\.nan)"
@@ -51,7 +50,7 @@ _OTHER_TYPE = lazy_pattern(
 _DATES = frozenset(("created", "updated", "expires"))
 _is_number = lazy_pattern(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?").fullmatch
 _HAS_CONTROL = lazy_pattern(f"[{_CONTROL}]")
-#: What lays a header out is no control character in it.
+#: Layout characters, not counted as control characters in a header.
 _LAYOUT = dict.fromkeys(map(ord, "\t\n"), " ")
 _ESCAPE = lazy_pattern(f'[{_CONTROL}"\\\\]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -60,21 +59,23 @@ _QUOTED_NAME = lazy_pattern(r'("(?:[^"\\]|\\.)*")[ \t]*:', re.DOTALL)
 # A line that starts with one of these is not `name: value`; a quotation mark may open a quoted name.
 _NOT_FLAT = frozenset(_SPECIAL + " \t") - {'"', "#"}
 _ITEM = lazy_pattern(r"""[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:,|\Z)|([^,]*)(?:,|\Z)""", re.DOTALL)
-# Forms that YAML libraries read differently: a tab in an indentation, a `?` that may be a key of its own, escapes of surrogates, a name
-# without a space behind its colon in a flow collection, and a block of text that begins in a line of its own.
+# Forms that YAML libraries parse differently: a tab in an indentation, a `?` that may be its own key, escapes
+# of surrogates, a name without a space after its colon in a flow collection, and a block scalar that begins
+# on its own line.
 _DISPUTED = lazy_pattern(
     r"(?:^|\n)[ -]*\t|(?:^|[\n\[{,:-])[ \t]*\?(?=[ \t\n]|\Z)|\\u[dD][89a-fA-F]|\\U|:[,\]}]"
     r"|:[ \t]*(?:[ \t]#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*[|>]"
 )
-# Between two scalars: a comment behind white space (nothing is captured), a `#` without any, or a `?`.
+# Between two scalars: a comment after white space (nothing is captured), a `#` without any, or a `?`.
 _BETWEEN = lazy_pattern(r"(?<![^ \t\n])#[^\n]*|([#?])")
-# A line that only closes flow collections: people write it at the margin, and not every library takes it there.
+# A line that only closes flow collections: users write it at the margin, where not every library accepts it.
 _CLOSING = lazy_pattern(r"(?:^|(?<=\n))(?=[\]}][\]} \t,]*(?:\n|\Z))")
 _json_str = msgspec.json.Decoder(str)
 
 
 def quote(value: str) -> str:
-    """`value` as a JSON string: non-ASCII as it is, control characters and U+2028, U+2029, U+FEFF escaped."""
+    """Return `value` as a JSON string: non-ASCII unchanged, control characters and U+2028, U+2029, U+FEFF
+    escaped."""
     return '"' + _ESCAPE.sub(_escaped, value) + '"'
 
 
@@ -84,7 +85,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def is_bare(value: str) -> bool:
-    """Whether every YAML parser reads `value` as this text without quotation marks."""
+    """Tell whether every YAML parser reads unquoted `value` as this text."""
     return _is_plain(value) and not _has_other_type(value)
 
 
@@ -95,7 +96,7 @@ _DAY_OF_NOW = lazy_pattern(
 
 
 def is_bare_value(name: str, value: str) -> bool:
-    """Whether a field's value is written without quotation marks; dates, `important` and `confidence` keep their types."""
+    """Tell whether a field's value is written unquoted; dates, `important` and `confidence` keep their types."""
     if not _is_plain(value):
         return False
     if name in _DATES:
@@ -108,14 +109,14 @@ def is_bare_value(name: str, value: str) -> bool:
 
 
 def _has_other_type(value: str) -> bool:
-    # Underscores stand anywhere in numbers for some loaders.
+    # Some loaders accept underscores anywhere in numbers.
     return _OTHER_TYPE.fullmatch(value.replace("_", "")) is not None
 
 
 def _is_instant(value: str) -> bool:
     if _DAY_OF_NOW.fullmatch(value):
         return True
-    # Few headers hold more than a day, and starting up is not free.
+    # Few headers hold more than a day, and the import costs start-up time.
     from ipfsmem.bundle.timeline import normal_ts
 
     try:
@@ -137,9 +138,9 @@ def _is_plain(value: str) -> bool:
 
 
 def unquote(value: str) -> str:
-    """The text that a value with outer white space removed stands for.
+    """Return the text that a stripped value stands for.
 
-    A whole JSON string or a whole single-quoted YAML string is read as such; everything else is itself.
+    A whole JSON string or single-quoted YAML string is decoded; anything else is returned unchanged.
     """
     if len(value) >= 2:
         if value[0] == '"' and value[-1] == '"':
@@ -153,7 +154,7 @@ def unquote(value: str) -> str:
 
 
 def parse_tags(text: str) -> tuple[str, ...]:
-    """The items of a `tags` value: `[a, b]`, or without brackets; items may be quoted, empty ones are left out."""
+    """Parse a `tags` value, `[a, b]` or without brackets; items may be quoted, empty ones are dropped."""
     inner = text.strip(" \t\r")
     if inner[:1] == "[" and inner[-1:] == "]":
         inner = inner[1:-1]
@@ -165,14 +166,14 @@ def parse_tags(text: str) -> tuple[str, ...]:
 
 
 def render_tags(items: Iterable[str]) -> str:
-    """`[a, b]`; an item that could be misread is written as a JSON string. Empty text when there is no item."""
+    """Return `[a, b]`, quoting ambiguous items as JSON strings; "" without items."""
     trimmed = (item.strip(" \t\r") for item in items)
     parts = [i if is_bare(i) and not any(c in i for c in ",[]{}\"'?") else quote(i) for i in trimmed if i]
     return f"[{', '.join(parts)}]" if parts else ""
 
 
 def write_header(fields: Mapping[str, str]) -> str:
-    """Header lines, each with LF, without the two `---`: known fields in their order, then the others.
+    """Return header lines, each with LF, without the two `---`: known fields in order, then the others.
 
     Raises LimitError beyond 4 KiB.
     """
@@ -198,16 +199,17 @@ def write_header(fields: Mapping[str, str]) -> str:
 
 
 def check_size(text: str) -> None:
-    """LimitError when a header, without the end of its last line, is longer than 4 KiB."""
+    """Raise LimitError when a header, without its last line end, exceeds 4 KiB."""
     size = len(text.encode(errors="surrogatepass"))
     if size > MAX_HEADER:
         raise LimitError(f"header has {size} bytes, at most {MAX_HEADER} are allowed")
 
 
 def read_header(text: str) -> dict[str, str]:
-    """Fields of a header (the lines between the two `---`, without the end of the last), in the order read, empty ones left out.
+    """Return the non-empty fields of a header (the lines between the two `---`, without the last line end),
+    in the order read.
 
-    Raises LimitError for a flat header beyond 4 KiB, FormatError for what is no header at all.
+    Raises LimitError for a flat header beyond 4 KiB, FormatError when it is not a header.
     """
     fields = read_flat(text)
     if len(text) > MAX_HEADER // 4 and len(text.encode()) > MAX_HEADER:
@@ -218,10 +220,10 @@ def read_header(text: str) -> dict[str, str]:
 
 
 def read_flat(text: str) -> dict[str, str] | None:
-    """Fields of a header of `name: value` lines, or None when it has any other line.
+    """Return the fields of a header of `name: value` lines, or None when it has any other line.
 
-    Lines that are indented alike under an empty `metadata:` are lifted to the top level. Of a doubled field the
-    first counts. Comment lines are collected in the field `comment`, so that a rewrite does not lose them.
+    Lines equally indented under an empty `metadata:` are lifted to the top level. The first of duplicate
+    fields wins. Comment lines are collected in the field `comment`, so that a rewrite does not lose them.
     """
     fields: dict[str, str] = {}
     comments: list[str] = []
@@ -277,11 +279,11 @@ def _with_comments(fields: dict[str, str], comments: list[str]) -> dict[str, str
 
 
 def read_yaml(text: str) -> dict[str, str]:
-    """Fields of a header that is YAML but not flat; every scalar is text.
+    """Return the fields of a header that is YAML but not flat; every scalar is text.
 
-    A `metadata` mapping is lifted, a `tags` list gets its bracket form, any other nested value becomes its RFC 8785
-    text. Raises FormatError for aliases, anchors, tags, directives, a depth beyond 4, control characters (of which every
-    YAML library thinks something else), and what is not a mapping.
+    A `metadata` mapping is lifted, a `tags` list gets its bracket form, any other nested value becomes its
+    RFC 8785 text. Raises FormatError for aliases, anchors, tags, directives, a depth beyond 4, control
+    characters (YAML libraries disagree on them), and anything but a mapping.
     """
     text = text.replace("\r\n", "\n")
     if _DISPUTED.search(text) is not None:
@@ -298,11 +300,11 @@ def read_yaml(text: str) -> dict[str, str]:
 
 
 def yaml_mapping(text: str, scalar: Callable[[Any], Any]) -> dict[str, Any]:
-    """A YAML mapping of which `scalar` says what the value of each scalar event is; names are text.
+    """Parse a YAML mapping; `scalar` converts each scalar event to a value; names are text.
 
     Raises FormatError as `read_yaml` does.
     """
-    import yaml  # only here: most headers are flat, and starting up is not free
+    import yaml  # only here: most headers are flat, and the import costs start-up time
 
     text = _CLOSING.sub(" ", text)
 
@@ -346,13 +348,15 @@ def _jcs(value: Any) -> str:
 
 
 def _undisputed(events: Iterable[Any], text: str) -> Iterator[Any]:
-    """The same events. Raises FormatError for what other libraries refuse or read differently: a `#` without white space before
-    it that begins a comment; in a flow collection a scalar that begins with `?` or is `-`, or a colon directly before `?`, `[`
-    or `{`; a quoted text or a flow collection that goes on in a line that is not indented deeper than what it stands in, and a
-    block of text that begins in such a line."""
+    """Yield the same events. Raises FormatError for forms that other libraries refuse or parse differently.
+
+    These are a comment `#` without white space before it; in a flow collection a scalar that begins with `?`
+    or is `-`, or a colon directly before `?`, `[` or `{`; a quoted text or flow collection that continues on
+    a line not indented deeper than its parent, and a block scalar that begins on such a line.
+    """
     lines = text.split("\n")
-    columns: list[int] = []  # of the open collections in blocks
-    flows: list[int] = []  # in which lines the open flow collections begin
+    columns: list[int] = []  # of the open block collections
+    flows: list[int] = []  # lines on which the open flow collections begin
     done = 0  # how much of the text is known to be undisputed
     for event in events:
         kind = type(event).__name__
@@ -402,11 +406,12 @@ def _check_indented(lines: Iterable[str], columns: list[int]) -> None:
 
 
 def _tree(events: Iterable[Any], scalar: Callable[[Any], Any]) -> Any:
-    """Scalars, lists and dicts from YAML events; iterative, of doubled names the first that is not empty counts."""
+    """Build scalars, lists and dicts from YAML events, iteratively; the first non-empty of duplicate names
+    wins."""
     result: Any = None
     stack: list[
         tuple[Any, list[str]]
-    ] = []  # open collection, and the name waiting for its value in a mapping
+    ] = []  # open collection, and in a mapping the name waiting for its value
     for event in events:
         kind = type(event).__name__
         if kind in ("MappingEndEvent", "SequenceEndEvent"):
@@ -430,7 +435,7 @@ def _tree(events: Iterable[Any], scalar: Callable[[Any], Any]) -> Any:
             stack[-1][0].append(value)
         elif stack[-1][1]:
             held, name = stack[-1][0], stack[-1][1].pop()
-            if not held.get(name):  # an empty one does not count, as in a flat header
+            if not held.get(name):  # an empty one is ignored, as in a flat header
                 held.pop(name, None)
                 held[name] = value
         elif kind == "ScalarEvent" and value:

@@ -1,7 +1,7 @@
-"""Changing fields or the body of a memory file, and no other byte of it (format section 1.2).
+"""Change fields or the body of a memory file without touching any other byte (format section 1.2).
 
-A header in the normal form stays in it. In any other header only the lines of the fields that change are written; whatever else
-it holds (comments, doubled fields, lists, other line ends) stays as it is, or the change is refused.
+A header in the normal form stays normal. In any other header only the lines of changed fields are rewritten;
+the rest (comments, duplicate fields, lists, line ends) stays unchanged, or the change is refused.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ _SPACE = " \t\r"
 def edit_memory(
     data: bytes, changes: Mapping[str, str], body: str | None = None, *, stamps: Mapping[str, str] = _NONE
 ) -> bytes:
-    """The file with some fields set, or removed where the new value is empty, and perhaps another body.
+    """Return the file with some fields set, or removed if the new value is empty, and optionally another
+    body.
 
-    `stamps`: fields that are set too, where the header has room for them in a form that can be changed. A body without a header
-    of another program (`front_matter`) leaves that of the old body where it is. Raises FormatError when the change cannot be made without losing
-    something else, LimitError beyond the limits of a file.
+    `stamps`: further fields, set where the header allows it in an editable form. A body without another
+    program's header (`front_matter`) keeps that of the old body. Raises FormatError when the change would
+    lose something else, LimitError beyond the limits of a file.
     """
     if not stamps or (not changes and _is_foreign(data, body)):
         return _edited(data, changes, body)
@@ -52,8 +53,7 @@ def edit_memory(
 
 
 def refuse_over_unclosed(data: bytes, body: str) -> None:
-    """Raise FormatError where a new body would replace a header of which the closing line is missing. A body that opens in the same
-    way may."""
+    """Raise FormatError when a new body would replace an unclosed header, unless it opens with the same one."""
     if is_unclosed(str(data, "utf-8", "replace")) and not is_unclosed(body):
         raise FormatError(
             "the header of this memory has no closing line, so a new body would replace the header too",
@@ -74,7 +74,7 @@ def render_over(data: bytes | None, made: MemoryFile, *, stamps: Mapping[str, st
 
 
 def _is_foreign(data: bytes, body: str | None) -> bool:
-    """Whether the header that programs find is another program's: one of ours above it would hide it from them."""
+    """Tell whether the header that programs find is another program's: ours above would hide it from them."""
     old = parse_memory(data)
     text = old.body if body is None else body
     return (
@@ -95,7 +95,7 @@ def _edited(data: bytes, changes: Mapping[str, str], body: str | None) -> bytes:
     wanted = MemoryFile(_wanted(old.fields, changes), old.body if body is None else body)
     if wanted == old:
         return data
-    # Only the name that a text had outside may be put above the header of another program.
+    # Only the foreign file name of a text may be put above another program's header.
     is_foreign = bool(front) and not old.fields.keys() - {"origin_name"}
     if is_foreign and wanted.fields != old.fields and changes.keys() - {"origin_name"}:
         raise FormatError(
@@ -123,7 +123,7 @@ def _wanted(fields: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, 
 
 
 def _joined(front: str, body: str) -> str:
-    """A new body below the header of another program."""
+    """Place a new body below another program's header."""
     if not body:
         return front.rstrip("\n")
     return front + body if front.endswith(("\n", "\r")) else f"{front}\n{body}"
@@ -149,7 +149,7 @@ def _with_header(data: bytes, marks: Marks, old: MemoryFile, wanted: MemoryFile,
 
 
 def has_normal_header(data: bytes) -> bool:
-    """Whether the header of a file is in the normal form, or it has none. Raises FormatError as `parse_memory`."""
+    """Tell whether a file's header is in the normal form or absent. Raises FormatError as `parse_memory`."""
     marks = find_marks(data)
     fields = read_lines(data, marks) if marks is not None else None
     return marks is None or fields is None or _is_normal(data, marks, fields)
@@ -165,7 +165,8 @@ def _is_normal(data: bytes, marks: Marks, fields: Mapping[str, str]) -> bool:
 
 
 def _below(data: bytes, marks: Marks, old: MemoryFile, body: str) -> bytes:
-    """What follows the closing mark: the body, after a blank line where there was one, or no body to say otherwise."""
+    """Return the part after the closing mark: the body, after a blank line if there was one or no old body to
+    show otherwise."""
     end = "\r\n" if marks.crlf else "\n"
     if not body:
         return b""
@@ -211,7 +212,7 @@ def _spliced(text: str, marks: Marks, old: MemoryFile, wanted: MemoryFile) -> st
 
 
 def _entries(lines: list[str], is_flat: bool, start: int = 0, stop: int | None = None) -> Iterator[_Entry]:
-    """The fields of a header in document order, those inside a block `metadata:` too."""
+    """Yield the fields of a header in document order, including those in a block `metadata:`."""
     stop = len(lines) if stop is None else stop
     base = _indent(lines[start:stop])
     open_entry: _Entry | None = None
@@ -241,7 +242,7 @@ def _with_inner(lines: list[str], is_flat: bool, entry: _Entry) -> Iterator[_Ent
 
 
 def _name(content: str, is_flat: bool) -> tuple[str, int]:
-    """The name of the field that a line begins, and where its value begins; empty text where it begins none."""
+    """Return the field name that a line begins and the offset of its value; "" when it begins none."""
     found = (_QUOTED_NAME if is_flat else _YAML_NAME).match(content)
     if found is not None:
         return header.unquote(found[1]), found.end()
@@ -252,7 +253,7 @@ def _name(content: str, is_flat: bool) -> tuple[str, int]:
 
 
 def _indent(lines: list[str]) -> str:
-    """The indentation of the first line that is not blank."""
+    """Return the indentation of the first non-blank line."""
     first = next(
         (line for line in lines if line.strip(_SPACE) and not line.lstrip(" \t").startswith("#")), ""
     )
@@ -268,7 +269,8 @@ def _scalar(name: str, value: str) -> str:
 
 
 def _line(lines: list[str], one: _Entry, value: str, is_flat: bool) -> str:
-    """Return a field's line with another value and its comment. Raises FormatError if the value contains comments."""
+    """Return a field's line with another value and its comment. Raises FormatError if the value contains
+    comments."""
     line = lines[one.start]
     end = "\r" if line.endswith("\r") else ""
     rest = line[one.value :].rstrip("\r")

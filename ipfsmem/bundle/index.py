@@ -1,7 +1,7 @@
-"""MEMORY.md: the index that is always generated from the memories and never read back (format section 1.3).
+"""MEMORY.md: the index, always generated from the memories and never read back (format section 1.3).
 
-`render_index` writes all of it, `cap_index` cuts a copy down for a prompt. Nothing here discovers memories through
-an index, and nothing here ranks them: the order of relevance comes from the caller.
+`render_index` writes it whole, `cap_index` truncates a copy for a prompt. Relevance order comes from the
+caller.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from ipfsmem.lazy_pattern import lazy_pattern
 
 SECTIONS = (("user", "User"), ("feedback", "Feedback"), ("project", "Project"), ("reference", "Reference"))
 ATTENTION = "Needs attention"
-#: Of an index that a model is given.
+#: Limits of an index in a prompt.
 MAX_LINES = 200
 MAX_BYTES = 25 * 1024
 TITLE = "# Agent Memory"
 _TITLES = dict(SECTIONS)
 
-# Beyond brackets, a code span or an HTML tag opened in a name would bind tighter than the link around it.
+# Besides brackets, a code span or HTML tag in a name would bind tighter than the link around it.
 _MARK = lazy_pattern(r"[\\\[\]()`<]")
 _LINE = lazy_pattern(r"- \[(?:[^\\\]]|\\.)*\]\(([^)]*)\)")
 
 
 class IndexItem(msgspec.Struct, frozen=True):
-    """One line of the index; `file` names a conflict copy, otherwise the file is `<key>.md`. `session`: the header field."""
+    """One line of the index; `file` names a conflict copy, else the file is `<key>.md`. `session`: the header
+    field."""
 
     key: str
     name: str = ""
@@ -43,20 +44,22 @@ class IndexItem(msgspec.Struct, frozen=True):
 
 
 def item_of(key: str, file: MemoryFile, copy: str | None = None) -> IndexItem:
-    """The line of a memory with this header; `copy`: the name of a conflict copy that it is."""
+    """Return the index item of a memory; `copy`: the file name if it is a conflict copy."""
     return IndexItem(key, file.name, file.description, file.type, copy, file.session)
 
 
 def render_index(items: Iterable[IndexItem], attention: Iterable[IndexItem] = ()) -> str:
-    """The whole index. `attention` are conflict copies, which come last, under "Needs attention".
+    """Render the whole index. `attention`: conflict copies, listed last under "Needs attention".
 
-    A missing or unknown type goes to Project. Raises KeyNameError or FormatError for names that are not ours.
+    A missing or unknown type goes under Project. Raises KeyNameError or FormatError for names that are not
+    ours.
     """
     return assemble_index(((item.key, *index_line(item)) for item in items), attention)
 
 
 def index_line(item: IndexItem) -> tuple[str, str]:
-    """The section of an item, and its line; the section is empty for what stands in no index, a part of a session.
+    """Return the section and line of an item; the section is "" for a part of a session, which is not
+    indexed.
 
     Raises KeyNameError or FormatError.
     """
@@ -64,7 +67,7 @@ def index_line(item: IndexItem) -> tuple[str, str]:
 
 
 def assemble_index(lines: Iterable[tuple[str, str, str]], attention: Iterable[IndexItem] = ()) -> str:
-    """`render_index` for items whose lines are known: (key, section, line) each."""
+    """Do `render_index` for items with known lines: (key, section, line) each."""
     sections: dict[str, list[str]] = {title: [] for _, title in SECTIONS}
     for _, section, line in sorted(lines, key=itemgetter(0)):
         if section:
@@ -89,7 +92,7 @@ def _line(item: IndexItem) -> str:
 
 
 def _text(text: str) -> str:
-    """One line of Markdown without structure of its own."""
+    """Return one line of Markdown without structure."""
     if not text.isascii():
         text = INVISIBLE.sub("", text)
     if not text.isprintable():
@@ -103,10 +106,10 @@ def cap_index(
     max_lines: int = MAX_LINES,
     max_bytes: int = MAX_BYTES,
 ) -> str:
-    """`text` cut at whole lines to fit a prompt; a last line says how many memories were left out.
+    """Truncate `text` at whole lines to fit a prompt; a last line states the number of memories left out.
 
-    `relevance` are keys, the most relevant first; the least relevant are left out first, those that it does not name
-    before all others, from the end of the text. Conflicts are the last to go. A section without lines goes too.
+    `relevance`: keys, the most relevant first. Dropped first are keys not in it, then the least relevant,
+    each from the end of the text; conflicts go last. An empty section is dropped too.
     """
     if text.count("\n") <= max_lines and len(text.encode()) <= max_bytes:
         return text

@@ -1,9 +1,8 @@
-"""MEMORY.md where other programs write it too: their lines are a text like any other, ours stand in one marked block
-(format section 1.3).
+"""MEMORY.md shared with other programs: their lines are an ordinary text, ours one marked block (format
+section 1.3).
 
-`split_index_file` takes a file apart, `join_index_file` puts one together: taking apart what was put together gives the
-text back. A line between the
-marks that we did not put there is theirs. Pure functions on bytes; nothing here reads memories or files.
+`split_index_file` is the inverse of `join_index_file`. A line between the marks that we did not write is
+theirs. Pure functions on bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _is_start = lazy_pattern(rb"<!-- ipfsmem index ([0-9a-f]{8})(\+?): [^\n]*-->").f
 _ATTENTION = b"Needs attention:"
 _LINK = lazy_pattern(r"\]\(\s*<([^<>\n]*)>|\]\(([^()\n]*)\)|\[\[([^\[\]\n|#]*)")
 _OURS = lazy_pattern(rb"- \[(?:[^\\\]]|\\.)*\]\(([^)]*)\)")
-#: An item that leads to a memory, as programs write it into a MEMORY.md.
+#: A list item that links to a memory, as programs write it into a MEMORY.md.
 _LISTED = lazy_pattern(
     r"\s*[-*+]\s+(?:\[[^\n]*?\]\(\s*+<?((?>[^()<>\n]+\.md))>?[^()\n]*\)|\[\[([^\[\]\n|#]+))"
 )
@@ -36,14 +35,14 @@ _WORD = lazy_pattern(r"[^\s()<>\[\]\"'`|,;]+")
 
 
 class IndexFile(msgspec.Struct, frozen=True):
-    """A MEMORY.md taken apart: other programs' text, and where in it the block stood (-1: there was none)."""
+    """A parsed MEMORY.md: other programs' text, and the offset of the block in it (-1: no block)."""
 
     text: bytes
     at: int
 
 
 def split_index_file(data: bytes, known: Collection[bytes] = ()) -> IndexFile:
-    """Take a file apart. `known` are lines that were last put into its block, for one whose lines were changed."""
+    """Parse a file. `known`: lines last written into its block, to recognise changed ones."""
     lines = _by_lf(data)
     text: list[bytes] = []
     at, n = -1, 0
@@ -73,7 +72,8 @@ def split_index_file(data: bytes, known: Collection[bytes] = ()) -> IndexFile:
 
 
 def join_index_file(text: bytes, lines: Iterable[bytes], before: IndexFile | None = None) -> bytes:
-    """The file: other programs' text, with our lines in a block at its end, or where it stood `before`."""
+    """Return the file: other programs' text, with our lines in a block at its end, or at its position
+    `before`."""
     ours = list(lines)
     if not ours:
         return text
@@ -98,10 +98,11 @@ def block_lines(
     text: bytes,
     held: Mapping[str, bytes] | None = None,
 ) -> list[bytes]:
-    """Our lines beside a text of others: one for each memory that it does not name, by section and key.
+    """Return our lines next to a text of others: one for each memory that it does not name, by section and
+    key.
 
-    `lines`: (key, section, line) of each memory, `files`: the files of those keys whose name here is not `<key>.md`. `held`: files
-    whose lines stay as they are for now, empty where there is none.
+    `lines`: (key, section, line) of each memory; `files`: the files of keys whose name here is not
+    `<key>.md`; `held`: files whose lines stay unchanged for now, empty for a file without a line.
     """
     named = named_files(text)
     order = {title: number for number, (_, title) in enumerate(SECTIONS)}
@@ -126,7 +127,8 @@ def block_lines(
 
 
 def held_lines(before: Iterable[bytes], files: Iterable[str], text: bytes | None) -> dict[str, bytes]:
-    """The lines that `before` has of some files, empty where it has none; with a `text` of others also of all files that it names."""
+    """Return the lines of `before` for some files, empty if absent; with a `text` of others also for all
+    files that it names."""
     found = {
         unquote(link[1].decode("utf-8", "replace")): line
         for line in before
@@ -137,8 +139,10 @@ def held_lines(before: Iterable[bytes], files: Iterable[str], text: bytes | None
 
 
 def typed_text(text: str, is_here: Callable[[str], bool]) -> str:
-    """What was typed into a MEMORY.md beside its list; "" where nothing but headings is left. `is_here`: whether a key has a memory
-    here, whose line repeats it."""
+    """Return the text typed into a MEMORY.md next to its list; "" if only headings remain.
+
+    `is_here`: whether a key has a memory here, whose line repeats it.
+    """
     kept = []
     for line in text.splitlines(keepends=True):
         found = _LISTED.match(line)
@@ -150,7 +154,7 @@ def typed_text(text: str, is_here: Callable[[str], bool]) -> str:
 
 
 def named_files(text: bytes) -> set[str]:
-    """Names of files that a text links to or speaks of."""
+    """Return the names of files that a text links to or mentions."""
     found: set[str] = set()
     read = text.decode("utf-8", "replace")
     names = [word.rstrip(".:!?") for word in _WORD.findall(read) if ".md" in word]

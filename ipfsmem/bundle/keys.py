@@ -1,7 +1,6 @@
-"""Memory keys, the tokens of scopes, and the file names made from them (format section 1.1).
+"""Memory keys, scope tokens, and the file names made from them (format section 1.1).
 
-A file name is always built from a checked key; nothing that comes from outside is ever used as a path. Nothing
-here looks at a disk, and nothing here decides what two memories with the same key mean.
+A file name is always built from a checked key; external input is never used as a path.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ RESERVED = frozenset(
     ["memory", "con", "prn", "aux", "nul"] + [f"{port}{n}" for port in ("com", "lpt") for n in range(10)]
 )
 
-#: What a scope cannot be called: words that the command line and the layout use.
+#: Words of the command line and the layout, not allowed as scope names.
 RESERVED_SCOPES = frozenset(["timeline", "scopes", "all", "global"])
 
 _KEY = lazy_pattern(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -33,12 +32,12 @@ _SCOPE_HINT = (
 
 
 def is_key(s: str) -> bool:
-    """Whether `s` is a valid memory key: `[a-z0-9][a-z0-9_-]{0,63}` and not reserved."""
+    """Tell whether `s` is a valid memory key: `[a-z0-9][a-z0-9_-]{0,63}` and not reserved."""
     return _KEY.fullmatch(s) is not None and s not in RESERVED
 
 
 def check_key(s: str) -> str:
-    """`s` itself when it is a valid key, else KeyNameError naming it."""
+    """Return `s` if it is a valid key, else raise KeyNameError naming it."""
     if _KEY.fullmatch(s) is None:
         plain = "".join(c for c in unicodedata.normalize("NFKD", s) if not unicodedata.combining(c))
         if is_key(near := _stem(plain, 64)):
@@ -54,12 +53,12 @@ def check_key(s: str) -> str:
 
 
 def is_scope(s: str) -> bool:
-    """Whether `s` is a scope's token: a key that is none of `timeline scopes all global` and not written like a date."""
+    """Tell whether `s` is a scope token: a key other than `timeline scopes all global` and not date-like."""
     return is_key(s) and s not in RESERVED_SCOPES and _DAY.fullmatch(s) is None
 
 
 def check_scope(s: str) -> str:
-    """`s` itself when it is a scope's token, else KeyNameError naming it."""
+    """Return `s` if it is a scope token, else raise KeyNameError naming it."""
     if _KEY.fullmatch(s) is None:
         raise KeyNameError(f"not a scope: {_shown(s)}", hint=_SCOPE_HINT)
     if not is_scope(s):
@@ -69,12 +68,12 @@ def check_scope(s: str) -> str:
 
 
 def file_name(key: str) -> str:
-    """`<key>.md`, after checking the key."""
+    """Return `<key>.md` after checking the key."""
     return check_key(key) + ".md"
 
 
 def conflict_file_name(key: str, body_hash: str) -> str:
-    """Name under which a conflicting sibling is shown (format section 5); `body_hash` is its SHA-256 in hex."""
+    """Return the file name of a conflicting sibling (format section 5); `body_hash` is its SHA-256 in hex."""
     name = f"{check_key(key)}.conflict-{body_hash[:8]}.md"
     if _CONFLICT.fullmatch(name) is None:
         raise FormatError(f"not a SHA-256 in lower-case hex: {_shown(body_hash)}")
@@ -89,14 +88,14 @@ class ConflictName(NamedTuple):
 
 
 class ForeignName(NamedTuple):
-    """The key that a file name from outside gets, and that name itself; None where it is `<key>.md`."""
+    """The key for an external file name, and that name; None when it is `<key>.md`."""
 
     key: str
     origin: str | None
 
 
 def split_conflict_name(name: str) -> ConflictName | None:
-    """The parts of the name of a conflict copy, None for any other name."""
+    """Parse the name of a conflict copy; None for any other name."""
     match = _CONFLICT.fullmatch(name)
     if match is None or match[1] in RESERVED:
         return None
@@ -104,10 +103,10 @@ def split_conflict_name(name: str) -> ConflictName | None:
 
 
 def key_of_foreign_name(name: str) -> ForeignName:
-    """The key for a file name found outside.
+    """Return the key for an external file name.
 
-    The outcome depends on the name alone, never on what other names were met before it (format section 1.1). One name in the
-    normal forms of different disks is one name. Raises FormatError when the name is not Unicode text.
+    It depends on the name alone, never on names seen before (format section 1.1). Unicode normal forms of a
+    name are one name. Raises FormatError when the name is not Unicode text.
     """
     name = unicodedata.normalize("NFC", name)
     if name.endswith(".md") and is_key(name[:-3]):
@@ -120,13 +119,13 @@ def key_of_foreign_name(name: str) -> ForeignName:
 
 
 def key_of_spelling(name: str) -> ForeignName:
-    """The key that a file name had before its normal form was the same everywhere: memories that are under it stay there."""
+    """Return the key from before normal forms were unified: memories stored under it stay there."""
     digest = hashlib.sha256(name.encode()).hexdigest()
     return ForeignName(f"{_stem(name, _CUT) or 'x'}-{digest[:8]}", name)
 
 
 def _stem(name: str, most: int) -> str:
-    """What of a name can stand in a key, in lower case."""
+    """Return the part of a name allowed in a key, in lower case."""
     stem = unicodedata.normalize("NFKC", name.removesuffix(".md")).lower()
     return _OTHER.sub("_", stem).lstrip("_-").rstrip("_")[:most]
 

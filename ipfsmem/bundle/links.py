@@ -1,6 +1,6 @@
-"""Links from one memory to another in its text: `[[key]]`, `[[Name]]`, `[[key|words]]`, `[[key#part]]`, and `[words](key.md)`.
+"""Links between memories: `[[key]]`, `[[Name]]`, `[[key|words]]`, `[[key#part]]`, and `[words](key.md)`.
 
-A link names a key, or what a memory is called: upper and lower case and white space do not matter then, and a key goes before a name.
+A link names a key or a memory's name, ignoring case and white space in names; a key wins over a name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import msgspec
 
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: Characters of what a link names, and of a line from its beginning: a text may be all one line, with a link at each word.
+#: Maximum characters of a link target, and of the line quoted with it: a text may be one line with a link at
+#: each word.
 MAX_TARGET: Final = 200
 _LINE: Final = 400
 
@@ -25,14 +26,14 @@ _INDEX_LINE = lazy_pattern(r"^\s*[-*]\s+\[", re.MULTILINE)
 
 
 class Link(msgspec.Struct, frozen=True):
-    """What a link names, and the line in which it stands, cut where it is long."""
+    """The target of a link and its line, truncated if long."""
 
     to: str
     line: str
 
 
 def links(text: str) -> Iterator[Link]:
-    """The links of a text, in order. A path into another folder is none."""
+    """Yield the links of a text, in order. A path into another folder is not a link."""
     start = looked = 0
     for match in _LINK.finditer(text):
         start = text.rfind("\n", looked, match.start()) + 1 or start
@@ -43,12 +44,12 @@ def links(text: str) -> Iterator[Link]:
 
 
 def folded(name: str) -> str:
-    """What two names have in common that mean the same."""
+    """Return the form that equivalent names share."""
     return " ".join(name.casefold().split())
 
 
 def target_of(text: str) -> str:
-    """What a text names: the target of the link that it is, else itself."""
+    """Return the target if the text is a link, else the text."""
     match = _LINK.match(text.strip())
     return (
         match["wiki"] if match is not None and match["wiki"] else re.split("[|#]", text, maxsplit=1)[0]
@@ -56,13 +57,13 @@ def target_of(text: str) -> str:
 
 
 def is_index_line(line: str) -> bool:
-    """Whether a line is one of an index: a list item that begins with a link."""
+    """Tell whether a line is an index line: a list item that begins with a link."""
     return _INDEX_LINE.match(line) is not None
 
 
 def led_elsewhere(text: str, to: Mapping[str, str], named: Mapping[str, str] | None = None) -> str:
-    """The text with each link to a key of `to` leading to what stands there; `named`: the same by what memories are called, folded.
-    Such a link keeps the name as its words."""
+    """Retarget each link to a key in `to`; `named`: the same by folded memory names, where a link keeps the
+    name as its words."""
 
     def changed(match: re.Match[str]) -> str:
         old = match["wiki"] or match["file"]

@@ -1,8 +1,7 @@
 """One memory: a header of text fields and a Markdown body (format section 1.2).
 
-`parse_memory` reads whatever people and other programs leave behind and loses none of it; `render_memory` writes
-the one normal form. Fields stay the text that was written. Nothing here reads a clock, touches a disk, or judges
-whether a memory makes sense.
+`parse_memory` accepts any text and loses nothing; `render_memory` writes the one normal form. Fields remain
+text.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ __all__ = [
     "split_header",
 ]
 
-#: Largest memory file in bytes: one sealed object, one block.
+#: Maximum bytes of a memory file: one sealed object, one block.
 MAX_FILE = 960 * 1024
 TYPES = ("user", "feedback", "project", "reference")
-#: The types of entries of `fact add --kind`.
+#: The types of `fact add --kind`.
 ENTRY_TYPES = ("procedure", "episode")
 DECAYS = ("never", "30d", "90d")
 
@@ -41,18 +40,19 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """Where the header of a file lies, in bytes."""
+    """The position of a file's header, in bytes."""
 
-    #: The first header line, the closing mark, and what follows the line of the closing mark.
+    #: Offsets: the first header line, the closing mark, and the line after it.
     lines: int
     closing: int
     rest: int
-    #: Whether the file is one with CRLF: its opening mark ends so.
+    #: Whether the file uses CRLF, as its opening mark does.
     crlf: bool
 
 
 def find_marks(data: bytes) -> Marks | None:
-    """The two lines `---` of a text that opens with one, or None. They prove no header: `read_lines` judges what lies between."""
+    """Find the two lines `---` of a text that opens with one. `read_lines` judges whether a header lies
+    between."""
     opening = _OPEN.match(data)
     if opening is None:
         return None
@@ -63,7 +63,7 @@ def find_marks(data: bytes) -> Marks | None:
 
 
 def header_text(data: bytes, marks: Marks) -> str:
-    """The lines between the marks, the end of the last one left out. Raises FormatError when they are not UTF-8."""
+    """Return the lines between the marks without the last line end. Raises FormatError when not UTF-8."""
     try:
         text = str(data[marks.lines : marks.closing], "utf-8")
     except UnicodeDecodeError as error:
@@ -74,7 +74,7 @@ def header_text(data: bytes, marks: Marks) -> str:
 
 
 def read_lines(data: bytes, marks: Marks) -> dict[str, str] | None:
-    """The fields between the marks, None when what lies there is not a header.
+    """Return the fields between the marks, None when they do not enclose a header.
 
     Raises LimitError for a header beyond 4 KiB, FormatError when it is not UTF-8.
     """
@@ -88,10 +88,10 @@ def read_lines(data: bytes, marks: Marks) -> dict[str, str] | None:
 
 
 class MemoryFile(msgspec.Struct, frozen=True):
-    """A memory file as values.
+    """A parsed memory file.
 
-    `fields` keeps the order read; its values are text as written, so `tags` is the text `[a, b]`. `body` has no LF at
-    its end: exactly one is added in the file.
+    `fields` keeps the order read; its values are text as written, so `tags` is the text `[a, b]`. `body` has
+    no final LF: exactly one is added in the file.
     """
 
     fields: dict[str, str] = {}
@@ -99,17 +99,17 @@ class MemoryFile(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Display name, or empty text."""
+        """Display name, or ""."""
         return self.fields.get("name", "")
 
     @property
     def description(self) -> str:
-        """One line for the index, or empty text."""
+        """One line for the index, or ""."""
         return self.fields.get("description", "")
 
     @property
     def type(self) -> str:
-        """`user`, `feedback`, `project`, `reference`; or whatever was written, or empty text."""
+        """`user`, `feedback`, `project`, `reference`; any other text as written, or ""."""
         return self.fields.get("type", "")
 
     @property
@@ -124,12 +124,12 @@ class MemoryFile(msgspec.Struct, frozen=True):
 
     @property
     def session(self) -> str:
-        """The session that it is a part of, where it is one (`session_parts`)."""
+        """The session it is a part of, if any (`session_parts`)."""
         return self.fields.get("session", "")
 
     @property
     def source(self) -> str:
-        """Where the memory came from."""
+        """The origin of the memory."""
         return self.fields.get("source", "")
 
     @property
@@ -145,7 +145,7 @@ class MemoryFile(msgspec.Struct, frozen=True):
 
     @property
     def confidence(self) -> float | None:
-        """`confidence` as a number from 0 to 1; None when it is absent or anything else."""
+        """`confidence` as a number from 0 to 1; None when absent or invalid."""
         try:
             value = float(self.fields["confidence"])
         except (KeyError, ValueError):
@@ -159,21 +159,22 @@ class MemoryFile(msgspec.Struct, frozen=True):
 
     @property
     def origin_name(self) -> str:
-        """The foreign file name this memory came in under (format section 1.1)."""
+        """The foreign file name under which this memory was imported (format section 1.1)."""
         return self.fields.get("origin_name", "")
 
     def with_fields(self, changes: Mapping[str, str], body: str | None = None) -> MemoryFile:
-        """A copy with some fields set, or removed where the new value is empty, and perhaps another body."""
+        """Return a copy with some fields set, or removed if the new value is empty, and optionally another
+        body."""
         fields = {**self.fields, **changes}
         kept = {name: value for name, value in fields.items() if value}
         return MemoryFile(kept, self.body if body is None else body)
 
 
 def parse_memory(data: bytes) -> MemoryFile:
-    """Read a memory file; lenient, and nothing in it gets lost.
+    """Parse a memory file leniently, losing nothing.
 
-    What does not open with a readable header is all body. Raises LimitError beyond 960 KiB or for a header beyond
-    4 KiB, FormatError when the bytes are not UTF-8.
+    A text without a readable header is all body. Raises LimitError beyond 960 KiB or for a header beyond 4
+    KiB, FormatError when the bytes are not UTF-8.
     """
     text = _decoded(data)
     marks = find_marks(data)
@@ -187,17 +188,18 @@ def parse_memory(data: bytes) -> MemoryFile:
 
 
 def has_header(data: bytes) -> bool:
-    """Whether a text opens with a header, as a rendered memory does: it is a whole file then, not a body."""
+    """Tell whether a text opens with a header, like a rendered memory: then it is a whole file, not a body."""
     try:
         memory = parse_memory(data)
     except FormatError as error:
         return isinstance(error, LimitError) and data.startswith((b"---", b"\xef\xbb\xbf---"))
-    # An empty header stands only where a body would be taken for one without it.
+    # An empty header is written only when the body alone would be misread.
     return bool(memory.fields) or (data == render_memory(memory) and data.startswith(b"---\n---\n\n"))
 
 
 def render_memory(memory: MemoryFile) -> bytes:
-    """The normal form: known fields in their order, LF, one blank line, one LF at the end of a non-empty body.
+    """Return the normal form: known fields in order, LF, one blank line, one LF at the end of a non-empty
+    body.
 
     Raises LimitError beyond the limits, FormatError for text that is not Unicode.
     """
@@ -206,7 +208,7 @@ def render_memory(memory: MemoryFile) -> bytes:
     if lines:
         text = f"---\n{lines}---\n\n{body}\n" if body else f"---\n{lines}---\n"
     elif body.startswith(("---", "\ufeff")):
-        # An explicit empty header, else the body's own beginning could be taken for one or be cut off as a BOM.
+        # An empty header keeps the body's start from being taken for one or stripped as a BOM.
         text = f"---\n---\n\n{body}\n"
     else:
         text = f"{body}\n" if body else ""
@@ -220,9 +222,9 @@ def render_memory(memory: MemoryFile) -> bytes:
 
 
 def parse_fields(data: bytes) -> MemoryFile:
-    """The fields alone, with an empty body: for lists, where decoding long bodies would be a waste.
+    """Parse only the fields, with an empty body: for lists, where decoding long bodies would be a waste.
 
-    Answers the same fields as `parse_memory`, but does not notice that a body is not UTF-8.
+    Returns the same fields as `parse_memory`, but does not notice that a body is not UTF-8.
     """
     marks = find_marks(data)
     return MemoryFile((read_lines(data, marks) if marks is not None else None) or {}, "")
@@ -238,7 +240,7 @@ def _decoded(data: bytes) -> str:
 
 
 def split_header(data: bytes) -> tuple[str, str] | None:
-    """(header lines, everything after the closing line) of a text with two marks, read with LF where the file has CRLF.
+    """Split a text with two marks into header lines and everything after the closing line; CRLF becomes LF.
 
     Raises FormatError when it is not UTF-8.
     """

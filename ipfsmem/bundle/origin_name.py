@@ -1,6 +1,4 @@
-"""A foreign file name in the header of the text that came under it, put in and taken out again without another byte (format
-section 1.1).
-"""
+"""Add and remove a foreign file name in a text's header without touching another byte (format section 1.1)."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from ipfsmem.errors import FormatError
 
 
 def with_origin(data: bytes, origin: str | None) -> bytes:
-    """The text that a file stands for: its bytes, with a foreign file name in a line of the header (format section 1.1)."""
+    """Return the text of a file: its bytes, with a foreign file name in a header line (format section 1.1)."""
     if origin is None:
         return data
     file = parse_memory(data)
@@ -29,14 +27,15 @@ def with_origin(data: bytes, origin: str | None) -> bytes:
         return data
     if again.fields == wanted.fields and again.body == wanted.body:
         return made
-    if not file.fields:  # only an empty header goes
+    if not file.fields:  # only an empty header is removed
         return render_memory(wanted)
-    # A header that takes no line at its beginning stays whole below one of ours.
+    # A header that accepts no line at its start stays whole below one of ours.
     return b"---\n" + line + b"---\n\n" + data
 
 
 def without_origin(text: bytes, origin: str) -> bytes:
-    """The bytes of the file for a text: all but the line that `with_origin` put in, which the name of the file says already."""
+    """Return the bytes of the file for a text: without the line of `with_origin`, which the file name already
+    states."""
     line = header.write_header({"origin_name": origin}).encode()
     if text.startswith(b"---\n" + line + b"---\n\n"):
         bare = text[len(b"---\n" + line + b"---\n\n") :]

@@ -1,4 +1,5 @@
-"""PyYAML's own loader with the white space of libyaml, for a Python without libyaml: a header says the same in both."""
+"""PyYAML's pure Python loader with libyaml's white space rules, so that a header means the same with and
+without libyaml."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _BREAKS: Final = "\r\n\x85\u2028\u2029"
 
 
 class PlainLoader(BaseLoader):
-    """A loader that accepts tabs where libyaml does: between tokens, in a plain scalar, and behind the sign of a block of text."""
+    """Accepts tabs where libyaml does: between tokens, in a plain scalar, and after a block scalar indicator."""
 
     def scan_to_next_token(self) -> None:
         """Skip white space, comments and line ends. A tab may not indent."""
@@ -32,7 +33,7 @@ class PlainLoader(BaseLoader):
                 scanner.allow_simple_key = True
 
     def scan_plain_spaces(self, indent: int, start_mark: Any) -> list[str] | None:
-        """The white space within a plain scalar, lines folded; None where the document ends."""
+        """Return the white space within a plain scalar, lines folded; None where the document ends."""
         scanner: Any = self
         length = 0
         while scanner.peek(length) in " \t":
@@ -56,10 +57,10 @@ class PlainLoader(BaseLoader):
             breaks.append(scanner.scan_line_break())
 
     def scan_block_scalar_indicators(self, start_mark: Any) -> Any:
-        """What stands behind the sign of a block of text."""
+        """Parse what follows a block scalar indicator."""
         scanner: Any = self
         found = _behind_sign.match(scanner.buffer, scanner.pointer)
-        assert found is not None  # it matches nothing, too
+        assert found is not None  # it also matches nothing
         spaces = " " * len(found[1])
         scanner.buffer = scanner.buffer[: found.start(1)] + spaces + scanner.buffer[found.end(1) :]
         return super().scan_block_scalar_indicators(start_mark)

@@ -1,8 +1,8 @@
-"""Two events that the format gives a meaning: a memory went to another provider, and a further vault was made
-(format section 1.4).
+"""The two events with a meaning in the format: a vault moved to another provider, and a further vault was
+made (section 1.4).
 
-They are events like any other, so they are sealed, signed with their segment, and joined without a conflict. What they
-say is for a person: nothing here, and nothing that reads it, opens a provider or a vault by itself.
+They are ordinary events: sealed, signed with their segment, joined without conflicts. They inform the user;
+no reader opens a provider or vault automatically.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ipfsmem.bundle.timeline import normal_ts, split_own_id
 from ipfsmem.errors import UsageError
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: No other event's type begins so.
+#: Reserved prefix of these events' types.
 PREFIX: Final = "ipfsmem-"
 MOVED: Final = "ipfsmem-moved"
 VAULT: Final = "ipfsmem-vault"
-#: What a device says once a day: which memories it used, and how often.
+#: A device's daily record of the memories it used, and how often.
 USED: Final = "used"
-#: Characters of a provider's spec, and how many places one move leaves.
+#: Maximum characters of a provider's spec, and number of providers left in one move.
 MAX_SPEC: Final = 512
 MAX_LEFT: Final = 16
 
@@ -42,7 +42,7 @@ class Move(msgspec.Struct, frozen=True):
 
 
 class FurtherVault(msgspec.Struct, frozen=True, order=True):
-    """Another vault of a wallet: the label and key number in the text that it signs, and its address."""
+    """Another vault of a wallet: the label and key number in the signed text, and its address."""
 
     name: str
     key_number: int
@@ -50,7 +50,7 @@ class FurtherVault(msgspec.Struct, frozen=True, order=True):
 
 
 def check_kind(kind: str) -> None:
-    """Refuse the types of these events for what others note. Raises UsageError."""
+    """Refuse these reserved types for other events. Raises UsageError."""
     if kind.startswith(PREFIX):
         raise UsageError(
             f"events of type {kind!r} are the program's own",
@@ -59,23 +59,26 @@ def check_kind(kind: str) -> None:
 
 
 def is_use(event: Mapping[str, Any]) -> bool:
-    """Whether an event says only which memories a device used, and is of no use to who looks for what happened."""
+    """Tell whether an event only records which memories a device used, and is irrelevant to a timeline
+    search."""
     return event.get("type") == USED and event.keys() == {"ts", "type", "id", "counts"}
 
 
 def moved_data(left: tuple[str, ...], to: str) -> dict[str, Any]:
-    """The data of a new event of type MOVED."""
+    """Return the data of a new event of type MOVED."""
     return {"from": list(left[:MAX_LEFT]), "to": to}
 
 
 def vault_data(vault: FurtherVault) -> dict[str, Any]:
-    """The data of a new event of type VAULT."""
+    """Return the data of a new event of type VAULT."""
     return {"address": vault.address, "key_number": vault.key_number, "name": vault.name}
 
 
 def read_move(event: Mapping[str, Any]) -> Move | None:
-    """The forwarding record that an event is; None when it is none, or not one that counts: it must stand under an own id,
-    which an event has only in its writer's segment."""
+    """Return an event's forwarding record; None when it has none or it is invalid.
+
+    Valid only under an own id, which an event has only in its writer's segment.
+    """
     by = _own_writer(event, MOVED, {"from", "to"})
     if by is None:
         return None
@@ -86,7 +89,7 @@ def read_move(event: Mapping[str, Any]) -> Move | None:
 
 
 def read_vault(event: Mapping[str, Any]) -> FurtherVault | None:
-    """The further vault that an event names, None when it names none."""
+    """Return the further vault that an event names, or None."""
     if _own_writer(event, VAULT, {"address", "key_number", "name"}) is None:
         return None
     name, number, address = event["name"], event["key_number"], event["address"]
@@ -103,13 +106,13 @@ def read_vault(event: Mapping[str, Any]) -> FurtherVault | None:
 
 
 def newer_move(one: Move | None, other: Move | None) -> Move | None:
-    """Which of two forwarding records counts: the greater (instant, id)."""
+    """Return the winning forwarding record: the greater (instant, id)."""
     found = [move for move in (one, other) if move is not None]
     return max(found, key=lambda move: (move.at, move.id), default=None)
 
 
 def _own_writer(event: Mapping[str, Any], kind: str, names: set[str]) -> str | None:
-    """The device under whose own id an event of this type stands, when it has these names and no others."""
+    """Return the device under whose own id an event of this type was written, if it has exactly these names."""
     if event.get("type") != kind or event.keys() != {"ts", "type", "id"} | names:
         return None
     claimed = split_own_id(str(event["id"]))

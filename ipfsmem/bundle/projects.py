@@ -1,7 +1,7 @@
-"""Which token the scope of a project gets, and what a remote is called (format section 5.1).
+"""Scope tokens of projects, and canonical names of remotes (format section 5.1).
 
-Two devices that know the same remote make the same token without asking each other. Credentials, ports and everything
-else that is no name of a repository never get into it. Nothing here looks into a repository or runs a program.
+Devices that know the same remote derive the same token independently. Credentials, ports and anything else
+that does not name the repository are left out. No repository is read and no program run.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _SCHEMES = frozenset(["https", "http", "ssh", "git", "git+ssh", "git+https"])
 
 
 def remote_name(url: str) -> str | None:
-    """`host/path` of a remote's address, lower case, without user, password, port, query and `.git`.
+    """Return `host/path` of a remote's address, lower case, without user, password, port, query and `.git`.
 
-    None for what is no identity: a file, a host without a dot, an address without a path.
+    None when it identifies nothing: a file, a host without a dot, an address without a path.
     """
     url = url.strip()
     if match := _URL.match(url):
@@ -48,11 +48,11 @@ def remote_name(url: str) -> str | None:
 
 
 def scope_token(vault_tag: bytes, remote: str, path: str = "", *, name: str = "") -> str:
-    """The token of a project's scope in a sealed vault: a slug of its name, and 12 digits that only the vault's members
-    can compute.
+    """Return the scope token of a project in a sealed vault: a slug of its name, and 12 digits computable
+    only by members.
 
-    `remote` is what `remote_name` gives, or where there is none the project's id of 32 hex digits; `path` the part of a
-    monorepo, else empty. `name` names a project without a remote.
+    `remote`: the result of `remote_name`, or without one the project's id of 32 hex digits; `path`: the part
+    of a monorepo, else empty; `name`: of a project without a remote.
     """
     if len(vault_tag) != 16:
         raise UsageError(f"a vault tag has 16 bytes, this has {len(vault_tag)}")
@@ -62,7 +62,8 @@ def scope_token(vault_tag: bytes, remote: str, path: str = "", *, name: str = ""
 
 
 def random_token(name: str, random: bytes) -> str:
-    """The token of a project where no digits may be made from its remote (plain mode), or that has neither remote nor id.
+    """Return the token of a project in plain mode (no digits may derive from its remote), or without remote
+    and id.
 
     `random`: 6 bytes.
     """
@@ -72,5 +73,5 @@ def random_token(name: str, random: bytes) -> str:
 
 
 def slug(name: str) -> str:
-    """The readable beginning of a token: at most 40 characters of a name, lower case, all others as `_`."""
+    """Return the readable prefix of a token: at most 40 characters of a name, lower case, all others as `_`."""
     return _OTHER.sub("_", name.lower()).lstrip("_-").rstrip("_")[:_SLUG] or "x"

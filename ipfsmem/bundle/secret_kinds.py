@@ -1,6 +1,7 @@
-"""What the secret scanner looks for, as data: prefixes of tokens, shapes, names that secrets are assigned to, harmless contexts.
+"""Rules of the secret scanner, as data: token prefixes, shapes, names of secrets, harmless contexts.
 
-Sources: the token formats that the services document, and the rules of gitleaks, trufflehog and GitHub's secret scanning.
+Sources: the token formats that the services document, and the rules of gitleaks, trufflehog and GitHub's
+secret scanning.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ HEX: Final = "0-9a-f"
 BASE58: Final = "1-9A-HJ-NP-Za-km-z"
 BECH32: Final = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 
-#: Kind, prefixes, alphabet of the rest, fewest characters of the rest.
+#: Kind, prefixes, alphabet of the rest, minimum length of the rest.
 PREFIXES: Final = (
     ("GitHub token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), LETTERS, 16),
     ("GitHub token", ("github_pat_",), WORD, 22),
@@ -173,7 +174,7 @@ PREFIXES: Final = (
     ("ipfsmem token", ("ipfsmem_",), URL_SAFE, 40),
 )
 
-#: What a password is called.
+#: Names of passwords.
 PASSWORD_NAMES: Final = (
     "password", "passwort", "passwords", "passphrase", "passcode", "passwd", "pwd", "pswd", "passw", "passwrd", "clave", "код доступа", "паролем", "пароля", "пароли", "合言葉", "비번", "kennwort", "contraseña", "contrasena", "contrasenya", "senha", "mot de passe",
     "wachtwoord", "psk", "mdp", "bindpw", "passord", "adgangskode", "lösenord", "losenord", "salasana", "hasło", "haslo", "heslo", "geslo", "lozinka", "jelszó", "jelszo",
@@ -181,21 +182,22 @@ PASSWORD_NAMES: Final = (
     "كلمة المرور", "كلمة السر", "סיסמה", "סיסמא", "पासवर्ड", "รหัสผ่าน", "密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호",
 )  # fmt: skip
 _NAMED: Final = "|".join(sorted(PASSWORD_NAMES, key=len, reverse=True))
-#: What a token or a key of a service is called, besides the English names.
+#: Names of service tokens and keys, besides the English ones.
 TOKEN_NAMES: Final = (
     "api-schlüssel", "schlüssel", "zugriffsschlüssel", "ключ api", "api-ключ", "ключ", "ключа", "токен", "токена", "секрет", "私钥", "私鑰", "密钥", "秘钥", "令牌", "キー", "トークン", "シークレット",
     "clé", "jeton", "chiave", "chave", "klucz", "sleutel", "nyckel", "anahtar", "키", "토큰",
 )  # fmt: skip
 
-#: Whose key a `pk` is: outside wallets that is often a public or a primary key.
+#: Owners of a `pk`: outside wallets that is often a public or a primary key.
 WALLETS: Final = (
     "wallet", "deployer", "eth", "ethereum", "evm", "metamask", "rabby", "phantom", "trezor", "ledger", "solana", "sol", "bitcoin", "btc", "polygon",
     "sepolia", "mainnet", "testnet", "hardhat", "burner", "minter", "relayer",
 )  # fmt: skip
 
-#: Kind, hints of which one must stand in the line (in lower case; without any, a long run of characters of a token is enough), pattern. A group `value` must not be a
-#: placeholder; without a group `is` a match is a finding, with it only where that group took part. A pattern takes a bounded number of
-#: steps from one place, and never fails after a long run in which it could begin again: texts of strangers are scanned.
+#: Kind, hints, pattern. One of the hints (lower case) must be in the line; without hints, a long run of token
+#: characters suffices. A group `value` must not be a placeholder. With a group `is`, only a match of that
+#: group is a finding. Untrusted texts are scanned: a pattern takes bounded steps per position, and never
+#: fails after a long run in which it could restart.
 SHAPES: Final = (
     (
         "private key (PEM)",
@@ -213,7 +215,7 @@ SHAPES: Final = (
         ("LS0tLS1CRUdJTi",),
         r"\bLS0tLS1CRUdJTi[A-Za-z0-9+/]{4,30}(?:UFJJVkFURS|QUklWQVRF|BSSVZBVE)[A-Za-z0-9+/=]{0,20000}",
     ),
-    # A text that begins like one and is not one is passed over as far as it goes.
+    # A text with this prefix that is not a match is skipped as far as it extends.
     (
         "JWT",
         (),
@@ -649,14 +651,14 @@ SHAPES: Final = (
     ("private key (JWK)", ('"kty"',), r"\"d\"\s{0,4}:\s{0,4}\"[A-Za-z0-9_-]{40,2000}\""),
 )
 
-#: What else a sentence says: a key or a token of a service, a PIN.
+#: Further names in sentences: a service key or token, a PIN.
 SPOKEN_NAMES: Final = (
     *(f"{owner}{gap}{name}" for owner in ("api", "access", "auth", "secret", "private", "license", "client", "master", "encryption", "signing", "webhook")
       for gap in ("", " ", "-") for name in ("key", "secret", "token")),
     "token", "secret", "key", "pin", "pin code", *TOKEN_NAMES,
 )  # fmt: skip
-#: What follows the name in a sentence that says a password or a token: a few words, a verb or a sign, and the word that is `spoken`,
-#: or in quotes a `phrase`.
+#: What follows the name in a sentence that states a password or token: a few words, a verb or a sign, and the
+#: `spoken` word, or a quoted `phrase`.
 SENTENCE: Final = (
     r"(?i)(?![A-Za-z])(?:[^\n:=.,;?!：\]]{0,40}?"
     r"(?:[ ](?:is|was|lautet|ist|war|wurde|es|fue|est|é|è|era|to|zu|jest|je|är|er|on|bol|oli|это|был|auf|на|naar)(?: now| jetzt| ahora)?[ :]{1,3}|['’]s(?: now)?[ :]{1,3}|[ ]?(?:是|为|為|は|은|는|을|를|を|が)[ :：「]{0,2}|「)"
@@ -664,7 +666,7 @@ SENTENCE: Final = (
     r"[ ]?(?:[:：—–]|=+>?|-+>|→)[ ]{0,2})"
     r"(?:[\"“„«「](?P<phrase>[^\"”“»」\n]{4,80}[ ][^\"”“»」\n]{1,80})[\"”“»」]|[\"'`“„«「]?(?P<spoken>[^\s\"'`”」]{4,100}))"
 )
-#: Parts of a circuit, whose pins are no numbers to be typed in; and what says before the word that it is such a pin.
+#: Circuit parts, whose pins are not secret numbers; and words before "pin" that mark such a pin.
 CIRCUIT_PARTS: Final = _words(
     """
     adc buzzer capacitor dac diode encoder gpio i2c joystick led leds mosfet motor motors photoresistor potentiometer pwm relay relays
@@ -672,21 +674,22 @@ CIRCUIT_PARTS: Final = _words(
     """
 )
 CIRCUIT_PINS: Final = _words("adc analog dac gpio pwm")
-#: What stands before the name of a password in a sentence that says the password first.
+#: A password before its name in a sentence.
 SAID_BEFORE: Final = r"(?<![^\s\"'`(])(?P<strong>[^\s\"'`]{8,100})[\"'`]?[ ](?:as|is|ist|als|—)[ ](?:(?:the|its|my|our|your|his|her|das|mein|unser)[ ])?(?:[a-z-]{2,16}[ ])?$"
-#: A password that stands without a verb behind what it is for.
+#: A password without a verb, after its purpose.
 FOR_WHAT: Final = (
     r"(?i)(?:[ ](?:[а-яё]{3,20}[ ]){1,2}|[ ](?:for|of|to|on|at|für|zum|zur|vom|von|del|de|para|pour|du|от|для|к|на|do|od|voor|för|til)[ ](?:[^\s:=.,;?!\"'`]{1,20}[ ]){0,2}"
     r"(?!(?:users?|accounts?|logins?|hosts?|servers?|machine|benutzer|konto|usuario|cuenta|пользователя|сервера|аккаунта|хоста)[ ])[^\s:=.,;?!\"'`]{1,20}[ ])"
     r"(?P<bare>[^\s\"'`]{7,80})(?=[.,;)]?(?:\s|$))(?![ ][a-z])"
 )
 
-#: Words that end a name to which a secret is assigned, longest first; any case style, digits and an environment may follow.
+#: Endings of names to which secrets are assigned, longest first; any case style, digits and an environment
+#: may follow.
 SECRET_NAMES: Final = (
     *PASSWORD_NAMES,
     "secret", "secrets", "token", "apikey", "authkey", "authtoken", "accesstoken", "secretkey", "privatekey", "credential", "credentials", "mnemonic", "pepper",
 )  # fmt: skip
-#: Words of which one must come before `key`.
+#: Words of which one must precede `key`.
 KEY_OWNERS: Final = _words(
     """
     access account admin aes anthropic api app application auth aws azure bot cipher cookie crypto decryption
@@ -694,7 +697,7 @@ KEY_OWNERS: Final = _words(
     secret server service session shared sign signing ssh storage stripe subscription wallet webhook write
     """
 )
-#: Words before `key` that make it no secret, whatever its value looks like.
+#: Words before `key` that rule out a secret, whatever the value.
 KEY_OTHERS: Final = _words(
     """
     block cache column composite content dedup deduplication dict file foreign hash hot idempotency index lock lookup map message object
@@ -716,7 +719,7 @@ PUBLIC_WORDS: Final = _words(
     regex reset rotation size sync ttl type types uri url usage used uses xsrf
     """
 )
-#: A value made of these words only stands for a secret.
+#: A value made only of these words is a placeholder.
 PLACEHOLDER_WORDS: Final = _words(
     """
     1password abc abcdef above admin apikey ask bar baz below bitwarden bytes change changeme default dummy empty
@@ -727,7 +730,7 @@ PLACEHOLDER_WORDS: Final = _words(
     unset user username value values variable vault xxx xxxx yes your
     """
 )
-#: A phrase with one of these says something about a password.
+#: A phrase with one of these is about a password.
 PHRASE_WORDS: Final = _words(
     """
     allowed asked ask auth authentication authorization blank cannot changed character characters chars confirm current days digits does empty
@@ -739,7 +742,7 @@ PHRASE_WORDS: Final = _words(
     пароль пароля введите забыли неверный символов должен
     """
 )
-#: Words of ordinary sentences, which phrases that are a secret rarely have.
+#: Common words, rare in phrases that are a secret.
 SENTENCE_WORDS: Final = _words(
     """
     a am an and are as at be been but by can could did do for from had has have he her his how i if in into is it its just like me no of off on
@@ -747,20 +750,20 @@ SENTENCE_WORDS: Final = _words(
     you der die das ein eine und ist im in mit von zu den nicht el la los las y es en de con un una por para le les et est dans du des il
     """
 )
-#: Words that a sentence about passwords says after "is", which are names of methods.
+#: Names of methods that follow "is" in sentences about passwords.
 METHODS: Final = (
     r"(?i)(?:sha-?[0-9]|md[45]|base-?[0-9]{2}|utf-?[0-9]|argon2|bcrypt|scrypt|pbkdf2|aes-?[0-9]|rsa-?[0-9]|ed25519|x25519|blake[23]|"
     r"[0-9]+[- ]?(?:char|byte|bit|digit|day|hour|min|sec|word|letter)|v?[0-9]+(?:\.[0-9]+)*[.,;]?$|[0-9]{1,3}[+%]?$|oauth|1password|case-)"
 )
 
-#: What stands right before a long token that is public.
+#: Text right before a long public token.
 PUBLIC_BEFORE: Final = (
     r"(?i)(?<![a-z])(?:sha-?[0-9]{1,3}(?:-|:|=)|h1:|did:[a-z0-9]{2,10}:|(?:next|page|cursor|continuation|sync)\w{0,20}[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}[\"'`]?|(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp[0-9]{3}|sk-ssh-ed25519@openssh\.com)[ ]|base64,|"
     r"(?:hash|digest|checksum|integrity|fingerprint|cid|commit|etag|nonce|signature|sig|address|pubkey|public[ _-]?key|publickey|version|"
     r"build(?:[ _-]?id)?|revision|tree|object|blob|oid|u?uid|guid|account|tx|transaction|merkle|root|block|content|image|data|id|ref|rev|sha|md5|"
     r"certificate|cert|peer|node|multihash|keyid|thumbprint|state|cursor|page|next|recipient|salt|iv|proof|pk|vk|verify(?:ing)?[ _-]?key)[\"'`]?[ \t]{0,4}[:=]?[ \t]{0,4}[\"'`(]?)$"
 )
-#: What stands before 0x and 64 hex digits that are a hash and not a key.
+#: Text before 0x and 64 hex digits that are a hash and not a key.
 HASH_BEFORE: Final = (
     r"(?i)(?:public|pub|pubkey|pub_key|public_key|verif\w{1,6}|tx|txn|transaction|hash|block|root|digest|commit|topic|slot|keccak\w*|sha\w*|checksum|state|event|receipt|proof|selector|bytes32|cid|"
     r"merkle|salt|signature|sig|domain|separator|id|contract|storage)\b[^\n]{0,24}$"

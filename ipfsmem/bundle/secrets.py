@@ -1,7 +1,7 @@
-"""A scan for secrets in text before it is remembered, published or shown to a model.
+"""Scan text for secrets before it is stored, published or shown to a model.
 
-The rules are data, in `bundle.secret_kinds`. A finding has a kind and a line number, never the secret. The scan is a safety net with
-holes: silence proves nothing.
+Rules are data in `bundle.secret_kinds`. A finding has a kind and a line number, never the secret. A safety
+net with holes: no finding proves nothing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _Span = tuple[int, int, str]
 
 
 class SecretFinding(msgspec.Struct, frozen=True, order=True):
-    """Where a secret seems to be: `line` from 1, and character offsets into the text."""
+    """The position of a likely secret: `line` from 1, and character offsets into the text."""
 
     line: int
     start: int
@@ -59,19 +59,20 @@ class SecretFinding(msgspec.Struct, frozen=True, order=True):
     kind: str
 
     def __str__(self) -> str:
-        """Line and kind; never the secret."""
+        """Return line and kind, never the secret."""
         return f"line {self.line}: {self.kind}"
 
 
 class _Lazy:
-    """A pattern that is compiled when it is first used: most texts need few of them, and compiling all takes longer than scanning."""
+    """A pattern compiled on first use: most texts need few of them, and compiling all takes longer than
+    scanning."""
 
     def __init__(self, pattern: str | Callable[[], str]) -> None:
         self._pattern = pattern
 
     def __getattr__(self, name: str) -> Any:
         made = re.compile(self._pattern if isinstance(self._pattern, str) else self._pattern())
-        # The methods of the compiled one are found as attributes from now on.
+        # From now on the compiled pattern's methods are found as attributes.
         self.search, self.match, self.fullmatch, self.finditer = (
             made.search,
             made.match,
@@ -82,15 +83,15 @@ class _Lazy:
 
 
 def find_secrets(text: str) -> list[SecretFinding]:
-    """All findings in the order of the text; overlapping ones are one, named after the more telling rule."""
+    """Return all findings in text order; overlapping ones are merged under the more specific rule."""
     seen, places = _visible(text)
-    spans: list[_Span] = []  # sorted, none overlaps another
-    raw = seen.encode("latin-1", "replace")  # a byte for each character
+    spans: list[_Span] = []  # sorted, without overlaps
+    raw = seen.encode("latin-1", "replace")  # one byte per character
     lower = _lower(seen)
     words = raw.translate(_AS_WORDS).split()
     if seen.isascii() or not ("\u0130" in seen or "\u212a" in seen):
         present = _SOUGHT.found(lower, words)
-    else:  # letters that are of ASCII in lower case
+    else:  # letters whose lower case is ASCII
         present = _SOUGHT.found(lower, lower.encode("latin-1", "replace").translate(_AS_WORDS).split())
     digits = len(raw.translate(None, _NO_DIGITS))
     runs = _runs(raw)
@@ -126,7 +127,7 @@ def find_secrets(text: str) -> list[SecretFinding]:
 
 
 def redact(text: str) -> str:
-    """`text` with each finding replaced by `[removed: <kind>]`."""
+    """Replace each finding in `text` by `[removed: <kind>]`."""
     parts: list[str] = []
     at = 0
     for found in find_secrets(text):
@@ -146,7 +147,7 @@ def _add(spans: list[_Span], found: Iterable[_Span]) -> None:
 # -- recovery phrases --------------------------------------------------------------------------------------------
 
 _WORD = re.compile(r"[A-Za-z]+")
-# Words of one phrase stand this close: numbers, list marks, commas, line ends between them.
+# Words of one phrase are this close: numbers, list marks, commas, line ends between them.
 _GAP = re.compile(r"[^A-Za-z]{1,8}")
 _LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 #: Letters in lower case, everything else a space.
@@ -155,8 +156,10 @@ _FOUR, _TWELVE = b"\1" * 4, re.compile(rb"\x01{12,}")
 
 
 def _twelve_list_words(words: list[bytes]) -> list[range]:
-    """The places of twelve words in a row, or more, that are of the list, whatever stands between them: quick for prose, which has none.
-    Of twelve in a row one is each twelfth word, and four are each the third after the one before."""
+    """Return the ranges of twelve or more consecutive list words, whatever separates them.
+
+    Fast for prose, which has none: twelve in a row include one at every twelfth position, and four at every third.
+    """
     known = _known_words()
     if known.keys().isdisjoint(words[11::12]) or _FOUR not in bytes(map(known.__contains__, words[2::3])):
         return []
@@ -184,7 +187,7 @@ def _phrases(text: str, words: list[bytes], listed: list[range]) -> list[_Span]:
     return found
 
 
-#: What stands before the words of a phrase: with it they are one whatever their check bits say.
+#: Text before the words of a phrase that confirms it whatever its check bits.
 _PHRASE_NAME = _Lazy(
     r"(?i)(?:seed|mnemonic|(?:recovery|secret|backup) phrase|wallet|metamask|ledger|助记词|助記詞|сид|мнемоник|фраз|semilla|frase|wiederherstellung)[^\n]{0,40}(?:[:：=\n>—–-]|[ ]is)\s{0,4}[^A-Za-z\n]{0,4}$|(?:助记词|助記詞|сид\S{0,5}|фраз\S{0,5})[ ]{0,2}[^A-Za-z\n]{0,4}$"
 )
@@ -192,7 +195,7 @@ _PHRASE_SIZES = frozenset((12, 15, 18, 20, 21, 24, 25, 33))
 
 
 def _is_named_phrase(text: str, run: list[tuple[int, int, int]], at: int) -> bool:
-    """Whether the words from one to the last are as many as a phrase has, and a name stands before them or nothing beside them."""
+    """Tell whether a run of words has a phrase's length, and a name before it or nothing around it."""
     if len(run) - at not in _PHRASE_SIZES or len({number for _, _, number in run[at:]}) < 10:
         return False
     start, end = run[at][0], run[-1][1]
@@ -219,8 +222,8 @@ def _phrases_in(text: str, run: list[tuple[int, int, int]]) -> list[_Span]:
 
 
 def _phrase_starts(numbers: list[int], size: int) -> set[int]:
-    """Where `size` numbers begin that are a phrase of BIP-39: the last 1/33 of its bits are the first of the SHA-256 of
-    the others."""
+    """Return where `size` numbers form a BIP-39 phrase: the last 1/33 of its bits start the SHA-256 of the
+    others."""
     check = size // 3
     length, mask, most = size * 4 // 3, (1 << size * 11) - 1, (1 << check) - 1
     found: set[int] = set()
@@ -234,14 +237,14 @@ def _phrase_starts(numbers: list[int], size: int) -> set[int]:
     return found
 
 
-#: Characters that no reader sees, and full-width forms of ASCII: a token with some of them is still copied and used.
+#: Invisible characters, and full-width forms of ASCII: a token with some of them is still copied and used.
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _FULL_WIDTH = range(0xFF01, 0xFF5F)
 _DISGUISED = _Lazy("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\uff01-\uff5e]")
 
 
 def _visible(text: str) -> tuple[str, list[int] | None]:
-    """The text as a reader sees it in ASCII; with the place of each character in `text`, if that is another one."""
+    """Return the text as seen, in ASCII, and each character's position in `text` if it differs."""
     if text.isascii() or not _DISGUISED.search(text):
         return text, None
     places = [n for n, char in enumerate(text) if not _INVISIBLE.match(char)]
@@ -254,7 +257,7 @@ def _visible(text: str) -> tuple[str, list[int] | None]:
 
 
 def _trie(words: list[str]) -> str:
-    """A pattern for any of some words that looks at each character once."""
+    """Return a pattern for any of some words that reads each character once."""
     if words == [""]:
         return ""
     heads = sorted({word[0] for word in words if word})
@@ -265,7 +268,7 @@ def _trie(words: list[str]) -> str:
 _KNOWN = {prefix: (kind, rest, least) for kind, prefixes, rest, least in PREFIXES for prefix in prefixes}
 _RESTS = {rest: _Lazy(f"[{rest}]{{1,4000}}+") for _, _, rest, _ in PREFIXES}
 _PREFIX = _Lazy(lambda: f"(?<![A-Za-z0-9])(?:{_trie(sorted(_KNOWN))})")
-#: Prefixes that are long enough to be no accident; what follows the others must look random.
+#: Minimum length of a prefix that is no accident; after a shorter one the rest must look random.
 _TELLING_PREFIX = 6
 
 
@@ -295,8 +298,8 @@ def _prefixed_in(text: str, at: int, end: int) -> Iterator[_Span]:
 
 # -- shapes ----------------------------------------------------------------------------------------------------
 
-#: Shapes that hold a run of characters of a token: how many they are, how far before it the shape begins, and what stands in the run.
-#: Most texts have none.
+#: Shapes with a run of token characters: its length, how far before it the shape begins, and what the run
+#: contains. Rare in texts.
 _LONG = {
     "Discord token": (57, 0, "."),
     "private key (hex)": (64, 80, ""),
@@ -312,11 +315,11 @@ _LONG = {
     "Azure client secret": (37, 0, "Q~"),
     "token in a URL": (24, 0, "://"),
 }
-#: Shapes that reach over the ends of lines; the others are looked for in the lines of their hints.
+#: Shapes that span lines; the others are searched in the lines of their hints.
 _MANY_LINES = frozenset(
     {"private key (PEM)", "private key (PuTTY)", "private key (numbers)", "private key (JWK)"}
 )
-#: Shapes that begin in a line and reach so many characters over its end.
+#: Shapes that begin in a line and extend this many characters beyond it.
 _REACHING = {"recovery code": 160, "password in netrc": 300}
 #: Minimum number of digits in each of these shapes.
 _DIGITS = {
@@ -328,7 +331,8 @@ _DIGITS = {
 }
 _SHAPES = tuple((kind, _Lazy(pattern)) for kind, _, pattern in SHAPES)
 _LEAST_DIGITS = tuple(_DIGITS.get(kind, 0) for kind, _, _ in SHAPES)
-#: A text of one of these shapes contains one of these words; the hints of the shape also occur in other texts.
+#: A text of one of these shapes contains one of these words; the hints of the shape also occur in other
+#: texts.
 _NEEDED: dict[str, tuple[str, ...]] = {
     "code of a door or a card": (
         "code", "comb", "cvv", "cvc", "puk", "tan", "код", "digo", "码", "锁", "コード", "番号"
@@ -338,19 +342,19 @@ _HINTS: dict[str, tuple[int, ...]] = {
     hint: tuple(n for n, (_, hints, _) in enumerate(SHAPES) if hint in map(str.lower, hints))
     for hint in sorted({hint.lower() for _, hints, _ in SHAPES for hint in hints})
 }
-#: The shapes without a hint, those first that need the shortest run: how long it is, and the rest as in `_LONG`, with their numbers.
+#: Shapes without hints, shortest required run first: its length, the rest as in `_LONG`, and their index.
 _BY_LENGTH = sorted((*_LONG[kind], number) for number, (kind, hints, _) in enumerate(SHAPES) if not hints)
 _TOKEN_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_=-.%$:~"
-#: A character of a token as one byte, everything else as another.
+#: Token characters as one byte, everything else as another.
 _AS_TOKENS = bytes(0x31 if byte in _TOKEN_BYTES else 0x20 for byte in range(256))
 _SHORT_RUN, _LONG_RUN = 15, 24
-#: Digits of the shortest card number.
+#: Number of digits of the shortest card number.
 _CARD_DIGITS = 15
 _NO_DIGITS = bytes(byte for byte in range(256) if byte not in b"0123456789")
 
 
 def _runs(raw: bytes) -> list[tuple[int, int]]:
-    """Where the characters of a token follow each other, at least as many as the shortest token has."""
+    """Return the runs of token characters of at least the shortest token's length."""
     marks = raw.translate(_AS_TOKENS)
     least = b"1" * _SHORT_RUN
     found = []
@@ -369,7 +373,8 @@ def _windows(
     lower: str,
     lines: dict[str, set[tuple[int, int]]],
 ) -> list[tuple[int, int]]:
-    """Where in a text a shape can be that has hints: in a line with one of them (`lines` keeps these), or anywhere."""
+    """Return where in a text a shape with hints can occur: lines with a hint (cached in `lines`), or
+    anywhere."""
     if kind in _MANY_LINES:
         return [(0, len(lower))]
     for hint in hints:
@@ -394,7 +399,7 @@ def _lines_with(lower: str, hint: str) -> set[tuple[int, int]]:
 def _shaped(
     text: str, raw: bytes, lower: str, present: set[str], runs: list[tuple[int, int]], digits: int
 ) -> Iterator[_Span]:
-    """What has one of the shapes, in the order of these."""
+    """Yield the matches of the shapes, in shape order."""
     lines: dict[str, set[tuple[int, int]]] = {}
     at_runs = _at_runs(text, runs) if runs else {}
     hinted: dict[int, list[str]] = {}
@@ -416,7 +421,7 @@ def _shaped(
 
 
 def _at_runs(text: str, runs: list[tuple[int, int]]) -> dict[int, list[tuple[int, int]]]:
-    """Where in a text the shapes can be that have no hint: at a run that is long enough and has their mark."""
+    """Return where in a text the shapes without hints can occur: at a long enough run with their mark."""
     found: dict[int, list[tuple[int, int]]] = {}
     for start, end in runs:
         for least, before, mark, number in _BY_LENGTH:
@@ -434,9 +439,10 @@ _NOT_ASCII = re.compile("[^\x00-\x7f]")
 
 
 class _Sought:
-    """Hints and stems, found by the words of a text: most words hold none of them, and the words of most texts are the same.
+    """Finds hints and stems by the words of a text, with a cache: most words contain none, and texts share
+    most words.
 
-    A hint of three letters stands as a word of its own, a longer one or a stem also inside of one.
+    A hint of three letters must be a whole word, a longer one or a stem may be part of one.
     """
 
     _MOST_WORDS, _LONGEST_WORD = 20_000, 24
@@ -463,7 +469,7 @@ class _Sought:
         self._telling: dict[bytes, tuple[frozenset[str], frozenset[str]]] = {}
 
     def found(self, lower: str, words: list[bytes]) -> set[str]:
-        """Those that stand in a text in lower case whose words of letters are `words`."""
+        """Return those in a lower-case text whose words of letters are `words`."""
         found: set[str] = set()
         sought: set[str] = set()
         for word in filterfalse(self._dull.__contains__, words):
@@ -476,7 +482,7 @@ class _Sought:
         return found.union([text for text in sought if text in lower]) if sought else found
 
     def _in(self, word: bytes) -> tuple[frozenset[str], frozenset[str]]:
-        """Those that stand in a word of letters, and those of which a part does or is it; kept in mind."""
+        """Return those surely in a word of letters, and those of which a part is; cached."""
         found: set[str] = set()
         if self._root.search(word.decode()):
             found.update(text for root, texts in self._by_root.items() if root in word for text in texts)
@@ -493,12 +499,12 @@ class _Sought:
         return parts
 
 
-#: Digits as one byte, what stands between their groups as another, everything else a third.
+#: Digits as one byte, separators of their groups as another, everything else a third.
 _AS_GROUPS = bytes(0x31 if byte in b"0123456789" else 0x32 if byte in b" -" else 0x20 for byte in range(256))
 
 
 def _has_card_groups(raw: bytes) -> bool:
-    """Whether digits stand in groups as on a card: a quick test that most texts fail."""
+    """Tell whether digits are grouped as on a card: a quick test that most texts fail."""
     marks = raw.translate(_AS_GROUPS)
     return b"1111211112111121111" in marks or b"11112111111211111" in marks
 
@@ -509,7 +515,7 @@ _CARD = _Lazy(
 
 
 def _is_finding(match: re.Match[str]) -> bool:
-    """Whether a match is a finding: a pattern with a group `is` also matches what it passes over."""
+    """Tell whether a match is a finding: a pattern with a group `is` also matches what it skips."""
     groups = match.re.groupindex
     if "is" in groups:
         return match["is"] is not None
@@ -531,7 +537,7 @@ def _is_finding(match: re.Match[str]) -> bool:
 
 
 def _is_basic(text: str) -> bool:
-    """Whether it is base64 of a name and a password."""
+    """Tell whether it is base64 of a name and a password."""
     try:
         plain = base64.b64decode(text + "=" * (-len(text) % 4), validate=True).decode("ascii")
     except (binascii.Error, ValueError):
@@ -544,14 +550,14 @@ _SPOKEN_WHAT = _Lazy(lambda: f"(?i)(?<![A-Za-z]){_trie(sorted({*PASSWORD_NAMES, 
 _SPOKEN = _Lazy(SENTENCE)
 _FOR_WHAT = _Lazy(FOR_WHAT)
 _SAID_BEFORE = _Lazy(SAID_BEFORE)
-#: What stands before its name in parentheses, also in the last cell of a row.
+#: A password before its name in parentheses, also in the last cell of a row.
 _NAMED_AFTER = _Lazy(r"(?<![^\s\"'`(])(?P<word>[^\s\"'`|]{7,100})(?P<edge>[ \t|\"'`*]{1,8})\($")
 _SAYS = re.compile(" (?:as|is|ist|als|—) ")
 _SPOKEN_TOKENS = ("key", "token", "secret", *TOKEN_NAMES)
 
 
 def _spoken(text: str, places: list[int], last: int) -> Iterator[_Span]:
-    """What a sentence calls a password or a token. `last`: where the last run of characters of a token ends."""
+    """Yield what sentences call a password or token. `last`: the end of the last run of token characters."""
     for at in places:
         what = _SPOKEN_WHAT.match(text, at)
         if what is None or (at >= last and what[0].lower().endswith(_SPOKEN_TOKENS)):
@@ -587,7 +593,7 @@ def _spoken(text: str, places: list[int], last: int) -> Iterator[_Span]:
 
 
 def _lower(text: str) -> str:
-    """The text in lower case, each character at its place."""
+    """Return the text in lower case, each character at its position."""
     lower = text.lower()
     return (
         lower
@@ -597,7 +603,7 @@ def _lower(text: str) -> str:
 
 
 def _places(lower: str, stems: set[str]) -> list[int]:
-    """The offsets of any of some texts, in order."""
+    """Return the offsets of any of some texts, in order."""
     found = []
     for stem in stems:
         at = lower.find(stem)
@@ -608,7 +614,7 @@ def _places(lower: str, stems: set[str]) -> list[int]:
 
 
 def _is_spoken(what: str, word: str) -> bool:
-    """Whether what a sentence calls a password looks like one."""
+    """Tell whether what a sentence calls a password looks like one."""
     word = re.split("[，。、；」]", word.rstrip(".,;:)\"'`"))[0]
     if what.lower() in _NUMBER_NAMES and word[:8].isdecimal() and 4 <= len(word) <= 8:
         return True
@@ -635,13 +641,15 @@ def _is_spoken(what: str, word: str) -> bool:
 _NUMBER_NAMES = frozenset({"密码", "密碼", "口令", "パスワード", "비밀번호", "암호"})
 
 
-#: What stands between what a pin is for and its number.
+#: Words between a pin's purpose and its number.
 _VERBS = frozenset({"is", "was", "to", "ist", "war", "es", "est", "now"})
 
 
 def _is_of_circuit(text: str, at: int, said: str) -> bool:
-    """Whether a pin is one of a circuit: by the word before it, or the last word of what it is `said` to be for. Whoever means a number
-    mostly writes PIN."""
+    """Tell whether a pin is one of a circuit, by the word before it or the last word of its `said` purpose.
+
+    For the number, people mostly write PIN.
+    """
     before = _WORD_BEFORE.search(text, max(0, at - 30), at)
     words = [word for word in re.findall("[a-z][a-z0-9]*", said.lower()) if word not in _VERBS]
     named = before is not None and before[1].lower() in CIRCUIT_PINS
@@ -656,13 +664,13 @@ _WORD_BEFORE = _Lazy(r"([A-Za-z0-9]+)[ _-]$")
 
 
 def _is_other_key(text: str, at: int) -> bool:
-    """Whether the word before `key` makes it no secret, or there is none."""
+    """Tell whether the word before `key` rules out a secret, or is missing."""
     before = _WORD_BEFORE.search(text, max(0, at - 30), at)
     return before is None or before[1].lower() in KEY_OTHERS
 
 
 def _is_bare(word: str) -> bool:
-    """Whether a word looks like a password where a name could stand as well."""
+    """Tell whether a word looks like a password where a name is possible as well."""
     return _is_strong(word) or (_is_mixed(word) and sum(map(str.isdigit, word)) >= 3)
 
 
@@ -671,7 +679,7 @@ def _words_of(text: str) -> list[str]:
 
 
 def _is_phrase(text: str) -> bool:
-    """Whether some words are no sentence, as the words of a passphrase are none."""
+    """Tell whether words do not form a sentence, like those of a passphrase."""
     words = _words_of(text)
     return (
         not (PHRASE_WORDS.intersection(words) or SENTENCE_WORDS.intersection(words)) and len(set(words)) > 2
@@ -679,7 +687,8 @@ def _is_phrase(text: str) -> bool:
 
 
 def _is_quoted_phrase(text: str) -> bool:
-    """Whether words in quotes after the name of a password are one: with a number in them, or no sentence and no label."""
+    """Tell whether quoted words after a password's name are one: with a number, or neither sentence nor
+    label."""
     words = _words_of(text)
     if PHRASE_WORDS.intersection(words) or not 2 <= len(words) <= 12 or re.search(r"[{}<>$%]|\.{3}|…", text):
         return False
@@ -689,7 +698,7 @@ def _is_quoted_phrase(text: str) -> bool:
 
 
 def _is_mixed(word: str) -> bool:
-    """Whether a word has letters and some digits, as a simple password has."""
+    """Tell whether a word has letters and some digits, like a simple password."""
     word = word.rstrip(".,;:)\"'`|*")
     if not 7 <= len(word) <= 60 or _is_placeholder(word) or re.match(METHODS, word):
         return False
@@ -702,7 +711,8 @@ def _is_mixed(word: str) -> bool:
 
 
 def _is_strong(word: str) -> bool:
-    """Whether a word looks like a password in any context: upper and lower case with digits or punctuation."""
+    """Tell whether a word looks like a password in any context: upper and lower case with digits or
+    punctuation."""
     word = word.rstrip(".,;:)\"'`|*")
     if (
         not 8 <= len(word) <= 100
@@ -720,12 +730,12 @@ def _is_strong(word: str) -> bool:
 
 
 def _is_camel(word: str) -> bool:
-    """Whether it is made of words, as names in code are: `oauth2Client`, `base64Encode`."""
+    """Tell whether it is made of words, like names in code: `oauth2Client`, `base64Encode`."""
     return sum(len(piece) for piece in _PIECE.findall(word)) >= 0.75 * len(word)
 
 
 def _is_token(word: str) -> bool:
-    """Whether a word looks like a service token in any context."""
+    """Tell whether a word looks like a service token in any context."""
     word = word.rstrip(".,;:)\"'`|*")
     if _is_placeholder(word) or word[:2] == "0x":
         return False
@@ -738,7 +748,7 @@ def _is_token(word: str) -> bool:
 
 
 def _is_card(text: str) -> bool:
-    """Whether the digits have Luhn's check digit (ISO/IEC 7812-1)."""
+    """Tell whether the digits have Luhn's check digit (ISO/IEC 7812-1)."""
     digits = [int(char) for char in reversed(text) if char.isdigit()]
     doubled = (2 * digit - 9 * (digit > 4) for digit in digits[1::2])
     return (sum(digits[::2]) + sum(doubled)) % 10 == 0 and len(set(digits)) > 1
@@ -752,7 +762,7 @@ _ENDINGS = sorted(
 
 
 def _stems(names: Iterable[str]) -> Iterator[str]:
-    """The names that begin with none of the others."""
+    """Yield the names of which no other is a prefix."""
     last = ""
     for name in sorted(names):
         if not last or not name.startswith(last):
@@ -760,7 +770,7 @@ def _stems(names: Iterable[str]) -> Iterator[str]:
             yield name
 
 
-#: With one of these each name begins: a search for them is quicker than one for the patterns.
+#: Prefixes of all names: searching for them is faster than for the patterns.
 _STEMS = frozenset(_stems({*_ENDINGS, *SPOKEN_NAMES, *PASSWORD_NAMES}))
 _SOUGHT = _Sought(_HINTS, _STEMS)
 
@@ -772,14 +782,14 @@ _ASSIGNED = _Lazy(
     r"|(?<=[ ])-(?=[ ])|(?<=[ \t])(?:(?P<level>[0-9])[ ])?(?!value)(?=[^\s]{0,60}[0-9!#$%^&*+?=]))\*{0,3}[ \t]{0,8}"
     r"(?:[brun]{0,2}[\"'`“「](?P<inner>[^\"'`”」\n]{4,400})[\"'`”」]|(?<=>)(?P<xml>[^<\n]{4,200})(?=</)|(?P<quote>[brun]{0,2}[\"'`“「])?(?P<value>[^\s\"'`,;<>”」]{4,400}))"
 )
-#: A variable of a shell, in which `:?` and `:+` stand before a message or another text and `:-` before a default.
+#: A shell variable, where `:?` and `:+` precede a message or another text and `:-` a default.
 _EXPANSION = _Lazy(r"\$\{\w*$")
 #: The words before a name, reversed.
 _BEFORE = _Lazy(r"[A-Za-z0-9_.-]{0,60}(?:[ ][A-Za-z0-9_.-]{1,40}){0,2}")
 _CASED_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PASSWORDS = ("pass", "pw", *PASSWORD_NAMES)
 _STRONG_SIGNS = frozenset((":", "=", ":=", "=>", "", "："))
-#: In lower case names that end in these need a word before them, as they are words of their own.
+#: Lower-case names with these endings need a word before them, since they are ordinary words.
 _SHORT_NAMES = frozenset({"key", "keys", "pass", "pw", "pat", "auth"})
 _OWNED = KEY_OWNERS | {"db", "database", "smtp", "imap", "mail", "ftp", "git", "github", "gitlab", "basic", "user", "rpc", "http", "proxy"}  # fmt: skip
 
@@ -794,14 +804,15 @@ def _assigned(text: str, places: list[int]) -> Iterator[_Span]:
 
 
 def _is_secret_name(text: str, match: re.Match[str]) -> bool:
-    """Whether the name that ends in `match` is one of a secret, in any case style."""
+    """Tell whether the name that ends in `match` is a secret's, in any case style."""
     given = _before(text, match.start())
     owned, _, own = given.rpartition(" ")
     words = [word.lower() for word in _CASED_WORD.findall(own + match["end"] + match["tail"])]
     end = match["end"].lower()
     if not end.isascii():
         return True
-    # "monkey" and "compass" end so too: the ending begins a word, or stands behind a mark, in all capitals, or is a long one
+    # Rules out "monkey" and "compass": the ending begins a word, or follows a mark, is in all capitals, or is
+    # a long one
     starts = not own or not own[-1].isalnum() or (match["end"][0].isupper() and not own[-1].isupper())
     if not starts and not (len(end) >= 5 and own.isalpha()):
         return False
@@ -822,14 +833,15 @@ def _is_secret_name(text: str, match: re.Match[str]) -> bool:
 
 
 def _before(text: str, at: int) -> str:
-    """The text before a name that belongs to it: the end of a word, or one or two words, also before a line break."""
+    """Return the text before a name that belongs to it: the end of a word, or one or two words, even before a
+    line break."""
     start = max(0, at - 130)
     found = _BEFORE.match(text[start : at - (text[at - 1 : at] == "\n")][::-1])
     return found[0][::-1] if found is not None else ""
 
 
 def _given(match: re.Match[str]) -> str:
-    """What is assigned."""
+    """Return the assigned value."""
     return str(match["inner"] or match["xml"] or match["value"])
 
 
@@ -842,14 +854,14 @@ def _is_simple(match: re.Match[str]) -> bool:
 
 
 def _is_strong_or_mixed(match: re.Match[str]) -> bool:
-    """Whether it looks like a password by itself, or at least as the last word of what is said."""
+    """Tell whether it looks like a password alone, or at least as the last word of what is stated."""
     value = _given(match)
     after = match.string[match.end() : match.end() + 1]
     return _is_strong(value) or ((match["value"] is None or after in "\r\n,;<") and _is_mixed(value))
 
 
 def _is_secret_value(text: str, match: re.Match[str]) -> bool:
-    """Whether what is assigned looks like a secret and not like a word, a reference or a placeholder."""
+    """Tell whether an assigned value looks like a secret and not like a word, reference or placeholder."""
     value = _given(match).rstrip(")]}.:")
     if value[:1] in ("?", "+", "-") and _is_in_expansion(text, match.start()):
         if value[0] != "-":
@@ -864,7 +876,7 @@ def _is_secret_value(text: str, match: re.Match[str]) -> bool:
         or match["level"]
         or ("\n" in match["sign"] and "value" not in match["sign"])
     ):
-        # a space, the edge of a table's cell or the next line: it must look like one by itself
+        # a space, the edge of a table's cell or the next line: it must look like one on its own
         return _is_strong_or_mixed(match) if password else _is_token(value)
     if match["sign"] == "," and not quoted:
         return False
@@ -899,12 +911,12 @@ def _is_secret_value(text: str, match: re.Match[str]) -> bool:
 
 
 def _is_in_expansion(text: str, at: int) -> bool:
-    """Whether a name is that of a variable in `${NAME:-default}`."""
+    """Tell whether a name is that of a variable in `${NAME:-default}`."""
     return _EXPANSION.search(text, max(0, at - 64), at) is not None
 
 
 def _is_jumbled(value: str) -> bool:
-    """Whether letters are no word: capitals inside that begin none, or no vowel."""
+    """Tell whether letters do not form a word: inner capitals that begin none, or no vowel."""
     if not (value.isascii() and value.isalpha() and len(value) >= 8):
         return False
     pieces = sum(len(piece) for piece in _PIECE.findall(value))
@@ -915,13 +927,13 @@ def _is_jumbled(value: str) -> bool:
 
 
 def _is_mix_of_letters(value: str) -> bool:
-    """Whether letters of both cases are in an order that no word and no name in code has."""
+    """Tell whether letters of both cases are in an order that no word and no name in code has."""
     mixed = value.isalpha() and not (value.islower() or value.isupper() or value.istitle())
     return mixed and (_is_jumbled(value) or _changes_case(value))
 
 
 def _is_placeholder(value: str) -> bool:
-    """Whether a value is a placeholder: a reference, an expression, an example word, a mask."""
+    """Tell whether a value is a placeholder: a reference, an expression, an example word, a mask."""
     if re.match(
         r"[<{\[(@|>]|\$[({A-Za-z_]|%(?:[({]|[A-Za-z_]\w*%|[sdv]$)|!(?:vault|ref|env|secret)|(?:env|vault|op|aws-sm|ref\+\w+|file|secretref|keyring|keychain|bw)[:/]"
         r"|ENC\[|arn:|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|[A-Za-z_]\w*\[|[A-Za-z_][\w.]*\(|[A-Za-z_]+(?:\.[A-Za-z_]+)+(?:_?[0-9]{1,3})?(?:$|[\[(])|os\.|process\.|(?:/|\./|~/)[\w.-]+/",
@@ -934,7 +946,7 @@ def _is_placeholder(value: str) -> bool:
 
 
 def _has_placeholder_word(value: str) -> bool:
-    """Whether example words make up at least half of it."""
+    """Tell whether example words make up at least half of it."""
     words = [word.lower() for word in _CASED_WORD.findall(value) if not word.isdecimal()]
     known = sum(len(word) for word in words if word in PLACEHOLDER_WORDS)
     whole = sum(map(len, words))
@@ -943,7 +955,7 @@ def _has_placeholder_word(value: str) -> bool:
 
 _BASE32 = _Lazy(r"(?=[A-Z]*[2-7])[A-Z2-7]{16,}=*")
 _PIECE = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
-#: Letters that no word has.
+#: Letter sequences that no word has.
 _UNSPEAKABLE = _Lazy(r"(?i)^[^aeiouy]{5,}$|[bcdfghjklmnpqrtvwxz]{5,}|[jqvxz]{2}|(.)\1\1")
 _PART = "(?:[A-Za-z][a-z]*|[A-Z]+|v?[0-9]{1,4})"
 _BETWEEN = "[-_./:@+=]"
@@ -951,7 +963,7 @@ _PARTS = _Lazy(f"{_BETWEEN}*{_PART}(?:{_BETWEEN}+{_PART})+{_BETWEEN}*")
 
 
 def _is_wordy(value: str) -> bool:
-    """Whether it is made of words, numbers and marks, as names, slugs and paths are."""
+    """Tell whether it is made of words, numbers and marks, like names, slugs and paths."""
     if _BASE32.fullmatch(value):
         return False
     if _PARTS.fullmatch(value):
@@ -961,12 +973,12 @@ def _is_wordy(value: str) -> bool:
     return pieces >= 0.6 * len(value) and digits <= 0.15 * len(value) and not _changes_case(value)
 
 
-#: Changes of case a letter: about .5 at random, .36 in names of many short words.
+#: Changes of case per letter: about .5 at random, .36 in names of many short words.
 _RANDOM_CHANGES = 0.42
 
 
 def _changes_case(value: str) -> bool:
-    """Whether letters change between upper and lower case as they do at random."""
+    """Tell whether letters change case as they do at random."""
     letters = [char.isupper() for char in value if char.isalpha()]
     changes = sum(a != b for a, b in pairwise(letters))
     return len(letters) >= 12 and changes >= _RANDOM_CHANGES * len(letters)
@@ -975,7 +987,7 @@ def _changes_case(value: str) -> bool:
 # -- words that can only be passwords -----------------------------------------------------------------------------
 
 _MARKS = b"!#$%^&*?@+~"
-#: Letters and digits as one byte, the marks of passwords as another, a dash and a low line as a third.
+#: Letters and digits as one byte, the marks of passwords as another, a dash and an underscore as a third.
 _AS_MARKED = bytes(
     0x31
     if chr(byte).isalnum() and byte < 128
@@ -990,7 +1002,7 @@ _AROUND = frozenset(" \t\r\n\"'`「“”」|,;()[]<>。，；、：")
 
 
 def _strong_words(text: str, raw: bytes) -> Iterator[_Span]:
-    """Words of 8 to 40 letters of both cases, digits and marks among them: no prose and hardly any code has one."""
+    """Yield words of 8 to 40 letters of both cases, digits and marks: no prose and hardly any code has one."""
     marks = raw.translate(_AS_MARKED)
     at = marks.find(b"121")
     while at >= 0:
@@ -1008,7 +1020,7 @@ def _strong_words(text: str, raw: bytes) -> Iterator[_Span]:
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
-    """Whether a word is one of prose or a value, or what follows the name of a user."""
+    """Tell whether a word is part of prose or a value, or follows a user name."""
     after = text[end : end + 2]
     if (
         after
@@ -1052,7 +1064,7 @@ _MOST_ROWS = 200
 
 
 def _columns(text: str, places: list[int]) -> Iterator[_Span]:
-    """The cells below a heading that is the name of a secret, in Markdown, CSV or between tabs."""
+    """Yield the cells below a heading that names a secret, in Markdown, CSV or between tabs."""
     last = -1
     for at in places:
         match = _COLUMN.match(text, at) if at > last else None
@@ -1074,7 +1086,7 @@ def _columns(text: str, places: list[int]) -> Iterator[_Span]:
             cells = text[start:stop].split(mark)
             if len(cells) != len(headings) or start > len(text):
                 break
-            last = start  # a row is no heading
+            last = start  # a row is not a heading
             cell = cells[number].strip(" \t\r\"'*`")
             first = start + sum(len(before) + 1 for before in cells[:number]) + cells[number].find(cell)
             if (
@@ -1097,9 +1109,9 @@ _HASH = _Lazy(HASH_BEFORE)
 _ADDRESS = _Lazy(
     r"(?:Qm|12D3KooW|16Uiu2HA|z[a-z2]?)?[1-9A-HJ-NP-Za-km-z]{43,48}|[13][1-9A-HJ-NP-Za-km-z]{25,34}"
 )
-#: Public keys, hashes, and the keys of services that are meant for web pages.
+#: Public keys, hashes, and service keys meant for web pages.
 _PUBLIC_TOKEN = _Lazy(r"AAAA|sha[0-9]{1,3}-|[xyztu]pub|p[hk]c?[_-](?:live_|test_|lf-)?")
-_MIN_ENTROPY = 4.2  # bits a character; English and paths stay below, random base64 of 32 characters above
+_MIN_ENTROPY = 4.2  # bits per character; English and paths are below, random base64 of 32 characters above
 
 
 def _tokens(text: str, runs: list[tuple[int, int]]) -> Iterator[_Span]:
@@ -1127,7 +1139,7 @@ def _tokens(text: str, runs: list[tuple[int, int]]) -> Iterator[_Span]:
 
 
 def _is_in_url(text: str, at: int) -> bool:
-    """Whether a place is inside a URL."""
+    """Tell whether a position is inside a URL."""
     near = text[max(0, at - 300) : at]
     return "://" in near[max(near.rfind(blank) for blank in " \n\t\"'<(") + 1 :]
 

@@ -1,4 +1,5 @@
-"""Names that sync programs give to the losing text of a conflict: Syncthing, Dropbox, Nextcloud, Obsidian Sync and others."""
+"""File names that sync programs give to the losing text of a conflict: Syncthing, Dropbox, Nextcloud,
+Obsidian Sync and others."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from typing import Final
 
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: What stands between the name of a file and its ending. Names that a person could give too, like `plan 2` and `plan (1)`, are not here.
+#: Between a file's name and its suffix. Names that users also choose, like `plan 2` and `plan (1)`, are
+#: excluded.
 _MARKS: Final = lazy_pattern(
     r"(?P<base>[^/]*[^/ ])(?:"
     r"\.sync-conflict-\d{8}-\d{6}(?:-[A-Z0-9]{7})?"
@@ -22,7 +24,7 @@ _MARKS: Final = lazy_pattern(
 
 
 def base_of_conflict(name: str) -> str | None:
-    """The name of the file that this one is a conflict copy of; None when its name is not one of a sync program's copy."""
+    """Return the name of the file of which this is a conflict copy; None for any other name."""
     folder, slash, last = name.rpartition("/")
     match = _MARKS.fullmatch(last)
     return None if match is None else f"{folder}{slash}{match['base']}.md"

@@ -1,7 +1,7 @@
-"""Timeline events: their one-line form, their ids, and the union of what several writers noted (format section 1.4).
+"""Timeline events: line form, ids, and the union of several writers' events (format section 1.4).
 
-An event is a plain dict with the texts `ts` and `type`; everything else in it belongs to whoever wrote it and is
-kept. Nothing here makes a timestamp or a counter: both come from the caller. Nothing here ever removes an event.
+An event is a dict with the texts `ts` and `type`; all other fields are the writer's and are kept. Timestamps
+and counters come from the caller. No event is ever removed.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ipfsmem.lazy_pattern import lazy_pattern
 
 Event = dict[str, Any]
 
-#: Largest event line in bytes, without its LF.
+#: Maximum bytes of an event line, without its LF.
 MAX_LINE = 64 * 1024
-#: A line of fewer bytes has an event that is not too long: its form may have six times as many.
+#: An event of a shorter line always fits: its form may be six times as long.
 _SURELY_FITS = MAX_LINE // 8
-#: Deepest nesting of an event; what is deeper is kept as a raw line.
+#: Maximum nesting of an event; a deeper one is kept as a raw line.
 MAX_NESTING = 32
-#: Instant of a raw line about which nothing else is known.
+#: Instant of a raw line whose time is unknown.
 NO_TIME = "1970-01-01T00:00:00.000Z"
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -46,9 +46,9 @@ _INSTANT = lazy_pattern(
 
 
 def normal_ts(ts: str) -> str:
-    """`ts` as `YYYY-MM-DDTHH:MM:SS.mmmZ`: UTC, milliseconds, what is finer is cut off.
+    """Return `ts` as `YYYY-MM-DDTHH:MM:SS.mmmZ`: UTC, truncated to milliseconds.
 
-    Accepts ISO 8601 dates and instants with or without offset; without one, UTC is meant. Raises FormatError.
+    Accepts ISO 8601 dates and instants; without an offset, UTC is assumed. Raises FormatError.
     """
     if _NORMAL.fullmatch(ts) and _is_date(ts[:10]):
         return ts
@@ -78,7 +78,7 @@ def normal_ts(ts: str) -> str:
 
 
 def ms_of(ts: str) -> int:
-    """An instant in milliseconds since 1970 UTC, negative before; what is finer is cut off. Raises FormatError."""
+    """Return an instant in milliseconds since 1970 UTC, truncated, negative before. Raises FormatError."""
     return (datetime.fromisoformat(normal_ts(ts)) - _EPOCH) // timedelta(milliseconds=1)
 
 
@@ -92,12 +92,12 @@ def _is_date(date: str) -> bool:
 
 
 def day_of(ts: str) -> str:
-    """UTC day `YYYY-MM-DD` of an instant: the timeline file that an event belongs to. Raises FormatError."""
+    """Return the UTC day `YYYY-MM-DD` of an instant, hence its timeline file. Raises FormatError."""
     return normal_ts(ts)[:10]
 
 
 def own_id(device_id: str, n: int) -> str:
-    """Id of the n-th event (from 1) of the device with these 16 hex digits. Raises FormatError."""
+    """Return the id of the n-th event (from 1) of the device with these 16 hex digits. Raises FormatError."""
     made = f"{device_id}-{n}"
     if split_own_id(made) is None:
         raise FormatError(f"not an event id: {made[:60]!a}")
@@ -105,7 +105,7 @@ def own_id(device_id: str, n: int) -> str:
 
 
 def split_own_id(id: str) -> tuple[str, int] | None:
-    """(device id, counter) of an id made by `own_id`; None for any other text."""
+    """Return (device id, counter) of an id made by `own_id`; None for any other text."""
     match = _OWN_ID.fullmatch(id)
     if match is None or int(match[2]) > MAX_INT:
         return None
@@ -113,7 +113,7 @@ def split_own_id(id: str) -> tuple[str, int] | None:
 
 
 def conversation_of(event: Event) -> tuple[str, str, str] | None:
-    """(program, id, agent) of the conversation that an imported event tells of; None when it tells of none, or of one without an id."""
+    """Return (program, id, agent) of an imported event's conversation; None without a conversation or its id."""
     ident = event.get("conversation") or event.get("session")
     if event.get("type") != "conversation" or not isinstance(ident, str):
         return None
@@ -121,19 +121,21 @@ def conversation_of(event: Event) -> tuple[str, str, str] | None:
 
 
 def foreign_id(event: Event) -> str:
-    """First 16 hex digits of the SHA-256 of the event's RFC 8785 form without `id`. Raises FormatError."""
+    """Return the first 16 hex digits of the SHA-256 of the event's RFC 8785 form without `id`. Raises
+    FormatError."""
     return hashlib.sha256(canonical({k: v for k, v in event.items() if k != "id"})).hexdigest()[:16]
 
 
 def as_foreign(event: Event) -> Event:
-    """The event under its foreign id: for one whose own id is missing or not its writer's. Raises FormatError."""
+    """Return the event under its foreign id: when its own id is missing or not its writer's. Raises
+    FormatError."""
     return {"ts": event["ts"], "type": event["type"], **event, "id": foreign_id(event)}
 
 
 def event_line(event: Event) -> bytes:
-    """The one line of an event, without LF: `ts`, `type`, `id`, then the rest sorted, values as in RFC 8785.
+    """Return an event's line, without LF: `ts`, `type`, `id`, then the rest sorted, values as in RFC 8785.
 
-    Raises FormatError for what is not an event with an id, LimitError beyond 64 KiB.
+    Raises FormatError when it is not an event with an id, LimitError beyond 64 KiB.
     """
     fault = _event_fault(event)
     if fault is None and "id" not in event:
@@ -152,9 +154,10 @@ def event_line(event: Event) -> bytes:
 
 
 def parse_line(line: bytes, day: str | None = None) -> Event:
-    """One event; it gets its foreign id when it has none, and a line that is no event becomes a `raw` one.
+    """Parse one event; without an id it gets its foreign id, and a line that is not an event becomes a `raw`
+    one.
 
-    `day` is the UTC day of the file the line stands in: the instant of a raw line that has no better one.
+    `day`: the UTC day of the line's file, the fallback instant of a raw line.
     """
     event = _decode_loosely(line)
     if _event_fault(event) is not None or has_repeated_name(line, event):
@@ -168,7 +171,7 @@ def parse_line(line: bytes, day: str | None = None) -> Event:
 
 
 def parse_lines(data: bytes, day: str | None = None) -> list[Event]:
-    """All events of a timeline file or segment, in its order; blank lines are skipped, nothing else is.
+    """Parse all events of a timeline file or segment, in order; only blank lines are skipped.
 
     `day` as in `parse_line`. Accepts a BOM and CRLF.
     """
@@ -176,7 +179,7 @@ def parse_lines(data: bytes, day: str | None = None) -> list[Event]:
 
 
 def lines_of(data: bytes) -> Iterator[bytes]:
-    """The lines of a timeline file or segment as `parse_lines` reads them, one by one. Only LF ends one."""
+    """Yield the lines of a timeline file or segment as in `parse_lines`. Only LF ends one."""
     start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
     while start < len(data):
         end = data.find(b"\n", start)
@@ -188,31 +191,31 @@ def lines_of(data: bytes) -> Iterator[bytes]:
 
 
 def day_of_file(name: str) -> str | None:
-    """The day in the name of a timeline file, which may have folders in front; None for any other name."""
+    """Return the day in the name of a timeline file, with or without folders; None for any other name."""
     day = name.rpartition("/")[2].removesuffix(".jsonl")
     return day if _DAY.fullmatch(day) and _is_date(day) else None
 
 
 def segment_lines(text: bytes) -> list[bytes]:
-    """The lines of a segment, in its order, without those that are too long for an event: they are passed over.
+    """Return the lines of a segment, in order, skipping oversized ones.
 
-    Whoever may write can sign such a segment, and nobody's timeline ends there.
+    Any writer can sign such a segment, and it must not end anyone's timeline.
     """
     return [line for line in lines_of(text) if not is_too_long(line)]
 
 
 def segment_events(text: bytes) -> list[Event]:
-    """The events of a segment, in its order: those of `segment_lines`."""
+    """Return the events of a segment, in order: those of `segment_lines`."""
     return [parse_line(line) for line in segment_lines(text)]
 
 
 def is_too_long(line: bytes) -> bool:
-    """Whether the event of a line, once written in its one form, is too long, under its own id or a foreign one."""
+    """Tell whether a line's event exceeds the limit in its canonical form, under its own id or a foreign one."""
     return len(line) >= _SURELY_FITS and not _fits(parse_line(line))
 
 
 def too_long_text(count: int) -> str:
-    """What a person is told was left out, where so many lines are too long."""
+    """Return the message that `count` oversized lines were left out."""
     return f"what stood in {'a line' if count == 1 else f'{count:,} lines'} of more than {MAX_LINE:,} bytes"
 
 
@@ -224,10 +227,11 @@ def _fits(event: Event) -> bool:
 
 
 def union(*sources: Iterable[Event]) -> list[Event]:
-    """The set of all events, in the order (ts, id) with `ts` compared as instants.
+    """Return the set of all events, in the order (ts, id) with `ts` compared as instants.
 
-    Of several events with one id the one with the least line keeps it, the others get their foreign ids: none is
-    lost, and the outcome does not depend on the order of the sources. Raises FormatError for what is no event.
+    Of several events with one id the one with the least line keeps it, the others get their foreign ids: none
+    is lost, and the result does not depend on the order of the sources. Raises FormatError when one is not an
+    event.
     """
     found: dict[str, Event] = {}
     clashes: list[Event] = []
@@ -250,9 +254,11 @@ def union(*sources: Iterable[Event]) -> list[Event]:
 
 
 def union_of_scopes(*sources: Iterable[Event]) -> list[Event]:
-    """The events of several scopes as one list, in the order (ts, id): one of equal id and line stands once.
+    """Return the events of several scopes as one list, in the order (ts, id), without duplicates of id and
+    line.
 
-    An id counts inside its scope only, so different events of one id all stay as they are (format section 5.1).
+    An id is unique only within its scope, so different events of one id all stay unchanged (format section
+    5.1).
     """
     found = {(event["id"], event_line(event)): event for source in sources for event in source}
     return sorted(found.values(), key=_order)
@@ -270,7 +276,8 @@ def _checked_foreign(event: Event) -> Event:
 
 
 def _decode_loosely(line: bytes) -> Any:
-    """The value of a JSON text, None when it is none; what only the strict decoder refuses, `_value_fault` refuses too."""
+    """Decode a JSON text, None when invalid; what only the strict decoder refuses, `_value_fault` refuses
+    too."""
     try:
         check_depth(line, "a timeline line")
         return _decode(line)
@@ -278,7 +285,7 @@ def _decode_loosely(line: bytes) -> Any:
         return None
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         pass
-    import json  # for what the quick reader refuses
+    import json  # for input that the fast reader refuses
 
     try:
         return json.loads(str(line, "utf-8"), parse_int=float, parse_constant=_refuse)
@@ -287,11 +294,12 @@ def _decode_loosely(line: bytes) -> Any:
 
 
 def has_repeated_name(line: bytes, event: Any) -> bool:
-    """Whether a name stands twice in one object of this line, which was decoded as `event`: the decoder took the last."""
+    """Tell whether an object in this line, decoded as `event`, has a duplicate name: the decoder kept the
+    last."""
     if not isinstance(event, dict):
         return False
-    # A quote and a colon end every name, perhaps with white space between. As many as the names that were decoded: none
-    # is hidden behind another. More may stand in a text; then all is counted again.
+    # Every name ends in a quote and a colon, perhaps with white space between. If they equal the names
+    # decoded, none is hidden; texts may contain more, then everything is counted.
     ends = line.count(b'":')
     if ends == len(event) and _SPACED.search(line) is None:
         return False
@@ -310,7 +318,7 @@ def has_repeated_name(line: bytes, event: Any) -> bool:
 
 
 def _count_names(event: dict[str, Any]) -> int:
-    """How many names stand in an object and all that it holds."""
+    """Return the number of names in an object and all that it holds."""
     count = 0
     level: list[Any] = [event]
     while level:
@@ -346,7 +354,7 @@ def _is_instant(value: Any) -> bool:
 
 
 def _event_fault(event: Any) -> str | None:
-    """What keeps a value from being an event (its id may be missing); None when it is one."""
+    """Return why a value is not an event (its id may be missing); None when it is one."""
     if not isinstance(event, dict):
         return "it is not an object"
     if not _is_instant(event.get("ts")):
@@ -359,9 +367,9 @@ def _event_fault(event: Any) -> str | None:
 
 
 def _value_fault(event: Event) -> str | None:
-    """What keeps the values from having one form in every language; None when nothing does.
+    """Return why the values have no single form in every language; None when they do.
 
-    Numbers are doubles there, so a whole number beyond 2^53-1 would be changed by reading it.
+    Numbers are doubles there, so reading would change an integer beyond 2^53-1.
     """
     level: list[Any] = [event]
     for _ in range(MAX_NESTING):
@@ -401,7 +409,7 @@ def _value_fault(event: Event) -> str | None:
 
 
 def canonical(value: Any) -> bytes:
-    """RFC 8785 form of a JSON value. Raises FormatError when it has none."""
+    """Return the RFC 8785 form of a JSON value. Raises FormatError when it has none."""
     try:
         if _fast_encoder_agrees(value):  # no floats, ASCII names
             return _encode(value)

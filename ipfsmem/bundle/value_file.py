@@ -1,6 +1,7 @@
-"""A value under a free key as a memory file: which memory key it has, and how header and body hold key and value (format section 1.7).
+"""Key-value pairs as memory files: the memory key, and key and value in header and body (format section 1.7).
 
-Two keys never share a memory: its key ends in 160 bits of a SHA-256 of the free key, and the header has the free key as it is.
+Two keys never share a memory: its key ends in 160 bits of a SHA-256 of the free key, which the header
+repeats.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.canonical import check_depth, read_json
 from ipfsmem.errors import FormatError, UsageError
 
-#: Bytes of a free key in UTF-8.
+#: Maximum bytes of a free key in UTF-8.
 MAX_NAME: Final = 256
-#: The tag of a value, and the header fields that hold its key, the form of its body, and how long it is meant to last.
+#: Tag of a value, and the header fields for its key, the form of its body, and its intended lifetime.
 TAG: Final = "key-value"
 NAME: Final = "value_key"
 FORM: Final = "value_form"
 LEVEL: Final = "level"
 LEVELS: Final = ("user", "session", "agent")
-#: The category that values had which were imported before they had a form of their own.
+#: Category of values imported before they had their own form.
 _IMPORTED: Final = "kv"
 _JSON: Final = "json"
 _STEM: Final = 20
@@ -37,7 +38,7 @@ _made = re.compile(rf"kv-[a-z0-9_]{{1,{_STEM}}}-[0-9a-f]{{{_DIGITS}}}")
 
 
 def check_name(name: str) -> str:
-    """`name` itself when it can be the key of a value: 1 to 256 bytes of UTF-8, any characters. Raises UsageError."""
+    """Return `name` if it can be a value's key: 1 to 256 bytes of UTF-8, any characters. Raises UsageError."""
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
@@ -48,20 +49,23 @@ def check_name(name: str) -> str:
 
 
 def memory_key(name: str) -> str:
-    """The key of the memory that holds the value of a free key. Raises UsageError."""
+    """Return the key of the memory that holds a free key's value. Raises UsageError."""
     check_name(name)
     stem = _other.sub("_", name.lower()).strip("_")[:_STEM].rstrip("_") or "x"
     return f"kv-{stem}-{sha256(name.encode()).hexdigest()[:_DIGITS]}"
 
 
 def is_memory_key(key: str) -> bool:
-    """Whether a memory's key has the form of those that `memory_key` makes."""
+    """Tell whether a memory's key has the form of `memory_key`."""
     return _made.fullmatch(key) is not None
 
 
 def value_file(name: str, value: Any, fields: Mapping[str, str], old: MemoryFile | None = None) -> bytes:
-    """The memory file of a value: a text is the body as it is, anything else is JSON. `fields`: header fields, empty ones are removed;
-    others stay as they are in `old`. Raises UsageError for a value that has no JSON form, LimitError."""
+    """Return the memory file of a value: a text as the body, anything else as JSON.
+
+    `fields`: header fields, empty ones are removed; those of `old` stay. Raises UsageError for a value
+    without a JSON form, LimitError.
+    """
     before = old or MemoryFile()
     tags = before.tags if TAG in before.tags else (TAG, *before.tags)
     shown = " ".join("".join(c if c.isprintable() else " " for c in name).split()) or "value"
@@ -83,13 +87,13 @@ def value_file(name: str, value: Any, fields: Mapping[str, str], old: MemoryFile
 
 
 def name_of(file: MemoryFile, key: str) -> str | None:
-    """The free key of the value that the memory `key` holds; None for any other memory."""
+    """Return the free key of the value in memory `key`; None for any other memory."""
     if NAME in file.fields:
         name = file.fields[NAME]
-        # The key of the memory is made of it: a field that somebody edited renames nothing.
+        # The memory's key derives from the name: editing the field renames nothing.
         if is_memory_key(key) and not _makes(name, key) and _makes(file.name, key):
             name = file.name
-    elif TAG in file.tags:  # as they were stored before there were free keys
+    elif TAG in file.tags:  # as stored before free keys existed
         name = file.name if _earlier_key(file.name) == key else key
     elif file.fields.get("category") == _IMPORTED and file.source.startswith("librefang:"):
         name = file.name or key
@@ -116,7 +120,7 @@ def _earlier_key(name: str) -> str | None:
 
 
 def value_of(file: MemoryFile) -> Any:
-    """The value that a memory holds; of JSON that somebody broke the text."""
+    """Return the value in a memory; for JSON that was broken by hand, the text."""
     body = file.body
     if file.fields.get(FORM) != _JSON:
         if NAME in file.fields or not (body.startswith("```json\n") and body.endswith("\n```")):
@@ -142,7 +146,7 @@ def _json(value: Any) -> str:
 
 
 def as_json(value: Any) -> str:
-    """A value as JSON, a text too. Raises UsageError."""
+    """Return a value, texts included, as JSON. Raises UsageError."""
     return _json(value)
 
 
@@ -151,7 +155,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def as_text(value: Any) -> str:
-    """A value as one text: a text as it is, anything else as JSON. Raises FormatError."""
+    """Return a value as one text: a text unchanged, anything else as JSON. Raises FormatError."""
     try:
         return value if isinstance(value, str) else _json(value)
     except UsageError as error:
