@@ -1,1 +1,1 @@
-"""From this device to the others and back: find, verify, join, publish, look after what was published (format 6, 7)."""
+"""Sync: find, verify, join, publish, and check what was published (format 6, 7)."""

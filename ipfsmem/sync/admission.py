@@ -1,8 +1,5 @@
-"""Before any head is joined: which heads are older than ones seen before, by high-water marks, and which were made by another
-copy of a device.
-
-Format sections 5 and 7. It reads no block and joins nothing.
-"""
+"""Admission of heads before any is joined: rollbacks by high-water marks, and heads of another copy of a
+device (format sections 5, 7). Reads no block and joins nothing."""
 
 from __future__ import annotations
 
@@ -21,8 +18,10 @@ from ipfsmem.sync.steps import Admitted, Found
 
 
 def admit(run: Run, found: Found) -> Admitted:
-    """Find the heads that another copy of their device made, and whether one of them is another copy of this device. Notices tell
-    of versions that are older than ones seen before, and of two versions with one number."""
+    """Find the heads made by another copy of their device, and whether one is of this device.
+
+    Notices report rollbacks, and two versions with one number.
+    """
     heads = found.heads.values()
     named = {before for head in heads for before in head.commit.commit.prev}
     copies = copies_among(heads, named, run.replica.world.now())
@@ -35,8 +34,11 @@ def admit(run: Run, found: Found) -> Admitted:
 
 
 def copies_among(heads: Iterable[Head], named: Set[str], now: int) -> set[CID]:
-    """The roots of heads that another copy of their device made: their number is lower and their clock later than those of that
-    device's newest head. A head that a verified one names as its past (digests in `named`) is none. `now`: milliseconds."""
+    """Return the roots of heads made by another copy of their device.
+
+    Their number is lower and their clock later than those of the device's newest head, and no verified head
+    names them as its past (digests in `named`). `now`: milliseconds.
+    """
     newest: dict[str, Head] = {}
     for head in heads:
         other = newest.setdefault(head.commit.commit.dev, head)
@@ -51,14 +53,18 @@ def copies_among(heads: Iterable[Head], named: Set[str], now: int) -> set[CID]:
 
 
 def _is_later(h: str, than: str, now: int) -> bool:
-    """Whether clock value `h` is later than `than`. One that is far in the future comes of a wrong clock, and says nothing."""
+    """Tell whether clock value `h` is later than `than`. One far in the future comes from a wrong clock and
+    proves nothing."""
     return than < h and hlc_ms(h) < now + FAR_AHEAD_MS
 
 
 def _is_of_other_copy(run: Run, found: Found, head: Head, named: Set[str], doubled: set[str]) -> bool:
-    """Compare a head with the mark of its device, and move the mark: whether another copy of the device made the head, for its
-    number is lower and its clock later. Tells of a head that is older than the mark, and of two commits with one number, once for
-    each device (`doubled`)."""
+    """Compare a head with its device's mark and move the mark; tell whether another copy of the device made
+    it.
+
+    That is so when its number is lower and its clock later. Reports a head older than the mark, and, once per
+    device (`doubled`), two commits with one number.
+    """
     db = run.replica.db.connection
     commit = head.commit.commit
     mark = marks.get(db, commit.dev)
@@ -70,7 +76,7 @@ def _is_of_other_copy(run: Run, found: Found, head: Head, named: Set[str], doubl
         later = _is_later(commit.h, mark.hlc, run.replica.world.now())
         if later and head.commit.digest not in known_heads.past(db):
             return True
-        # A list shows the past as well, and a held head does not get newer: neither is a sign of a rollback.
+        # A list also shows the past, and a held head does not get newer: neither indicates a rollback.
         if head.root not in found.listed and head.root not in found.held:
             run.notices.say(
                 "stale",

@@ -1,9 +1,9 @@
-"""Anchors at providers that keep no names: the records of an anchor beside the ring that they lead to, as a root that is pinned
-under the anchor's own pin name.
+"""Anchors at providers without names: a root with an anchor's records and its ring, pinned under the anchor's
+pin name (format section 7).
 
-Format section 7. By such roots recovery words and other wallets find the vault in a pin list. A root counts only when every
-record in it is verified and the last one names the very keyring.json beside it. Nothing is signed here, and nothing is believed
-but what the same records would prove as names.
+Recovery phrases and other wallets find the vault by such a root. It is valid only when every record is
+verified and the last one names the keyring.json next to it: no more is trusted than the same records would
+prove as names. Nothing is signed here.
 """
 
 from __future__ import annotations
@@ -32,32 +32,34 @@ if TYPE_CHECKING:
 
 RING = "keyring.json"
 SUFFIX = ".ipns"
-#: Names that lead from one to the next, and so records in one root.
+#: Maximum number of chained names, and so of records in a root.
 MAX_HOPS = 8
-#: Roots of one pin list that are looked at, newest first, and how many of them side by side.
+#: Maximum number of roots of a pin list that are read, newest first, and of concurrent reads.
 MAX_PINS = 10_000
 PINS_AT_ONCE = 128
 
 
 class AnchorRoot(msgspec.Struct, frozen=True):
-    """The content of such a root: the ring's bytes, and by name the records that lead from the anchor to that ring."""
+    """The content of such a root: the ring's bytes, and by name the records that lead from the anchor to that
+    ring."""
 
     keyring: bytes
     records: dict[str, bytes]
 
     def tree(self) -> BuiltTree:
-        """The root as it is published. Every device makes the same one of the same ring and records."""
+        """Build the root for publishing. Deterministic in ring and records."""
         files = {name + SUFFIX: record for name, record in self.records.items()}
         return build_tree({RING: self.keyring, **files})
 
 
 def ring_tree(keyring: bytes) -> BuiltTree:
-    """The root that an anchor's record names: a folder with nothing but these bytes."""
+    """Build the root that an anchor's record names: a folder with only these bytes."""
     return build_tree({RING: keyring})
 
 
 def chain(anchor: bytes, known: Callable[[str], Record | None]) -> tuple[dict[str, bytes], CID] | None:
-    """The records that lead from an anchor to a root, and that root; None when one is missing or they go round."""
+    """Return the records from an anchor to a root, and that root; None when one is missing or they form a
+    cycle."""
     name = ipns_name(anchor)
     records: dict[str, bytes] = {}
     while len(records) < MAX_HOPS and name not in records:
@@ -73,8 +75,11 @@ def chain(anchor: bytes, known: Callable[[str], Record | None]) -> tuple[dict[st
 
 
 def read_anchor_root(reader: Reader, root: CID, anchor: bytes) -> Fetch[AnchorRoot]:
-    """Read what was pinned for an anchor. Raises FormatError, LimitError, SignatureError, NotFoundError unless its
-    records, each signed by its name, lead from the anchor to the ring beside them."""
+    """Read an anchor's pinned root.
+
+    Raises FormatError, LimitError, SignatureError, NotFoundError unless its records, each signed by its name,
+    lead from the anchor to the ring next to them.
+    """
     links = {link.name: link.cid for link in (yield from reader.list_directory(root))}
     record_files = [name for name in links if name.endswith(SUFFIX)]
     if RING not in links or not 0 < len(record_files) <= MAX_HOPS:
@@ -84,7 +89,7 @@ def read_anchor_root(reader: Reader, root: CID, anchor: bytes) -> Fetch[AnchorRo
     verified = {name: verify_record(name, record) for name, record in records.items()}
     led = chain(anchor, verified.get)
     keyring = yield from reader.read_file(links[RING], max_bytes=MAX_RING)
-    # A provider may lay files out in its own way, so the root that the record names is made from the bytes.
+    # A provider may lay files out in its own way, so the root in the record is rebuilt from the bytes.
     if led is None or led[1] != ring_tree(keyring).cid:
         raise FormatError(
             f"the records in root {root} do not lead from {ipns_name(anchor)} to the ring there"
@@ -95,9 +100,11 @@ def read_anchor_root(reader: Reader, root: CID, anchor: bytes) -> Fetch[AnchorRo
 async def learn_records(
     names: Names, fetcher: Fetcher, pins: Sequence[Pin], anchor: bytes
 ) -> dict[Pin, AnchorRoot]:
-    """Read the roots of these pins and offer `names` their records for an anchor. The pins whose roots could be verified, each
-    with its root's content; others are passed over, for whoever may pin there can list anything. Raises ProviderError when a
-    root cannot be read now.
+    """Read the roots of these pins and offer `names` their records for an anchor; return the verified pins
+    with content.
+
+    Others are skipped, since anyone who may pin there can list anything. Raises ProviderError when a root
+    cannot be read now.
     """
     anchor_roots: dict[CID, AnchorRoot] = {}
 
@@ -120,7 +127,7 @@ async def learn_records(
 
 
 async def learn_anchor(run: Run, anchor: bytes) -> None:
-    """Look for an anchor's records in every pin list where no names are kept."""
+    """Look for an anchor's records in every pin list of providers without names."""
     for provider in run.providers:
         if provider.capabilities.list and not provider.capabilities.names:
             try:
@@ -134,8 +141,8 @@ async def learn_anchor(run: Run, anchor: bytes) -> None:
 
 
 async def learn_unknown_anchors(run: Run) -> None:
-    """Learn the records of those further anchors of which this device has none: a move takes them along, and an unlocked root
-    signs records that follow them."""
+    """Learn the records of further anchors unknown to this device: a move takes them along, and an unlocked
+    root signs their successors."""
     unknown = [one for one in further_anchors(run) if run.names.known(ipns_name(one)) is None]
     for anchor in unknown:
         await learn_anchor(run, anchor)
@@ -146,10 +153,11 @@ async def learn_unknown_anchors(run: Run) -> None:
 
 
 def further_anchors(run: Run) -> list[bytes]:
-    """The anchors of all members that may administer (recovery keys, other wallets), without the vault's own.
+    """Return the anchors of all members that may administer (recovery keys, other wallets), without the
+    vault's own.
 
-    Anchors of revoked members are among them: an old record leads to a ring in which they are members still, the newest one to
-    a ring that says they are out.
+    Revoked members' anchors are included: an old record leads to a ring with them as members, the newest to
+    one without.
     """
     ring = run.replica.ring
     if ring is None:
@@ -161,8 +169,10 @@ def further_anchors(run: Run) -> list[bytes]:
 
 
 async def bring_out_anchor_pins(run: Run) -> None:
-    """Pin the records of further anchors at every provider that keeps a list and no names. What stands there as far
-    as this device knows costs no request; a provider that fails gets them at the next sync."""
+    """Pin the records of further anchors at every provider with a list and no names.
+
+    Pins known to be there cost no request; a provider that fails gets them at the next sync.
+    """
     uploading = any(provider.capabilities.put for provider in run.providers)
     takers = [provider for provider in run.providers if uploading and _takes(provider)]
     for anchor in further_anchors(run) if takers else ():
@@ -188,7 +198,8 @@ def _takes(provider: Provider) -> bool:
 
 
 def _anchor_root(run: Run, anchor: bytes) -> AnchorRoot | None:
-    """What is to be pinned for an anchor, by the greatest records known; None when a part of it is not here."""
+    """Return the root to pin for an anchor, from the greatest known records; None when a part is missing
+    here."""
     try:
         led = chain(anchor, run.names.known)
         keyring = _ring_bytes(run, led[1]) if led is not None else None
@@ -208,7 +219,7 @@ def _ring_bytes(run: Run, root: CID) -> bytes | None:
 
 
 async def _bring_to(run: Run, provider: Provider, anchor: bytes) -> None:
-    """Pin the greatest records there, unless they stand there already, and only then let go of lesser ones."""
+    """Pin the greatest records there unless present, and only then unpin lesser ones."""
     there = await learn_records(run.names, run.fetcher, await provider.pins(pin_name(anchor)), anchor)
     wanted = _anchor_root(run, anchor)
     if wanted is None:
@@ -240,13 +251,14 @@ async def _pin(run: Run, provider: Provider, tree: BuiltTree, name: str) -> None
 
 
 def _pinned_roots(run: Run) -> dict[str, dict[str, str]]:
-    """Provider -> anchor -> the root that this device knows to stand there."""
+    """Return provider -> anchor -> root, as known to this device."""
     stored = run.replica.db.get_meta(meta.ANCHOR_PINS)
     return read_json(stored, type=dict[str, dict[str, str]]) if stored else {}
 
 
 async def pinned_anchors(run: Run, provider: Provider) -> list[Pin]:
-    """What is pinned there for further anchors. What is gone is forgotten, so that the next sync brings it again."""
+    """Return the pins for further anchors there. Those gone are forgotten, so that the next sync restores
+    them."""
     found: list[Pin] = []
     noted = _pinned_roots(run)
     for anchor in further_anchors(run) if _takes(provider) else ():
@@ -260,12 +272,14 @@ async def pinned_anchors(run: Run, provider: Provider) -> list[Pin]:
 
 
 def known_roots(run: Run) -> list[CID]:
-    """The roots that this device pinned for anchors last, as it remembers them: it knows them where nothing can be read."""
+    """Return the roots that this device last pinned for anchors, from local notes: usable when nothing can be
+    read."""
     return [parse_cid(root) for each in _pinned_roots(run).values() for root in each.values()]
 
 
 async def check_anchor_pins(run: Run, provider: Provider) -> None:
-    """Ask whether every further anchor that this device can bring out stands there. Raises ProviderRefused naming one."""
+    """Check that every further anchor that this device can publish is there. Raises ProviderRefused naming
+    one."""
     for anchor in further_anchors(run) if _takes(provider) else ():
         if _anchor_root(run, anchor) is not None and not await provider.pins(pin_name(anchor)):
             raise ProviderRefused(

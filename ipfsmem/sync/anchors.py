@@ -1,7 +1,8 @@
-"""When an unlocked root moves its anchor, the name that leads to the ring, and what it means that somebody moved it back.
+"""Anchors, the names that lead to the ring: when an unlocked root moves its own, and when somebody moved it
+back (format section 7).
 
-Format section 7. A device joins the ring that an anchor shows before it moves the anchor. Where a provider has lost that ring,
-one device can read it and another cannot, and each would move the anchor to its own ring for ever. No provider is asked here.
+A device joins the ring at an anchor before moving it. If a provider lost that ring, one device may read it
+and another not, and each would move the anchor to its own ring forever. No provider is called here.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _MOST_REPLACED: Final = 16
 
 
 def move_anchor(run: Run, joined: Joined, root: RootKeys) -> None:
-    """Sign a record of the root's name that leads to our ring, where it leads elsewhere or half of its life is spent (inside a
-    transaction)."""
+    """Sign a record of the root's name for our ring, if it leads elsewhere or half of its life is over
+    (inside a transaction)."""
     value = f"/ipfs/{build_ring_root(run.replica)}"
     known = run.names.known(ipns_name(root.head_public))
     if known is not None and not half_spent(known, run.replica.world.now(), ANCHOR_LIFE_MS):
@@ -40,9 +41,11 @@ def move_anchor(run: Run, joined: Joined, root: RootKeys) -> None:
 
 
 def _may_replace(run: Run, joined: Joined, shown: Record, ours: str) -> bool:
-    """Whether the anchor may be moved away from what it shows. A ring that was read is part of ours. One that could not be read is
-    replaced, as nobody may have it any more, but by the same ring of ours only once: where it is shown again after that, some
-    device can read it and moved the anchor back."""
+    """Tell whether the anchor may be moved from its current target.
+
+    A ring that was read is part of ours. An unreadable one is replaced, since it may be lost, but only once
+    by the same ring of ours: if it reappears, some device can read it and moved the anchor back.
+    """
     with contextlib.suppress(FormatError):
         leads = target(shown)
         if not isinstance(leads, CID) or leads in joined.found.ring_roots or leads in joined.heads:
@@ -65,9 +68,11 @@ def _may_replace(run: Run, joined: Joined, shown: Record, ours: str) -> bool:
 
 
 def is_anchor_behind(run: Run, anchored: Ring | None) -> bool:
-    """Whether anchors lead to a ring (`anchored`) that lacks something of the one which this device put there: whoever moved them
-    could not read that. Then everything is looked at in this sync, once for each such move. To be asked before an unlocked root
-    moves its anchor."""
+    """Tell whether anchors lead to a ring (`anchored`) that lacks something of the one this device put there.
+
+    Whoever moved them could not read ours; this sync then checks everything, once per such move. Call it
+    before an unlocked root moves its anchor.
+    """
     replica = run.replica
     if replica.ring is None or anchored is None or anchored.join(replica.ring) == anchored:
         return False
@@ -77,25 +82,26 @@ def is_anchor_behind(run: Run, anchored: Ring | None) -> bool:
     try:
         with replica.transaction():
             ring_root = str(build_ring_root(replica))
-    except (MembershipError, LimitError):  # no ring that this device can make, so none that it put there
+    except (MembershipError, LimitError):  # a ring that this device cannot make, so not the one it put there
         return False
     return bool(placed.providers_of(replica.db.connection, ring_root))
 
 
 def note_all_looked_at(run: Run) -> None:
-    """Remember that everything was looked at because of the anchor as it stands now."""
+    """Record that everything was checked for the anchor's current value."""
     with run.replica.transaction():
         run.replica.db.set_meta(meta.ANCHOR_BEHIND, _anchor_now(run))
 
 
 def _anchor_now(run: Run) -> bytes:
-    """What the vault's anchor shows now, with the sequence number of its record."""
+    """Return the current value of the vault's anchor with its record's sequence number."""
     record = run.names.known(ipns_name(run.anchor))
     return f"{record.sequence} {record.value}".encode() if record is not None else b""
 
 
 def build_ring_root(replica: Replica) -> CID:
-    """Make the root that holds nothing but keyring.json, to which anchors point, and keep its blocks (inside a transaction)."""
+    """Build the root with only keyring.json, to which anchors point, and store its blocks (inside a
+    transaction)."""
     assert replica.ring is not None
     tree = ring_tree(replica.ring.serialise())
     replica.db.add_blocks((cid.digest, data) for cid, data in tree.blocks)

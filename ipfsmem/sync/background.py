@@ -1,7 +1,6 @@
-"""Syncing beside a program that runs for long: a task that syncs when it is time, and reports each attempt.
+"""Background sync in a long-running program: a task that syncs on the `schedule` and reports each attempt.
 
-When it is time is decided in `schedule`. No failure ends the task, and none is lost: each is reported, and one that waiting
-does not help against is remembered until a sync works.
+No failure ends the task. Each is reported, and one that waiting cannot fix is kept until a sync works.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ _log = logging.getLogger("ipfsmem.sync")
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One sync in the background: what it did or why it failed, and in how many seconds the next one comes when nothing
-    is written before (None: only after a write)."""
+    """One background sync: result or failure, and seconds until the next without further writes (None: only
+    after a write)."""
 
     report: SyncReport | None
     error: Exception | None
@@ -30,12 +29,12 @@ class Attempt(msgspec.Struct, frozen=True):
 
     @property
     def passes(self) -> bool:
-        """Whether waiting may help against the failure."""
+        """Tell whether waiting may fix the failure."""
         return self.error is not None and may_pass(self.error)
 
     @property
     def brought(self) -> bool:
-        """Whether it brought something that was not here."""
+        """Tell whether it brought anything new."""
         return self.report is not None and bool(self.report.entries_changed)
 
 
@@ -44,7 +43,7 @@ OnAttempt = Callable[[Attempt], None]
 
 
 class Background:
-    """The task. `begin` and `stop` belong to one event loop; `wrote` may come from any thread."""
+    """The task. `begin` and `stop` belong to one event loop; `wrote` is thread-safe."""
 
     def __init__(
         self,
@@ -52,7 +51,7 @@ class Background:
         pace: Pace,
         on_attempt: OnAttempt | None,
     ) -> None:
-        """Without `on_attempt`, failures that need a person are logged as warnings."""
+        """Without `on_attempt`, failures that need the user are logged as warnings."""
         self._sync = sync
         self._pace = pace
         self._on_attempt = on_attempt
@@ -60,25 +59,25 @@ class Background:
         self._wake = asyncio.Event()
         self._busy = self._stopping = False
         self._task: asyncio.Task[None] | None = None
-        #: The last failure that waiting does not help against; None again when a sync has worked.
+        #: The last failure that waiting cannot fix; None after a successful sync.
         self.failure: Exception | None = None
 
     def begin(self) -> None:
-        """Sync from now on."""
+        """Start syncing."""
         self._task = self._loop.create_task(self._run())
 
     def wrote(self) -> None:
-        """Something was written; costs microseconds and waits for nothing."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing is synced in it any more
+        """Note a write; takes microseconds and never waits."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no further sync in it
             self._loop.call_soon_threadsafe(self._note_write)
 
     def edited(self) -> None:
-        """A plain file was edited, and that is on disk: sync soon, for whoever edits files never says that he is done."""
+        """Note a saved edit of a plain file: sync soon, since an editor never signals the end."""
         self._pace.edited(self._loop.time())
         self._wake.set()
 
     async def sync_now(self) -> SyncReport:
-        """Sync without waiting for its time. Raises what the sync raises."""
+        """Sync now. Raises what the sync raises."""
         began = self._loop.time()
         self._pace.begins()
         try:
@@ -91,7 +90,7 @@ class Background:
         return report
 
     def give_up(self) -> None:
-        """Sync no more: the keys are gone, which a sync that was under way has told already."""
+        """Stop syncing: the keys are gone, as a sync in progress has reported."""
         self._stopping = True
         self._wake.set()
         if not isinstance(self.failure, PassphraseError):
@@ -99,7 +98,7 @@ class Background:
             self._tell(None, self.failure)
 
     async def stop(self, *, finish: bool) -> None:
-        """End the task; `finish`: a sync that runs just now may end first. Raises what `on_attempt` raised."""
+        """End the task; `finish`: wait for a sync in progress. Raises what `on_attempt` raised."""
         task = self._task
         if task is None:
             return
@@ -116,7 +115,7 @@ class Background:
             task.result()
 
     def _note_outcome(self, failure: Exception | None, began: float) -> None:
-        """Note how a sync ended that began then: that decides when the next one comes, and which failure is remembered."""
+        """Record the outcome of the sync begun at `began`: it determines the next time and the kept failure."""
         took = self._loop.time() - began
         if failure is not None and may_pass(failure):
             self._pace.failed(self._loop.time())
@@ -149,7 +148,7 @@ class Background:
         try:
             report = await self._sync()
         except Exception as error:
-            # Whatever it is: the next sync must come, and somebody must hear of this one.
+            # Any error: the next sync must run, and this one must be reported.
             failure = error
         finally:
             self._busy = False

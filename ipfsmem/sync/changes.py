@@ -1,7 +1,6 @@
-"""Which memories a sync added, changed and removed, by name: what a search index, or a person, has to look at again.
+"""Memories that a sync added, changed and removed, by name, for a search index or a user.
 
-Pure. By the texts that stand in an entry, not by who wrote them when: a text that goes on under another device's name, or at
-another location, is no change.
+Pure. Compares texts, not dots: a text under another device's name or location is unchanged.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from ipfsmem.causal.value import Entry
 
 #: How a memory differs from before.
 Kind = Literal["added", "changed", "removed"]
-#: What happened to memories, by their names.
+#: Changes by memory name.
 Kinds = dict[MemoryName, Kind]
 
-#: A report names so many memories; a sync may bring any number of them.
+#: Maximum number of memories named in a report.
 MOST_CHANGES: Final = 100
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """The keys of the memories that were added, changed and removed, by scope ("" is the nameless one), sorted; and how many
-    more there were."""
+    """Keys of added, changed and removed memories by scope ("" is the nameless one), sorted, and the number
+    of further ones."""
 
     added: Mapping[str, tuple[str, ...]] = {}
     changed: Mapping[str, tuple[str, ...]] = {}
@@ -34,7 +33,7 @@ class Changes(msgspec.Struct, frozen=True):
 
     @property
     def kinds(self) -> Kinds:
-        """What happened to each memory that is named."""
+        """Return the change of each named memory."""
         return {
             MemoryName(scope, key): kind
             for kind in get_args(Kind)
@@ -44,7 +43,7 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 def kinds_between(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> Kinds:
-    """What happened to the memories among these entries. A memory of which only a wish to forget it is left counts as removed."""
+    """Return the changes of memories among these entries. One with only a wish to forget is removed."""
     found: Kinds = {}
     for name in before.keys() | after.keys():
         memory = parse_entry(name)
@@ -56,20 +55,21 @@ def kinds_between(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> Ki
 
 
 def combine_kinds(earlier: Kinds, later: Kinds) -> Kinds:
-    """What happened to memories in both together, `earlier` first."""
+    """Combine two successive changes, `earlier` first."""
     both: Kinds = {**earlier}
     for memory, kind in later.items():
         was = both.pop(memory, None)
         if was is None:
             both[memory] = kind
         elif (was, kind) != ("added", "removed"):
-            # Of what went and came back nobody looks at the text in between.
+            # Nobody compares the text before a removal with that of a re-creation.
             both[memory] = "changed" if was == "removed" else "added" if was == "added" else kind
     return both
 
 
 def changes_of(kinds: Kinds, unnamed: int = 0, most: int = MOST_CHANGES) -> Changes:
-    """These for a report: the first `most` by scope and key. The others are counted, together with `unnamed` ones of before."""
+    """Prepare changes for a report: the first `most` by scope and key. The others are counted, plus `unnamed`
+    earlier ones."""
     ordered = sorted(kinds, key=lambda memory: (memory.scope, memory.key))
     by_kind: dict[Kind, dict[str, tuple[str, ...]]] = {kind: {} for kind in get_args(Kind)}
     for memory in ordered[:most]:
@@ -79,7 +79,7 @@ def changes_of(kinds: Kinds, unnamed: int = 0, most: int = MOST_CHANGES) -> Chan
 
 
 def combine_changes(earlier: Changes, later: Changes) -> Changes:
-    """What two syncs of one command changed together."""
+    """Combine the changes of two syncs of one command."""
     return changes_of(combine_kinds(earlier.kinds, later.kinds), earlier.unnamed + later.unnamed)
 
 

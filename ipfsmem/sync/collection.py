@@ -1,4 +1,5 @@
-"""Letting go of superseded roots, at providers and on this device, by the rules of `retention` (format section 7)."""
+"""Garbage collection of superseded roots, at providers and on this device, by the rules of `retention`
+(format section 7)."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ from ipfsmem.sync.times import DAY_MS, passed
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What the user said about a collection: how much to keep (see `retention.judge`), and which of the roots that are
-    guarded against a mass delete are to be like others from now on (see `guards.meant`)."""
+    """The user's options: how much to keep (see `retention.judge`), and the guarded roots to release (see
+    `guards.meant`)."""
 
     dry_run: bool = False
     keep_roots: int = KEEP_ROOTS
@@ -45,10 +46,11 @@ class Rules(msgspec.Struct, frozen=True):
 
 
 class Collection(msgspec.Struct, frozen=True):
-    """What a collection let go: a verdict for each root, at each provider and here, and the blocks here.
+    """The result of a collection: a verdict for each root, at each provider and here, and the blocks removed
+    here.
 
-    `freed`: bytes that are free at a provider which is told to let go of blocks, or will be a day later. `problems`: why
-    one that was told did not, or could not be asked. `guards`: the roots that are guarded, and which of them are no more.
+    `freed`: bytes freed at a provider that collects on request, now or a day later. `problems`: why such a
+    provider did not, or could not be called. `guards`: the guarded roots, and which were released.
     """
 
     providers: dict[str, list[Verdict]]
@@ -102,12 +104,13 @@ async def _unpin(
 
 
 def judge_known_roots(run: Run, rings: Set[CID], rules: Rules, guards: Set[str]) -> list[Verdict]:
-    """A verdict for each root that this device knows, newest first. `guards`: the roots that stay guarded."""
+    """Return a verdict for each root known to this device, newest first. `guards`: the roots that stay
+    guarded."""
     return _judge_known(run.replica, run.names.roots(), rings, rules, guards)
 
 
 def superseded(replica: Replica) -> int:
-    """How many of the roots that this device knows `gc` would let go of, as far as is known without a pull."""
+    """Return the number of known roots that `gc` would remove, as far as known without a pull."""
     if heads.count(replica.db.connection) <= KEEP_ROOTS:
         return 0
     names = Names(replica, (), Notices()).roots()
@@ -117,7 +120,7 @@ def superseded(replica: Replica) -> int:
 
 
 async def collect_when_due(run: Run, rings: Set[CID]) -> None:
-    """Once a day, where a person said that old roots are to go by themselves. What fails is tried again a day later."""
+    """Collect once a day if the user enabled it. A failure is retried a day later."""
     keep, now = run.replica.config.collect, run.replica.world.now()
     if keep is None:
         return
@@ -158,8 +161,10 @@ def _judge_known(
 def _facts(
     replica: Replica, root: str, at: int, named: Set[CID], rings: Set[CID], guards: Set[str]
 ) -> PinnedRoot:
-    """What this device knows of a root, `at` for when it was pinned or seen (milliseconds). `guards`: the roots that this or another
-    device guards."""
+    """Return what this device knows of a root.
+
+    `at`: when it was pinned or seen (milliseconds); `guards`: the roots guarded by this or another device.
+    """
     head = heads.get(replica.db.connection, root)
     cid = parse_cid(root)
     return PinnedRoot(
@@ -175,14 +180,17 @@ def _facts(
 
 
 async def whole_at(run: Run, provider: Provider, pinned: Set[CID]) -> bool:
-    """Whether everything that the joined state names is in what is pinned at this provider now, asked block by block where it can be. That
-    it was placed there once says nothing of now: somebody may have unpinned it."""
+    """Tell whether all objects of the joined state are in what is pinned at this provider now, block by block
+    where possible.
+
+    An earlier upload proves nothing: somebody may have unpinned it.
+    """
     root = run.replica.db.get_meta(meta.ROOT)
     db = run.replica.db.connection
     row = placed.get(db, provider.name, root.decode()) if root is not None else None
     there = row is not None and parse_cid(row.answered) in pinned
     if counting_anew(run.replica.db):
-        return False  # rows that the disk changed are gone, and with them what they named
+        return False  # damaged rows are gone, and with them what they named
     digests = objects.digests(db)
     if not there or not all(run.replica.db.has_block(digest) for digest in digests):
         return False
@@ -196,8 +204,10 @@ async def whole_at(run: Run, provider: Provider, pinned: Set[CID]) -> bool:
 
 
 async def collect_roots(run: Run, rings: Set[CID], rules: Rules) -> Collection:
-    """Unpin superseded roots and drop the blocks that only they needed (format section 7), after a pull. `rings`: the roots found by
-    it that hold a ring alone and that an anchor names."""
+    """Unpin superseded roots and drop blocks that only they needed, after a pull (format section 7).
+
+    `rings`: the ring-only roots found by the pull that an anchor names.
+    """
     problems: dict[str, ProviderError] = {}
     elsewhere: set[str] = set()
     for provider in run.providers:
@@ -230,9 +240,9 @@ async def collect_roots(run: Run, rings: Set[CID], rules: Rules) -> Collection:
 
 
 def _collect_here(run: Run, here: list[Verdict], rules: Rules, dropped: frozenset[str]) -> Collected:
-    """Drop the roots on this device that are not to stay, and the blocks that only they needed."""
+    """Drop this device's superseded roots, and the blocks that only they needed."""
     stay = [parse_cid(verdict.root) for verdict in here if verdict.keep]
-    # A root that waits since a sync failed is among no heads yet, and the next sync sends it (finding L1).
+    # A root that waits since a failed sync is not yet among the heads, and the next sync sends it.
     waiting = waiting_root(run.replica)
     stay += [waiting] if waiting is not None else []
     stay += [root for root in guarded_roots_here(run.replica.db) if str(root) not in dropped]
@@ -245,12 +255,12 @@ def _collect_here(run: Run, here: list[Verdict], rules: Rules, dropped: frozense
             forget_guards(run.replica, dropped)
     if not rules.dry_run:
         run.replica.db.shrink()
-        remove_images(run.replica)  # what went may have words in them
+        remove_images(run.replica)  # removed texts may be in them
     return collected
 
 
 async def _collect_at_providers(run: Run, problems: dict[str, ProviderError]) -> dict[str, int]:
-    """Have providers let go of blocks, where that has to be asked for; the bytes that are freed. Adds to `problems`."""
+    """Ask providers to free blocks where required; return the bytes freed. Adds to `problems`."""
     freed: dict[str, int] = {}
     for provider in run.providers:
         if isinstance(provider, Collecting) and provider.name not in problems:

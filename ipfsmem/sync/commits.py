@@ -1,8 +1,9 @@
-"""What this device publishes next: its signed pair, its commit and its root, made durable before anything leaves.
+"""Prepare what this device publishes next: its signed pair, commit and root, made durable before sending
+(format section 7).
 
-Format section 7. When a verified head already says the same, no commit is made: the name points at that head's root where
-its tree holds all that this device holds, else the same commit goes into a tree that does. A root names only what its maker
-has. Nothing is sent here.
+When a verified head already has the same state, no commit is made: the name points at that head's root if its
+tree is complete, else the same commit goes into a complete tree. A root names only what its maker has.
+Nothing is sent here.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from ipfsmem.sync.lost_objects import note_whole, recount_when_due
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """What this device's name is to point at. `new`: its commit was made just now; `own`: by this device.
+    """The next target of this device's name. `new`: its commit was just made; `own`: by this device.
 
-    `rivals`: roots of heads with the same commit and another tree. One that holds all that this device holds is taken instead of
-    `root`, so that all devices end on one root.
+    `rivals`: roots of heads with the same commit and another tree. A complete one replaces `root`, so that
+    all devices converge on one root.
     """
 
     root: CID
@@ -41,7 +42,7 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 class _Own(msgspec.Struct):
-    """This device's last commit, kept to be sent again after a crash and compared before a new one is made."""
+    """This device's last commit, kept for resending after a crash and for comparison before a new one."""
 
     device: str
     c: int
@@ -51,7 +52,7 @@ class _Own(msgspec.Struct):
 
 
 def prepare(replica: Replica, layout: Layout, heads: Iterable[Head], prev: Iterable[str]) -> Prepared:
-    """Decide what to publish, and make it durable (inside a transaction).
+    """Decide what to publish and make it durable (inside a transaction).
 
     Raises MembershipError when no key may seal.
     """
@@ -108,10 +109,10 @@ def prepare(replica: Replica, layout: Layout, heads: Iterable[Head], prev: Itera
 
 
 def next_number(replica: Replica) -> int:
-    """The number of this device's next commit: one more than the greatest number of a commit of its own that it made or saw.
+    """Return the number of this device's next commit: one above the greatest of its own that it made or saw.
 
-    A device that went back to a snapshot after which it published only what it had joined keeps its id. With a number that others
-    have seen before, they would take it for another copy of itself.
+    A device restored from a snapshot after which it only published joined states keeps its id; reusing a
+    number known to others would make it look like another copy of itself.
     """
     last = _last_commit(replica)
     db, device = replica.db.connection, replica.device.id
@@ -120,13 +121,13 @@ def next_number(replica: Replica) -> int:
 
 
 def waiting_root(replica: Replica) -> CID | None:
-    """The root of this device's last commit, which may still wait to be published; None before the first."""
+    """Return the root of this device's last commit, possibly unpublished; None before the first."""
     last = _last_commit(replica)
     return parse_cid(last.root) if last is not None else None
 
 
 def _sign_pending(replica: Replica) -> None:
-    """Sign what was written while there was no vault."""
+    """Sign what was written before there was a vault."""
     store = replica.store
     if replica.db.get_meta(meta.SIGNED) == b"1":
         return
@@ -137,8 +138,10 @@ def _sign_pending(replica: Replica) -> None:
 
 
 def _seal_pending(replica: Replica) -> None:
-    """Seal what was written while no epoch key could, for bodies under the device's own key never leave it, and anew what
-    lies under a key that the ring does not name (any more): whoever comes later could not open it."""
+    """Seal what was written without an epoch key, since bodies under the device's own key never leave it.
+
+    Re-seal what uses a key that the ring no longer names: later members could not open it.
+    """
     store, ring, db = replica.store, replica.ring, replica.db
     if ring is None or ring.plain:
         return
@@ -158,13 +161,14 @@ def _seal_pending(replica: Replica) -> None:
     store.apply(changes, store.frame, blocks)
     db.set_meta(meta.LOCAL_BODIES, b"0")
     if stray:
-        store.checkpoint(folders=True)  # nodes lie under the key that seals now
+        store.checkpoint(folders=True)  # nodes use the current sealing key
         db.set_meta(meta.STRAY, b"0")
         replica.set_ring(ring.without_spare(left))
 
 
 def _draw_pair(replica: Replica) -> dict[str, Seen]:
-    """The signed pairs for a commit; a new one for this device when it wrote since the last (stored with them)."""
+    """Return the signed pairs for a commit; a new one for this device if it wrote since the last (stored with
+    them)."""
     store, device = replica.store, replica.device
     frame = store.frame
     n = frame.ctx.get(device.id, 0)

@@ -1,8 +1,8 @@
-"""The providers of one sync, each on its own: what it may cost the others, and the pauses that it asked for.
+"""The providers of one sync, isolated from each other: time limits, and pauses that they requested.
 
-A sync that has several providers runs at most twice. The first run is hurried: a provider that keeps the others waiting is left
-out of it, so the healthy ones hold what was written at once. The second run asks those again, each until its deadline. It trusts
-nobody: a provider that is left out is an outage like any other, and the report names it.
+With several providers a sync runs at most twice. The first, hurried run leaves out providers that keep others
+waiting, so that healthy ones get new writes at once. The second asks those again, each until its deadline. A
+provider left out is an outage like any other, named in the report.
 """
 
 from __future__ import annotations
@@ -44,31 +44,31 @@ from ipfsmem.sync.progress import Progress
 T = TypeVar("T")
 #: Seconds that all providers together wait for one in the hurried run.
 HURRY: Final = 0.4
-#: Seconds until a provider with others beside it must have answered a small request.
+#: Seconds for a small request to a provider when there are others.
 ANSWER: Final = 8.0
-#: The same where a network or a service has work to do first: to look a name up, to process an upload.
+#: The same when a network or service has to work first: a name lookup, processing an upload.
 NETWORK: Final = 25.0
 SERVICE: Final = 90.0
-#: Seconds in all that one sync waits for the small requests of one provider.
+#: Total seconds that one sync waits for the small requests of one provider.
 DEADLINE: Final = 60.0
-#: Bytes a second that even a slow connection moves, and seconds that a block takes in an answer of many.
+#: Bytes per second of even a slow connection, and seconds for a block in an answer of many.
 _SLOWEST: Final = 64 * 1024
 _BLOCK: Final = 0.05
-#: Pauses up to so many seconds are waited for by whoever sends the request; a longer one ends the provider's part in the sync, and so does
-#: a shorter one after that where others are beside it.
+#: Maximum pause in seconds that a request waits for. A longer one ends the provider's part in the sync, and
+#: so does another after a shorter one when there are other providers.
 WAITED: Final = 5.0
-#: The longest pause that is kept, in seconds: a provider must not keep itself out for good.
+#: Maximum pause in seconds: a provider must not exclude itself for good.
 LONGEST: Final = 3600.0
-#: Seconds between two looks at a call that is under way.
+#: Seconds between two checks of a running call.
 _STEP: Final = 0.05
-#: A pin name that nobody pins under.
+#: A pin name that nobody uses.
 _NOBODYS: Final = "ipfsmem-nobody"
-#: What a provider may offer beside the contract, as coroutines.
+#: Optional methods of providers, as coroutines.
 _OFFERS: Final = ("collect", "lacking", "unpin_all", "connect", "listing", "read_stored")
 
 
 def kept_pauses(replica: Replica) -> dict[str, int]:
-    """The pauses that providers asked for and that are not over: when each ends, in milliseconds since 1970 UTC."""
+    """Return the requested pauses still in effect: end of each, in milliseconds since 1970 UTC."""
     stored, now = replica.db.get_meta(meta.PAUSES), replica.world.now()
     try:
         kept = read_json(stored, type=dict[str, int]) if stored else {}
@@ -78,12 +78,13 @@ def kept_pauses(replica: Replica) -> dict[str, int]:
 
 
 def clock_time(milliseconds: int) -> str:
-    """A moment for people, to the second."""
+    """Format a time for users, to the second."""
     return f"{datetime.fromtimestamp(milliseconds // 1000, UTC):%H:%M:%S} UTC"
 
 
 async def side_by_side(works: Iterable[Awaitable[T]]) -> list[T]:
-    """What these give, done at the same time. All have ended when one has failed, and the first failure is raised then."""
+    """Run concurrently and return all results. If any failed, all are awaited, then the first failure is
+    raised."""
     found = await asyncio.gather(*works, return_exceptions=True)
     for one in found:
         if isinstance(one, BaseException):
@@ -92,7 +93,7 @@ async def side_by_side(works: Iterable[Awaitable[T]]) -> list[T]:
 
 
 class Company:
-    """The providers of one sync. `members` stand for them, in their order."""
+    """The providers of one sync. `members` wrap them, in order."""
 
     def __init__(
         self,
@@ -102,12 +103,13 @@ class Company:
         *,
         before: Company | None = None,
     ) -> None:
-        """`before`: the company of an earlier step of the same command; who was given up there is asked nothing here."""
+        """`before`: the company of an earlier step of the same command; providers given up there are not
+        called again."""
         self._replica, self._progress = replica, progress
         told_of_pauses.set(self.say)
         self._pauses = kept_pauses(replica)
         self.members = [Member(self, provider) for provider in providers]
-        #: Those that others need not wait for. What only reads, as a file does, is nobody's company.
+        #: Providers that matter to each other. One that is only read, like a file, does not.
         self._others = [one for one in self.members if one.is_place]
         self.hurried = False
         for one in self.members:
@@ -124,38 +126,40 @@ class Company:
 
     @property
     def is_company(self) -> bool:
-        """Whether anybody waits for anybody."""
+        """Tell whether any provider waits for another."""
         return len(self._others) > 1
 
     @property
     def late(self) -> list[Member]:
-        """Those that the hurried run left out."""
+        """Return those left out by the hurried run."""
         return [one for one in self.members if one.late]
 
     @property
     def missed(self) -> list[Member]:
-        """Those that took no part, or not to the end."""
+        """Return those that did not take part to the end."""
         return [one for one in self.members if one.late or one.gone is not None]
 
     def in_order(self) -> list[Member]:
-        """Those that answered in time first."""
+        """Return all, those that answered in time first."""
         return sorted(self.members, key=lambda one: one.was_late)
 
     def begin(self, *, hurried: bool) -> None:
-        """Begin a run. Who was late is asked again; who is gone stays so."""
+        """Begin a run. Late providers are called again; those gone stay so."""
         self.hurried = hurried
         for one in self.members:
             one.was_late |= one.late
             one.late = False
 
     def be_patient(self) -> None:
-        """From here on each works for itself, so nobody is hurried."""
+        """Stop hurrying: from here on each works independently."""
         self.hurried = False
 
     @contextlib.asynccontextmanager
     async def noticing_the_silent(self) -> AsyncIterator[None]:
-        """A block in which those that answer nothing at all are soon given up: each is asked for something that nobody keeps. A name or
-        an upload may take a healthy provider far longer."""
+        """Give up unresponsive providers soon inside this block, by a request for something nobody keeps.
+
+        A name lookup or upload may take a healthy provider far longer.
+        """
         asked = [one for one in self._others if self.is_company and one.capabilities.list]
         looks = [asyncio.ensure_future(one.pins(_NOBODYS)) for one in asked]
         try:
@@ -166,15 +170,15 @@ class Company:
             await asyncio.gather(*looks, return_exceptions=True)
 
     def somebody_waits(self, but: Member) -> bool:
-        """Whether another provider has nothing to do while this one works."""
+        """Tell whether another provider is idle while this one works."""
         return any(one is not but and one.is_idle for one in self._others)
 
     def say(self, text: str) -> None:
-        """Tell whoever looks on, at once."""
+        """Report progress at once."""
         self._progress(text, 0, 0)
 
     def pause(self, member: Member, error: ProviderError, seconds: float) -> None:
-        """A provider asked to be left alone: it is, in this sync and in those that begin before the pause is over."""
+        """Honour a provider's request for a pause, in this sync and later ones until it ends."""
         until = self._replica.world.now() + int(min(max(seconds, 1.0), LONGEST) * 1000)
         text = f"{member.name} asks to be left alone until {clock_time(until)}"
         member.leave_out(ProviderUnavailable(f"{text}: {error}"), paused_until=until, cause=str(error))
@@ -182,7 +186,7 @@ class Company:
         self.say(f"{text}; continuing without it")
 
     def keep_pauses(self) -> None:
-        """Remember the pauses that are not over. Outside any transaction."""
+        """Store the pauses still in effect. Outside any transaction."""
         now, kept = self._replica.world.now(), kept_pauses(self._replica)
         wanted = {name: until for name, until in self._pauses.items() if until > now}
         if wanted != kept:
@@ -191,19 +195,19 @@ class Company:
 
 
 class Member:
-    """One provider of a sync, as its steps see it: the same contract, bounded in time where others are beside it."""
+    """One provider of a sync: the same contract, with time limits when there are others."""
 
     def __init__(self, company: Company, provider: Provider) -> None:
         self._company, self._provider = company, provider
         can = provider.capabilities
-        #: Whether it keeps something, and so can be waited for in vain.
+        #: Whether it stores something, and so may be waited for.
         self.is_place = can.put or can.names or can.pin
-        #: Why it is asked nothing more in this sync.
+        #: Why it is not called again in this sync.
         self.gone: ProviderError | None = None
         #: The same in the provider's own words.
         self.cause = ""
         self.paused_until = 0
-        #: Whether the run that is under way goes on without it, and whether an earlier one did.
+        #: Whether the current run continues without it, and whether an earlier one did.
         self.late = self.was_late = False
         #: The texts of its refusals in this sync.
         self.refusals: set[str] = set()
@@ -216,32 +220,32 @@ class Member:
             setattr(self, "fetchers", provider.fetchers)  # noqa: B010
         if isinstance(provider, Unreading):
             setattr(self, "unread", provider.unread)  # noqa: B010
-        if isinstance(provider, Settling):  # it never fails, and bounds itself
+        if isinstance(provider, Settling):  # it never fails, and has its own limit
             setattr(self, "settle", provider.settle)  # noqa: B010
 
     @property
     def name(self) -> str:
-        """The provider's name."""
+        """Return the provider's name."""
         return self._provider.name
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the provider can do."""
+        """Return the provider's capabilities."""
         return self._provider.capabilities
 
     @property
     def is_idle(self) -> bool:
-        """Whether it takes part and has nothing to do."""
+        """Tell whether it takes part and has nothing to do."""
         return self._calls == 0 and not self.late and self.gone is None
 
     def leave_out(self, why: ProviderError, *, paused_until: int = 0, cause: str = "") -> None:
-        """Ask it nothing more in this sync."""
+        """Do not call it again in this sync."""
         self.gone, self.paused_until, self.cause = why, paused_until, cause or str(why)
 
     # -- the contract ----------------------------------------------------------------------------------------------
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
-        """See `Provider.put_car`. As long as it takes blocks it moves."""
+        """See `Provider.put_car`. Reading blocks counts as progress."""
         base = ANSWER if self.capabilities.partial_car else SERVICE
         call = _Call(base)
 
@@ -267,7 +271,7 @@ class Member:
         return await self._ask(lambda: self._provider.get_blocks(cids), call)
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
-        """See `Provider.get_dag`. A tree comes in one answer, which its provider bounds as long as it moves."""
+        """See `Provider.get_dag`. One answer brings a tree; its provider limits the time without progress."""
         async with contextlib.aclosing(self._blocks_of(root)) as found:
             async for block in found:
                 yield block
@@ -307,7 +311,7 @@ class Member:
         return await self._ask(lambda: self._provider.get_name(name), self._name_call())
 
     async def close(self) -> None:
-        """Whoever opened the provider closes it."""
+        """Do nothing: whoever opened the provider closes it."""
 
     def _name_call(self) -> _Call:
         return _Call(ANSWER if self.capabilities.durable else NETWORK, small=True)
@@ -329,7 +333,7 @@ class Member:
         try:
             return await (self._watched(work, call) if self._company.is_company else work())
         except ProviderError as error:
-            # Whoever sent the request has waited for a short pause, and was turned away once more.
+            # The sender has already waited for a short pause, and was refused again.
             most = 0.0 if self._company.is_company else WAITED
             if (after := error.again_after) is not None and after > most and self.gone is None:
                 self._company.pause(self, error, after)
@@ -339,7 +343,7 @@ class Member:
         except Exception as error:
             ours = isinstance(error, IpfsmemError) or error is call.source_error
             if ours or not self._company.is_company:
-                raise  # of the blocks that are sent; or nobody else needs this sync
+                raise  # of the blocks being sent; or nobody else needs this sync
             # Without its message, which may repeat a request with a token.
             text = f"{self.name} failed with an unexpected error: {type(error).__name__}"
             raise ProviderUnavailable(text) from error
@@ -351,7 +355,7 @@ class Member:
             raise ProviderUnavailable(f"{self.name} has not answered yet")
 
     async def _watched(self, work: Callable[[], Awaitable[T]], call: _Call) -> T:
-        """The outcome of one call, unless it takes too long or the provider is given up meanwhile."""
+        """Return the result of one call, unless it takes too long or the provider is given up meanwhile."""
         task = asyncio.ensure_future(work())
         loop = asyncio.get_running_loop()
         last = loop.time()
@@ -361,13 +365,13 @@ class Member:
                 await asyncio.wait([task], timeout=_STEP)
                 if task.done():
                     return task.result()
-                # What this program itself kept the loop busy with is no fault of the provider.
+                # Time in which this program blocked the loop is not the provider's fault.
                 last, passed = loop.time(), min(_STEP, loop.time() - last)
                 self._count(call, passed)
                 self._refuse_missed()
         except asyncio.CancelledError:
             task.cancel()
-            while not task.done():  # as the contract says, it leaves nothing half done
+            while not task.done():  # by contract it leaves nothing half done
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.wait([task])
             raise
@@ -381,7 +385,7 @@ class Member:
     def _count(self, call: _Call, passed: float) -> None:
         call.waited += passed
         if call.small:
-            self._spent += passed / self._calls  # side by side they wait once
+            self._spent += passed / self._calls  # concurrent calls wait once
         if self._company.hurried and self._company.somebody_waits(self):
             self._hurry += passed / self._calls
             if self._hurry >= HURRY:
@@ -395,30 +399,30 @@ class Member:
 
 
 class _Call:
-    """One call under way: how long it has waited since it last moved, and how long it may; in seconds."""
+    """A running call: seconds since its last progress, and their limit."""
 
     def __init__(self, limit: float, *, small: bool = False) -> None:
         self.limit, self.small = limit, small
         self.waited = 0.0
         self.bytes = 0
-        #: What the source of the blocks that are sent raised.
+        #: The error of the source of the blocks being sent.
         self.source_error: Exception | None = None
 
     def moved(self, limit: float, size: int) -> None:
-        """It took `size` bytes more, and may take so long for what it has."""
+        """Note progress of `size` bytes, and the time limit for processing them."""
         self.waited, self.limit = 0.0, limit
         self.bytes += size
 
 
-#: Calls that were given up and have not ended yet: an event loop holds its tasks only weakly.
+#: Abandoned calls that have not ended: an event loop holds its tasks only weakly.
 _LEFT: set[asyncio.Future[Any]] = set()
 
 
 def _forget(task: asyncio.Future[Any]) -> None:
     _LEFT.discard(task)
     if not task.cancelled():
-        task.exception()  # asked for, so that the loop does not report it as nobody's
+        task.exception()  # retrieved, so that the loop does not report it as unhandled
 
 
 async def _nothing() -> None:
-    """Close what has no end."""
+    """Close an iterator that has no close method."""

@@ -1,8 +1,7 @@
-"""What this device had noted of other devices and of providers, where the disk changed it: forgotten before a sync begins, and
-made again from what is held where that can be.
+"""Damaged local notes about other devices and providers: dropped before a sync, and rebuilt where possible.
 
-Nothing of what a person wrote is looked at here. Such a row or value ended every sync; without it more is read, put or asked
-for again, or counted anew. What cannot be had again is said.
+User texts are not touched. Such a row or value would end every sync; without it, more is read, stored,
+requested or counted again. Irrecoverable losses are reported.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from ipfsmem.device.tables.reports import ReportRow
 from ipfsmem.sync.lost_objects import recount_now
 from ipfsmem.sync.report import Notices
 
-#: By the name of a value in `meta`: what is put there instead of a changed one, None for nothing.
+#: Replacement of a damaged `meta` value by name; None to remove it.
 NOTES: Final[dict[str, bytes | None]] = {
     **dict.fromkeys(
         (
@@ -39,7 +38,7 @@ NOTES: Final[dict[str, bytes | None]] = {
 
 
 def forget_damaged_notes(replica: Replica, notices: Notices) -> None:
-    """Forget such rows of tables, and such values of `NOTES`."""
+    """Drop damaged table rows, and damaged values of `NOTES`."""
     _forget_rows(replica, notices)
     _forget_values(replica, notices)
 
@@ -70,7 +69,7 @@ def _forget_values(replica: Replica, notices: Notices) -> None:
     if not any(meta.is_changed(db, name) for name in NOTES):
         return
     with replica.transaction():
-        # Another process may have put a sound one there meanwhile.
+        # Another process may have stored a sound one meanwhile.
         changed = [name for name in NOTES if meta.is_changed(db, name)]
         for name in changed:
             instead = NOTES[name]
@@ -98,6 +97,6 @@ def _forget_values(replica: Replica, notices: Notices) -> None:
 
 
 def _say(replica: Replica, notices: Notices, kind: str, text: str) -> None:
-    """Say it in this sync's report, and keep it for `check`: what is forgotten is forgotten also when this sync fails."""
+    """Report it in this sync, and store it for `check`: the loss remains even when this sync fails."""
     notices.say(kind, text)
     reports.add(replica.db.connection, ReportRow(replica.world.now(), kind, text))

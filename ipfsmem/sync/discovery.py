@@ -1,7 +1,8 @@
-"""Finding heads: from the anchor to the ring, to the names of its members, to roots, until nothing new is learned.
+"""Discover heads: from anchors to the ring, to its members' names, to roots, until nothing new is learned
+(format section 7).
 
-Format section 7. Every root is verified before it counts; a name, a pin list and a provider can only withhold. Rings are
-kept as they are verified; states are joined elsewhere.
+Every root is verified before use; names, pin lists and providers can only withhold. Verified rings are kept;
+states are joined elsewhere.
 """
 
 from __future__ import annotations
@@ -42,20 +43,22 @@ from ipfsmem.sync.run import Run
 from ipfsmem.sync.steps import Found
 from ipfsmem.sync.unjoined_heads import held_heads, not_whole
 
-#: Names of devices that admins let in which are asked in one sync: 64 families with 8 successors each. What roots let in is
-#: asked first and always; who fills a ring with devices hides nobody else's texts.
+#: Maximum number of names asked per sync of devices admitted by admins: 64 families with 8 successors each.
+#: Those admitted by roots are always asked first, so nobody can hide their texts by filling the ring.
 MAX_NAMES = MAX_FAMILIES * (1 + MAX_HEIRS)
-#: Why a root is refused that is not refused any more when the ring has more keys and members.
+#: Refusals that may end when the ring gains keys and members.
 _BY_RING: Final = (MembershipError, OpenError, SignatureError)
-#: Keys without a name that are remembered in one sync, about: more than any honest vault has.
+#: Approximate maximum of unnamed keys kept in one sync: more than any honest vault has.
 _MOST_UNNAMED: Final = 65_536
-#: What reports call a root that a person wrote down, where others have the name that led there.
+#: The source shown in reports for a root that the user wrote down, in place of a name.
 _GIVEN: Final = "the version that was given"
 
 
 async def discover(run: Run) -> Found:
-    """Read anchors and device names, then the roots they point at, until nothing new is learned. Rings are kept as soon as they are
-    verified, for they lead to further names."""
+    """Read anchors and device names, then their roots, until nothing new is learned.
+
+    Verified rings are kept at once, since they lead to further names.
+    """
     search = Search(run)
     todo = [ipns_name(run.anchor)]
     if run.root is not None:
@@ -63,12 +66,12 @@ async def discover(run: Run) -> Found:
     asked: set[str] = set()
     await _follow_all(search, todo, asked)
     if run.named_root is not None:
-        # Whoever wrote it down wants this root, whatever older ones are found.
+        # The user wants this root, whatever older ones are found.
         await _open_named(search, {_GIVEN: run.named_root}, anchor=False)
         await _follow_all(search, _to_ask(search, asked), asked)
     search.held = held_heads(run.replica)
     again = [root for root in (*search.held, *not_whole(run.replica)) if _is_news(search, root, False)]
-    failed = await _open_roots(search, again, anchor=False)  # what cannot be read now stays held
+    failed = await _open_roots(search, again, anchor=False)  # unreadable now: it stays held
     search.later.update(root for root, error in failed.items() if isinstance(error, ProviderError))
     await _verify_by_whole_ring(search, asked)
     if run.root is not None:
@@ -77,7 +80,7 @@ async def discover(run: Run) -> Found:
 
 
 async def discover_older(run: Run, found: Found) -> Found:
-    """Add to what was found what pin lists show: an older head that is whole, where names led to damaged ones."""
+    """Add heads of pin lists: a complete older head, when names led to damaged ones."""
     search = Search(run, found)
     if not search.lists_read:
         await _open_pins(search)
@@ -86,7 +89,7 @@ async def discover_older(run: Run, found: Found) -> Found:
 
 
 class Search:
-    """What was found so far; nobody but this module changes it."""
+    """The results so far; only this module changes it."""
 
     def __init__(self, run: Run, found: Found | None = None) -> None:
         self.run = run
@@ -107,16 +110,16 @@ class Search:
         self.anchored = so_far.anchored
         self.held = so_far.held
         self.known_elsewhere = so_far.known_elsewhere
-        #: Keys that rings brought and no statement named then: another ring may name them.
+        #: Keys from rings that no statement named at the time: another ring may name them.
         self.unnamed: set[EpochKey] = set()
-        #: With which ring each head was verified here, and each root refused that another ring may accept.
+        #: The ring with which each head was verified, or each root refused that another ring may accept.
         self.verified_with: dict[CID, Ring | None] = {}
         self.refused_with: dict[CID, Ring | None] = {}
-        #: What was refused, by the name or list that showed it: told at the end, for a ring that comes later may accept it.
+        #: Refusals by source name or list, reported at the end, since a later ring may accept them.
         self.refusals: list[tuple[str, dict[CID, IpfsmemError]]] = []
 
     def found(self) -> Found:
-        """What was found, for the next step."""
+        """Return the results for the next step."""
         return Found(
             heads=dict(self.heads),
             fresh=self.fresh,
@@ -137,14 +140,15 @@ class Search:
         )
 
     def put_off(self, root: CID, error: ProviderError) -> None:
-        """Leave a head that cannot be read now to a later sync. It stops nothing else, whoever made it unreadable."""
-        self.opened.discard(root)  # only a part of it could be opened
+        """Defer a head that is unreadable now to a later sync. It blocks nothing else, whoever made it so."""
+        self.opened.discard(root)  # only partly opened
         self.outages.note(root, error)
         self.run.notices.put_off(root, error)
 
 
 async def _follow_all(search: Search, todo: list[str], asked: set[str]) -> None:
-    """Ask for the names `todo`, and for all that the rings behind them lead to; `asked` collects them. Looks at pin lists too."""
+    """Look up the names `todo` and all that their rings lead to, collecting them in `asked`; also read pin
+    lists."""
     listed = False
     while todo:
         asked.update(todo)
@@ -155,7 +159,7 @@ async def _follow_all(search: Search, todo: list[str], asked: set[str]) -> None:
         )
         await _open_named(search, {n: root for n, root in leads.items() if n not in anchors}, anchor=False)
         if not listed and (not search.opened or not any(p.capabilities.names for p in search.run.providers)):
-            # Where names are lost or hidden, pin lists still show roots; each is verified like any other.
+            # When names are lost or hidden, pin lists still show roots; each is verified like any other.
             listed = True
             if search.run.root is not None and search.run.root.head_public != search.run.anchor:
                 await learn_anchor(search.run, search.run.root.head_public)
@@ -169,9 +173,11 @@ async def _follow_all(search: Search, todo: list[str], asked: set[str]) -> None:
 
 
 async def _verify_by_whole_ring(search: Search, asked: set[str] | None) -> None:
-    """Judge every root by all that the rings of all roots say, in whatever order they were read: a head whose maker another ring
-    revokes is refused, one whose maker another ring enrols is a head. Asks for the names that these lead to, unless `asked` is
-    None. Then tell what was refused."""
+    """Judge every root by the join of all roots' rings, whatever the reading order, then report refusals.
+
+    A head whose maker another ring revokes is refused, one whose maker another ring enrols is accepted. Looks
+    up the names they lead to, unless `asked` is None.
+    """
     replica = search.run.replica
     while True:
         ring = replica.ring
@@ -200,9 +206,12 @@ async def _verify_by_whole_ring(search: Search, asked: set[str] | None) -> None:
 
 
 async def _open_pins(search: Search) -> None:
-    """Open every root that pin lists show, newest first, many at a time: a device that was off for months has its newest head
-    among old ones. A root that cannot be read now stops no other. Raises ProviderError when none at all can be read, and when no
-    provider says what there is."""
+    """Open every root in pin lists, newest first, many at a time: a long-offline device has its newest head
+    among old ones.
+
+    An unreadable root blocks no other. Raises ProviderError when none at all is readable, and when no
+    provider lists its roots.
+    """
     failure: ProviderError | None = None
     search.lists_read = True
     any_answer = any(provider.capabilities.names for provider in search.run.providers)
@@ -222,7 +231,7 @@ async def _open_pins(search: Search) -> None:
             )
         fresh = [root for root in roots[:MAX_PINS] if _is_news(search, root, False)]
         if search.fresh:
-            search.listed.update(fresh)  # but for those to which names will lead, once the ring is known
+            search.listed.update(fresh)  # minus those that names lead to, once the ring is known
         failed = await _open_listed(search, fresh)
         search.outages.note_listed(roots, failed)
         _tell_of_pins(search, provider, failed)
@@ -235,14 +244,14 @@ async def _open_pins(search: Search) -> None:
 
 
 async def _listed(search: Search, provider: Provider) -> list[CID] | None:
-    """The roots of a provider's pin list, newest first; None when it cannot be read now, which is said."""
+    """Return the roots of a provider's pin list, newest first; None (reported) when it cannot be read now."""
     try:
         pins = await provider.pins(pin_name(search.run.anchor))
     except ProviderError as error:
         search.outages.unread_lists[provider.name] = error
         if not provider.capabilities.names:
             search.outages.silent[provider.name] = error
-        # Names that it shows lead there too.
+        # The names it shows lead there too.
         told = not provider.capabilities.names or search.run.names.tells_of_all(provider.name)
         what = (
             ". What only it shows comes with a later sync"
@@ -259,13 +268,16 @@ async def _listed(search: Search, provider: Provider) -> list[CID] | None:
 
 
 async def look_at_lists(search: Search) -> None:
-    """Look at pin lists where names lead somewhere: each time at a provider that keeps no names, for no name leads to what a device
-    published there alone. At others too, when `pin_lists` says so: a name can lose what was published under it, when two devices move
-    one anchor at once, or a provider and a device go back together."""
+    """Read pin lists although names exist: always at providers without names, since no name leads to what was
+    published only there.
+
+    At others as well, when `pin_lists` says so: a name can lose a publish when two devices move an anchor at
+    once, or a provider and a device are rolled back together.
+    """
     looks = Looks.of(search.run.replica, unlocked=search.run.root is not None)
     for provider in search.run.providers:
         can = provider.capabilities
-        # A name that leads nowhere, or back, may have lost what was published under it.
+        # A name that leads nowhere, or back, may have lost a publish.
         due = not can.names or provider.name in search.run.names.behind or _unread_at(provider)
         if not (can.list and (due or looks.is_due(provider.name))):
             continue
@@ -289,7 +301,7 @@ def _unread_at(provider: Provider) -> list[str]:
 
 
 async def _open_listed(search: Search, roots: list[CID]) -> dict[CID, IpfsmemError]:
-    """Open roots of one list; which failed, and why. Once none of `PINS_AT_ONCE` roots can be read now, no more are asked for."""
+    """Open roots of one list; return the failures. Stops when none of `PINS_AT_ONCE` roots is readable now."""
     failed: dict[CID, IpfsmemError] = {}
     for start in range(0, len(roots), PINS_AT_ONCE):
         part = roots[start : start + PINS_AT_ONCE]
@@ -302,8 +314,10 @@ async def _open_listed(search: Search, roots: list[CID]) -> dict[CID, IpfsmemErr
 
 
 def _tell_of_pins(search: Search, provider: Provider, failed: dict[CID, IpfsmemError]) -> None:
-    """Say what could not be read, once for each sort of failure: whoever may pin there can list any number of roots. What was
-    refused is told at the end."""
+    """Report unreadable roots once per kind of failure, since anyone who may pin there can list any number.
+
+    Refusals are reported at the end.
+    """
     source = f"pin list of {provider.name}"
     sorts: dict[type[IpfsmemError], dict[CID, IpfsmemError]] = {}
     for root, error in failed.items():
@@ -322,8 +336,11 @@ def _tell_of_pins(search: Search, provider: Provider, failed: dict[CID, IpfsmemE
 
 
 def _to_ask(search: Search, asked: Set[str]) -> list[str]:
-    """The names of the ring's members that were not asked for yet: anchors, then devices let in by roots, then those let in by
-    admins, of these at most `MAX_NAMES`. Those of readers are left out: nothing that a reader publishes counts."""
+    """Return the member names not yet asked: anchors, devices admitted by roots, then up to `MAX_NAMES`
+    admitted by admins.
+
+    Readers are left out: their commits are not joined.
+    """
     ring = search.run.replica.ring
     if ring is None:
         return []
@@ -345,8 +362,11 @@ def _to_ask(search: Search, asked: Set[str]) -> list[str]:
 
 
 async def _resolve(search: Search, names: list[str]) -> dict[str, CID]:
-    """The root that each name leads to; names that lead to none are left out. An anchor may lead there by other names. A device's
-    name may not: its holder could have it lead to another device's root."""
+    """Return the root of each name; names without one are left out.
+
+    An anchor may lead there by other names, a device's name may not: its holder could point it at another
+    device's root.
+    """
     found: dict[str, CID] = {}
     wrong: dict[str, FormatError] = {}
     at, anchors = {name: name for name in names}, _anchor_names(search.run)
@@ -378,10 +398,11 @@ async def _resolve(search: Search, names: list[str]) -> dict[str, CID]:
 
 
 async def _open_named(search: Search, leads: dict[str, CID], *, anchor: bool) -> None:
-    """Verify the roots that names lead to; `anchor` when only a root can sign those names.
+    """Verify the roots of names; `anchor`: only a root key can sign those names.
 
-    A root that cannot be read now stops the sync where it may be a root key's ring or this device's own past. Another member's is
-    put off: that member may have made it unreadable, and whoever is to revoke the member has to sync first.
+    An unreadable root stops the sync if it may be a root key's ring or this device's own past. Another
+    member's is deferred: that member may have made it unreadable, and whoever is to revoke the member has to
+    sync first.
     """
     if search.fresh:
         search.listed.difference_update(leads.values())  # whichever showed them first
@@ -395,16 +416,16 @@ async def _open_named(search: Search, leads: dict[str, CID], *, anchor: bool) ->
                 raise error
             search.put_off(root, error)
             continue
-        named = sources[root] != _GIVEN  # what a person gave is reported as not used
+        named = sources[root] != _GIVEN  # a root given by the user is reported as not used
         if named and isinstance(error, FormatError | OpenError) and root not in search.in_part:
             search.unusable.add(root)
         _refuse(search, root, sources[root], error)
-    if not anchor:  # an anchor leads to a ring, which is no head
+    if not anchor:  # an anchor leads to a ring, which is not a head
         search.unread |= search.in_part.intersection(leads.values())
 
 
 def _own_past(search: Search) -> set[str]:
-    """The names that nobody but this device and the roots can move."""
+    """Return the names that only this device and the roots can move."""
     ring = search.run.replica.ring
     keys = {search.run.anchor, search.run.replica.device.sign_public}
     if search.run.root is not None:
@@ -429,7 +450,7 @@ def _refuse(search: Search, root: CID, source: str, error: IpfsmemError) -> None
 
 
 def _tell_of_refused(search: Search) -> None:
-    """Say which roots were not used, those of one list that failed alike together."""
+    """Report unused roots, grouping those of one list with the same failure."""
     told, search.refusals = search.refusals, []
     for source, roots in told:
         refused = {root: error for root, error in roots.items() if root not in search.heads}
@@ -451,7 +472,7 @@ def _tell_of_refused(search: Search) -> None:
 
 
 def _published_by(search: Search, root: CID, source: str) -> str:
-    """What a name or a list leads to, as a person knows it: by the device whose name it is."""
+    """Return the user's name for a source: the device whose name it is."""
     ring = search.run.replica.ring
     for person in ring.view.members.values() if ring is not None else ():
         if ipns_name(person.sign) == source:
@@ -460,9 +481,11 @@ def _published_by(search: Search, root: CID, source: str) -> str:
 
 
 async def _open_roots(search: Search, roots: list[CID], *, anchor: bool) -> dict[CID, IpfsmemError]:
-    """Read roots side by side and verify one after another; which were not used, and why. Those that no key opened, or whose maker
-    is not known, are tried again when another root brought keys and members: new recovery words have no key for what was published
-    before them."""
+    """Read roots concurrently, verify them one by one, and return the failures.
+
+    Roots that no key opened, or with an unknown maker, are retried when another root brings keys and members:
+    a new recovery phrase has no key for what was published before it.
+    """
     search.opened.update(roots)
     ring = search.run.replica.ring
     failed = await _read_and_use(search, roots, anchor)
@@ -489,8 +512,10 @@ async def _open_roots(search: Search, roots: list[CID], *, anchor: bool) -> dict
 
 
 async def _read_and_use(search: Search, roots: list[CID], anchor: bool) -> dict[CID, IpfsmemError]:
-    """Read roots and use them. All are judged by the ring as it is now: whichever is verified first, none keeps a revoke that
-    another one brings from being learned."""
+    """Read and use roots, all judged by the current ring.
+
+    So none of them, if verified first, can suppress a revoke that another one brings.
+    """
     reads = {root: read_root(Reader(), root) for root in roots}
     ring = search.run.replica.ring
     return await search.run.fetcher.side_by_side(
@@ -499,7 +524,7 @@ async def _read_and_use(search: Search, roots: list[CID], anchor: bool) -> dict[
 
 
 def _use(search: Search, root: CID, files: RootFiles, anchor: bool, ring: Ring | None) -> IpfsmemError | None:
-    """Keep the ring and note the head of a root, judged by `ring`; the error for which it is not used."""
+    """Keep the ring and record the head of a root, judged by `ring`; return the error if refused."""
     before = search.run.replica.ring
     secrets = [search.run.replica.device.box_secret]
     if search.run.root is not None:
@@ -512,8 +537,8 @@ def _use(search: Search, root: CID, files: RootFiles, anchor: bool, ring: Ring |
     except IpfsmemError as error:
         return error
     if opened.head is None and not anchor:
-        # A ring counts when a commit or an anchor names its bytes: else old and new parts could be paired.
-        # Pin lists show the anchor's root too, so nothing is said of it.
+        # A ring is valid only if a commit or anchor names its bytes, else old and new parts could be paired.
+        # Pin lists show the anchor's root too, so this is not reported.
         search.opened.discard(root)
         search.headless.add(root)
         return None
@@ -534,16 +559,16 @@ def _use(search: Search, root: CID, files: RootFiles, anchor: bool, ring: Ring |
         search.ring_roots.add(root)
     else:
         search.heads[root] = opened.head
-        # By no other ring than that: what roots brought between may refuse it.
+        # By no other ring: roots read in between may refuse it.
         search.verified_with[root] = search.run.replica.ring if before is ring else ring
     return None
 
 
 def _keep_ring(search: Search, opened: VerifiedRoot) -> None:
-    """Join the ring of a root to ours, and say when that dropped a revoke, so that somebody is a member again."""
+    """Join a root's ring into ours, and report when that ended a revoke, so that somebody is a member again."""
     replica, before = search.run.replica, search.run.replica.ring
     after = opened.ring if before is None else before.join(opened.shown)
-    # It was judged by the ring before its round: another root of that round may have ended keys of its own.
+    # It was judged by the ring before its round: another root of the round may have ended keys it needs.
     ended = {*opened.shown.unbounded_ring.keys} - {*after.keys} if opened.head is not None else ()
     after = after.with_spare((*opened.spare, *ended))
     replica.set_ring(after)
@@ -578,8 +603,8 @@ def _is_anchored(search: Search, ring: Ring) -> bool:
 
 
 def _learn_publicly(search: Search, keyring: bytes) -> None:
-    """Learn from a ring that this device cannot open that another key seals, which is signed: then nothing is published with the
-    old one."""
+    """Learn from the signed open part of an unreadable ring that another key seals; then nothing is published
+    with the old one."""
     ring = search.run.replica.ring
     if ring is None:
         return

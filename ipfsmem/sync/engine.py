@@ -1,10 +1,10 @@
-"""One sync: find heads and verify them, admit, join, publish, each step on the value that the one before returned (`steps`).
-The only code that talks to a provider on behalf of a memory.
+"""One sync: find and verify heads, admit, join, publish, each step on the result of the one before (`steps`).
+The only code that calls a vault's providers.
 
-Order of things (format section 7): read names and roots until nothing new is learned; keep what rings say; find out
-whether this device's own counters were used elsewhere; join every verified head; with an unlocked root enrol this
-device and move the anchor; publish. A crash anywhere loses nothing: each step is on disk before the next begins,
-and the whole is simply run again. One sync at a time for a memory; writes go on meanwhile.
+Order (format section 7): read names and roots until nothing new is learned; keep rings; detect reuse of this
+device's counters; join every verified head; with an unlocked root enrol this device and move the anchor;
+publish. Each step is on disk before the next begins, so a crash loses nothing and the whole is repeated. One
+sync at a time per vault; writes continue meanwhile.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ from ipfsmem.sync.steps import Joined, Published
 from ipfsmem.sync.unlocked_root import administer
 from ipfsmem.wallet.root_keys import RootKeys
 
-#: So many seconds a sync waits for another program that syncs the same memory; for one of its own it waits to the end.
+#: Seconds that a sync waits for another program's sync of the same vault; for one in its own process it waits
+#: to the end.
 WAIT_FOR_OTHERS: Final = 60.0
 
 
@@ -67,9 +68,10 @@ async def sync(
     named_root: CID | None = None,
     progress: Progress = no_progress,
 ) -> SyncReport:
-    """Pull, join, publish. Raises ProviderError when no provider does; nothing local is lost then. `named_root`: see `Run`.
+    """Pull, join, publish. Raises ProviderError when no provider does; nothing local is lost then.
 
-    `not_opened`: providers of this memory that cannot be opened now (`Providers`); the report names them.
+    `named_root`: see `Run`. `not_opened`: providers that cannot be opened now (`Providers`); the report names
+    them.
     """
     async with _alone(replica) as notices:
         company = Company(replica, providers, progress)
@@ -96,7 +98,7 @@ async def sync(
 
 
 class _Done(msgspec.Struct):
-    """One run of a sync that came to its end; `failure`: why nobody took what it published."""
+    """A finished run of a sync; `failure`: why nobody accepted what it published."""
 
     run: Run
     report: SyncReport
@@ -104,9 +106,9 @@ class _Done(msgspec.Struct):
 
 
 async def _hurried(run: Run, company: Company, layout: Layout) -> _Done | None:
-    """A sync with those providers that do not keep the others waiting; None where there is nothing to hurry for, or nothing came of it.
+    """Sync with the providers that do not keep others waiting; None if pointless or without result.
 
-    A memory that knows no ring yet is not joined in part: what a provider does not show may be its newest state.
+    A vault without a ring is not joined in part: what a missing provider has may be its newest state.
     """
     if not company.is_company or run.replica.ring is None:
         return None
@@ -120,14 +122,14 @@ async def _hurried(run: Run, company: Company, layout: Layout) -> _Done | None:
 
 
 async def _in_full(run: Run, company: Company, layout: Layout, early: _Done | None) -> _Done:
-    """A sync with all providers, each until its deadline, after what the hurried one did."""
+    """Sync with all providers, each until its deadline, after the hurried run."""
     company.begin(hurried=False)
     try:
         done = await _once(run, layout)
     except ProviderError as error:
         if early is None or early.failure is not None:
             raise
-        # What the others took stands, and the report names who did not.
+        # What the others accepted stands, and the report names the rest.
         early.run.notices.failed("not every provider was reached", error)
         return early
     done.report.after(early.report if early is not None else None)
@@ -154,7 +156,7 @@ async def _once(run: Run, layout: Layout) -> _Done:
 
 
 def _unread_records(run: Run) -> int:
-    """How many records and lists are there and cannot be read; said."""
+    """Report and return the number of records and lists that exist but are unreadable."""
     found = 0
     for provider in run.providers:
         for file in provider.unread() if isinstance(provider, Unreading) else ():
@@ -169,7 +171,7 @@ def _unread_records(run: Run) -> int:
 
 
 def _tell_of_missed(report: SyncReport, company: Company) -> None:
-    """Name the providers that took no part to the end, each once, also where nothing had to go there."""
+    """Name the providers that did not take part to the end, each once, even where nothing had to be sent."""
     for one in company.members:
         _join_refusals(report, one)
     for one in company.missed:
@@ -197,7 +199,7 @@ def _tell_of_missed(report: SyncReport, company: Company) -> None:
 
 
 def _join_refusals(report: SyncReport, member: Member) -> None:
-    """Report a provider that refused to read and to publish once, as refused."""
+    """Report a provider that refused to read and to publish only once, as refused."""
     unpublished = f"not published at {member.name}: "
     reads = [
         notice
@@ -216,7 +218,7 @@ def _join_refusals(report: SyncReport, member: Member) -> None:
 
 
 async def _pull(run: Run) -> Joined:
-    """Find and join every head that can be found and verified. Raises ProviderRefused where no provider could be opened."""
+    """Find, verify and join all heads. Raises ProviderRefused when no provider could be opened."""
     for one in run.not_opened:
         if not run.providers:
             raise one.error()
@@ -239,15 +241,14 @@ async def restore(
     progress: Progress = no_progress,
     finders: Company | None = None,
 ) -> SyncReport:
-    """The first sync of a memory that is being restored: pull, join, enrol this device, publish.
+    """Run the first sync of a vault being restored: pull, join, enrol this device, publish.
 
-    `layout` None: nobody has agreed yet that anything is published. `named_root`: see `Run`. `finders`: the company in
-    which the memory was found; who was given up there takes no part. Being able to read is enough: what no
-    provider takes now stands on this device, signed, and goes out with a later sync, which needs no root for it; a notice says so.
+    `layout=None`: publishing is not yet agreed. `named_root`: see `Run`. `finders`: the company that found
+    the vault; providers given up there take no part. Reading suffices: what no provider accepts now stays on
+    this device, signed, for a later sync without a root; a notice says so.
 
-    Raises UnreadError when newer heads stand there than could be read now, and DamagedError when heads stand there and none
-    could be joined whole: that is no memory that is back, unless `damaged_ok` says that what can be read is to be salvaged
-    afterwards.
+    Raises UnreadError when newer heads exist than could be read now, and DamagedError when heads exist and
+    none could be joined whole, unless `damaged_ok` announces a salvage afterwards.
     """
     started = time.monotonic()
     company = Company(replica, providers, progress, before=finders)
@@ -291,7 +292,8 @@ def _require_whole(run: Run, joined: Joined) -> None:
 
 
 def _may_administer(run: Run) -> bool:
-    """Whether the unlocked root still administers this memory, or no root is unlocked. Otherwise a salvage is not suggested."""
+    """Tell whether the unlocked root still administers this vault, or none is unlocked. Otherwise no salvage
+    is suggested."""
     if run.replica.ring is None or run.root is None:
         return True
     view, me = run.replica.ring.view, member_id(run.root.admin_public)
@@ -308,9 +310,10 @@ async def salvage(
     root: RootKeys | None = None,
     progress: Progress = no_progress,
 ) -> tuple[Salvageable, Salvaged | None, SyncReport]:
-    """Pull, then bring back what damaged heads prove, and the loose values under the entry names `picked`; publish.
+    """Pull, restore what damaged heads prove and the loose values under the entry names `picked`, and
+    publish.
 
-    `layout` None only looks. Nothing of a damaged head is believed beyond what format section 7.1 says.
+    `layout=None` only reports. Nothing beyond format section 7.1 is trusted.
     """
     started = time.monotonic()
     done: Salvaged | None = None
@@ -339,10 +342,11 @@ async def move(
     root: RootKeys | None = None,
     progress: Progress = no_progress,
 ) -> Moved:
-    """Bring every live root, the ring and the names to `target` too, and check there that nothing is missing.
+    """Copy every live root, the ring and the names to `target`, and check there that nothing is missing.
 
-    Syncs with all of them first. May be cut off and run again: what has arrived is not sent twice. Nothing is taken
-    away from where it was. Raises ProviderRefused naming the first thing that `target` does not have in the end.
+    Syncs with all of them first. May be interrupted and repeated: nothing is sent twice, and nothing is
+    removed from the old providers. Raises ProviderRefused naming the first thing missing at `target` in the
+    end.
     """
     async with _begun(replica, [*providers, target], root, progress, not_opened=not_opened) as run:
         joined = await _pull(run)
@@ -378,9 +382,9 @@ async def check(
     not_opened: Sequence[NotOpened] = (),
     progress: Progress = no_progress,
 ) -> list[Presence]:
-    """Whether everything that lives is at each provider, asked block by block; `full` reads every block.
+    """Check each provider for all live data, block by block; `full` reads every block.
 
-    `repair` sends again what is missing there and here, also what went missing before. Pulls and publishes nothing.
+    `repair` resends what is missing there and here, even what was lost before. Pulls; publishes nothing.
     """
     async with _begun(replica, providers, None, progress) as run:
         root = replica.db.get_meta(meta.ROOT)
@@ -396,9 +400,9 @@ async def check(
 async def look_there(
     replica: Replica, target: Provider, *, root: RootKeys | None = None, progress: Progress = no_progress
 ) -> SyncReport:
-    """Pull from one provider alone, to which this memory is said to have gone.
+    """Pull only from the provider to which this vault is said to have moved.
 
-    Raises NotFoundError when it shows no head of this memory: nobody is to be followed to a place that holds none.
+    Raises NotFoundError when it has no head of this vault: never follow a move to an empty provider.
     """
     started = time.monotonic()
     async with _begun(replica, [target], root, progress) as run:
@@ -412,7 +416,7 @@ async def look_there(
 
 
 async def _shows(run: Run, joined: Joined, provider: Provider) -> bool:
-    """Whether a provider itself leads to a head of this memory that was verified, now or before."""
+    """Tell whether the provider itself leads to a verified head of this vault, from this sync or earlier."""
     known = {*joined.heads, *joined_before(run.replica)}
     leads: set[CID | str] = set()
     for record in run.names.shown_by(provider):
@@ -437,8 +441,8 @@ async def _begun(
     not_opened: Sequence[NotOpened] = (),
     company: Company | None = None,
 ) -> AsyncIterator[Run]:
-    """A run that is alone with its memory, and that no damaged note of this device stops. Raises UsageError for a memory that was
-    opened to be read only."""
+    """Start a run with exclusive access to its vault, unaffected by damaged notes. Raises UsageError for a
+    read-only vault."""
     async with _alone(replica) as notices:
         yield Run(
             replica,
@@ -465,7 +469,7 @@ async def _alone(replica: Replica) -> AsyncIterator[Notices]:
 
 
 async def _look_after(run: Run, joined: Joined) -> None:
-    """Guards, then the names that others look after, then what may go."""
+    """Maintain guards, then names on behalf of others, then collect."""
     replica = run.replica
     await bring_out_guards(run)
     others = sorted(member_names(replica) - {ipns_name(replica.device.sign_public)})
@@ -474,7 +478,7 @@ async def _look_after(run: Run, joined: Joined) -> None:
 
 
 def _tell_of_removals(run: Run, ring_before: Ring | None) -> None:
-    """Last of all: what is told once must be in a report that arrives, and a sync that fails has none."""
+    """Report removals last: a one-time notice must be in a report that arrives, and a failed sync has none."""
     with run.replica.transaction():
         tell_of_removals(run.replica, ring_before, run.notices)
 
@@ -486,7 +490,7 @@ def _tell_of_move(run: Run) -> None:
 
 
 async def _settle(run: Run) -> None:
-    """Wait for what providers began in this sync without its calls waiting for it; other syncs need not wait for that."""
+    """Wait for background work of providers in this sync; other syncs need not wait for it."""
     settling = [provider for provider in run.providers if isinstance(provider, Settling)]
     failures_of = await asyncio.gather(*(provider.settle() for provider in settling))
     for provider, failures in zip(settling, failures_of, strict=True):
@@ -499,7 +503,7 @@ async def _settle(run: Run) -> None:
 
 
 def _report(run: Run, joined: Joined, published: Published, started: float) -> SyncReport:
-    """What a sync did, of what its steps returned. `started`: by the monotonic clock, in seconds."""
+    """Assemble the report from the results of the steps. `started`: by the monotonic clock, in seconds."""
     sending, fetcher, silent = run.sending, run.fetcher, sorted(joined.silent)
     fresh = joined.found.fresh
     not_opened = [one.spec for one in run.not_opened]

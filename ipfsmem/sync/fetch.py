@@ -1,6 +1,6 @@
-"""Blocks for a pull: from this device first, then from one provider after another, each checked, each fetched once.
+"""Fetch blocks for a pull: local ones first, then one provider after another, each checked and fetched once.
 
-What arrives is held until it is worth keeping; nothing is written here.
+Received blocks are held until kept; nothing is written here.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch
 
 T = TypeVar("T")
-#: What reads that run side by side are told apart by: a root, a prefix.
+#: Identifies a concurrent read: a root, a prefix.
 K = TypeVar("K", bound=Hashable)
-#: Blocks in one request.
+#: Maximum number of blocks per request.
 BATCH = 2_000
-#: Bytes that are held at once of an answer, or of objects that are asked for together, before they are kept.
+#: Maximum bytes of an answer, or of objects requested together, held before they are kept.
 HELD_MAX = 64 * 1024 * 1024
-#: Bytes of one answer with a whole tree that are looked at; what lies beyond is asked for as usual.
+#: Maximum bytes read of an answer with a whole tree; the rest is requested normally.
 WHOLE_MAX = OWN_LIMITS.total_bytes
 
 
 class Fetcher:
-    """Gets blocks for one sync and remembers what it got and what was wrong."""
+    """Fetches blocks for one sync, with a record of results and failures."""
 
     def __init__(
         self, db: Database, providers: Sequence[Provider], not_opened: Sequence[NotOpened] = ()
     ) -> None:
-        """`not_opened`: providers that may hold what the others lack, and that cannot be asked."""
+        """`not_opened`: providers that cannot be called and may hold what the others lack."""
         self._db = db
         self._providers = providers
         self._not_opened = not_opened
@@ -47,15 +47,15 @@ class Fetcher:
         self.fetched: dict[CID, bytes] = {}
         self.blocks = 0
         self.bytes = 0
-        #: What each provider served in this sync, by its name.
+        #: Blocks served in this sync, by provider name.
         self.served: dict[str, set[CID]] = {}
-        #: CIDs that the provider answered with something else, and why.
+        #: CIDs for which a provider sent something else, and why.
         self.refused: dict[CID, str] = {}
 
     async def get(self, cids: Iterable[CID]) -> Mapping[CID, bytes]:
-        """Those of these blocks that can be had, verified. A wrong one is refused, noted and left out.
+        """Return those of these blocks that are available, verified. A wrong one is recorded and left out.
 
-        Raises ProviderError when a block is missing that a provider may have which is down or cannot be opened.
+        Raises ProviderError when a missing block may be at a provider that is down or cannot be opened.
         """
         found, failure = await self.try_get(cids)
         if failure is not None:
@@ -65,10 +65,11 @@ class Fetcher:
     async def side_by_side(
         self, reads: Mapping[K, Fetch[T]], use: Callable[[K, T], IpfsmemError | None]
     ) -> dict[K, IpfsmemError]:
-        """Drive many reads at once, so that one request carries what all of them want next. Then call `use` with the outcome of
-        each, in the order of `reads`; it answers the error for which an outcome is refused. Which reads failed, and why.
+        """Drive many reads concurrently with shared requests, then call `use` with each result; return the
+        failures.
 
-        A read that fails stops no other. Blocks that only failed reads fetched are dropped.
+        `use` is called in the order of `reads` and returns the error for which a result is refused. A failed
+        read stops no other; blocks fetched only by failed reads are dropped.
         """
         before = len(self.fetched)
         done: dict[K, T] = {}
@@ -103,7 +104,8 @@ class Fetcher:
         return failed
 
     async def try_get(self, cids: Iterable[CID]) -> tuple[dict[CID, bytes], ProviderError | None]:
-        """Those of these blocks that can be had, verified, and why the others could not be asked for everywhere (None: they were)."""
+        """Return the available blocks, verified, and why the others could not be requested everywhere (None:
+        they were)."""
         found: dict[CID, bytes] = {}
         missing: list[CID] = []
         wanted = list(cids)
@@ -124,12 +126,13 @@ class Fetcher:
         return found, None
 
     async def get_tree(self, root: CID, replica: Replica) -> None:
-        """Fetch a whole tree in one answer, where a provider gives that, and keep it: for a device that has nothing yet.
+        """Fetch and keep a whole tree in one answer, if a provider supports it: for a device that has nothing
+        yet.
 
-        That is one request instead of one for each level and batch; what is missing afterwards is asked for as usual. A block is
-        taken when one before it links to it, up to WHOLE_MAX bytes in an answer. Raw blocks that nothing links to are taken too, as
-        many bytes as the others have: a provider with a layout of its own sends our blocks behind those of its layout. Errors are
-        passed over.
+        One request replaces one per level and batch; missing blocks are requested later. A block is accepted
+        if an earlier one links to it, up to WHOLE_MAX bytes per answer. Unlinked raw blocks are accepted up
+        to the same number of bytes: a provider with its own layout sends our blocks after those of its
+        layout. Errors are ignored.
         """
         for provider in self._providers:
             if not provider.capabilities.dag:
@@ -158,7 +161,7 @@ class Fetcher:
                 return
 
     def _take(self, provider: Provider, cid: CID, data: bytes) -> bool:
-        """Take a block that is what its CID says; note one that is not."""
+        """Accept a block that matches its CID; record one that does not."""
         try:
             verify_block(cid, data)
         except (BlockError, LimitError) as error:
@@ -172,8 +175,10 @@ class Fetcher:
         return True
 
     async def _fetch(self, wanted: list[CID]) -> tuple[dict[CID, bytes], ProviderError | None]:
-        """Ask one provider after another for what is still missing. The error of one that is down, or that cannot be opened,
-        counts only when something is missing in the end."""
+        """Request missing blocks from one provider after another.
+
+        The error of one that is down or cannot be opened matters only if something is missing in the end.
+        """
         found: dict[CID, bytes] = {}
         failure: ProviderError | None = self._not_opened[0].error() if self._not_opened else None
         for provider in self._providers:
@@ -190,18 +195,18 @@ class Fetcher:
         return found, failure if len(found) < len(wanted) else None
 
     def forget_since(self, count: int) -> None:
-        """Drop what was fetched since there were `count` blocks: it belongs to a head that was refused."""
+        """Drop the blocks fetched since there were `count`: they belong to a refused head."""
         for cid in list(self.fetched)[count:]:
             del self.fetched[cid]
 
     def keep(self) -> None:
-        """Put what was fetched among this device's blocks (inside a transaction) and let go of it."""
+        """Store the fetched blocks on this device (inside a transaction) and stop holding them."""
         self._db.add_blocks((cid.digest, data) for cid, data in self.fetched.items())
         self.fetched.clear()
 
 
 def _linked(cid: CID, data: bytes) -> Iterable[CID]:
-    """The blocks that a verified one links to; none where it is no node."""
+    """Return the links of a verified block; none if it is not a node."""
     if cid.codec != DAG_PB:
         return ()
     try:

@@ -1,8 +1,8 @@
-"""What this device keeps beside the state goes with what another device forgot: sessions that stay here, of a forgotten scope, and what
-dreams proposed or could take back of a forgotten memory or scope.
+"""Remove local data about what another device forgot: local sessions of a forgotten scope, and dreams'
+proposals and undo data for a forgotten memory or scope.
 
-Whoever forgets something on this device does the same at once (`memories/`). This looks at what is kept, not at what a join changed, so
-it also lets go of what an earlier version left.
+A local forget does the same at once (`memories/`). All local data is checked, not only what a join changed,
+so leftovers of an earlier version are removed too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ipfsmem.memories.sessions_here import forget_sessions_here, scopes_with_ses
 
 
 def let_go_of_forgotten(replica: Replica) -> bool:
-    """Let go of it (inside a transaction); whether there was anything."""
+    """Remove it (inside a transaction); tell whether there was anything."""
     store, found = replica.store, False
     for scope in scopes_with_sessions_here(replica):
         if scope_forgotten(store, scope):

@@ -1,9 +1,10 @@
-"""Forks: two copies of one device wrote under the same counters. Also the texts of devices whose keys the ring has no more.
+"""Forks: copies of one device that wrote under the same counters; also texts of devices whose keys left the
+ring (format section 5).
 
-Format section 5. The first copy's head is joined and the second's held while the device's id may still be in use. The id is
-given up when it has a successor, was revoked, or its key was pushed out of the ring. Then a device that holds the head writes
-the differing texts of both copies under its own dots and joins, entry by entry, so that nothing stays apart for ever, whatever
-somebody signed. Functions here run inside a transaction and fetch nothing.
+The first copy's head is joined, the second's held while the device's id may be in use. The id is retired when
+it has a successor, was revoked, or its key left the ring. Then a device with the head rewrites the differing
+texts of both copies under its own dots, entry by entry, and joins, so nothing diverges forever, whatever was
+signed. Functions run in a transaction and fetch nothing.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ from ipfsmem.errors import LimitError, NotFoundError
 from ipfsmem.published.root_verification import Head
 from ipfsmem.ring.keyring import Ring
 
-#: Characters of a key that stay before the hash of a text that stands beside it.
+#: Characters of the key kept before the hash, for a text that gets its own key.
 _STEM: Final = 40
 
 
 def forked_devices(changes: Iterable[EntryDifference], head: Head, replica: Replica) -> set[str]:
-    """Devices of which another copy had a part in this head than in what is joined here: one counter has two random numbers, or one
-    dot two writes. A dot names one write of one entry, so the same dot in two entries is two writes as well.
+    """Return the devices of which another copy contributed to this head: one counter with two random numbers,
+    or one dot with two writes.
+
+    A dot names one write of one entry, so the same dot in two entries is two writes as well.
     """
     store = replica.store
     here = [EntryDifference(change.name, store.entry(change.name), change.theirs) for change in changes]
@@ -44,19 +47,19 @@ def forked_devices(changes: Iterable[EntryDifference], head: Head, replica: Repl
 
 
 def is_given_up(ring: Ring, device: str) -> bool:
-    """Whether nobody will write under this id any more: it has a successor, is out, or has no key in the ring."""
+    """Tell whether an id is retired: it has a successor, is removed, or has no key in the ring."""
     return ring.view.given_up(device)
 
 
 def is_out(replica: Replica, device: str) -> bool:
-    """Whether this id was revoked, by the ring that is here."""
+    """Tell whether this id is revoked in the local ring."""
     return replica.ring is not None and replica.ring.view.is_out(device)
 
 
 def orphans(replica: Replica) -> set[str]:
-    """Devices of whom we hold counters, and whose key no statement of the ring gives any more.
+    """Return devices with counters here whose key no statement of the ring names any more.
 
-    A root that revokes an admin ends what that one enrolled, and of very many successors a ring keeps eight. Nobody could
+    A root's revoke of an admin ends its enrolments, and a ring keeps only eight successors. Nobody could
     verify their values in our commits.
     """
     ring = replica.ring
@@ -68,11 +71,11 @@ def orphans(replica: Replica) -> set[str]:
 
 
 class AdoptionResult(msgspec.Struct, frozen=True):
-    """What `adopt_head` or `adopt_orphans` did.
+    """The result of `adopt_head` or `adopt_orphans`.
 
-    `left`: the changes of the head that are still to be joined. `lines`: timeline lines to append after that, each with its
-    scope. For the report: `before`, the entries that were written, as they were; `beside`, keys under which texts were put
-    because their own entry had no room; `lost`, entries of which a text is on no device that can be asked.
+    `left`: changes of the head still to be joined. `lines`: timeline lines to append after that, each with
+    its scope. For the report: `before`, the old entries that were written; `beside`, keys of texts moved for
+    want of room; `lost`, entries with a text that is on no device that can be asked.
     """
 
     left: list[EntryDifference]
@@ -83,9 +86,9 @@ class AdoptionResult(msgspec.Struct, frozen=True):
 
 
 def adopt_orphans(replica: Replica, devices: set[str], *, unsure: bool) -> AdoptionResult:
-    """Write the texts of devices without a key under our own dots, entry by entry, and forget the counters of those devices.
+    """Rewrite the texts of devices without a key under our own dots, entry by entry, and drop their counters.
 
-    `unsure`: a provider did not say whether it has what is missing here; then an entry of which something is missing waits.
+    `unsure`: a provider's holdings are unknown; an entry with missing data then waits.
     """
     entries = {
         name: entry for name, entry in replica.store.entries() if any(dot[:16] in devices for dot in entry)
@@ -103,7 +106,7 @@ def adopt_orphans(replica: Replica, devices: set[str], *, unsure: bool) -> Adopt
 
 
 def lacks_what_moves(replica: Replica, changes: Iterable[EntryDifference], devices: Set[str]) -> bool:
-    """Whether a join of a fork of `devices` would move lines, or texts for which there is no room, that are not at hand."""
+    """Tell whether joining a fork of `devices` would move lines, or texts without room, that are not local."""
     own = replica.device.id
     for change in changes:
         ours = replica.store.entry(change.name)
@@ -127,15 +130,17 @@ def _lacks(replica: Replica, name: str, entry: Entry, devices: Set[str]) -> bool
 def adopt_head(
     replica: Replica, changes: list[EntryDifference], head: Head, devices: set[str]
 ) -> AdoptionResult:
-    """Make a head joinable that other copies of `devices` had a part in; see `adopt`."""
+    """Make a head joinable to which other copies of `devices` contributed; see `adopt`."""
     return adopt(replica, changes, counts_of(head.ctx), devices)
 
 
 def adopt(
     replica: Replica, changes: list[EntryDifference], ctx: dict[str, int], devices: set[str]
 ) -> AdoptionResult:
-    """Write the differing texts of `devices` under our own dots, and those for which there is no room under keys made from
-    them. Whatever they signed, the rest goes on: a text or a line that cannot be kept is left out, and named.
+    """Rewrite the differing texts of `devices` under our own dots, and those without room under keys made
+    from them.
+
+    Whatever was signed, the rest continues: a text or line that cannot be kept is left out and named.
     """
     store = replica.store
     mine: dict[str, Entry] = {}
@@ -178,8 +183,11 @@ def adopt(
 def _put_beside(
     replica: Replica, crowded: dict[str, list[Value]]
 ) -> tuple[list[str], list[str], dict[str, Entry]]:
-    """Write texts for which an entry had no room under keys of their own, which every device makes alike. Answers these keys, the
-    entries of which something could not be kept (it is no memory, or nobody has it), and the entries written, as they were."""
+    """Write texts without room in an entry under their own, deterministic keys.
+
+    Return these keys, the entries of which something could not be kept (not a memory, or available nowhere),
+    and the written entries as they were.
+    """
     writing = Writing(replica)
     beside: list[str] = []
     without: list[str] = []
@@ -197,7 +205,7 @@ def _put_beside(
                 before.setdefault(there, {**writing.entry(there)})
                 try:
                     writing.keep_beside(there, body, of=value.of)
-                except (NotFoundError, LimitError):  # the scope was forgotten, or it is full too
+                except (NotFoundError, LimitError):  # the scope was forgotten, or is full too
                     without.append(name)
                     continue
             beside.append(key)
@@ -206,8 +214,12 @@ def _put_beside(
 
 
 def _one_segment(replica: Replica, name: str, mine: Entry, theirs: Entry) -> tuple[Entry, list[bytes], bool]:
-    """Resolve a segment of a forked device: the value that stays (the greatest, where both copies have one), the lines that move,
-    and whether every text was at hand. One that nobody has is dropped, or two devices would differ in it for ever."""
+    """Resolve a segment of a forked device: the remaining value, the lines that move, and whether all texts
+    were local.
+
+    The greatest value remains if both copies have one. One that nobody has is dropped, or two devices would
+    differ in it forever.
+    """
     if mine.keys() == theirs.keys() and all(same_identity(mine[dot], theirs[dot]) for dot in mine):
         return mine, [], True
     values = [(dot, value) for entry in (mine, theirs) for dot, value in entry.items()]
@@ -222,7 +234,7 @@ def _one_segment(replica: Replica, name: str, mine: Entry, theirs: Entry) -> tup
 
 
 def append_new_lines(replica: Replica, lines: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
-    """Append those of the lines, each with its scope, that stand in no segment there, to segments of our own; which."""
+    """Append the lines missing from all segments, each with its scope, to our own segments; return them."""
     if not lines:
         return []
     there: set[tuple[str, bytes]] = set()

@@ -1,7 +1,8 @@
-"""Forwarding records: what a device that went to another provider leaves behind, for those who still look at the old place.
+"""Forwarding records: left by a device that moved to another provider, for those who still use the old one
+(format sections 1.4, 7).
 
-Format sections 1.4 and 7. They are events of the timeline, so they stand in the last root there, sealed and signed. The
-newest one is remembered here; whether it is followed, a person says.
+They are timeline events in the last root there, sealed and signed. The newest is stored here; the user
+decides whether to follow it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ipfsmem.device.tables import meta
 
 
 def learn_moves(replica: Replica, entries: Iterable[str]) -> None:
-    """Look for forwarding records in these entries, which a join has changed (inside a transaction)."""
+    """Find forwarding records in these entries, changed by a join (inside a transaction)."""
     found: Move | None = None
     for name in entries:
         segment = segment_name(name)
@@ -37,19 +38,19 @@ def learn_moves(replica: Replica, entries: Iterable[str]) -> None:
 
 
 def note(replica: Replica, move: Move) -> None:
-    """Remember a record when no later one is known (inside a transaction)."""
+    """Store a record if no later one is known (inside a transaction)."""
     newest = newer_move(_newest(replica), move)
     replica.db.set_meta(meta.MOVED, replica.codec.seal_row(msgspec.json.encode(newest)))
 
 
 def note_answer(replica: Replica, move: Move) -> None:
-    """Remember that a person has answered a record (inside a transaction)."""
+    """Store that the user answered a record (inside a transaction)."""
     replica.db.set_meta(meta.MOVED_ANSWERED, move.id.encode())
 
 
 def unanswered_move(replica: Replica) -> Move | None:
-    """The newest record when no person here has answered it yet; None for one of this device itself or of no member, and for a
-    place at which this device publishes."""
+    """Return the newest record if the user has not answered it; None if it is by this device or a non-member,
+    or names a provider at which this device publishes."""
     move, ring = _newest(replica), replica.ring
     if move is None or ring is None or replica.db.get_meta(meta.MOVED_ANSWERED) == move.id.encode():
         return None
@@ -64,7 +65,7 @@ def _newest(replica: Replica) -> Move | None:
 
 
 def describe_move(replica: Replica, move: Move) -> str:
-    """A record for a person, and how to answer it."""
+    """Describe a record for the user, with the ways to answer it."""
     ring = replica.ring
     person = ring.view.members.get(move.by) if ring is not None else None
     who = f"{person.label} ({move.by})" if person is not None else move.by

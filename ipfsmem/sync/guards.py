@@ -1,9 +1,9 @@
-"""Guards: the root before a mass delete stays until a person says that the delete was right (format section 7).
+"""Guards: the root before a mass delete is kept until the user confirms the delete (format section 7).
 
-The device that joined the delete remembers the guard, and pins the root under the vault's guard name where a provider keeps
-several names for one root: so another device's collection leaves the root alone too. Where no provider does, only this device
-guards it, and that is said. The number of guards is bounded for each author whose texts went, so that no author's guards push
-out another's.
+The device that joined the delete records the guard, and pins the root under the vault's guard name at
+providers that keep several names per root, so that other devices' collections spare it. Otherwise only this
+device guards it, which is reported. Guards are bounded per author of the lost texts, so that no author's
+guards displace another's.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from ipfsmem.ring.labels import families_named, label_and_id, label_of
 from ipfsmem.sync.mass_delete import MassDelete
 from ipfsmem.sync.run import Run
 
-#: So many guards of the texts of one who was let in by a root, and of all together whom the same admins let in.
+#: Maximum number of guards for the texts of one author admitted by a root, and for all authors admitted by
+#: the same admins.
 MOST_GUARDS: Final = 8
-#: What a person gives for all guards.
+#: Selects all guards.
 ALL: Final = "all"
 _WHICH: Final = "See what is: ipfsmem vault compact --dry-run"
 
 
 class Guard(msgspec.Struct, frozen=True):
-    """Why a root is guarded: since `at` (milliseconds), for `gone` texts of the families `of`, with how many each lost, which
-    went in what the devices `by` published."""
+    """The reason of a guard: since `at` (milliseconds), for `gone` texts of the families `of` (with the
+    number per family), removed by what the devices `by` published."""
 
     at: int
     gone: int
@@ -45,8 +46,9 @@ class Guard(msgspec.Struct, frozen=True):
 
 
 class Guarded(msgspec.Struct, frozen=True):
-    """A guarded root for a person: `of` and `by` as labels with ids, for anybody may be called anything. One that only another device guards says no more than its root.
-    `dropped`: it is guarded no more, or would be."""
+    """A guarded root for display: `of` and `by` as labels with ids, since labels are not unique. For one
+    guarded only by another device, only its root is known. `dropped`: it is no longer guarded, or would not
+    be."""
 
     root: str
     at: int | None
@@ -57,16 +59,17 @@ class Guarded(msgspec.Struct, frozen=True):
 
 
 def guard_name(anchor_public: bytes) -> str:
-    """The pin name under which guarded roots of a vault stand beside their own."""
+    """Return the pin name of a vault's guarded roots."""
     return "ipfsmem-" + sha256(b"ipfsmem/v1/guard\0" + anchor_public).hexdigest()[:16]
 
 
 def add_guard(replica: Replica, found: MassDelete) -> None:
-    """Note that the roots before a mass delete are to stay (inside a transaction).
+    """Guard the roots before a mass delete (inside a transaction).
 
-    Whose texts went decides which guards share a bound: of these the greatest stay, then the oldest. Each of those who lost
-    texts counts for itself, and a root stays while one of them has room for it: so false alarms about one's own texts,
-    however many, push out no guard of anybody else's, and none becomes one's own by what else went with it.
+    The authors of the lost texts decide which guards share a bound: the largest deletes stay, then the
+    oldest. Each author is bounded separately, and a root stays while one of them has room for it: so false
+    alarms about own texts, however many, displace nobody else's guard, nor does one become an own guard by
+    what else was deleted with it.
     """
     for root in found.roots:
         known = guarded(replica.db).get(root)
@@ -95,21 +98,22 @@ def _share_of(replica: Replica, family: str) -> str:
 
 
 def guarded(db: Database) -> dict[str, Guard]:
-    """The roots that this device guards, sorted."""
+    """Return the roots that this device guards, sorted."""
     names = meta.names(db.connection, meta.GUARD)
     stored = {name.removeprefix(meta.GUARD): db.get_meta(name) for name in names}
     return {root: read_json(row, type=Guard) for root, row in stored.items() if row is not None}
 
 
 def forget_guards(replica: Replica, dropped: Iterable[str]) -> None:
-    """Forget guards that a person dropped, and those of roots that are neither known nor here any more (inside a transaction)."""
+    """Drop guards that the user released, and those of roots neither known nor local any more (inside a
+    transaction)."""
     known = {*heads.roots(replica.db.connection), *map(str, guarded_roots_here(replica.db))}
     _forget(replica, {*dropped, *guarded(replica.db).keys() - known})
 
 
 def guarded_roots_here(db: Database) -> list[CID]:
-    """The guarded roots that lie on this device, whether or not it remembers where it saw them: a row that the disk changed must
-    not let go of what a person was told is kept."""
+    """Return the local guarded roots, even if the row with their source is damaged: what was reported as kept
+    must not be lost."""
     roots = [parse_cid(root) for root in guarded(db) if is_cid(root)]
     return [root for root in roots if db.block(root.digest) is not None]
 
@@ -119,13 +123,13 @@ def _forget(replica: Replica, roots: Iterable[str]) -> None:
 
 
 def keeps_guards(provider: Provider) -> bool:
-    """Whether a root can stand there under a second name."""
+    """Tell whether a root can have a second name there."""
     can = provider.capabilities
     return can.pin and can.list and can.unpin and can.partial_car
 
 
 async def bring_out_guards(run: Run) -> None:
-    """Pin the roots that this device guards at each provider that can keep guards, once; say so where none can."""
+    """Pin this device's guarded roots once at each provider that can keep guards; report if none can."""
     roots, noted = list(guarded(run.replica.db)), _pinned_guards(run)
     if not roots and not any(noted.values()):
         return
@@ -157,7 +161,7 @@ async def bring_out_guards(run: Run) -> None:
 
 
 async def _unpin_dropped(run: Run, provider: Provider, roots: list[str], there: list[str]) -> None:
-    """Unpin the roots that this device guards no more; `there` is what it had pinned."""
+    """Unpin the roots that this device no longer guards; `there`: what it had pinned."""
     if not roots:
         return
     try:
@@ -176,7 +180,7 @@ async def _unpin_dropped(run: Run, provider: Provider, roots: list[str], there: 
 
 
 async def guards_at(run: Run, provider: Provider) -> dict[str, Pin]:
-    """The pins by which any device guards a root at a provider, by the root as this device calls it."""
+    """Return the pins by which any device guards a root at a provider, by this device's name of the root."""
     if not keeps_guards(provider):
         return {}
     ours = {row.answered: row.root for row in placed.at_provider(run.replica.db.connection, provider.name)}
@@ -184,11 +188,11 @@ async def guards_at(run: Run, provider: Provider) -> dict[str, Pin]:
 
 
 def meant(run: Run, wanted: Iterable[str], elsewhere: Iterable[str]) -> frozenset[str]:
-    """The guarded roots that a person means with each text of `wanted`.
+    """Return the guarded roots selected by each text of `wanted`.
 
-    A text is a root (then that one alone, even if a device has it as its label), a device whose published state alone
-    brought the deletes (by id, the beginning of one, or label), or `ALL`. `elsewhere`: the roots that are guarded at
-    providers. Raises, before anything is done, NotFoundError, and UsageError where a text names several devices.
+    A text is a root (then only that, even if it is also a label), a device whose published state alone
+    brought the deletes (by id, its prefix, or label), or `ALL`. `elsewhere`: the roots guarded at providers.
+    Raises, before anything is done, NotFoundError, and UsageError when a text names several devices.
     """
     here, ring = guarded(run.replica.db), run.replica.ring
     known = {*here, *elsewhere}
@@ -209,7 +213,8 @@ def meant(run: Run, wanted: Iterable[str], elsewhere: Iterable[str]) -> frozense
 
 
 def describe_guards(run: Run, elsewhere: Iterable[str], dropped: frozenset[str]) -> list[Guarded]:
-    """All guards for a person, the newest first. `elsewhere`: guarded roots at providers; `dropped`: those that are guarded no more."""
+    """Return all guards for display, newest first. `elsewhere`: guarded roots at providers; `dropped`: those
+    released."""
     here = guarded(run.replica.db)
     ring = run.replica.ring
     found = [
@@ -231,7 +236,7 @@ def describe_guards(run: Run, elsewhere: Iterable[str], dropped: frozenset[str])
 
 
 async def drop_guard_pins(run: Run, provider: Provider, dropped: frozenset[str]) -> None:
-    """Take these guards away at a provider, whoever put them there: a person said that the deletes were right."""
+    """Remove these guards at a provider, whoever set them: the user confirmed the deletes."""
     if not dropped or not keeps_guards(provider):
         return
     for root, pin in (await guards_at(run, provider)).items():

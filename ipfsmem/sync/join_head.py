@@ -1,7 +1,8 @@
-"""Joining one verified head into this device's state: what differs is read, checked, fetched, then kept in one step.
+"""Join one verified head into this device's state: differences are read, checked, fetched, then kept in one
+step (format sections 5, 7).
 
-Format sections 5 and 7. A head with a value that its device did not sign, a dot beyond its counters, or a dot that we
-know as another write is dropped whole. A body that cannot be had is "not fetched"; its value is joined all the same.
+A head with a value not signed by its device, a dot beyond its counters, or a dot known as another write is
+dropped whole. A value whose body is unavailable is joined as "not fetched".
 """
 
 from __future__ import annotations
@@ -47,18 +48,18 @@ from ipfsmem.sync.fetch import HELD_MAX, Fetcher
 from ipfsmem.sync.progress import Progress
 from ipfsmem.sync.report import MOST_NAMED
 
-#: Signatures checked between two reports of progress.
+#: Number of signatures checked between two progress reports.
 _TELL = 8_192
-#: Objects of one portion: whoever claims a byte for each can make it half a gibibyte, and no more.
+#: Objects per portion: if each claims one byte, a portion may still be half a gibibyte, but no more.
 _PORTION = 512
 
 
 def checked(
     differences: Iterable[Difference], head: Head, replica: Replica, progress: Progress
 ) -> list[EntryDifference]:
-    """Decode and check what differs. Raises FormatError, LimitError, SignatureError: the head is dropped.
+    """Decode and check the differences. Raises FormatError, LimitError, SignatureError: the head is dropped.
 
-    Values that we hold already need no second look (format section 7).
+    Values that we already hold are not checked again (format section 7).
     """
     with no_collection():
         return _checked(differences, head, replica, progress)
@@ -82,12 +83,12 @@ def _checked(
         if theirs:
             check_entry(name, theirs)
         if head.lacking:
-            # Nobody can verify these now; who holds them writes them under its own dots (format section 5).
+            # Nobody can verify these now; their holders rewrite them under their own dots (format section 5).
             theirs = {dot: value for dot, value in theirs.items() if dot[:16] not in head.lacking}
         check_covered(counts, name, theirs, where)
         for dot, value in theirs.items():
             held = mine.get(dot)
-            # Another signature is no part of the identity, but one that does not hold must not come in either.
+            # Another signature is not part of the identity, but an invalid one must not be joined either.
             if held is not None and held.s == value.s and same_identity(held, value):
                 continue
             unseen.append((name, dot, value))
@@ -108,10 +109,10 @@ def _checked(
 async def fetch_objects(
     changes: list[EntryDifference], replica: Replica, fetcher: Fetcher, progress: Progress
 ) -> None:
-    """Get the objects that joining needs and that are not here, a portion at a time: of new values, and of other locations.
+    """Fetch the missing objects that joining needs, in portions: of new values, and of other locations.
 
-    All of them together have no bound: a device that was there took them one head at a time, and a new one meets them at
-    once (format section 8).
+    Their total is unbounded: an existing device got them one head at a time, a new one meets them all at once
+    (format section 8).
     """
     wanted: dict[bytes, int] = {}
     for change in changes:
@@ -125,7 +126,7 @@ async def fetch_objects(
     done = 0
     for portion in _portions(missing):
         await fetcher.get([raw_cid(digest) for digest in portion])
-        # Blocks are named by their hash: keeping them early harms nothing, and bounds what is held in memory.
+        # Blocks are named by hash: keeping them early is harmless and bounds memory.
         with replica.transaction():
             fetcher.keep()
         done += len(portion)
@@ -133,7 +134,7 @@ async def fetch_objects(
 
 
 def _portions(sizes: Mapping[bytes, int]) -> Iterator[list[bytes]]:
-    """What to ask for together. Nobody signs the size in a location: it only makes portions smaller."""
+    """Yield the objects to request together. The unsigned size in a location only makes portions smaller."""
     portion: list[bytes] = []
     size = 0
     for digest, claimed in sizes.items():
@@ -147,19 +148,19 @@ def _portions(sizes: Mapping[bytes, int]) -> Iterator[list[bytes]]:
 
 
 class JoinedHead(msgspec.Struct, frozen=True):
-    """What joining one head changed: its entries as they were before and are now, and how many texts could not be had."""
+    """The result of joining one head: its entries before and after, and the number of unavailable texts."""
 
     before: dict[str, Entry]
     after: dict[str, Entry]
     not_fetched: int
-    #: Texts for which there was no room, and where; empty when there was.
+    #: Number of texts without room, and where; empty when all fit.
     left_out: int
     crowded: str
 
 
 def join(changes: list[EntryDifference], head: Head, replica: Replica) -> JoinedHead:
-    """Join inside a transaction. Raises FormatError, with nothing changed, when a dot turns out to be two writes: whoever
-    calls has looked for forks first."""
+    """Join inside a transaction. Raises FormatError, with nothing changed, when a dot has two writes: callers
+    look for forks first."""
     with no_collection():
         return _join(changes, head, replica)
 
@@ -167,7 +168,7 @@ def join(changes: list[EntryDifference], head: Head, replica: Replica) -> Joined
 def _join(changes: list[EntryDifference], head: Head, replica: Replica) -> JoinedHead:
     store = replica.store
     theirs_ctx = counts_of(head.ctx)
-    # The state may have moved on since the differences were read.
+    # The state may have changed since the differences were read.
     now_here = [EntryDifference(change.name, store.entry(change.name), change.theirs) for change in changes]
     epoch_of = _epoch_of(replica)
 
@@ -176,7 +177,7 @@ def _join(changes: list[EntryDifference], head: Head, replica: Replica) -> Joine
 
     assert replica.ring is not None
     let_in = replica.ring.view.let_in
-    # With a part of the state that cannot be sealed nobody could publish or join any more.
+    # With an unsealable part of the state nobody could publish or join any more.
     outcome = join_changes(
         now_here, store.frame.ctx, theirs_ctx, choose, lambda entry: limit_values(entry, let_in, MAX_VALUES)
     )
@@ -222,7 +223,7 @@ def _words_of_crowded(crowded: dict[str, int]) -> str:
 
 
 def _note_stray(replica: Replica, entries: Iterable[Entry]) -> None:
-    """Note that something lies under a key that the ring does not name: the next publish seals it anew."""
+    """Record that something uses a key that the ring does not name: the next publish re-seals it."""
     ring = replica.ring
     if ring is None or ring.plain or replica.db.get_meta(meta.STRAY) == b"1":
         return

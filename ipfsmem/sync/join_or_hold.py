@@ -1,6 +1,6 @@
-"""What becomes of one verified head: it is read, and joined whole, held, dropped, or put off to a later sync.
+"""Process one verified head: join it whole, hold, drop or defer it (format sections 5, 7).
 
-Format sections 5 and 7. Reading and checking happen outside of transactions, taking in happens inside of one.
+Reading and checking happen outside of transactions, joining inside one.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from ipfsmem.sync.refusal_reasons import reason
 from ipfsmem.sync.report import CROWDED, named
 from ipfsmem.sync.unjoined_heads import hold_head, release_head
 
-#: A part of a tree that nobody gives, or that is not what the commit says: its maker need not have done that.
+#: Part of a tree is unavailable or contradicts the commit: not necessarily its maker's doing.
 _UNREADABLE = (NotFoundError, BlockError, DamagedError, OpenError)
 
 
 async def read_and_join(work: JoinWork, head: Head) -> bool:
-    """Read a head and join it; False where it was put off, dropped or held."""
+    """Read a head and join it; False if deferred, dropped or held."""
     before = len(work.run.fetcher.fetched)
     try:
         changes = await read_changes(work, head)
@@ -63,7 +63,7 @@ async def read_and_join(work: JoinWork, head: Head) -> bool:
 
 
 async def read_changes(work: JoinWork, head: Head) -> list[EntryDifference]:
-    """What differs between a head and us, checked, its objects fetched."""
+    """Return the differences of a head from our state, checked, with objects fetched."""
     with work.run.replica.transaction():
         work.run.replica.store.checkpoint(folders=True)
         tree = work.run.replica.store.tree
@@ -88,10 +88,11 @@ async def read_changes(work: JoinWork, head: Head) -> list[EntryDifference]:
 def join_or_hold(
     work: JoinWork, changes: list[EntryDifference], head: Head, moved: Mapping[str, Entry] | None = None
 ) -> bool:
-    """Join a head, or hold it because another copy of a device, whose head was joined first, wrote something else (format
-    section 5); whether it was joined. Inside a transaction.
+    """Join a head, or hold it because a previously joined copy of a device wrote something else; tell whether
+    it was joined.
 
-    `moved`: the entries that this device took its own values out of, which come back with the head, as they were.
+    Inside a transaction (format section 5). `moved`: the old entries from which this device removed its own
+    values, which come back with the head.
     """
     replica, before = work.run.replica, {**(moved or {})}
     forked = forked_devices(changes, head, replica) | other_copy_of(work, head)
@@ -120,15 +121,16 @@ def join_or_hold(
 
 
 def other_copy_of(work: JoinWork, head: Head) -> set[str]:
-    """The device whose other copy made a head, where the head's values alone would not show that; empty when there is none."""
+    """Return the device whose other copy made a head when the head's values alone would not show that; else
+    empty."""
     if head.root in work.admitted.copies:
         return {head.commit.commit.dev}
     return {work.found.held[head.root]} if head.root in work.found.held else set()
 
 
 def hold_until_settled(work: JoinWork, devices: Iterable[str], head: Head) -> bool:
-    """Hold a head that shows other copies of `devices` while one of their ids may still be in use; whether that is so (inside a
-    transaction)."""
+    """Hold a head with other copies of `devices` while one of their ids may be in use; tell whether so
+    (inside a transaction)."""
     ring = work.run.replica.ring
     assert ring is not None
     in_use = sorted(device for device in devices if not is_given_up(ring, device))
@@ -142,7 +144,7 @@ def hold_until_settled(work: JoinWork, devices: Iterable[str], head: Head) -> bo
 def _adopt_fork(
     work: JoinWork, changes: list[EntryDifference], head: Head, devices: set[str]
 ) -> AdoptionResult | None:
-    """Make a head joinable that another copy of `devices` made; None where that has to wait for texts."""
+    """Make a head joinable that another copy of `devices` made; None while texts are missing."""
     # A revoked device is not waited for: it may have signed hashes of texts that nobody has.
     replica = work.run.replica
     waited_for = {device for device in devices if work.unsure_of_bodies and not is_out(replica, device)}
@@ -163,7 +165,7 @@ def _adopt_fork(
 
 
 def drop_head(work: JoinWork, head: Head, error: IpfsmemError) -> None:
-    """Leave out a head that may not be believed, or of which a part cannot be read (format section 7.1)."""
+    """Drop an invalid head, or one with an unreadable part (format section 7.1)."""
     work.heads.pop(head.root, None)
     what = f"what {work.called([head.commit.commit.dev])} published was not taken in: {reason(error)}"
     detail = (
@@ -175,18 +177,20 @@ def drop_head(work: JoinWork, head: Head, error: IpfsmemError) -> None:
     else:
         work.refused.add(head.root)
         if head.root in work.found.held:
-            # A later sync would refuse it too, and held heads have little room.
+            # A later sync would refuse it too, and room for held heads is scarce.
             with work.run.replica.transaction():
                 release_head(work.run.replica, head.root)
         work.run.notices.say("head-refused", what, detail)
 
 
 def note_head(work: JoinWork, head: Head, made: int | None = None) -> bool:
-    """Remember a joined head; whether it was not known before. `made`: when it was made (milliseconds), for a head that stood
-    behind a newer one all the time."""
+    """Record a joined head; tell whether it is new.
+
+    `made`: its time (milliseconds), for a head that was contained in a newer one all the time.
+    """
     commit = head.commit.commit
     if head.lacking:
-        # Joined in part: it is looked at again when the ring has grown, with the heads that it was made upon.
+        # Joined in part: it is read again, with its parents, when the ring has grown.
         if str(head.root) not in work.run.replica.notices_shown():
             work.run.notices.say(
                 "in-part",
@@ -205,7 +209,7 @@ def note_head(work: JoinWork, head: Head, made: int | None = None) -> bool:
 
 
 def _count_joined(work: JoinWork, joined: JoinedHead, before: Mapping[str, Entry]) -> None:
-    """Count what a head brought. `before`: entries that were changed to make room for it, as they were."""
+    """Count what a head brought. `before`: entries changed to make room for it, as they were."""
     work.changed_in.update(map(scope_of, joined.after))
     work.not_fetched += joined.not_fetched
     work.left_out += joined.left_out
@@ -217,8 +221,10 @@ def _count_joined(work: JoinWork, joined: JoinedHead, before: Mapping[str, Entry
 
 
 def _guard_mass_delete(work: JoinWork, changes: list[EntryDifference], by: str) -> None:
-    """Where the joins of one day took away more than a tenth of what somebody wrote, keep the root before them until a person
-    lets it go (inside the transaction of the join). `by`: the device that published the head."""
+    """Guard the previous root when the joins of a day removed more than a tenth of an author's texts.
+
+    Inside the transaction of the join. `by`: the device that published the head.
+    """
     lost = count_deleted(work.run.replica, changes)
     found = find_mass_delete(work.run.replica, lost, by) if lost else None
     if found is None:

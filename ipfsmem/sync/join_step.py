@@ -1,8 +1,8 @@
-"""The step of a sync that joins the heads which were found: first those that others made, then those that only a list shows,
-and older ones where newer ones cannot be read whole.
+"""The join step of a sync: heads of other devices first, then listed ones, and older heads if newer ones
+cannot be read whole (format sections 5, 7).
 
-Format sections 5 and 7. Before any head is joined, this device makes sure that its own id is still its own, and takes over
-the texts of devices that are no members any more.
+Before any join, this device makes sure that its id is still its own, and adopts the texts of devices that are
+no longer members.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from ipfsmem.sync.steps import Admitted, Joined
 from ipfsmem.sync.times import WEEK_MS
 from ipfsmem.sync.unjoined_heads import keep_not_whole, not_whole
 
-#: Roots of a pin list beside names are read while they are no older than this; nothing is deleted by what stands in older ones.
+#: Maximum age of roots read from a pin list next to names; older ones are never a reason to delete.
 LISTED_FOR_MS: Final = WEEK_MS
 
 
 async def join_found(run: Run, admitted: Admitted) -> Joined:
-    """Join every head that was found, each in a transaction of its own, the copies of this device and of others looked at
-    first; and older roots, where newer ones cannot be read whole."""
+    """Join every head found, each in its own transaction, after handling copies of this device and others;
+    and older roots when newer ones cannot be read whole."""
     work = JoinWork(run, admitted)
     await keep_own_id(work)
     await ask_for_missing_texts(work)
@@ -48,7 +48,7 @@ async def join_found(run: Run, admitted: Admitted) -> Joined:
     await _join_heads(work, named_heads)
     await _join_listed(work, stranger)
     if work.damaged or work.found.unread or (work.refused and not work.heads):
-        # Older roots are heads like any other, and what is whole in them is better than nothing.
+        # Older roots are ordinary heads, and their intact parts are better than nothing.
         await _join_heads(work, await _discover_older(work))
     with run.replica.transaction():
         run.fetcher.keep()
@@ -61,13 +61,13 @@ async def join_found(run: Run, admitted: Admitted) -> Joined:
         keep_not_whole(run.replica, (*sorted(work.damaged), *sorted(later), *refused))
         gone = work.heads_joined > 0 and let_go_of_forgotten(run.replica)
     if gone and not run.replica.config.mode.sealed:
-        run.replica.db.empty_log()  # it lay in the clear
+        run.replica.db.empty_log()  # it held plaintext
     _tell_of_copies(work)
     return work.joined()
 
 
 async def _join_heads(work: JoinWork, heads: Iterable[Head]) -> None:
-    """Join every head. A head whose content another one holds is not read once that other one was joined."""
+    """Join every head. One contained in another is not read once that one is joined."""
     left = {head.root: head for head in heads}
     while left:
         for head, below in maximal_heads(left.values()):
@@ -81,11 +81,12 @@ async def _join_heads(work: JoinWork, heads: Iterable[Head]) -> None:
 
 
 async def _join_listed(work: JoinWork, stranger: Head | None) -> None:
-    """Join the heads that only a pin list beside names showed, but for those of the past; after the others, which tell these.
+    """Join the heads shown only by a pin list next to names, unless they are past; after the others, which
+    determine that.
 
-    A head is of the past when this device covers its counters and a joined commit names it, or it is a week old: the commits
-    in between may have been unpinned. Where nothing was joined no head is of the past: one without counters is covered by
-    everything, and is all that there is of an empty memory.
+    A head is past when this device covers its counters and a joined commit names it, or it is a week old: the
+    commits in between may have been unpinned. Without any joined head none is past: one without counters is
+    covered by everything, and is all there is of an empty vault.
     """
     if work.found.listed.isdisjoint(work.heads):
         return
@@ -108,7 +109,7 @@ async def _join_listed(work: JoinWork, stranger: Head | None) -> None:
 
 
 def _is_covered(work: JoinWork, head: Head) -> bool:
-    """Whether this device has seen all that the counters of a head count."""
+    """Tell whether this device has seen all writes that a head's counters cover."""
     seen = work.run.replica.store.frame.seen
     return all(
         device in seen and (seen[device].n > pair.n or (seen[device].n, seen[device].r) == (pair.n, pair.r))
@@ -117,7 +118,7 @@ def _is_covered(work: JoinWork, head: Head) -> bool:
 
 
 async def _discover_older(work: JoinWork) -> list[Head]:
-    """Find the heads that pin lists show beside those that were joined or are damaged."""
+    """Find further heads in pin lists, besides those joined or damaged."""
     before = {*work.heads, *work.damaged}
     so_far = msgspec.structs.replace(
         work.found,
@@ -132,7 +133,7 @@ async def _discover_older(work: JoinWork) -> list[Head]:
 
 
 def _take_over_orphans(work: JoinWork) -> None:
-    """Go on with the texts of devices that the ring has no key of any more."""
+    """Adopt the texts of devices that no longer have a key in the ring."""
     with work.run.replica.transaction():
         found = orphans(work.run.replica)
         if found:
@@ -147,8 +148,11 @@ def _take_over_orphans(work: JoinWork) -> None:
 
 
 def _tell_of_damaged(work: JoinWork) -> None:
-    """Say which heads are damaged, after all others were joined. Nothing is lost with a damaged head that is older than a joined
-    one and whose counters are covered, nor with one whose very commit was joined from another root."""
+    """Report damaged heads after all others were joined.
+
+    Nothing is lost with one that is older than a joined head and has covered counters, nor with one whose
+    very commit was joined from another root.
+    """
     newest = max((head.commit.commit.h for head in work.heads.values()), default="")
     joined = {head.commit.digest for head in work.heads.values()}
     for root, head in list(work.damaged.items()):
@@ -163,7 +167,8 @@ def _tell_of_damaged(work: JoinWork) -> None:
 
 
 def _tell_of_copies(work: JoinWork) -> None:
-    """Say which heads of second copies are held, and what found no room: each once, however many versions a device signed."""
+    """Report held heads of second copies, and texts without room, once each, however many versions a device
+    signed."""
     for devices, roots in work.held.items():
         more = f" and {len(roots) - 1} more, which" if len(roots) > 1 else ", which"
         work.run.notices.say(

@@ -1,7 +1,5 @@
-"""What the join of a sync has joined, held and dropped so far, and the value that the next step gets of it.
-
-It counts and remembers for one sync; what is joined, held or dropped is decided by those who fill it.
-"""
+"""Working state of a sync's join: what was joined, held and dropped, and the result for the next step. Others
+decide."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ from ipfsmem.sync.steps import Admitted, Joined
 
 
 class JoinWork:
-    """The work of one join: what it begins with (`run`, `admitted`), and what has come of it."""
+    """The work of one join: its inputs (`run`, `admitted`) and its results."""
 
     def __init__(self, run: Run, admitted: Admitted) -> None:
         self.run = run
@@ -34,13 +32,14 @@ class JoinWork:
         self.refused = set(admitted.found.refused)
         self.known_elsewhere = admitted.found.known_elsewhere
         self.damaged: dict[CID, Head] = {}
-        #: The text and the detail of the notice for each of them.
+        #: Text and detail of the notice for each of them.
         self.why_damaged: dict[CID, tuple[str, str]] = {}
-        #: Heads that are held, by the devices whose ids may still be in use.
+        #: Held heads, by the devices whose ids may still be in use.
         self.held: dict[tuple[str, ...], list[CID]] = {}
-        #: What this sync adopted, by the kind of notice that tells of it.
+        #: Adoptions in this sync, by kind of notice.
         self.adopted: dict[str, list[AdoptionResult]] = {}
-        #: Whether a provider may have bodies that are not here: until all were asked for them, and where one did not answer.
+        #: Whether a provider may have missing bodies: until all were asked for them, and if one did not
+        #: answer.
         self.unsure_of_bodies = True
         self.unsure = ""
         self.new_identity = False
@@ -50,26 +49,26 @@ class JoinWork:
         self.heads_joined = self.not_fetched = self.left_out = 0
 
     def called(self, devices: Iterable[str]) -> str:
-        """These devices as their person knows them, for one notice."""
+        """Return the user's names of these devices, for one notice."""
         return named(label_and_id(self.run.replica.ring, device) for device in sorted(devices))
 
     def put_off(self, root: CID, error: ProviderError) -> None:
-        """Leave a head that cannot be read now to a later sync. It stops nothing else, whoever made it unreadable."""
+        """Defer a head that is unreadable now to a later sync. It blocks nothing else, whoever made it so."""
         outages = self.found.outages.after({root: error}, ())
-        # Only a part of it could be opened.
+        # Only partly opened.
         opened = self.found.opened - {root}
         self.found = msgspec.structs.replace(self.found, outages=outages, opened=opened)
         self.run.notices.put_off(root, error)
 
     def joined(self) -> Joined:
-        """What came of it, for the next step."""
+        """Return the result for the next step."""
         found, run = self.found, self.run
         outages, before = found.outages, set[CID]()
         if outages.roots or found.unread:
             before = joined_before(run.replica)
             outages = outages.after({}, {*found.opened, *found.headless, *before})
         unread_lists = {name for name in outages.unread_lists if not run.names.tells_of_all(name)}
-        # On a new device a place that only knows names keeps nothing of this memory.
+        # For a new device, a provider that only knows names stores nothing of this vault.
         keeping = {
             p.name for p in run.providers if not found.fresh or p.capabilities.put or p.capabilities.pin
         }
@@ -94,5 +93,5 @@ class JoinWork:
 
 
 def joined_before(replica: Replica) -> set[CID]:
-    """Roots of heads that were joined at some time, as far as they are remembered."""
+    """Return the roots of heads joined in the past, as far as recorded."""
     return {parse_cid(root) for root in heads.roots(replica.db.connection)}

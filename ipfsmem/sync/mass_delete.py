@@ -1,9 +1,9 @@
-"""Texts that joins took away within a day, counted by their authors, and when that is a mass delete (format section 7).
+"""Mass deletes: texts removed by joins within a day, counted by author (format section 7).
 
-Nobody signs who deleted a text: a head only shows what its maker had joined, and whoever holds several devices writes with
-one and deletes with another. Who wrote a text is signed. So each author's texts are counted by themselves: however much one
-author writes, the losses of others stay visible. A text that others wrote over counts for all who ever wrote it, as this
-device remembers them, so that writing over it first hides nothing either.
+Deletions are unsigned: a head only shows what its maker had joined, and one person may write and delete with
+different devices. But authorship is signed, so each author's texts are counted separately: one author's
+volume cannot hide another's losses. An overwritten text counts for all its recorded authors, so overwriting
+first hides nothing either.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from ipfsmem.device.tables import authors, meta
 from ipfsmem.device.texts_of_others import mark
 from ipfsmem.sync.times import DAY_MS, HOUR_MS
 
-#: So few texts are never a mass delete.
+#: Fewer texts are never a mass delete.
 GUARD_FROM: Final = 10
-#: Joins of so many milliseconds are counted as one: the count of a day has few parts, whoever publishes how often.
+#: Joins within this many milliseconds are counted as one, so that a day has few parts.
 _PART_MS: Final = HOUR_MS
-#: Stands behind an author of pieces of the timeline.
+#: Suffix of an author for timeline segments.
 _PIECES: Final = ":t"
-#: Stands in the canonical JSON of an entry that holds a wish to forget, and in no other's.
+#: Occurs in the canonical JSON of exactly those entries with a wish to forget.
 _WISH: Final = b'"kind":"forgotten"'
-#: A dot in the canonical JSON of an entry, and nothing else there.
+#: Matches exactly the dots in the canonical JSON of an entry.
 _dots = re.compile(rb'"([0-9a-f]{16})-[0-9]{1,16}":\{').findall
 
 
 class DeletedTexts(msgspec.Struct, frozen=True):
-    """Texts that joins took away from `at` to `last` (milliseconds, at most an hour apart); `root` is what this device had published
-    last before that.
+    """Texts removed by joins from `at` to `last` (milliseconds, at most an hour apart); `root` is this
+    device's last publish before that.
 
-    `lost`: how many texts, by their authors: the sorted families that had written them, in one string, each with the sort of the
-    text behind it. `by`: the devices whose heads took them away.
+    `lost`: number of texts by authors: the sorted families that wrote them, in one string, with the sort of the text as a suffix.
+    `by`: the devices whose heads removed them.
     """
 
     at: int
@@ -53,8 +53,9 @@ class DeletedTexts(msgspec.Struct, frozen=True):
 
 
 class MassDelete(msgspec.Struct, frozen=True):
-    """A mass delete: `gone` texts of the families `of`, with how many each lost, the greatest number first, in what the
-    devices `by` published. `roots` are to stay: the last one before the first of them, and before the last."""
+    """A mass delete: `gone` texts of the families `of` (with the number per family, greatest first), removed
+    by what the devices `by` published. `roots` are to be kept: the last before the first deletes, and before
+    the last."""
 
     roots: tuple[str, ...]
     gone: int
@@ -63,9 +64,9 @@ class MassDelete(msgspec.Struct, frozen=True):
 
 
 def count_deleted(replica: Replica, changes: Iterable[EntryDifference]) -> dict[str, int]:
-    """How many texts a join took away, by their authors and their sort (after the join, inside its transaction).
+    """Count the texts removed by a join, by authors and sort (after the join, inside its transaction).
 
-    A text that others wrote over was not taken away; its earlier authors are remembered until it is.
+    An overwritten text is not removed; its earlier authors are kept until it is.
     """
     family, db = _families(replica), replica.db.connection
     known = authors.any_known(db)
@@ -95,12 +96,12 @@ def count_deleted(replica: Replica, changes: Iterable[EntryDifference]) -> dict[
 
 
 def find_mass_delete(replica: Replica, lost: Mapping[str, int], by: str) -> MassDelete | None:
-    """Count what the join of a head of the device `by` took away, `lost` by authors (inside a transaction); the mass delete that this
-    completed, None for none.
+    """Count the deletes of a head of device `by`, `lost` by authors; return a mass delete thereby completed,
+    or None.
 
-    The last 24 hours are added up: a little deleted at each sync is everything in the end, and a count that begins anew at fixed
-    times would let almost twice as much pass. After a mass delete only the authors who lost texts by it are counted anew: else
-    somebody could delete texts of its own again and again, and have the counts of others begin anew each time.
+    Inside a transaction. The last 24 hours are summed: small deletes at each sync amount to everything, and
+    fixed windows would let almost twice as much pass. A mass delete resets only the authors it hit: else
+    somebody could repeatedly delete own texts to reset others' counts.
     """
     db, now = replica.db, replica.world.now()
     published = db.get_meta(meta.ROOT)
@@ -140,9 +141,10 @@ def find_mass_delete(replica: Replica, lost: Mapping[str, int], by: str) -> Mass
 def tally_mass_delete(
     lost: Mapping[str, int], standing: Callable[[], Mapping[str, int]]
 ) -> tuple[int, dict[str, int]] | None:
-    """How many texts went, and how many of whom, the greatest number first, when that is a mass delete: more than ten of authors who lost more than a tenth each.
+    """Return the number of lost texts and per author, greatest first, if a mass delete: above ten, of authors
+    losing over a tenth each.
 
-    `lost` by the authors of a text, sorted, in one text; `standing`: how many of each author stand now.
+    `lost`: by a text's authors, sorted, in one string; `standing`: each author's current number.
     """
     if sum(lost.values()) <= GUARD_FROM:
         return None
@@ -161,13 +163,13 @@ def tally_mass_delete(
 
 
 def _sort(name: str) -> str:
-    """What is put behind an author: pieces of the timeline are counted apart from texts, or an author with many days in the timeline
-    could lose all texts unnoticed."""
+    """Return an author's suffix: segments are counted apart from texts, else an author with many timeline
+    days could lose all texts unnoticed."""
     return _PIECES if segment_name(name) is not None else ""
 
 
 def count_standing(replica: Replica) -> dict[str, int]:
-    """How many texts and pieces of the timeline are here, by each author that this device knows of, with their sort behind it."""
+    """Return the number of local texts and segments by known author, with their sort as a suffix."""
     family = _families(replica)
     over = authors.everyone(replica.db.connection)
     found: Counter[str] = Counter()
@@ -180,12 +182,13 @@ def count_standing(replica: Replica) -> dict[str, int]:
 
 
 def roots_before_deletes(replica: Replica) -> set[str]:
-    """The roots of which one would be guarded if more texts were deleted now; they must not be let go of before."""
+    """Return the roots of which one would be guarded if more texts were deleted now; keep them until then."""
     return {part.root for part in _parts_of_day(replica)}
 
 
 def _parts_of_day(replica: Replica) -> list[DeletedTexts]:
-    """What still counts: parts whose last join is less than a day ago. A time in the future is of a clock that was wrong."""
+    """Return the parts still counted: last join less than a day ago. A time in the future comes from a wrong
+    clock."""
     stored, now = replica.db.get_meta(meta.GONE_LATELY), replica.world.now()
     parts = read_json(stored, type=list[DeletedTexts]) if stored else []
     return [part for part in parts if now - DAY_MS < part.last <= now]
@@ -201,7 +204,7 @@ def _authors(text: bytes, family: Callable[[str], str]) -> set[str]:
 
 
 def _is_shown(entry: Entry) -> bool:
-    """Whether a text is shown there: none does behind a wish to forget."""
+    """Tell whether an entry shows a text: none is shown behind a wish to forget."""
     return bool(entry) and all(value.kind != FORGOTTEN for value in entry.values())
 
 

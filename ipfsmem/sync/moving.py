@@ -1,4 +1,5 @@
-"""Bringing a memory to another provider: every root that lives, checked there block by block before anybody relies on it."""
+"""Move a vault to another provider: every live root, verified there block by block before anyone depends on
+it."""
 
 from __future__ import annotations
 
@@ -21,16 +22,16 @@ from ipfsmem.sync.placing import bring_out_anchors, place_at
 from ipfsmem.sync.run import Run
 from ipfsmem.sync.steps import Joined
 
-#: Blocks read together.
+#: Number of blocks read together.
 _READ_AT_ONCE = 2_000
 
 
 class Moved(msgspec.Struct, frozen=True):
-    """What stands at the new provider: roots, and the blocks and bytes that were sent for them just now.
+    """What is at the new provider: roots, and the blocks and bytes just sent for them.
 
-    `incomplete` names roots of which a block is neither on this device nor to be had at any of the old providers;
-    `down` says why one of these could not be asked, if that was so. `forwarding_at`: places that were left at which a
-    forwarding record stands now, for the devices that still look there; `no_forwarding_at`: those that did not take one.
+    `incomplete`: roots with a block that is neither here nor at any old provider; `down`: why one of these could not be called.
+    `forwarding_at`: old providers that now have a forwarding record for the devices that still use them; `no_forwarding_at`: those
+    that did not accept one.
     """
 
     roots: list[str]
@@ -46,10 +47,10 @@ class Moved(msgspec.Struct, frozen=True):
 async def move_roots(
     run: Run, joined: Joined, target: Provider, *, newest: CID | None, keep_roots: int, keep_days: int
 ) -> Moved:
-    """Place every live root at `target`, oldest first, and verify. `newest` is the one that this device stands on.
+    """Place every live root at `target`, oldest first, and verify. `newest`: this device's current root.
 
-    An old provider may be dead: then older roots that are not wholly here are left behind, and said. Raises its
-    ProviderError when that is so of the root that this device stands on.
+    An old provider may be dead: incomplete older roots are then left behind and reported. For the newest root
+    its ProviderError is raised.
     """
     await learn_unknown_anchors(run)
     await bring_out_anchors(run, joined)
@@ -69,7 +70,7 @@ async def move_roots(
             if root == newest:
                 raise
             complete, down = False, str(error)
-            ask = error.permanent or run.fetcher.blocks > came  # else all would be waited for once more
+            ask = error.permanent or run.fetcher.blocks > came  # else each would be waited for again
         if not complete:
             lacking.append(str(root))
             continue
@@ -83,10 +84,11 @@ async def move_roots(
 
 
 async def _complete(run: Run, root: CID, *, ask: bool) -> bool:
-    """Fetch what this device never needed of another device's root. False when a block cannot be had anywhere.
+    """Fetch the parts of another device's root that this device never needed; False if a block is unavailable
+    everywhere.
 
-    Raises ProviderError when one is missing that a provider may have which is down or cannot be opened; without `ask` nobody
-    is asked.
+    Raises ProviderError when a missing one may be at a provider that is down or cannot be opened; without
+    `ask` none is called.
     """
     db = run.replica.db
     level = [root]
@@ -115,7 +117,7 @@ async def _complete(run: Run, root: CID, *, ask: bool) -> bool:
 
 
 async def _guarded_anywhere(run: Run) -> set[str]:
-    """Roots that this device guards, and any other one at a provider that answers: these move too."""
+    """Return the roots guarded by this device or at a provider that answers: these move too."""
     found = set(guarded(run.replica.db))
     for provider in run.providers:
         with contextlib.suppress(ProviderError):
@@ -124,8 +126,11 @@ async def _guarded_anywhere(run: Run) -> set[str]:
 
 
 async def _check(run: Run, target: Provider, roots: list[CID], newest: CID | None) -> int:
-    """How many blocks were found there: every block of each root where that can be asked, ring, commits and nodes among
-    them; of the newest root what the rest is found by is read, and where nothing can be asked all of it."""
+    """Return the number of blocks found there: every block of each root if that can be asked, ring, commits
+    and nodes included.
+
+    The structure of the newest root is read; where nothing can be asked, all of it.
+    """
     live = [live_set(run.replica.db, root) for root in roots]
     wanted = list(dict.fromkeys(cid for one in live for cid in (*one.structure, *one.objects)))
     checked = 0
@@ -169,7 +174,7 @@ async def _not_there(run: Run, target: Provider, wanted: list[CID]) -> list[CID]
 
 
 async def _send_what_lacks(run: Run, target: Provider, roots: list[CID], absent: list[CID]) -> None:
-    """An earlier move, or this one, was cut off or lost something: what is not there comes again."""
+    """Resend what is absent: a move was interrupted or lost something."""
     for start in range(0, len(absent) if target.capabilities.partial_car else 0, _READ_AT_ONCE):
         part = absent[start : start + _READ_AT_ONCE]
         here = read_blocks(run.replica.db, [cid.digest for cid in part])
@@ -180,7 +185,7 @@ async def _send_what_lacks(run: Run, target: Provider, roots: list[CID], absent:
 
 
 def _keeps_tree(run: Run, target: Provider, root: CID) -> bool:
-    """Whether the provider has the tree as it was made here, not in a layout of its own."""
+    """Tell whether the provider has the tree as built here, not in its own layout."""
     row = placed.get(run.replica.db.connection, target.name, str(root))
     return row is None or row.answered == str(root)
 

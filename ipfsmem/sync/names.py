@@ -1,8 +1,8 @@
-"""Name records of one vault: read at every provider that keeps names, moved where this device may sign, put again in time.
+"""Name records of one vault: read at every provider with names, moved if this device may sign, republished in
+time.
 
-Providers are trusted with nothing: a record counts when its signature does. A record that has run out is still followed, for
-what it leads to is verified by itself; that it has run out is said. Networks forget records, so this device remembers when it
-put each one where.
+Providers are not trusted: a valid signature decides. An expired record is reported but still followed, since
+its target is verified separately. Networks forget records, so this device records when it put each one where.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from ipfsmem.sync.times import HOUR_MS, passed
 
 ANCHOR_LIFE_MS = 10 * 365 * 86_400_000
 DEVICE_LIFE_MS = 365 * 86_400_000
-#: A record is put again so long after it was put last: public DHT nodes forget after 48 hours.
+#: Interval after which a record is put again: public DHT nodes forget after 48 hours.
 PUT_AGAIN_MS = 12 * HOUR_MS
-#: Names asked for side by side.
+#: Number of concurrent name lookups.
 _AT_ONCE = 16
 
 
 def pin_name(anchor_public: bytes) -> str:
-    """The one name under which all roots of a vault are pinned (format section 7)."""
+    """Return the pin name of all roots of a vault (format section 7)."""
     return "ipfsmem-" + sha256(b"ipfsmem/v1/pin\0" + anchor_public).hexdigest()[:16]
 
 
 def must_put(now: int, *, until: int, same: bool, stays: bool, last: int | None) -> bool:
-    """Whether a record should be put at a channel now; times in milliseconds.
+    """Tell whether a record should be put at a channel now; times in milliseconds.
 
-    `until`: the end of the record's life; nobody takes one that has run out. `same`: the channel showed this very record.
-    `stays`: the channel keeps records for good (Capabilities.durable), so to see one there is as good as to put it. `last`: when
-    this device put it there, None for never.
+    `until`: the record's expiry; nobody accepts an expired one. `same`: the channel showed this very record.
+    `stays`: the channel keeps records for good (Capabilities.durable), so seeing one there equals putting it.
+    `last`: when this device put it there, or None.
     """
     if until <= now:
         return False
@@ -63,12 +63,13 @@ def must_put(now: int, *, until: int, same: bool, stays: bool, last: int | None)
 
 
 def half_spent(record: Record, now: int, life_ms: int) -> bool:
-    """Whether less than half of a life of `life_ms` is left of a record at `now` (milliseconds)."""
+    """Tell whether less than half of a record's life of `life_ms` is left at `now` (milliseconds)."""
     return record.validity - now * 1_000_000 < life_ms * 1_000_000 // 2
 
 
 def warning_of_forgotten_names(replica: Replica, providers: Sequence[Provider]) -> str:
-    """The warning for a person when no provider leads other devices to the newest root for good (format section 7); else empty."""
+    """Return the user's warning when no provider durably leads other devices to the newest root (format
+    section 7); else ""."""
     leading = [p.capabilities for p in providers if p.capabilities.names or p.capabilities.list]
     if not providers or any(can.durable for can in leading):
         return ""
@@ -95,26 +96,26 @@ class _StoredRecords(msgspec.Struct):
 
 
 def _last_puts(replica: Replica) -> dict[str, dict[str, int]]:
-    """Channel -> name -> when this device put a record there, or saw one there first; milliseconds."""
+    """Return channel -> name -> when this device put a record there, or first saw one there; milliseconds."""
     stored = replica.db.get_meta(meta.PUT)
     return msgspec.json.decode(stored, type=dict[str, dict[str, int]]) if stored else {}
 
 
 def member_names(replica: Replica) -> set[str]:
-    """The names of all devices that belong to the vault."""
+    """Return the names of all devices in the vault."""
     ring = replica.ring
     return {ipns_name(person.sign) for person in ring.view.members.values()} if ring is not None else set()
 
 
 def anchor_names(replica: Replica) -> set[str]:
-    """The names of the vault's anchor and of those of all members that have one."""
+    """Return the names of the vault's anchor and of its members' anchors."""
     vault, ring = replica.config.vault, replica.ring
     own = {bytes.fromhex(vault.anchor)} if vault is not None else set()
     return {ipns_name(public) for public in (*own, *(ring.view.anchors() if ring is not None else ()))}
 
 
 def oldest_put(replica: Replica, channels: Iterable[Provider]) -> int | None:
-    """When the record that was put longest ago at one of `channels` was put there (milliseconds); None when none was."""
+    """Return the time of the least recent put at one of `channels` (milliseconds), or None."""
     puts = _last_puts(replica)
     names = member_names(replica) | anchor_names(replica)
     return min(
@@ -123,10 +124,10 @@ def oldest_put(replica: Replica, channels: Iterable[Provider]) -> int | None:
 
 
 class Names:
-    """Reads and moves names at all providers that keep them, and remembers the greatest record of each name."""
+    """Reads and moves names at all providers that keep them, and stores the greatest record of each name."""
 
     def __init__(self, replica: Replica, providers: Sequence[Provider], notices: Notices) -> None:
-        """Without providers, records are only made and remembered; a later sync puts them."""
+        """Without providers, records are only made and stored; a later sync puts them."""
         self._replica = replica
         self._channels = [provider for provider in providers if provider.capabilities.names]
         self._notices = notices
@@ -137,19 +138,21 @@ class Names:
         self._there: dict[tuple[str, str], bytes | None] = {}
         self._puts = _last_puts(replica)
         self._noted = False
-        #: Records that a channel did not take in this sync, and why: channel, name, record.
+        #: Records that a channel refused in this sync, and why: channel, name, record.
         self._failed: dict[tuple[str, str, bytes], ProviderError] = {}
-        #: Channels that did not answer when they were asked for a name.
+        #: Channels that did not answer a name lookup.
         self.silent: set[str] = set()
-        #: Names of which a channel showed something that is no record of theirs, or of which no channel could say anything.
+        #: Names for which a channel showed an invalid record, or no channel answered.
         self.unread: set[str] = set()
-        #: Channels that show none or a lesser record of a name than the one that is remembered here.
+        #: Channels that show no record of a name, or a lesser one than stored here.
         self.behind: set[str] = set()
         self._fresh = replica.ring is None
 
     async def read(self, name: str) -> Record | None:
-        """The greatest valid record of a name, of those that the channels show and the one remembered here. Raises ProviderError when
-        no channel answers, and none has before."""
+        """Return the greatest valid record of a name, from the channels and the local store.
+
+        Raises ProviderError when no channel answers, and none has before.
+        """
         answers = await asyncio.gather(*(self._ask(channel, name) for channel in self._channels))
         best = known = self._verified(name, self._records.get(name))
         failures: list[ProviderError] = []
@@ -188,7 +191,7 @@ class Names:
         return best
 
     async def read_all(self, names: Sequence[str]) -> list[Record | None]:
-        """`read` of each, many at a time: each answer may be a long way off."""
+        """`read` several names concurrently: latencies may be high."""
         found: list[Record | None] = []
         for start in range(0, len(names), _AT_ONCE):
             reads = map(self.read, names[start : start + _AT_ONCE])
@@ -219,30 +222,30 @@ class Names:
             return None
 
     def tells_of_all(self, channel: str) -> bool:
-        """Whether a channel showed a record, and of each name none less than the one that is remembered here."""
+        """Tell whether a channel showed a record, and for each name none lesser than the one stored here."""
         shown = any(at == channel and encoded is not None for (at, _), encoded in self._there.items())
         return shown and channel not in self.behind and channel not in self.silent
 
     def shown_by(self, channel: Provider) -> list[Record]:
-        """The valid records that a channel itself has shown so far."""
+        """Return the valid records shown by this channel so far."""
         records = [(name, encoded) for (at, name), encoded in self._there.items() if at == channel.name]
         return [record for name, encoded in records if (record := self._verified(name, encoded)) is not None]
 
     def known(self, name: str) -> Record | None:
-        """The greatest record of a name that was read or made so far."""
+        """Return the greatest record of a name read or made so far."""
         return self._verified(name, self._records.get(name))
 
     def offer(self, name: str, encoded: bytes) -> None:
-        """Remember a record that was found elsewhere than at a channel, when it is valid and greater than the one known."""
+        """Store a record found elsewhere than at a channel, if valid and greater than the known one."""
         best, found = self.known(name), self._verified(name, encoded)
         if found is not None and (best is None or record_order(found) > record_order(best)):
             self._records[name] = encoded
 
     def sign(self, seed: bytes, public: bytes, value: str, life_ms: int, *, instead: bool = False) -> str:
-        """Make a record that follows the greatest one known; returns the name. `put` brings it out.
+        """Make a record that follows the greatest known one; return the name. `put` publishes it.
 
-        `instead`: make one with the same sequence number and a longer life, which replaces the record that was read but none that
-        somebody makes after it. The same is done where no sequence number is left.
+        `instead`: keep the sequence number with a longer life, which replaces the record read but none that
+        somebody makes after it. Also done when no sequence number is left.
         """
         name = ipns_name(public)
         known = self.known(name)
@@ -252,26 +255,26 @@ class Names:
         if instead and known:
             until = max(until, known.validity + 1)
             if until > MAX_VALIDITY:
-                return name  # nothing can be said after that record
+                return name  # no record can follow that one
         self._records[name] = make_record(seed, value, sequence, until)
         return name
 
     def used_up(self, name: str) -> bool:
-        """Whether the greatest record known of a name has the last number that a record can have."""
+        """Tell whether the greatest known record of a name has the last possible sequence number."""
         known = self.known(name)
         return known is not None and known.sequence == MAX_SEQUENCE
 
     def differs(self, name: str) -> bool:
-        """Whether some channel holds another record of a name than the greatest one known, or none."""
+        """Tell whether some channel holds a record of a name other than the greatest known one, or none."""
         return any(
             self._there.get((channel.name, name)) != self._records.get(name) for channel in self._channels
         )
 
     async def put(self, names: Iterable[str], *, without: Collection[str] = ()) -> None:
-        """Put the records of these names where another record is shown, or none, or it is time to put it again.
+        """Put the records of these names where another or no record is shown, or a put is due.
 
-        `without`: channels (by name) that lack what the records lead to, and get none now. Raises the first failure when no channel
-        holds a record afterwards; one that does suffices.
+        `without`: channels (by name) without the records' targets, skipped now. Raises the first failure when
+        no channel holds a record afterwards; one suffices.
         """
         channels = [channel for channel in self._channels if channel.name not in without]
         wanted = list(names)
@@ -293,9 +296,9 @@ class Names:
         self._remember()
 
     async def put_for_others(self, names: Iterable[str], *, without: Collection[str] = ()) -> None:
-        """Put the records of other devices' names too: those devices may be off for longer than a network remembers.
+        """Put other devices' records too: those devices may be off for longer than a network remembers.
 
-        A channel that fails is not asked again, and nothing is raised.
+        A channel that fails is not called again, and nothing is raised.
         """
         wanted = list(names)
         await side_by_side(
@@ -314,7 +317,8 @@ class Names:
                 return
 
     async def _lacking(self, channel: Provider, names: Sequence[str]) -> set[str]:
-        """Of these names those whose records a channel does not show, and that lead to a root that it lacks, though it keeps roots."""
+        """Return those of the names whose records a channel does not show, and whose target root it lacks,
+        though it keeps roots."""
         roots: dict[str, CID] = {}
         for name in names:
             record = self.known(name)
@@ -330,12 +334,13 @@ class Names:
         return {name for name, root in roots.items() if root not in there}
 
     async def put_at(self, channel: Provider, names: Iterable[str]) -> None:
-        """Put the records of these names at one channel now. A failure is told by `put`, which asks it no second time."""
+        """Put the records of these names at one channel now. `put` reports a failure without a second
+        attempt."""
         for name in names:
             await self._put(name, channel)
 
     async def _put(self, name: str, channel: Provider) -> ProviderError | None:
-        """Put one record at one channel, where it is due; why that was not taken."""
+        """Put one record at one channel if due; return the failure."""
         record = self.known(name)
         if record is None or not self._is_due(channel, name, record):
             return None
@@ -365,7 +370,7 @@ class Names:
         self._noted = True
 
     def _remember(self) -> None:
-        """Write down when records were put, so that it is known also when the sync fails later."""
+        """Store the times of puts, so that they survive a later failure of the sync."""
         if not self._noted:
             return
         self._noted = False
@@ -377,7 +382,7 @@ class Names:
             self._replica.db.set_meta(meta.PUT, msgspec.json.encode(puts))
 
     def roots(self) -> set[CID]:
-        """Every root that a known record points at: these are never unpinned."""
+        """Return every root that a known record points at: never unpin these."""
         found: set[CID] = set()
         for name in self._records:
             record = self.known(name)
@@ -389,12 +394,12 @@ class Names:
         return found
 
     def keep(self) -> None:
-        """Remember all records (inside a transaction)."""
+        """Store all records (inside a transaction)."""
         self._replica.db.set_meta(meta.NAMES, msgspec.json.encode(_StoredRecords(self._records)))
 
 
 def target(record: Record) -> CID | str:
-    """The root that a record points at, or the name that it refers to."""
+    """Return a record's target root or name."""
     try:
         return value_target(record.value)
     except IpfsmemError as error:

@@ -1,7 +1,7 @@
-"""When this device's state turns out to be restored or copied: a new id, and every text of the old one kept.
+"""A new id for this device after its state was restored or copied, keeping every text of the old one.
 
-Format section 5, "A counter is never used twice": the device signs its own successor, moves to the new id what it wrote
-and the other copy's head does not hold identically, and only then joins that head.
+Format section 5, "A counter is never used twice": the device signs its own successor, moves what it wrote and
+the other copy's head does not hold identically to the new id, and only then joins that head.
 """
 
 from __future__ import annotations
@@ -25,19 +25,22 @@ from ipfsmem.published.root_verification import Head
 from ipfsmem.ring import operations
 from ipfsmem.sync.report import UNLOCK, Notices
 
-#: A line of the timeline that moves to a new segment, with its scope.
+#: A timeline line that moves to a new segment, with its scope.
 Line = tuple[str, bytes]
 
 
 def pairs_drawn(replica: Replica, shown: Iterable[tuple[int, str]]) -> dict[int, str]:
-    """Those of these pairs (counter, random number) that this device drew under its present id."""
+    """Return those of these pairs (counter, random number) that this device drew under its present id."""
     db, device = replica.db.connection, replica.device.id
     return {n: r for n, r in shown if pairs.was_drawn(db, device, n, bytes.fromhex(r))}
 
 
 def head_of_other_copy(replica: Replica, heads: list[Head]) -> Head | None:
-    """A head with a pair of this device that it never drew, so that another copy of it did: of several the one with the greatest
-    counter; None when there is none."""
+    """Return a head with a pair of this device that it never drew, so made after another copy of it; None
+    without one.
+
+    Of several the one with the greatest counter.
+    """
     device = replica.device
     pairs_of_heads = [head.commit.commit.ctx.get(device.id) for head in heads]
     drawn = pairs_drawn(replica, [(pair.n, pair.r) for pair in pairs_of_heads if pair is not None])
@@ -46,7 +49,7 @@ def head_of_other_copy(replica: Replica, heads: list[Head]) -> Head | None:
     found: list[tuple[int, str, Head]] = []
     for head in heads:
         seen = head.commit.commit.ctx.get(device.id)
-        # Where the ring has no key of this id, its signature was not looked at yet.
+        # Without a key of this id in the ring, its signature has not been checked yet.
         if seen is not None and device.id in head.lacking:
             seen = seen if verify_seen(device.sign_public, vault, device.id, seen) else None
         if seen is not None and not drew_pair(drawn, seen.n, seen.r):
@@ -55,7 +58,7 @@ def head_of_other_copy(replica: Replica, heads: list[Head]) -> Head | None:
 
 
 def take_new_id(replica: Replica, notices: Notices) -> Device:
-    """Take another signing key and say so in the ring, where it can be said (inside a transaction)."""
+    """Switch to a new signing key and state so in the ring if possible (inside a transaction)."""
     old, enrolled = replica.device, replica.enrolled()
     device = old.successor(replica.world.random)
     ring = replica.ring
@@ -66,7 +69,7 @@ def take_new_id(replica: Replica, notices: Notices) -> Device:
                 operations.add_successor(ring, enrolled.signer, device.signer, old.id, since=since)
             )
         except IpfsmemError as error:
-            # It has too many successors, or the ring is full. Nothing waits for that: an unlock enrols this id.
+            # Too many successors, or a full ring. Nothing needs to wait: an unlock enrols this id.
             notices.say("unlock", f"{device.id} cannot publish before one unlock ({UNLOCK}): {error}")
     replica.set_device(device, former=old)
     replica.set_enrolled(enrolled)
@@ -75,17 +78,17 @@ def take_new_id(replica: Replica, notices: Notices) -> Device:
 
 
 def last_pair(replica: Replica) -> int:
-    """The n of the last pair that this device published under its present id; 0 when it never did."""
+    """Return the n of the last pair that this device published under its present id, or 0."""
     known = replica.store.frame.seen.get(replica.device.id)
     return known.n if known is not None else 0
 
 
 def move_since(replica: Replica, old: str, common: int, published: list[EntryDifference]) -> list[Line]:
-    """Move to the new id what was written under `old` since the counter `common`, up to which the other copy has the same (inside
-    a transaction).
+    """Move what was written under `old` after the counter `common`, shared with the other copy, to the new
+    id.
 
-    `published`: how this device's last head differs from what is here. Segments stay as they are in that head, further lines
-    move. Returns the lines to append.
+    Inside a transaction. `published`: differences of this device's last head from the state here. Segments
+    stay as in that head, further lines move. Returns the lines to append.
     """
     store, frame = replica.store, replica.store.frame
     before = {change.name: change.theirs for change in published}
@@ -112,8 +115,8 @@ def move_since(replica: Replica, old: str, common: int, published: list[EntryDif
 
 
 class MovedValues(msgspec.Struct, frozen=True):
-    """What is left to do once values of an old id were moved: the `whole` of the changes that the join of the other copy's head has
-    to bring, then `lines` of the timeline to append. `before`: the entries as they were."""
+    """What remains after values of an old id were moved: the `whole` changes that joining the other copy's
+    head must bring, then timeline `lines` to append. `before`: the entries as they were."""
 
     lines: list[Line]
     whole: list[EntryDifference]
@@ -121,9 +124,10 @@ class MovedValues(msgspec.Struct, frozen=True):
 
 
 def move_values(replica: Replica, old: str, changes: list[EntryDifference]) -> MovedValues:
-    """Move to the new id what the other copy's head, which differs from here by `changes`, does not hold (inside a transaction).
+    """Move what the other copy's head lacks to the new id; the head differs from here by `changes` (inside a
+    transaction).
 
-    All values of the old id are taken out here, so the join has to bring also those that were the same on both sides.
+    All values of the old id are removed here, so the join must bring the common ones too.
     """
     store = replica.store
     differing = {change.name: change.theirs for change in changes}
@@ -132,7 +136,7 @@ def move_values(replica: Replica, old: str, changes: list[EntryDifference]) -> M
     }
 
     def there(name: str) -> Entry:
-        # What does not differ stands in the head as it does here.
+        # An entry without difference is the same in the head as here.
         return differing[name] if name in differing else entries.get(name, {})
 
     frame = store.frame

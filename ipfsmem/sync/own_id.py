@@ -1,8 +1,5 @@
-"""Whether this device's id is still its own: where its state was restored or copied, or its name can be moved no more, it takes
-a new id before anything is joined.
-
-Format section 5. What moves to the new id is worked out in `identity`.
-"""
+"""Make sure this device's id is still its own; after a restore or copy, or if its name cannot be moved any
+more, take a new id before any join (format section 5). `new_id` moves its values."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from ipfsmem.sync.report import UNLOCK
 
 
 async def keep_own_id(work: JoinWork) -> None:
-    """See to it that nobody else uses the id of this device, or take a new one."""
+    """Ensure that nobody else uses this device's id, or take a new one."""
     run, stranger = work.run, work.admitted.stranger
     mine = ipns_name(run.replica.device.sign_public)
     if stranger is not None or run.replica.was_moved() or next_number(run.replica) > MAX_INT:
@@ -31,13 +28,16 @@ async def keep_own_id(work: JoinWork) -> None:
         return
     await _check_own_name(work)
     if run.names.used_up(mine) and not (work.unsure or work.new_identity):
-        # Whoever has a copy of its keys left no number for what comes next under that name.
+        # A copy of its keys used up the sequence numbers of its name.
         await _become_another(work, None)
 
 
 async def _check_own_name(work: JoinWork) -> None:
-    """Where this device's name leads to a root that it never published and cannot read, another copy may have used the next
-    counters: then nothing is published (format section 5), or with an unlocked root this device takes a new id."""
+    """Handle a name of this device that leads to a root which it never published and cannot read.
+
+    Another copy may have used the next counters: nothing is published (format section 5), or, with an
+    unlocked root, this device takes a new id.
+    """
     record = work.run.names.known(ipns_name(work.run.replica.device.sign_public))
     if record is None:
         return
@@ -53,9 +53,11 @@ async def _check_own_name(work: JoinWork) -> None:
 
 
 async def _become_another(work: JoinWork, stranger: Head | None, *, unknown: bool = False) -> None:
-    """Take a new id, and move to it every text of the old one that `stranger`, the other copy's head, does not hold.
+    """Take a new id and move every text of the old one to it that `stranger`, the other copy's head, does not
+    hold.
 
-    Without a stranger, move what was written since the last pair, which both copies know; with `unknown` move all.
+    Without a stranger, move what was written since the last pair, which both copies know; with `unknown` move
+    all.
     """
     old = work.run.replica.device.id
     known_head = stranger or _own_head(work)

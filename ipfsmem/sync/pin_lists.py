@@ -1,6 +1,7 @@
-"""When a pin list is looked at although names exist, and which of its roots: those that this device has not seen yet.
+"""When to read a pin list although names exist, and which of its roots: those not yet seen by this device
+(format sections 5, 7).
 
-Format sections 5 and 7. It remembers, in a row each; it asks no provider and opens no root.
+Keeps one row per list; calls no provider and opens no root.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from ipfsmem.device.tables import heads, meta, placed
 from ipfsmem.errors import IpfsmemError, ProviderError
 from ipfsmem.sync.times import HOUR_MS, passed
 
-#: A list is looked at again so long after the last look: one request an hour, whatever is published.
+#: Interval between reads of a list: one request an hour, whatever is published.
 AGAIN_MS: Final = HOUR_MS
-#: Roots read at one look, newest first; the rest at later looks.
+#: Maximum number of roots opened per read, newest first; the rest at later reads.
 AT_ONCE: Final = 128
 
 
 class _Look(msgspec.Struct):
-    """One provider's list: when it was looked at, and which of its roots were used or refused under which ring."""
+    """One provider's list: when it was read, and which of its roots were used or refused under which ring."""
 
     at: int = 0
     used: list[str] = []
@@ -34,38 +35,41 @@ class _Look(msgspec.Struct):
 
 
 class Looks:
-    """The looks of this device at pin lists, by provider."""
+    """This device's reads of pin lists, by provider."""
 
     def __init__(self, replica: Replica, looks: dict[str, _Look], *, unlocked: bool) -> None:
         self._replica = replica
         self._looks = looks
         self._unlocked = unlocked
         self._changed = False
-        #: What the list that is being looked at shows, by its text.
+        #: The contents of the list being read, by text.
         self._listed: dict[str, CID] = {}
 
     @classmethod
     def of(cls, replica: Replica, *, unlocked: bool) -> Self:
-        """The looks of this device. `unlocked`: a root is at hand, so every list is due."""
+        """Load the reads of this device. `unlocked`: a root is unlocked, so every list is due."""
         stored = replica.db.get_meta(meta.LISTS)
         looks = read_json(stored, type=dict[str, _Look]) if stored else {}
         return cls(replica, looks, unlocked=unlocked)
 
     def is_due(self, provider: str) -> bool:
-        """Whether this provider's list is to be looked at now. A look in the future is of a clock that was set back."""
+        """Tell whether to read this provider's list now. A read in the future comes from a clock that was set
+        back."""
         look, now = self._looks.get(provider), self._replica.world.now()
         return self._unlocked or look is None or passed(look.at, now, AGAIN_MS)
 
     def unseen(self, provider: str, roots: Iterable[CID]) -> list[CID]:
-        """Those of `roots` to be opened at this look, in their order: neither looked at before nor known otherwise. What
-        was refused is read again when the ring has changed: it may be of a member that was not known."""
+        """Return those of `roots` to open now, in order: neither read before nor known otherwise.
+
+        Refused ones are read again when the ring has changed: their maker may have been unknown.
+        """
         look = self._looks.get(provider) or _Look()
         seen = {*look.used, *(look.refused if look.ring == self._ring() else ()), *self._known()}
         self._listed = {str(root): root for root in roots}
         return [root for text, root in self._listed.items() if text not in seen][:AT_ONCE]
 
     def note(self, provider: str, opened: Iterable[CID], failed: Mapping[CID, IpfsmemError]) -> None:
-        """Note what came of the roots that `unseen` gave. Those that could not be read now are read again at the next look."""
+        """Record the outcome for the roots of `unseen`. Unreadable ones are retried at the next read."""
         there = self._listed.keys()
         look = self._looks.get(provider) or _Look()
         ring = self._ring()
@@ -81,7 +85,7 @@ class Looks:
         self._changed = True
 
     def keep(self) -> None:
-        """Put the looks on the disk, where one was noted (inside a transaction)."""
+        """Store the reads if any was recorded (inside a transaction)."""
         if self._changed:
             self._replica.db.set_meta(meta.LISTS, msgspec.json.encode(self._looks))
 

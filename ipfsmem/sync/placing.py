@@ -1,6 +1,6 @@
-"""Bringing roots and records to providers: each gets what it lacks, and one that takes it suffices.
+"""Place roots and records at providers: each gets what it lacks, and one that accepts suffices.
 
-What was placed where is remembered, so that an outage is made up for at the next sync.
+Placements are recorded, so that the next sync makes up for an outage.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ from ipfsmem.sync.sending import Sent, new_blocks, send
 from ipfsmem.sync.steps import Joined
 from ipfsmem.sync.times import passed
 
-#: How long a service's list may lack what was just placed there, in milliseconds: many answer lists out of an index that lags.
+#: How long, in milliseconds, a service's list may lack a new placement: many answer lists from an index that
+#: lags.
 LIST_LAG_MS: Final = 600_000
 
 
 async def bring_out_anchors(run: Run, joined: Joined) -> None:
-    """Put anchors where they are missing or old, the ring they point at first when it was made here.
+    """Put anchors where they are missing or old, preceded by their ring if made here.
 
     Devices cannot sign them, and somebody must keep them alive (format section 7).
     """
@@ -62,12 +63,13 @@ async def place(
     every: bool = False,
     lead: Callable[[Provider], Awaitable[None]] | None = None,
 ) -> CID:
-    """Bring a root to every provider that does not have it yet, to all at the same time; the root that names are to point at.
+    """Place a root concurrently at every provider without it; return the root for names to point at.
 
-    `check`: look afterwards whether what is due to be looked at is there, with `every` whether every block is. One provider that takes
-    the root suffices: the others get it at the next sync. `lead` has names at a provider lead to the root: it is called for each that
-    took it under its own address, and for those that only keep names, and waits for no other. Raises the first failure when none took
-    it, and where no open one takes uploads the error of one that could not be opened.
+    `check`: verify afterwards what is due, with `every` every block. One provider that accepts the root
+    suffices: the others get it at the next sync. `lead` makes names at a provider lead to the root: it is
+    called, without waiting for others, for each that accepted it (with its own root) and for those with names
+    only. Raises the first failure when none accepted it, or the error of one that could not be opened when no
+    open one accepts uploads.
     """
     placing = _Placing(run, joined, root, check=check, every=every, lead=lead)
     return await placing.at_all()
@@ -118,7 +120,7 @@ class _Placing:
         return ConfigError(f"nothing can be published at {self._run.where}")
 
     def _answered(self, takers: Sequence[Provider]) -> CID:
-        """The root that names are to point at: ours where somebody keeps it, else what the first one made of it."""
+        """Return the root for names to point at: ours if somebody keeps it, else the first one's own."""
         answers = [self._answers[one.name] for one in takers if one.name in self._answers]
         return self._root if self._root in answers else answers[0]
 
@@ -151,7 +153,7 @@ class _Placing:
             )
 
     async def _at_follower(self, provider: Provider) -> None:
-        """Pin what others took, and have names lead there, at a provider that takes no uploads."""
+        """Pin what others accepted, and move names there, at a provider without uploads."""
         await self._decided.wait()
         if not self._answers:
             return
@@ -170,7 +172,7 @@ class _Placing:
 
 
 async def _place_and_check(run: Run, joined: Joined, provider: Provider, root: CID, every: bool) -> CID:
-    """Upload and pin a root, then check that its tree is there. Names are moved after that (format section 7)."""
+    """Upload and pin a root, then check its tree. Names are moved after that (format section 7)."""
     answered = await place_at(run, joined, provider, root)
     try:
         await keep_present(run, provider, root, answered, extent=Extent(every=every))
@@ -182,7 +184,7 @@ async def _place_and_check(run: Run, joined: Joined, provider: Provider, root: C
 
 
 async def place_at(run: Run, joined: Joined, provider: Provider, root: CID) -> CID:
-    """Upload and pin a root where it does not stand yet as far as is known; the root that the provider answered."""
+    """Upload and pin a root unless known to be there; return the provider's root."""
     db = run.replica.db.connection
     can = provider.capabilities
     row = placed.under_either_name(db, provider.name, str(root))
@@ -213,8 +215,8 @@ async def place_at(run: Run, joined: Joined, provider: Provider, root: CID) -> C
 
 
 def _whole_roots_at(run: Run, provider: Provider) -> list[CID]:
-    """Roots whose trees are at a provider: the one that was last found whole there, or where nothing can be found out
-    what was placed there last."""
+    """Return roots with complete trees at a provider: the last one found complete, or if that is unknowable
+    the last one placed."""
     if can_be_checked(provider):
         confirmed = load_notes(run.replica, provider.name).root
         return [parse_cid(confirmed)] if confirmed else []
@@ -222,7 +224,7 @@ def _whole_roots_at(run: Run, provider: Provider) -> list[CID]:
 
 
 async def _fetch_tree(run: Run, root: CID, known: Sequence[CID]) -> list[CID]:
-    """What a root has beside the trees of `known`. What this device lacks of it is fetched from wherever it can be had."""
+    """Return a root's blocks beyond the trees of `known`, fetching those missing here from anywhere."""
     db = run.replica.db
     while True:
         with no_collection():
@@ -238,7 +240,7 @@ async def _fetch_tree(run: Run, root: CID, known: Sequence[CID]) -> list[CID]:
 
 
 async def _pin_at(run: Run, provider: Provider, root: CID, answered: CID) -> None:
-    """Have a root pinned where nothing can be uploaded: such a service fetches it from where it was placed."""
+    """Pin a root where uploads are impossible: such a service fetches it from where it was placed."""
     db = run.replica.db.connection
     row = placed.get(db, provider.name, str(root))
     if row is not None and await _serves_root(run, provider, row):
@@ -257,8 +259,11 @@ async def _pin_at(run: Run, provider: Provider, root: CID, answered: CID) -> Non
 
 
 async def _connect_nodes(run: Run, provider: Provider) -> bool:
-    """Connect this device's own nodes with the nodes by which a service fetches, as its interface asks for: behind a router nobody else
-    can do that. Whether one is connected now."""
+    """Connect this device's nodes with a service's fetching nodes, as its API requests; tell whether one is
+    connected.
+
+    Behind a router only this side can connect.
+    """
     addresses = provider.fetchers() if isinstance(provider, Fetching) else []
     connected = 0
     for node in run.providers if addresses else ():
@@ -269,8 +274,11 @@ async def _connect_nodes(run: Run, provider: Provider) -> bool:
 
 
 async def _serves_root(run: Run, provider: Provider, row: PlacedRow) -> bool:
-    """Whether a root that was placed is still there, for an account can be closed and a pin taken away by hand: asked only where that
-    costs little. Where a listing is read, the check of presence notices. A list says nothing yet of what was placed just now."""
+    """Tell whether a placed root is still there, checked only where cheap: an account may be closed, a pin
+    removed by hand.
+
+    Where a listing is read, the presence check notices. A list says nothing about a recent placement.
+    """
     can = provider.capabilities
     root = parse_cid(row.answered)
     if can.listing:
@@ -282,7 +290,7 @@ async def _serves_root(run: Run, provider: Provider, row: PlacedRow) -> bool:
     try:
         return any(pin.cid == root for pin in await provider.pins(pin_name(run.anchor)))
     except ProviderError:
-        return True  # that says nothing, and whoever looked for heads there has said so
+        return True  # inconclusive, and the search for heads there has reported it
 
 
 def _tell_of_unlisted(run: Run, provider: Provider, root: CID) -> None:
@@ -294,14 +302,14 @@ def _tell_of_unlisted(run: Run, provider: Provider, root: CID) -> None:
 
 
 def _has_what_it_lists(provider: Provider) -> bool:
-    """Whether a service has whole trees, those that it lists, or nothing; and in its own layout, of which this device may hold a part
-    only."""
+    """Tell whether a service has complete trees for all it lists, or nothing; in its own layout, which may be
+    only partly here."""
     return provider.capabilities.list and not provider.capabilities.partial_car
 
 
 def move_former(run: Run, joined: Joined, root: CID) -> list[str]:
-    """After this device took a new id, have its former name lead to `root` too while no other device knows the new one; the names
-    to put."""
+    """After this device took a new id, point its former name at `root` too while no other device knows the
+    new one; return the names to put."""
     former = run.replica.former_device()
     if former is None:
         return []
@@ -313,5 +321,5 @@ def move_former(run: Run, joined: Joined, root: CID) -> list[str]:
     known = run.names.known(ipns_name(former.sign_public))
     if known is not None and known.value == value:
         return []
-    # The old id may still be in use elsewhere, and what we were shown of its name may be old.
+    # The old id may be in use elsewhere, and the record shown to us may be old.
     return [run.names.sign(former.sign_seed, former.sign_public, value, DEVICE_LIFE_MS, instead=True)]

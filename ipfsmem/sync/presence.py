@@ -1,9 +1,9 @@
-"""Is what was published still there? Presence of the live set at each provider, checked as a restore would read it.
+"""Presence checks: is the live set still at each provider, checked as a restore would read it (format section
+7)?
 
-Format section 7. A pin, a list and the root's own block prove nothing. Each sync looks at a listing where there is one;
-structure is read daily and every object within seven days, in an order that only this device knows. What is missing is
-named, and sent again by whoever has it, within bounds (repair.py). This module looks, remembers and judges; it sends
-nothing, and never believes a block that it did not read or ask for.
+A pin, a list and the root's own block prove nothing. Each sync reads a listing if there is one; structure is
+read daily, every object within seven days, in an order secret to this device. Missing blocks are named, and
+resent by repair.py. This module only checks and records, and trusts no block that it did not read or ask for.
 """
 
 from __future__ import annotations
@@ -36,70 +36,70 @@ from ipfsmem.sync.times import DAY_MS, HOUR_MS, passed
 if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch
 
-#: Structure is read again so long after it was read last: syncs once a day, however exactly, read it daily.
+#: Interval between reads of the structure: below a day, so that exact daily syncs read it daily.
 STRUCTURE_MS = 20 * HOUR_MS
-#: The rolling part goes on so long after it went on last, and comes round in less than seven days.
+#: Interval of the rolling part, which completes a round in less than seven days.
 ROLLING_MS = 6 * HOUR_MS
 ROUND_MS = 6 * DAY_MS
-#: So long a service that takes whole trees may take to serve one.
+#: Time that a service accepting whole trees may need to serve one.
 PATIENCE_MS = 20 * HOUR_MS
-#: Blocks in one request for raw blocks.
+#: Blocks per request for raw blocks.
 _BATCH = 2_000
-#: New objects that are read back at once after an upload; the others come with the rolling part.
+#: New objects read back right after an upload; the others follow in the rolling part.
 _SAMPLE = 64
-#: The same, of structure and of objects, where each block is a request and hours may pass before it is served.
+#: The same for structure and objects, where each block is a request and may take hours to be served.
 _FEW = 4
-#: Missing blocks that are remembered by name.
+#: Maximum number of missing blocks recorded by name.
 _NAMED = 10_000
 
 
 class Extent(msgspec.Struct, frozen=True):
-    """How far a look goes beyond what is due: `every` asks for all blocks and reads structure, `read_all` reads all, and the
-    trees of the roots `older` too."""
+    """How far a check exceeds what is due: `every` asks for all blocks and reads structure, `read_all` reads
+    all, and the trees of the roots `older`."""
 
     every: bool = False
     read_all: bool = False
     older: tuple[CID, ...] = ()
 
 
-#: A look at what is due, and nothing else.
+#: A check of what is due, and nothing else.
 DUE: Final = Extent()
 
 
 class CopyNotes(msgspec.Struct):
-    """What this device has noted of a provider's copy: a row of `presence`. Times in milliseconds since 1970 UTC."""
+    """This device's notes on a provider's copy: a row of `presence`. Times in milliseconds since 1970 UTC."""
 
     #: The last listing.
     listing: dict[str, int] | None = None
-    #: The root whose tree was found to be all there, but for what is named below as missing, and roots of rings.
+    #: The root whose tree was found complete, except blocks recorded below as missing, and roots of rings.
     root: str = ""
     rings: list[str] = []
     structure_at: int = 0
     objects_at: int = 0
-    #: Where the rolling part stands in its order, and when all objects had been read last.
+    #: Position of the rolling part in its order, and when all objects had last been read.
     cursor: str = ""
     round_at: int = 0
-    #: What is missing there (digests, hex; the first of them), how many, since when.
+    #: Missing blocks there (digests, hex; the first of them), their number, since when.
     missing: list[str] = []
     lacking: int = 0
     since: int = 0
     total: int = 0
-    #: When something was checked last, and why nothing can be.
+    #: Time of the last check, and why nothing can be checked.
     at: int = 0
     unchecked: str = ""
-    #: Sent again on this day (days since 1970), in bytes; whether that was given up.
+    #: Bytes resent on this day (days since 1970); whether that was given up.
     day: int = 0
     sent: int = 0
     stopped: bool = False
 
 
 class Presence(msgspec.Struct, frozen=True):
-    """What is known of one provider's copy, for people and programs.
+    """The state of one provider's copy, for users and programs.
 
-    `state`: `ok`; `missing`; `waiting`, a service that takes whole trees does not serve all of it yet; `unchecked`, it cannot
-    be checked or was not yet; `stopped`, what was sent again went missing again, so no more is sent by itself. Of `total`
-    blocks that live, `read` were looked at just now; `missing` are not there, and `examples` are the CIDs of some of these;
-    `sent` were sent again. `at`: when something was checked last, `paused_until`: until when the provider asked to be left alone,
+    `state`: `ok`; `missing`; `waiting`, a service that accepts whole trees does not serve all of it yet;
+    `unchecked`, it cannot be checked or was not yet; `stopped`, resent blocks vanished again, so nothing more
+    is sent automatically. Of `total` live blocks, `read` were just checked; `missing` are absent, `examples`
+    are some of their CIDs; `sent` were resent. `at`: last check, `paused_until`: end of a requested pause,
     both in milliseconds since 1970.
     """
 
@@ -116,7 +116,7 @@ class Presence(msgspec.Struct, frozen=True):
 
 
 def load_notes(replica: Replica, provider: str) -> CopyNotes:
-    """The notes on a provider's copy: empty where there are none or their row was damaged, so that everything is due."""
+    """Return the notes on a provider's copy: empty if absent or damaged, so that everything is due."""
     row = presence.get(replica.db.connection, provider)
     try:
         notes = CopyNotes() if row is None else read_json(row, type=CopyNotes)
@@ -128,17 +128,17 @@ def load_notes(replica: Replica, provider: str) -> CopyNotes:
 
 
 def store_notes(replica: Replica, provider: str, notes: CopyNotes) -> None:
-    """Put the notes on a provider's copy on the disk (inside a transaction)."""
+    """Store the notes on a provider's copy (inside a transaction)."""
     presence.put(replica.db.connection, provider, msgspec.json.encode(notes))
 
 
 def can_be_checked(provider: Provider) -> bool:
-    """Whether a provider lists what it stores or serves blocks of its own."""
+    """Tell whether a provider lists what it stores or serves its own blocks."""
     return lister(provider) is not None or raw_reader(provider) is not None
 
 
 class Checker:
-    """One look at one provider for one root. `answered` is the root by which that provider knows it."""
+    """One check of one root at one provider. `answered`: the root as known to that provider."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class Checker:
         progress: Progress = no_progress,
         served: Collection[CID] = (),
     ) -> None:
-        """`served` are blocks that this provider served a moment ago."""
+        """`served`: blocks that this provider has just served."""
         self._replica, self._provider = replica, provider
         self._root, self._answered = root, answered
         self._rings = [ring for ring in rings if replica.db.has_block(ring.digest)]
@@ -161,18 +161,18 @@ class Checker:
         self._live: LiveSet | None = None
         self._absent: dict[CID, None] = {}
         self._present: set[CID] = set()
-        #: Whether this look is one of those that go beyond what is new.
+        #: Whether this check goes beyond what is new.
         self.thorough = False
-        #: Whether something that was listed there is gone.
+        #: Whether something listed there is gone.
         self.shrunk = False
-        #: What older roots have beside the newest, where that was asked for.
+        #: Blocks of older roots not in the newest, if requested.
         self.older: list[CID] = []
-        #: Read there in this sync already.
+        #: Already read there in this sync.
         self._served = set(served)
 
     @property
     def live(self) -> LiveSet:
-        """The live set; walked once."""
+        """Return the live set, walked once."""
         if self._live is None:
             found = live_set(self._replica.db, self._root, self._rings)
             lost = [raw_cid(digest) for digest in sorted(objects_not_here(self._replica.db))]
@@ -180,8 +180,9 @@ class Checker:
         return self._live
 
     async def look(self, extent: Extent) -> bool:
-        """Look at what is due now, and as far as `extent` says; whether there was anything to look at. Raises ProviderError when
-        the provider cannot say.
+        """Check what is due, and as far as `extent` says; tell whether there was anything to check.
+
+        Raises ProviderError when the provider cannot answer.
         """
         notes, now = self._notes, self._replica.world.now()
         listing = await self._listing()
@@ -218,14 +219,13 @@ class Checker:
         if read_all:
             notes.structure_at = notes.objects_at = notes.round_at = now
         notes.at, notes.total = now, max(self._count(), self.seen)
-        if len(self._absent) <= _NAMED:  # what is missing is asked for again by its name
+        if len(self._absent) <= _NAMED:  # missing blocks are asked for by name
             notes.root, notes.rings = str(self._root), rings
         return True
 
     async def look_at_older(self, roots: Iterable[CID], *, but: Iterable[CID] = ()) -> None:
-        """Ask for what older roots that are kept there have beside the newest, as far as it is here, and so can be sent again;
-        not for `but`.
-        """
+        """Check the blocks of older roots kept there that the newest lacks, if local and so resendable; not
+        those of `but`."""
         db = self._replica.db
         beside: dict[CID, None] = {}
         with no_collection():
@@ -239,11 +239,11 @@ class Checker:
         self._notes.total = max(self._notes.total, self.seen)
 
     async def list_again(self) -> None:
-        """Remember the listing as it is now that something was sent: what goes from here on is missed."""
+        """Record the listing after a resend: what vanishes from here on is noticed."""
         self._notes.listing = await self._listing()
 
     async def look_again(self, cids: Collection[CID]) -> set[CID]:
-        """Those of `cids` that are there now."""
+        """Return those of `cids` that are there now."""
         for cid in cids:
             self._absent.pop(cid, None)
             self._present.discard(cid)
@@ -253,13 +253,13 @@ class Checker:
 
     @property
     def missing(self) -> list[CID]:
-        """What is not there of what was looked at, structure first."""
+        """Return the absent blocks among those checked, structure first."""
         structure = set(self.live.structure) if self._absent else set()
         return sorted(self._absent, key=lambda cid: cid not in structure)
 
     @property
     def seen(self) -> int:
-        """How many blocks were looked at."""
+        """Return the number of blocks checked."""
         return len(self._present) + len(self._absent)
 
     async def _listing(self) -> dict[str, int] | None:
@@ -274,16 +274,21 @@ class Checker:
             await self._ask(blocks)
 
     async def _look_at_missing(self, lost: Iterable[CID]) -> None:
-        """What was missing last time and still lives, and what is not here. What was found missing by reading is read: who
-        lost it may go on saying that it has it."""
+        """Check what was missing last time and is still live, and what is not local.
+
+        What a read found missing is read again: a provider that lost it may keep claiming to have it.
+        """
         if self._notes.missing:
             live = {*self.live.structure, *self.live.objects}
             await self._read([cid for cid in map(_of_hex, self._notes.missing) if cid in live])
         await self._ask(lost)
 
     async def _look_at_new(self) -> None:
-        """What this root has beside the one that was found there before. Services that take whole trees may take hours to
-        serve them, each block by a request of its own: of those a few blocks are read, and the rest in its time."""
+        """Check this root's blocks beyond the one found there before.
+
+        Services that accept whole trees may take hours to serve them, one request per block: a few are read
+        now, the rest later.
+        """
         before = [parse_cid(self._notes.root)] if self._notes.root else []
         rings = [ring for ring in self._rings if str(ring) not in self._notes.rings]
         with no_collection():
@@ -299,7 +304,7 @@ class Checker:
             await self._read([*structure, *self._ordered(objects)[:_FEW]])
 
     async def _read_trees(self, roots: Collection[CID]) -> None:
-        """Read the trees of roots that are kept there, from the root down, by what is read: this device need not have them."""
+        """Read the trees of roots kept there, from the root down, by what is read: they need not be local."""
         level = list(dict.fromkeys(roots)) if self._raw is not None else []
         seen = set(level)
         while level:
@@ -318,14 +323,14 @@ class Checker:
             seen.update(level)
 
     def _objects_among(self, blocks: Collection[CID]) -> set[CID]:
-        """Those of these blocks that are texts or segments; without walking the whole tree."""
+        """Return which blocks are texts or segments, without walking the whole tree."""
         files = {cid.digest: cid for cid in blocks if cid.codec != DAG_PB}
-        # A damaged row may say another digest than the one that it was found by.
+        # A damaged row may hold another digest than the one that found it.
         known = objects.known_among(self._replica.db.connection, files)
         return {cid for digest, cid in files.items() if digest in known}
 
     def _count(self) -> int:
-        """How many blocks live, as far as that is known without a walk."""
+        """Return the number of live blocks as far as known without a walk."""
         if self._live is not None:
             return self._live.total
         db = self._replica.db.connection
@@ -338,7 +343,7 @@ class Checker:
             await self._read(self.live.structure)
 
     async def _read_foreign(self) -> None:
-        """Structure in a layout of the provider's own: its files by their places, compared with ours."""
+        """Check structure in a provider's own layout: compare its files with ours by path."""
         if self._raw is None:
             return
         try:
@@ -347,7 +352,7 @@ class Checker:
             )
         except ProviderError:
             raise
-        except IpfsmemError:  # a folder of it is gone
+        except IpfsmemError:  # a folder is gone
             absent = [self._root]
         self._note(absent, present=[])
 
@@ -358,7 +363,7 @@ class Checker:
         return ours | (await self._stored(left) if left else {})
 
     async def _read_part(self, now: int) -> None:
-        """The next part of the rolling round."""
+        """Read the next part of the rolling round."""
         notes = self._notes
         ordered = self._ordered(self.live.objects)
         span = now - notes.objects_at if notes.objects_at <= now else ROUND_MS
@@ -374,7 +379,7 @@ class Checker:
         notes.objects_at = now
 
     def _ordered(self, objects: Iterable[CID]) -> list[CID]:
-        """Objects in an order that follows from a secret of this device, another one for each provider."""
+        """Return objects in an order derived from a secret of this device, different for each provider."""
         return sorted(objects, key=self._key)
 
     @cached_property
@@ -388,7 +393,7 @@ class Checker:
         return str(state.hexdigest())
 
     async def _ask(self, cids: Iterable[CID]) -> None:
-        """Look at blocks in the cheapest way that the provider has."""
+        """Check blocks in the provider's cheapest way."""
         if not self._provider.capabilities.has:
             await self._read(cids)
             return
@@ -401,7 +406,7 @@ class Checker:
             self._note([cid for cid in part if cid not in there], there)
 
     async def _read(self, cids: Iterable[CID]) -> None:
-        """Read blocks where they are stored; without a way to do that, ask."""
+        """Read blocks where they are stored; if impossible, ask."""
         wanted = [cid for cid in dict.fromkeys(cids) if cid not in self._absent and cid not in self._served]
         if self._raw is None:
             if self._provider.capabilities.has:
@@ -426,7 +431,8 @@ class Checker:
 
 
 def absent_files(reader: Reader, ours: CID, theirs: CID) -> Fetch[list[CID]]:
-    """A read (content.fetch): the structure files of the tree `ours` that `theirs` does not have with the same bytes."""
+    """A read (content.fetch): return the structure files of the tree `ours` that `theirs` does not have with
+    the same bytes."""
     mine = yield from reader.walk(ours)
     there = yield from reader.walk(theirs)
     structure = {path: cid for path, cid in mine.items() if is_structure(path)}
@@ -440,20 +446,20 @@ def absent_files(reader: Reader, ours: CID, theirs: CID) -> Fetch[list[CID]]:
 
 
 def is_structure(path: str) -> bool:
-    """Whether a file of a root is one without which the others are not found."""
+    """Tell whether a root's file is needed to find the others."""
     path = path.removeprefix("memory/.ipfsmem/")
     return path in ("keyring.json", "head.ipm", "commit.json") or path.startswith("s/")
 
 
 def note_missing(notes: CopyNotes, missing: Collection[CID], now: int) -> None:
-    """Write down what a look found to be missing in the end."""
+    """Record the blocks that a check finally found missing."""
     notes.missing = [cid.encode().hex() for cid in missing][:_NAMED]
     notes.lacking = len(missing)
     notes.since = (notes.since or now) if missing else 0
 
 
 def describe_copy(replica: Replica, provider: Provider, *, read: int = 0, sent: int = 0) -> Presence:
-    """What is known of a provider's copy, in words. Local."""
+    """Describe what is known of a provider's copy. Local."""
     found = _describe_copy(replica, provider, read, sent)
     return msgspec.structs.replace(found, paused_until=kept_pauses(replica).get(provider.name))
 
@@ -488,7 +494,7 @@ def _describe_copy(replica: Replica, provider: Provider, read: int, sent: int) -
 
 
 def _may_be_late(replica: Replica, provider: Provider, notes: CopyNotes) -> bool:
-    """A service that takes whole trees may take hours to serve what it took."""
+    """Tell whether a service that accepts whole trees may still need hours to serve one."""
     return not provider.capabilities.has and not passed(notes.since, replica.world.now(), PATIENCE_MS)
 
 

@@ -1,7 +1,8 @@
-"""The last step of a sync: publish the joined state, or take over a head that says the same, and move this device's name there.
+"""The last step of a sync: publish the joined state, or adopt an equal head, and move this device's name
+there (format section 7).
 
-Format section 7. What is published is made durable first (`commits`), then brought to the providers (`placing`); the name moves
-when one of them has it.
+What is published is first made durable (`commits`), then placed at the providers (`placing`); the name moves
+when one has it.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ from ipfsmem.sync.steps import Joined, Published
 if TYPE_CHECKING:
     from ipfsmem.content.fetch import Fetch
 
-#: Heads that one commit names.
+#: Maximum number of parents of a commit.
 MAX_PREV: Final = 256
 
 
 async def publish(
     run: Run, joined: Joined, layout: Layout, anchored: Ring | None, *, suspicious: bool = False
 ) -> Published:
-    """Bring out the anchors, publish the joined state or take over a head that says the same, and move this device's name there.
+    """Publish the anchors and the joined state, or adopt an equal head, and move this device's name there.
 
-    `anchored`: the ring that anchors lead to, None for none. `suspicious`: each provider is asked for every block.
+    `anchored`: the ring that anchors lead to, or None. `suspicious`: check each provider for every block.
     """
     await bring_out_anchors(run, joined)
     names = _Names(run, joined)
@@ -61,7 +62,7 @@ async def publish(
         await run.names.put(names.signed(answered), without=run.sending.without)
         _note_published(run, ready)
     except IpfsmemError:
-        # What stops publishing may last for days; networks forget in two.
+        # Publishing may stay blocked for days; networks forget in two.
         await run.names.put_for_others(sorted(member_names(run.replica)), without=run.sending.without)
         raise
     ring = run.replica.ring
@@ -73,7 +74,8 @@ async def publish(
 
 
 def _blocked(run: Run, joined: Joined) -> Published | None:
-    """Why this device may not publish what was joined, said; None when it may. Raises NoVaultError where there is no ring."""
+    """Report why this device may not publish the joined state; None when it may. Raises NoVaultError without
+    a ring."""
     replica = run.replica
     ring, device = replica.ring, replica.device.id
     if ring is None:
@@ -95,7 +97,7 @@ def _blocked(run: Run, joined: Joined) -> Published | None:
 
 
 def _refuse(run: Run, kind: str, text: str) -> Published:
-    """Say that this sync pulled and could not publish; that is no success."""
+    """Report a sync that pulled but could not publish: not a success."""
     run.notices.say(kind, text)
     return Published(blocked=kind)
 
@@ -103,12 +105,12 @@ def _refuse(run: Run, kind: str, text: str) -> Published:
 async def _prepare_and_place(
     run: Run, joined: Joined, layout: Layout, names: _Names, *, suspicious: bool
 ) -> tuple[Prepared, CID]:
-    """Make what is to be published and bring it to the providers; what it is, and the root that names are to point at."""
+    """Prepare and place what is to be published; return it, and the root for names to point at."""
     ready, unmatched = await _prepare(run, joined, layout)
     try:
         return ready, await _place(run, joined, ready, names, every=suspicious or unmatched)
     except MissingError as error:
-        # What the disk of this device lost is made anew where it can be; texts that are nowhere else are left out.
+        # Local losses are rebuilt if possible; texts available nowhere are left out.
         with run.replica.transaction():
             leave_out(run.replica.db, error.missing)
     ready, unmatched = await _prepare(run, joined, layout)
@@ -116,7 +118,8 @@ async def _prepare_and_place(
 
 
 async def _place(run: Run, joined: Joined, ready: Prepared, names: _Names, *, every: bool) -> CID:
-    """Bring the root to each provider, and names to it there as soon as that one has it: none waits for another."""
+    """Place the root at each provider, and move its names there as soon as that one has it: none waits for
+    another."""
     if run.company is not None:
         run.company.be_patient()
 
@@ -127,14 +130,14 @@ async def _place(run: Run, joined: Joined, ready: Prepared, names: _Names, *, ev
 
 
 class _Names:
-    """The names that lead to what this device publishes: its own, and its former one while others follow that."""
+    """The names for what this device publishes: its own, and its former one while others follow that."""
 
     def __init__(self, run: Run, joined: Joined) -> None:
         self._run, self._joined = run, joined
         self._signed: dict[CID, list[str]] = {}
 
     def signed(self, root: CID) -> list[str]:
-        """These names, with records that lead to `root`, which are signed and kept once."""
+        """Return these names, with records for `root` that are signed and stored once."""
         if root not in self._signed:
             run, device, value = self._run, self._run.replica.device, f"/ipfs/{root}"
             name = ipns_name(device.sign_public)
@@ -157,19 +160,23 @@ def _note_published(run: Run, ready: Prepared) -> None:
 
 
 async def _prepare(run: Run, joined: Joined, layout: Layout) -> tuple[Prepared, bool]:
-    """What to publish, and whether heads with the same commit were found of which no tree holds all that is here: then another
-    device could not have that, and it may be missing where both publish. A head whose tree holds all goes before our own."""
+    """Return what to publish, and whether heads with the same commit exist of which no tree is complete.
+
+    In that case another device lacked something that may be missing where both publish. A complete head's
+    tree is preferred to ours.
+    """
     replica = run.replica
     layout.prepare(replica)
     with replica.transaction(), no_collection():
         ready = prepare(replica, layout, joined.heads.values(), _newest(joined.heads.values()))
         if ready.own and str(ready.root).encode() != replica.db.get_meta(meta.ROOT):
-            # Until names point there it waits, also when this sync is cut off: the commit counts our writes.
+            # It waits until names point there, even if this sync is interrupted: the commit covers our
+            # writes.
             replica.db.set_meta(meta.SENDING, b"1")
     for rival in ready.rivals:
         try:
             better = await drive_async(holds_all_of(Reader(), ready.root, rival), run.fetcher.get)
-        except IpfsmemError:  # what cannot be read now holds nothing for anybody
+        except IpfsmemError:  # an unreadable one has nothing for anybody
             continue
         if better:
             ready = msgspec.structs.replace(ready, root=rival)
@@ -181,14 +188,15 @@ async def _prepare(run: Run, joined: Joined, layout: Layout) -> tuple[Prepared, 
 
 
 def _newest(heads: Iterable[Head]) -> list[str]:
-    """What a commit names as its past: the heads held, of a long pin list the newest (its length is that of a file)."""
+    """Return a commit's parents: the current heads, the newest if a pin list is long (the commit file is
+    bounded)."""
     return [head.commit.digest for head in sorted(heads, key=lambda h: h.commit.commit.h)[-MAX_PREV:]]
 
 
 def holds_all_of(reader: Reader, ours: CID, theirs: CID) -> Fetch[bool]:
-    """Whether the tree of `theirs` has every file of the tree of `ours`, which was made for the same commit.
+    """Tell whether the tree of `theirs` has every file of the tree of `ours`, made for the same commit.
 
-    Compared by their places: a provider may lay files out in its own way. Subtrees that both have are not read.
+    Compared by path, since a provider may have its own layout. Common subtrees are not read.
     """
     folders: set[CID] = set()
 

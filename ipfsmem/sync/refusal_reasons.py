@@ -1,7 +1,4 @@
-"""What went wrong with something that was published, in everyday words; the format's own go into a notice's detail.
-
-Pure: errors and ids in, short texts out. Nothing here decides what is used.
-"""
+"""Refusals of published data in everyday words; the format's terms go into a notice's detail. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from ipfsmem.errors import (
     SignatureError,
 )
 
-#: The first that fits counts.
+#: The first match wins.
 _REASONS: tuple[tuple[type[IpfsmemError], str], ...] = (
     (NotFoundError, "a part of it is not there"),
     (BlockError, "a part of it is not what it should be"),
@@ -29,7 +26,7 @@ _REASONS: tuple[tuple[type[IpfsmemError], str], ...] = (
 
 
 def reason(error: IpfsmemError) -> str:
-    """Why something that was published was not used."""
+    """Return why published data was not used."""
     return next(
         (text for kind, text in _REASONS if isinstance(error, kind)), "it contradicts itself or this memory"
     )

@@ -1,7 +1,7 @@
-"""Who removed whom from a memory: found in the list of members, told once on each device, with how to undo it.
+"""Removals of members: derived from the ring, reported once on each device, with the way to undo them.
 
-A removal by recovery words or another wallet counts as long as those do. Whoever found such words can remove honest devices;
-so each device says who did it, and only a person can make the removal last.
+A removal by a recovery phrase or other wallet lasts as long as that does. A thief of a phrase can remove
+honest devices; so each device names the author, and only the user can make the removal permanent.
 """
 
 from __future__ import annotations
@@ -19,23 +19,25 @@ from ipfsmem.sync.report import MOST_NAMED, Notices
 
 
 class Removal(msgspec.Struct, frozen=True):
-    """A device (wallet, words) that is out: `label` as far as the ring still has it, `by` the ids of those who said so.
+    """A removed device (wallet, recovery phrase): `label` if still in the ring, `by` the ids that removed it.
 
-    `lasting`: by a root's word, which is for ever. Else only while what `by` said counts.
+    `lasting`: removed by a root, forever. Else only while statements of `by` are in force.
     """
 
     id: str
     label: str
     by: tuple[str, ...]
     lasting: bool
-    #: whether a root let it in.
+    #: whether a root admitted it
     trusted: bool
 
 
 def removals(ring: Ring | None, before: Ring | None = None) -> list[Removal]:
-    """Who is out of whom anybody ever let in: first those whom a root let in, then whom others than those who removed them did,
-    then by id. With a root's revoke the label goes
-    from the ring; `before` is one that may still have it."""
+    """Return the removals of members: first those admitted by a root, then by others than their removers,
+    then by id.
+
+    A root's revoke drops the label from the ring; `before` is one that may still have it.
+    """
     if ring is None:
         return []
     view = ring.view
@@ -62,21 +64,22 @@ def removals(ring: Ring | None, before: Ring | None = None) -> list[Removal]:
     ]
 
     def theirs_alone(removal: Removal) -> bool:
-        """Whether nobody but those who removed it let it in: any number of such can be made to stand before another one."""
+        """Tell whether only its removers admitted it: any number of these could be listed before another."""
         return set(view.let_in_by.get(removal.id, "").split()) <= {*removal.by}
 
     return sorted(found, key=lambda removal: (not removal.trusted, theirs_alone(removal), removal.id))
 
 
 def removal_key(device: str, by: str) -> str:
-    """The text by which a device remembers that a person was told of this removal."""
+    """Return the text by which a device records that the user was told of this removal."""
     return f"removed {device} {by}"
 
 
 def tell_of_removals(replica: Replica, before: Ring | None, notices: Notices) -> None:
-    """Say of each removal once who was removed, and by whom (inside a transaction). `before`: the ring that this device had.
+    """Report each removal once with its authors (inside a transaction). `before`: this device's previous
+    ring.
 
-    A device that had none (None) is new: it tells of removals that can be undone, and not of those that roots made.
+    A device without one (None) is new: it reports reversible removals, and not those by roots.
     """
     notices_shown = replica.notices_shown()
     mine = replica.ring.view.family_of(replica.device.id) if replica.ring is not None else ""
@@ -93,7 +96,7 @@ def tell_of_removals(replica: Replica, before: Ring | None, notices: Notices) ->
 
 
 def removed_by_admins(ring: Ring | None) -> list[str]:
-    """One text for each member who is no root and removed others; shown as long as that is so."""
+    """Return one text per member who is not a root and removed others; shown while that lasts."""
     by: defaultdict[str, list[Removal]] = defaultdict(list)
     for one in removals(ring):
         if not one.lasting:
@@ -103,7 +106,7 @@ def removed_by_admins(ring: Ring | None) -> list[str]:
 
 
 def words_of_removals(ring: Ring | None, by: str, found: Iterable[Removal], *, lasting: bool) -> str:
-    """Who was removed by whom, and what a person does about it."""
+    """Describe who was removed by whom, and what to do about it."""
     found = list(found)
     who = called({one.id: one.label for one in found})
     said = f"{who} {'was' if len(found) == 1 else 'were'} removed from this memory by {whose_word(ring, by)}"
@@ -117,7 +120,7 @@ def words_of_removals(ring: Ring | None, by: str, found: Iterable[Removal], *, l
 
 
 def whose_word(ring: Ring | None, by: str) -> str:
-    """Who said something in the list of members, for a person on any device."""
+    """Describe the author of a ring statement, for any device."""
     person = ring.view.members.get(by) if ring is not None else None
     if person is None or ring is None or by not in ring.view.rights.root_ids:
         return label_and_id(ring, by)
@@ -127,7 +130,7 @@ def whose_word(ring: Ring | None, by: str) -> str:
 
 
 def called(members: Mapping[str, str]) -> str:
-    """Members for a person, given by id with their labels, as many as are named in one text."""
+    """Return members by id with labels, as many as fit one text."""
     named = [f"{label} ({one})" if label else f"device {one}" for one, label in members.items()]
     more = len(named) - MOST_NAMED
     return ", ".join(named[:MOST_NAMED]) + (f" and {more} more (ipfsmem member list)" if more > 0 else "")

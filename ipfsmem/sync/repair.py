@@ -1,9 +1,9 @@
-"""Looking for what is missing at a provider, and sending it again, by any device that has it, within bounds (format section 7).
+"""Find missing blocks at a provider and resend them from any device that has them, within bounds (format
+section 7).
 
-A provider is sent at most the size of the live tree a day, and that of the older versions kept there when these were looked at.
-A block that was sent again twice and is missing once more is not sent a third time: a provider that loses what it takes, or
-drops it on purpose, is a matter for a person. Structure that can be had nowhere raises MissingError, so that no name leads to
-what nobody could read.
+Per day a provider is sent at most the size of the live tree, plus that of older versions if these were
+checked. A block resent twice and missing again is left to the user: the provider loses or drops what it gets.
+Structure available nowhere raises MissingError, so that no name leads to an unreadable root.
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ from ipfsmem.sync.run import Run
 from ipfsmem.sync.sending import new_blocks, send
 from ipfsmem.sync.times import DAY_MS, passed
 
-#: Blocks sent together.
+#: Number of blocks sent together.
 _AT_ONCE = 1_000
-#: A block that was sent again this often and is missing once more is left to a person.
+#: A block resent this often and missing again is left to the user.
 _OFTEN = 2
-#: A block that was sent again and stayed so long counts as sent for the first time (milliseconds).
+#: A resent block that stayed this long is counted from the start again (milliseconds).
 _FORGET_MS = 30 * DAY_MS
 
 
-#: What may be sent again: nothing, what is missing within bounds, or what a person asked for, which is also what went missing twice.
+#: What may be resent: nothing, missing blocks within bounds, or at the user's request, which includes blocks
+#: lost twice.
 Resend = Literal["nothing", "within bounds", "by hand"]
 
 
@@ -61,9 +62,10 @@ async def keep_present(
     extent: Extent = DUE,
     resend: Resend = "within bounds",
 ) -> Presence:
-    """Look at one provider, send again what is missing there, remember and report it.
+    """Check one provider, resend missing blocks, record and report the result.
 
-    Raises ProviderError when the provider cannot say, MissingError when structure is neither there nor here.
+    Raises ProviderError when the provider cannot answer, MissingError when structure is neither there nor
+    here.
     """
     replica = run.replica
     if not can_be_checked(provider):
@@ -91,7 +93,7 @@ async def keep_present(
 
 
 async def check_one(run: Run, provider: Provider, root: CID | None, *, repair: bool, full: bool) -> Presence:
-    """Check one provider because a person asked. Where that is not possible now the answer is `unchecked`, with the reason."""
+    """Check one provider at the user's request. If impossible now, return `unchecked` with the reason."""
     if root is None:
         return Presence(provider.name, "unchecked", text="nothing was published yet: ipfsmem sync")
     row = placed.under_either_name(run.replica.db.connection, provider.name, str(root))
@@ -108,14 +110,14 @@ async def check_one(run: Run, provider: Provider, root: CID | None, *, repair: b
 
 
 async def _kept_there(run: Run, provider: Provider, newest: CID) -> list[CID]:
-    """The other roots in a provider's list: what it keeps of the past."""
+    """Return the other roots in a provider's list: its history."""
     if not provider.capabilities.list:
         return []
     return [pin.cid for pin in await provider.pins(pin_name(run.anchor)) if pin.cid != newest]
 
 
 def _rings(run: Run) -> list[CID]:
-    """The roots that anchors lead to, where names are kept at all, and those that were pinned for anchors where none are."""
+    """Return the roots of anchors: those that names lead to, or without names those pinned for anchors."""
     found = set(known_roots(run))
     names = any(provider.capabilities.names for provider in run.providers)
     for name in anchor_names(run.replica) if names else ():
@@ -129,7 +131,7 @@ def _rings(run: Run) -> list[CID]:
 
 
 def _refuse_holes(run: Run, provider: Provider, root: CID, checker: Checker) -> None:
-    """Raise MissingError when structure is missing there and not on this device."""
+    """Raise MissingError when structure is missing both there and here."""
     missing = checker.missing
     if not missing:
         return
@@ -166,7 +168,7 @@ def _tell(run: Run, found: Presence) -> None:
 
 
 class _Repair:
-    """Sending again what a look at one provider found missing. `by_hand`: a person asked for it."""
+    """Resends what a check of one provider found missing. `by_hand`: at the user's request."""
 
     def __init__(
         self, run: Run, provider: Provider, root: CID, checker: Checker, notes: CopyNotes, *, by_hand: bool
@@ -177,11 +179,12 @@ class _Repair:
         self._now = run.replica.world.now()
 
     async def repair(self, answered: CID) -> int:
-        """Send what is missing and here; how many blocks are there by that. `answered`: the root as the provider calls it."""
+        """Send what is missing and local; return the number of blocks restored. `answered`: the root as known
+        to the provider."""
         can, checker = self._provider.capabilities, self._checker
         if (self._by_hand or checker.shrunk) and can.has and can.partial_car and can.list:
-            # A pack that is lost may have held parts of older versions alone.
-            # What the provider itself says it lacks is sent after this (`resend_damaged`).
+            # A lost pack may have held only parts of older versions. What the provider itself reports as
+            # damaged is sent later (`resend_damaged`).
             mending = self._provider if isinstance(self._provider, Mending) and not self._by_hand else None
             lacking = await mending.lacking() if mending is not None else ()
             await checker.look_at_older(await _kept_there(self._run, self._provider, answered), but=lacking)
@@ -194,7 +197,7 @@ class _Repair:
         if missing := checker.missing:
             await self._fetch_elsewhere(missing)
             sent = await self._send_again(missing)
-            if self._by_hand:  # what a person asked for takes nothing from what goes by itself
+            if self._by_hand:  # a user's request does not use up the automatic budget
                 self._notes.sent = 0
         if checker.thorough:
             await self._list_root(answered)
@@ -203,11 +206,12 @@ class _Repair:
         return sent
 
     async def _fetch_elsewhere(self, missing: Sequence[CID]) -> None:
-        """Ask other providers for what this device lacks too. Objects that nobody has stand in no root from now on."""
+        """Request what this device lacks too from other providers. Objects that nobody has are excluded from
+        roots."""
         away = [cid for cid in missing if not self._db.has_block(cid.digest)]
         if not away:
             return
-        # Each sync asks within bounds for what is known to be nowhere; a person asks for all.
+        # A sync requests known losses only within bounds; a user's request all.
         known = set() if self._by_hand else objects_not_here(self._db)
         fetcher = self._run.fetcher
         await fetcher.try_get(cid for cid in away if cid.digest not in known)
@@ -221,7 +225,8 @@ class _Repair:
         notes, checker = self._notes, self._checker
         partial = self._provider.capabilities.partial_car
         if not partial:
-            # Only whole trees are taken, and of these the newest: what older roots lack stays named.
+            # Only whole trees are accepted, and only the newest is sent: what older roots lack stays
+            # recorded.
             live = {*checker.live.structure, *checker.live.objects}
             missing = [cid for cid in missing if cid in live]
         here = blocks_here(self._db, [cid.digest for cid in missing])
@@ -236,7 +241,7 @@ class _Repair:
         older_bytes = self._bytes_of(cid for cid in wanted if cid in older)
         most = (self._live_bytes() + older_bytes) * (2 if self._by_hand else 1) - notes.sent
         if notes.sent and self._bytes_of(wanted) > most:
-            return 0  # not a part of it: what is sent twice in vain is left to a person
+            return 0  # not a part of it: what is sent twice in vain is left to the user
         if partial:
             return await self._send_blocks(wanted, most)
         if not self._by_hand and (not passed(notes.since or self._now, self._now, PATIENCE_MS) or most <= 0):
@@ -244,7 +249,7 @@ class _Repair:
         return await self._send_tree(wanted)
 
     def _live_bytes(self) -> int:
-        """The bytes of what lives: the newest tree, and what rings have beside it."""
+        """Return the bytes of the live set: the newest tree, and the blocks of rings beyond it."""
         beside = {
             cid.digest for ring in _rings(self._run) for cid in new_blocks(self._db, ring, [self._root])
         }
@@ -254,7 +259,7 @@ class _Repair:
         return sum(len(self._db.block(cid.digest) or b"") for cid in cids)
 
     async def _send_blocks(self, wanted: list[CID], most: int) -> int:
-        """Send these blocks, `most` bytes of them."""
+        """Send these blocks, up to `most` bytes."""
         done = 0
         for start in range(0, len(wanted), _AT_ONCE):
             part = wanted[start : start + _AT_ONCE]
@@ -277,7 +282,7 @@ class _Repair:
         return done
 
     async def _send_tree(self, wanted: list[CID]) -> int:
-        """Where only whole trees are taken: unpin the root that is not all served, and send its tree anew."""
+        """Where only whole trees are accepted: unpin the incompletely served root, and send its tree again."""
         if not wanted:
             return 0
         provider, name = self._provider, pin_name(self._run.anchor)
@@ -293,18 +298,18 @@ class _Repair:
         return len(await self._checker.look_again(wanted))
 
     async def _list_root(self, answered: CID) -> None:
-        """See to it that the root stands in the provider's list, by which a collection there knows what to keep."""
+        """Ensure that the root is in the provider's list, by which a collection there knows what to keep."""
         can, name = self._provider.capabilities, pin_name(self._run.anchor)
         if not can.list or answered in {pin.cid for pin in await self._provider.pins(name)}:
             return
         if can.pin and can.partial_car:
             await self._provider.pin(answered, name)
             return
-        with self._run.replica.transaction():  # placed anew by the next sync
+        with self._run.replica.transaction():  # the next sync places it again
             placed.forget(self._db.connection, self._provider.name, str(answered))
 
     def _sent_too_often(self, wanted: Sequence[CID]) -> bool:
-        """Whether one of these blocks was sent there twice by a repair already, and went missing each time."""
+        """Tell whether a repair already sent one of these blocks there twice, in vain."""
         often = presence.often_sent(
             self._db.connection, self._provider.name, _OFTEN, self._now - _FORGET_MS, self._now
         )

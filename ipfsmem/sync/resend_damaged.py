@@ -1,6 +1,6 @@
-"""Sending a provider again what it found damaged: most devices never look at what they placed long ago.
+"""Resend to a provider what it found damaged, since most devices never recheck old uploads.
 
-Only blocks that are whole on this device are sent. No tree is walked, and no provider is judged.
+Only blocks intact on this device are sent. No tree is walked.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from ipfsmem.provider.contract import MAX_BATCH, Block, Mending, Provider
 from ipfsmem.sync.names import pin_name
 from ipfsmem.sync.run import Run
 
-#: Blocks sent together.
+#: Number of blocks sent together.
 _AT_ONCE = 1_000
 
 
 async def resend_damaged(run: Run, provider: Provider, root: CID) -> None:
-    """Send what a provider noticed that it lost, as far as this device has it. `root` heads the CAR.
+    """Send what a provider reports as lost, as far as local. `root` heads the CAR.
 
-    Providers that cannot notice are asked nothing. Raises ProviderError.
+    Providers that cannot notice are not called. Raises ProviderError.
     """
     if not isinstance(provider, Mending) or not provider.capabilities.partial_car:
         return

@@ -1,6 +1,7 @@
-"""Which published roots may go, and why each other one stays (format section 7, "Unpinning").
+"""Retention: which published roots may be removed, and why each other one stays (format section 7,
+"Unpinning").
 
-Pure: facts in, verdicts out. It is asked for one provider at a time, and unpins nothing itself.
+Pure, for one provider at a time.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ import msgspec
 
 from ipfsmem.sync.times import DAY_MS, WEEK_MS
 
-#: Roots and days that are kept by default.
+#: Number of roots and days kept by default.
 KEEP_ROOTS = 30
 KEEP_DAYS = 90
 
 
 class PinnedRoot(msgspec.Struct, frozen=True):
-    """One root that is pinned at a provider, and what this device knows of it.
+    """One root pinned at a provider, as known to this device.
 
-    `at` is when it was first known (milliseconds since 1970 UTC), `maker` the device that made its commit. `verified`: its commit was
-    verified and joined here. `named`: a member's name or an anchor points at it. `ring`: it holds nothing but a key ring.
-    `guarded`: it is the last one before a mass delete. `deletes_since`: texts were deleted after it, less than a day ago.
+    `at` is when it was first known (milliseconds since 1970 UTC), `maker` the device that made its commit.
+    `verified`: its commit was verified and joined here. `named`: a member's name or an anchor points at it.
+    `ring`: it holds only a key ring. `guarded`: it is the last one before a mass delete. `deletes_since`:
+    texts were deleted after it, less than a day ago.
     """
 
     root: str
@@ -50,11 +52,11 @@ def judge(
     keep_roots: int = KEEP_ROOTS,
     keep_days: int = KEEP_DAYS,
 ) -> list[Verdict]:
-    """A verdict for each root, newest first.
+    """Return a verdict for each root, newest first.
 
-    `whole` says that every object which the joined state names is in the root now pinned at this provider; without it
-    nothing goes. `keep_roots` newest ones stay whatever their age, and of each device one a week for `keep_days`: the time
-    of a root may be its maker's word, and nobody's is to take the place of another's.
+    `whole`: every object of the joined state is in the root now pinned at this provider; otherwise nothing is
+    removed. The newest `keep_roots` stay whatever their age, and one per device and week for `keep_days`: a
+    root's time may be its maker's claim, and no device may displace another's.
     """
     roots = sorted(pinned, key=lambda p: (p.at, p.root), reverse=True)
     weekly = _weekly(roots, now, keep_days)
@@ -93,7 +95,7 @@ def _reason(pin: PinnedRoot, now: int, whole: bool) -> str:
 
 
 def _weekly(roots: list[PinnedRoot], now: int, keep_days: int) -> set[str]:
-    """The newest root of each device and week that is not older than `keep_days`; `roots` newest first."""
+    """Return the newest root of each device and week not older than `keep_days`; `roots` newest first."""
     newest_of: dict[tuple[str, int], str] = {}
     for pin in roots:
         if pin.verified and now - pin.at <= keep_days * DAY_MS:

@@ -1,7 +1,4 @@
-"""What people are told of a revoke: on the device that was revoked, and where somebody revoked one.
-
-Words only, from what is on this device. Nothing here revokes, publishes or takes anything away.
-"""
+"""Messages about a revoke: on the revoked device, and where it was made. Texts only, from local data."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from ipfsmem.sync.removals import called, whose_word
 
 
 def never_published(replica: Replica) -> list[str]:
-    """Where this device wrote something that no published root of its own holds, sorted."""
+    """Return the names of local writes that no published root of this device holds, sorted."""
     device = replica.device.id
     with replica.reading():
         mine = replica.store.frame.seen.get(device)
@@ -30,7 +27,7 @@ def never_published(replica: Replica) -> list[str]:
 
 
 def way_back(replica: Replica) -> str:
-    """What a person does on a device that was revoked, step by step; each command works as it stands."""
+    """Return the steps for the user of a revoked device; each command works as written."""
     return (
         "To take along what is here: ipfsmem export --dir DIR. To belong to the memory again, with the wallet or the recovery words: "
         f"move {replica.folder} away, bring the memory back (ipfsmem init --wallet FILE, or ipfsmem recover), and take "
@@ -39,7 +36,7 @@ def way_back(replica: Replica) -> str:
 
 
 def words_of_revoked(replica: Replica) -> str:
-    """What is said on a device that was revoked."""
+    """Return the message on a revoked device."""
     never = never_published(replica)
     waits = f" Never published from here: {', '.join(never)}." if never else ""
     ring = replica.ring
@@ -58,7 +55,7 @@ def words_of_revoked(replica: Replica) -> str:
 
 
 def words_of_revoke(labels: Iterable[str], ids: Iterable[str], *, plain: bool) -> str:
-    """What a revoke did: since when who is out, what they can still read, and what is left to do."""
+    """Describe a revoke: who is removed since when, what they can still read, and what remains to be done."""
     who = f"{', '.join(dict.fromkeys(labels)) or 'it'} ({', '.join(ids)})"
     out = f"{who} is out: no device takes what it writes from now on; what it had published stays."
     if plain:
@@ -70,7 +67,8 @@ def words_of_revoke(labels: Iterable[str], ids: Iterable[str], *, plain: bool) -
 
 
 def words_of_label(was: RingMember, now: RingMember, let_in: str) -> str:
-    """What another label did. One that words or another wallet had let in is let in by a root from then on."""
+    """Describe a change of label. It also makes a member admitted by a recovery phrase or wallet one admitted
+    by a root."""
     if was.label == now.label:
         return f"{now.label} ({now.id}) is called that already: nothing changed"
     said = f"{was.label} ({now.id}) is called {now.label} now, on every device from its next sync on"
@@ -80,8 +78,10 @@ def words_of_label(was: RingMember, now: RingMember, let_in: str) -> str:
 
 
 def words_of_what_stands(let_in: Mapping[str, str], removed: Mapping[str, str], revoked: str) -> str:
-    """What recovery words or a wallet had said of others when they were revoked, and what stands: honest devices let in and
-    lost ones removed mostly, but whoever found those words could do either."""
+    """Describe the statements of a revoked recovery phrase or wallet that still stand.
+
+    These mostly admitted honest devices and removed lost ones, but a thief of the phrase could do either.
+    """
     sentences = []
     if let_in:
         sentences.append(

@@ -1,7 +1,6 @@
-"""What the parts of one sync share: the replica, the providers and what was asked of them, and what was said so far.
+"""Shared context of one sync: the replica, the providers and requests to them, and notices.
 
-It holds; it decides nothing. What a step found out is not here but in the value that it returns (`steps`). Everything in it
-lives for one sync only.
+Holds data for one sync only and decides nothing. A step's results are in its return value (`steps`).
 """
 
 from __future__ import annotations
@@ -23,29 +22,32 @@ from ipfsmem.wallet.root_keys import RootKeys
 
 
 class Sending:
-    """What was sent in one sync, and who did not take it. It counts; it sends nothing."""
+    """Record of what one sync sent, and who did not accept it."""
 
     def __init__(self) -> None:
-        #: What each provider took, by its name: that is there, and is not asked for again before it is read.
+        #: What each provider accepted, by name: it is there, and not asked for again before it is read.
         self.taken: dict[str, set[CID]] = {}
-        #: Providers that did not take a root: no name is put there that leads to it.
+        #: Providers that did not accept a root: no name that leads to it is put there.
         self.without: set[str] = set()
-        #: Providers that did not take what was published, in the order in which they did not.
+        #: Providers that did not accept what was published, in order of failure.
         self.not_placed: list[str] = []
         self.blocks = self.bytes = 0
-        #: Blocks that live and are missing at providers, after what could be sent again was.
+        #: Live blocks missing at providers after resending.
         self.missing = 0
 
     def count(self, blocks: int, size: int) -> None:
-        """So many blocks, of so many bytes together, were sent."""
+        """Count sent blocks and their total bytes."""
         self.blocks += blocks
         self.bytes += size
 
 
 class Run:
-    """One sync. `root` is the unlocked wallet or recovery key, None in everyday use. `named_root` is the CID of a published root that a person
-    wrote down, where names and lists are lost (format section 7); it is verified like any other. `not_opened` are providers of
-    the memory that take no part for want of a token or the like."""
+    """One sync. `root`: the unlocked wallet or recovery key, None in everyday use.
+
+    `named_root`: the CID of a published root that the user wrote down, when names and lists are lost (format
+    section 7); verified like any other. `not_opened`: providers of the vault that take no part, for want of a
+    token or the like.
+    """
 
     def __init__(
         self,
@@ -62,7 +64,7 @@ class Run:
         assert replica.config.vault is not None and replica.vault_tag is not None
         self.replica = replica
         self.notices = notices
-        #: Those of `providers` that are bounded in time, and what the run is to them; None where each is waited for.
+        #: The time-bounded ones of `providers`, as members of the run; None when each is waited for.
         self.company = company
         self.providers = providers
         self.not_opened = not_opened
@@ -80,12 +82,12 @@ class Run:
         self.fetcher = Fetcher(replica.db, in_order, not_opened)
 
     def why(self, error: IpfsmemError) -> str:
-        """What a refused block adds to an error that it caused."""
+        """Return what a refused block adds to an error that it caused."""
         if isinstance(error, NotFoundError) and self.fetcher.refused:
             return "; " + next(iter(self.fetcher.refused.values()))
         return ""
 
     def anchors(self) -> set[bytes]:
-        """The anchor keys of the vault and of all members that have one."""
+        """Return the anchor keys of the vault and of its members."""
         ring = self.replica.ring
         return {self.anchor, *(ring.view.anchors() if ring is not None else ())}

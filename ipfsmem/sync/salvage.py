@@ -1,8 +1,9 @@
-"""Bringing back what can be read of damaged heads, in this device's own name, when a person asks for it.
+"""Salvage what is readable of damaged heads, in this device's name, at the user's request (format section
+7.1).
 
-Format section 7.1. A damaged head has a verified commit and state nodes that nobody gives; it is never joined. Its readable
-nodes are looked at here, side by side; what they prove is worked out in `causal.salvage`, and written in one transaction.
-Leaves below a lost node are proved by no hash, but their values are signed: they are listed and written only when picked.
+A damaged head has a verified commit but unavailable state nodes; it is never joined. Its readable nodes are
+read concurrently, evaluated by `causal.salvage`, and written in one transaction. Leaves below a lost node
+have no proof, but their values are signed: they are listed and written only when picked.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from ipfsmem.sync.run import Run
 
 
 class Loose(msgspec.Struct, frozen=True):
-    """A value that its device signed, in a leaf that no hash from the commit down proves."""
+    """A signed value in a leaf that no hash from the commit down proves."""
 
     name: str
     dot: str
@@ -43,7 +44,7 @@ class Loose(msgspec.Struct, frozen=True):
 
 
 class Damaged(msgspec.Struct, frozen=True):
-    """What could be read of one damaged head: proved entries that differ from ours, and loose values."""
+    """The readable part of one damaged head: proved entries that differ from ours, and loose values."""
 
     head: Head
     part: DamagedHead
@@ -53,8 +54,8 @@ class Damaged(msgspec.Struct, frozen=True):
 class Salvageable(msgspec.Struct, frozen=True):
     """What a salvage would do.
 
-    `changes` are proved; `loose` would be written only when picked by name; `unread` are values (entry name, dot) whose
-    text nobody gives, and `lost` counts the parts of the damaged heads that cannot be read.
+    `changes` are proved; `loose` would be written only when picked by name; `unread` are values (entry name,
+    dot) with unavailable text; `lost`: number of unreadable parts of the damaged heads.
     """
 
     heads: tuple[str, ...]
@@ -65,8 +66,8 @@ class Salvageable(msgspec.Struct, frozen=True):
 
 
 class Salvaged(msgspec.Struct, frozen=True):
-    """What a salvage did, by names of entries: those that came `back`, those from which replaced values are `gone`, and those that had
-    no room (`crowded`)."""
+    """The result of a salvage, by entry names: those restored (`back`), those from which replaced values were
+    removed (`gone`), and those without room (`crowded`)."""
 
     back: tuple[str, ...]
     gone: tuple[str, ...]
@@ -74,9 +75,9 @@ class Salvaged(msgspec.Struct, frozen=True):
 
 
 async def find_salvageable(run: Run, heads: Sequence[Head]) -> Salvageable:
-    """Read what can be read of these damaged heads and fetch the texts that would come back; nothing is changed.
+    """Read what is readable of these damaged heads and fetch the texts to be restored; nothing is changed.
 
-    Raises ProviderError when a provider that may have what is missing is down: nothing can be said then.
+    Raises ProviderError when a provider that may have missing parts is down: the result would be unknown.
     """
     with run.replica.transaction():
         run.replica.store.checkpoint(folders=True)
@@ -120,9 +121,10 @@ async def find_salvageable(run: Run, heads: Sequence[Head]) -> Salvageable:
 
 
 def bring_back(replica: Replica, found: Salvageable, picked: Collection[str] = ()) -> Salvaged:
-    """Write what was found (inside a transaction), and of the loose values those under the entry names `picked`.
+    """Write what was found (inside a transaction), and the loose values under the entry names `picked`.
 
-    A fifth text of this device in one entry is left out and named: it can be taken after the others were read and merged.
+    A fifth text of this device in one entry is left out and named: retry it after the others were read and
+    merged.
     """
     loose: dict[str, list[tuple[str, Value]]] = {}
     for one in found.loose:
@@ -163,7 +165,8 @@ def _entry(
 
 
 def _segment(replica: Replica, change: SalvageChange, gone: set[str]) -> list[tuple[str, bytes]]:
-    """Only its own device may write a segment: lines that are not here, each with its scope, go into segments of ours."""
+    """Return the missing lines of a segment with their scopes, for our own segments: only its device may
+    write a segment."""
     store = replica.store
     parsed = segment_name(change.name)
     assert parsed is not None
@@ -173,7 +176,7 @@ def _segment(replica: Replica, change: SalvageChange, gone: set[str]) -> list[tu
             for _, value in change.taken
             for line in segment_lines(store.body(change.name, value) or b"")
         ]
-    # Trimmed: nothing stands in its place.
+    # Trimmed: nothing replaces it.
     store.apply({change.name: delete(store.entry(change.name), change.gone)}, store.frame)
     gone.add(change.name)
     return []
@@ -181,7 +184,7 @@ def _segment(replica: Replica, change: SalvageChange, gone: set[str]) -> list[tu
 
 def _without(change: SalvageChange, unread: Collection[tuple[str, str]]) -> SalvageChange:
     taken = tuple(item for item in change.taken if (change.name, item[0]) not in unread)
-    # What replaced a text of ours is lost: then ours is the best that there is.
+    # The replacement of our text is lost: then ours is the best available.
     return SalvageChange(change.name, taken, change.gone if len(taken) == len(change.taken) else ())
 
 
@@ -232,7 +235,7 @@ async def _read(run: Run, head: Head, tree: StateTree) -> Damaged:
 async def _nodes(
     run: Run, head: Head, folders: dict[str, CID], prefixes: Sequence[str]
 ) -> Mapping[str, bytes]:
-    """The opened nodes that can be read of these; the folders of their children are put into `folders`."""
+    """Return the readable ones of these nodes, opened; add their children's folders to `folders`."""
     codec, ek = run.replica.codec, head.commit.commit.ek
     reads = {
         prefix: _read_node(Reader(), folders[prefix[:-1]], prefix, codec.extension)
@@ -262,7 +265,7 @@ async def _nodes(
 def _read_node(
     reader: Reader, folder: CID, prefix: str, extension: str
 ) -> Fetch[tuple[bytes | None, CID | None]]:
-    """The stored bytes of one node, None when they are not there, and the folder of its children."""
+    """Return the stored bytes of one node, None if absent, and its children's folder."""
     name = prefix[-1] if prefix else "top"
     links = {link.name: link.cid for link in (yield from reader.list_directory(folder))}
     below = links.get(name) if prefix else folder
@@ -278,7 +281,7 @@ def _read_node(
 
 
 def _signed(replica: Replica, prefix: str, text: bytes) -> list[Loose]:
-    """The values of a leaf that no hash proves: those that their devices signed."""
+    """Return the signed values of an unproved leaf."""
     assert replica.ring is not None and replica.vault_tag is not None
     keys, vault = replica.ring.view.keys_of, replica.vault_tag
     try:

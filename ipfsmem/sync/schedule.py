@@ -1,7 +1,7 @@
-"""When to sync next, beside a program that runs for long: soon after writes, now and then for what others wrote, and
-later and later while nobody answers.
+"""When to sync next in a long-running program: soon after writes, periodically for others' writes, with
+back-off while nobody answers.
 
-Arithmetic only: it waits for nothing, syncs nothing and never asks for the time.
+Arithmetic only: no waiting, no clock.
 """
 
 from __future__ import annotations
@@ -11,26 +11,31 @@ from typing import Final
 
 from ipfsmem.errors import LockedError, ProviderError, UsageError
 
-#: So long after an edit of a plain file a sync begins, in seconds: editors write in several steps.
+#: Seconds from an edit of a plain file to a sync: editors write in several steps.
 AFTER_EDIT: Final = 0.2
-#: Between two syncs for edits at least this passes, and so many times what the last sync took: a slow provider is asked less often.
+#: Minimum seconds between two syncs for edits, also as a multiple of the last sync's duration: a slow
+#: provider is called less often.
 LEAST_REST: Final = 0.5
 REST: Final = 2.0
-#: The first wait after a failure is never shorter, in seconds.
+#: Minimum first wait after a failure, in seconds.
 LEAST_WAIT: Final = 1.0
 
 
 def may_pass(error: Exception) -> bool:
-    """Whether waiting may help against this failure: an outage, or another process that syncs. Else a person must."""
+    """Tell whether waiting may fix this failure: an outage, or another process that syncs. Else the user
+    must."""
     return isinstance(error, LockedError) or (isinstance(error, ProviderError) and not error.permanent)
 
 
 class Pace:
-    """What has happened so far, and what follows. All times are seconds of one clock that only goes forward."""
+    """The schedule's state. All times are seconds of one monotonic clock."""
 
     def __init__(self, idle: float, most: float, every: float | None, now: float) -> None:
-        """Sync `idle` after the last write and at most `most` after the first, and `every` so often all the same,
-        beginning at once; None: after writes only. Raises UsageError for times that are none."""
+        """Sync `idle` seconds after the last write, at most `most` after the first, and in any case at
+        `every`, starting now.
+
+        `every=None`: after writes only. Raises UsageError for invalid times.
+        """
         for name, value in (("idle", idle), ("most", most)):
             if not (math.isfinite(value) and value >= 0):
                 raise UsageError(f"{name} is a number of seconds, not {value}")
@@ -46,16 +51,17 @@ class Pace:
         self._failures = 0
 
     def wrote(self, now: float) -> None:
-        """Something was written."""
+        """Note a write."""
         self._first = now if self._first is None else self._first
         self._last = now
 
     def edited(self, now: float) -> None:
-        """A plain file was edited. What else is written waits for its writer to pause; an edit was somebody's last step."""
+        """Note an edit of a plain file. Other writes wait for a pause of their writer; an edit is complete
+        when saved."""
         self._edited = now if self._edited is None else self._edited
 
     def due(self) -> float | None:
-        """When the next sync begins; None: not before something is written."""
+        """Return the time of the next sync; None: not before a write."""
         times = [] if self._next is None else [self._next]
         if self._first is not None:
             times.append(min(self._last + self._idle, self._first + self._most))
@@ -64,18 +70,19 @@ class Pace:
         return max(min(times), self._not_before) if times else None
 
     def begins(self) -> None:
-        """A sync begins: it takes all that was written so far."""
+        """Note the start of a sync: it covers all writes so far."""
         self._first = self._edited = None
 
     def worked(self, now: float, took: float = 0.0) -> None:
-        """It worked, or failed for a reason that waiting does not help against: the next comes in its time. `took`: seconds."""
+        """Note a success, or a failure that waiting cannot fix: the next sync is at its normal time. `took`:
+        seconds."""
         self._failures = 0
         self._rested = now + max(LEAST_REST, took * REST)
         self._not_before = now
         self._next = None if self._every is None else now + self._every
 
     def failed(self, now: float) -> None:
-        """Nobody answers: try again, each time after twice the wait, `most` at last; writes do not make it sooner."""
+        """Note an outage: retry with doubled waits, up to `most`; writes do not advance it."""
         first = max(self._idle, LEAST_WAIT)
         wait = min(first * 2 ** min(self._failures, 30), max(self._most, first))
         self._failures += 1

@@ -1,6 +1,6 @@
-"""Sending a provider what it lacks of a root: which blocks that may be, what it says it has, the upload and the pin.
+"""Send a provider what it lacks of a root: candidate blocks, the provider's holdings, upload and pin.
 
-Nothing is pinned of which a block is neither here nor there. Which root, and whether to send it at all, is decided elsewhere.
+A root with a block that is neither here nor there is never pinned. The caller chooses the root.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from ipfsmem.errors import MissingError
 from ipfsmem.provider.contract import MAX_BATCH, Provider, same_root
 from ipfsmem.published.live_set import live_set
 
-#: Blocks read from the database together: a megabyte or so.
+#: Number of blocks read from the database together: about a megabyte.
 _AT_ONCE = 250
-#: New blocks beside a root that is there: fewer are sent without asking, which may cost an index of all that is there.
+#: Maximum of new blocks, next to a root that is there, sent without asking: an answer may cost an index of
+#: everything there.
 _FEW = 64
 
 
 def new_blocks(db: Database, root: CID, known: Iterable[CID]) -> Iterator[CID]:
-    """CIDs below `root` that stand at no like place below one of `known`, parents first.
+    """Yield CIDs below `root` that are not at the like path below one of `known`, parents first.
 
-    Folders are compared name by name, so a changed memory costs a look at the folders on its path.
+    Folders are compared name by name, so a changed memory costs reading the folders on its path.
     """
     start = [cid for cid in known if db.has_block(cid.digest)]
     if root in start:
@@ -51,7 +52,7 @@ def new_blocks(db: Database, root: CID, known: Iterable[CID]) -> Iterator[CID]:
             data = db.block(old.digest) if old.encode()[:4] == PB_PREFIX else None
             if data is not None:
                 theirs.update(link_fields(data))
-        # Most links are the same bytes on both sides; only the others are worth decoding.
+        # Most links are equal bytes on both sides; only the others are worth decoding.
         before: dict[str, list[CID]] = {}
         for field in theirs.difference(mine):
             link = decode_link(field)
@@ -65,9 +66,9 @@ def new_blocks(db: Database, root: CID, known: Iterable[CID]) -> Iterator[CID]:
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """What reached a provider: blocks, their bytes, the root that it answered, and its handle of the pin.
+    """What reached a provider: blocks, their bytes, its root, and its pin handle.
 
-    `new` were sent; `reused` were not, because it said before that it has them.
+    `new` were sent; `reused` were not, since it already reported having them.
     """
 
     blocks: int
@@ -89,11 +90,12 @@ async def send(
     others: bool = False,
     there: Collection[CID] = (),
 ) -> Sent:
-    """Send what the provider lacks of `root` and pin it under `name`. `wanted` are the blocks that may be lacking there.
+    """Send what the provider lacks of `root` and pin it under `name`. `wanted`: blocks that it may lack.
 
-    `ask`: some of them may be there, so the provider is asked first; for many blocks it always is. `others`: another device made
-    the root or had a part in it, so an object that can be had nowhere now is left out. `there`: blocks that the provider served or
-    took a moment ago. Raises MissingError, with nothing pinned, when any other block is neither here nor there.
+    `ask`: some may be there, so the provider is asked first; for many blocks it always is. `others`: another
+    device contributed to the root, so an object available nowhere is left out. `there`: blocks that the
+    provider just served or accepted. Raises MissingError, with nothing pinned, when any other block is
+    neither here nor there.
     """
     db = replica.db
     can = provider.capabilities
@@ -117,7 +119,7 @@ async def send(
             part = wanted[start : start + _AT_ONCE]
             here = read_blocks(db, [cid.digest for cid in part])
             lost = [cid for cid in part if cid.digest not in here]
-            if lost:  # the disk lost them; a tree with a hole is never pinned
+            if lost:  # lost on disk; an incomplete tree is never pinned
                 raise _incomplete(provider, root, lost)
             for cid in part:
                 data = here[cid.digest]

@@ -1,8 +1,7 @@
-"""Parts of the state that the disk damaged, brought back from what this device or another one published.
+"""Repair state nodes damaged on disk, from published copies of this device or others.
 
-The state is a tree whose parts name each other by hash (format section 6.1), so the bytes of a part prove what they are. The very
-bytes that were stored here are asked for first, then the same part of the newest root that this device knows. What was written
-here since then is nowhere else.
+State nodes name each other by hash (format section 6.1), so their bytes prove themselves. The exact stored
+bytes are requested first, then the same node of the newest known root. Later local writes are nowhere else.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
 
 
 async def repair_state(replica: Replica, providers: Sequence[Provider]) -> bool:
-    """Repair the damaged parts of the state, where a process met one; whether all known ones are repaired now."""
+    """Repair the damaged state nodes met by any process; tell whether all known ones are repaired."""
     if replica.db.get_meta(meta.DAMAGED_STATE) is None:
         return False
     fetcher = Fetcher(replica.db, providers)
     tried: set[tuple[str, bytes]] = set()
     while damaged := _damaged_parts(replica):
-        # Below a part that came back others may be damaged; what was looked for in vain is not looked for again.
+        # Below a repaired node others may be damaged; unavailable ones are not requested again.
         if tried.issuperset(damaged):
             return False
         for part in damaged:
@@ -43,7 +42,7 @@ async def repair_state(replica: Replica, providers: Sequence[Provider]) -> bool:
     with replica.transaction():
         meta.forget(replica.db.connection, [meta.DAMAGED_STATE])
         if tried:
-            # Folders name parts by their bytes, which may be another device's now.
+            # Folders name nodes by their bytes, which may be another device's now.
             state_folder(replica.db, replica.codec.extension, None)
             leave_out(replica.db, ())
     return True
@@ -68,12 +67,12 @@ async def _repair_part(replica: Replica, fetcher: Fetcher, prefix: str, digest: 
         reading = _file_in(Reader(), parse_cid(root.decode()), prefix, replica.codec.extension)
         stored = await drive_async(reading, fetcher.get)
     except IpfsmemError:
-        return  # nobody has it now; who needs it is told that it is damaged
+        return  # unavailable now; readers are told that it is damaged
     _put_back(replica, prefix, digest, stored)
 
 
 def _file_in(reader: Reader, root: CID, prefix: str, extension: str) -> Fetch[bytes]:
-    """The file of the part `prefix` in a root."""
+    """Return the file of node `prefix` in a root."""
     state = (yield from read_root(reader, root)).state
     if state is None:
         raise DamagedError(f"version {root} holds no state")

@@ -1,7 +1,4 @@
-"""What one step of a sync hands on to the next: frozen, so that nothing is changed behind the back of whoever holds it.
-
-Nothing here decides or does anything.
-"""
+"""Results that one sync step hands to the next: frozen, so that no holder sees them change."""
 
 from __future__ import annotations
 
@@ -17,36 +14,36 @@ from ipfsmem.sync.changes import Kinds
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What stands at the providers of a memory, as far as it could be read and verified."""
+    """What is at a vault's providers, as far as readable and verified."""
 
     #: Verified heads by root.
     heads: Mapping[CID, Head] = {}
     #: Whether this device knew no ring when the sync began.
     fresh: bool = False
-    #: Every root that was opened, whatever came of it.
+    #: Every root that was opened, whatever the outcome.
     opened: frozenset[CID] = frozenset()
-    #: Roots of which parts are missing, so that they cannot be opened.
+    #: Roots with missing parts, which cannot be opened.
     in_part: frozenset[CID] = frozenset()
-    #: Those of them that a name leads to: the name's signature says that they are heads.
+    #: Those of them that a name leads to: its signature says that they are heads.
     unread: frozenset[CID] = frozenset()
-    #: Those that a name leads to and that cannot be opened, or are malformed: what their devices published last is not here.
+    #: Roots of names that cannot be opened, or are malformed: their devices' last publish is missing here.
     unusable: frozenset[CID] = frozenset()
-    #: Roots that a name or a list showed and that were not used, for what they are and not for an outage.
+    #: Roots of a name or list that were refused for their content, not because of an outage.
     refused: frozenset[CID] = frozenset()
-    #: Roots that an earlier sync could not join whole, and that an outage hides in this one.
+    #: Roots that an earlier sync could not join whole, and that an outage hides now.
     later: frozenset[CID] = frozenset()
-    #: What stands somewhere and could not be read, for a provider was down.
+    #: What could not be read because a provider was down.
     outages: UnreadRoots = msgspec.field(default_factory=UnreadRoots)
     #: Whether all pin lists were read.
     lists_read: bool = False
-    #: Roots that only a pin list beside names showed.
+    #: Roots shown only by a pin list next to names.
     listed: frozenset[CID] = frozenset()
-    #: Roots with a ring alone that an anchor names, and those that no anchor has named (yet).
+    #: Ring-only roots that an anchor names, and those that no anchor has named (yet).
     ring_roots: frozenset[CID] = frozenset()
     headless: frozenset[CID] = frozenset()
-    #: What anchors show of the ring; None when none could be read.
+    #: The ring as shown by anchors; None when none could be read.
     anchored: Ring | None = None
-    #: Heads that an earlier sync verified and held, and the device that has two copies.
+    #: Heads that an earlier sync verified and held, and the device with two copies.
     held: Mapping[CID, str] = {}
     #: Whether another device's head, or the anchor, has this device in its ring.
     known_elsewhere: bool = False
@@ -56,38 +53,38 @@ class Admitted(msgspec.Struct, frozen=True):
     """What was found, and which of its heads another copy of a device made."""
 
     found: Found
-    #: Verified heads that another copy of their device made: their numbers go back while their clock goes on.
+    #: Verified heads made by another copy of their device: their numbers go back while their clock advances.
     copies: frozenset[CID] = frozenset()
-    #: A head that another copy of this device made, when there is one.
+    #: A head made by another copy of this device, if any.
     stranger: Head | None = None
 
 
 class Joined(msgspec.Struct, frozen=True):
-    """What is in the state now, and what changed by that."""
+    """The current state, and what changed."""
 
     #: All that was found, older roots included.
     found: Found = Found()
-    #: The heads of which all content is joined.
+    #: The heads with all content joined.
     heads: Mapping[CID, Head] = {}
-    #: Verified heads of which a part cannot be read: never joined, and read on request only.
+    #: Verified heads with an unreadable part: never joined, and read on request only.
     damaged: Mapping[CID, Head] = {}
-    #: Roots that were not used, for what they are and not for an outage.
+    #: Roots refused for their content, not because of an outage.
     refused: frozenset[CID] = frozenset()
-    #: Roots that a name leads to, of which parts are missing, and that no earlier sync joined: they may hold something new.
+    #: Roots of names with missing parts that no earlier sync joined: they may hold something new.
     lost: frozenset[CID] = frozenset()
-    #: What stands somewhere and could not be read, for a provider was down; and providers that did not say what they have.
+    #: What could not be read because a provider was down; and providers that did not list their roots.
     outages: UnreadRoots = msgspec.field(default_factory=UnreadRoots)
     silent: frozenset[str] = frozenset()
-    #: Which memories were added, changed and removed, and how many entries of which scope.
+    #: Memories added, changed and removed, and the number of changed entries per scope.
     kinds: Kinds = {}
     changed_in: Mapping[str, int] = {}
-    #: The devices whose changes these were, as their person calls them, and how many of the heads were news.
+    #: The user's names of the devices that changed them, and the number of new heads.
     sources: tuple[str, ...] = ()
     heads_joined: int = 0
-    #: Texts that could not be had, and such as found no room.
+    #: Unavailable texts, and texts without room.
     not_fetched: int = 0
     left_out: int = 0
-    #: Whether this device took a new id, for its state had been restored or copied.
+    #: Whether this device took a new id, since its state had been restored or copied.
     new_identity: bool = False
     #: Whether others know this device under its present id.
     known_elsewhere: bool = False
@@ -96,15 +93,18 @@ class Joined(msgspec.Struct, frozen=True):
 
     @property
     def with_content(self) -> set[CID]:
-        """The heads that were joined and hold anything: one of a memory that nobody had written in yet says of no older root that it
-        stands in it."""
+        """Return the joined heads with any content: a head of a still empty vault does not show that it
+        contains older roots."""
         return {root for root, head in self.heads.items() if head.commit.commit.ctx}
 
     @property
     def unreadable(self) -> int:
-        """When no head with any content could be joined whole: how many roots may hold what is missing, else 0. Those are the roots
-        that cannot be read; and where no head was joined at all also those that were refused, for one may be a true head under a
-        folder that somebody else made."""
+        """Return the number of roots that may hold missing data when no head with content was joined whole,
+        else 0.
+
+        Those are the unreadable roots; and if no head was joined at all also the refused ones, since one may
+        be a true head under a folder that somebody else made.
+        """
         if self.with_content:
             return 0
         refused = () if self.heads else self.refused
@@ -112,11 +112,11 @@ class Joined(msgspec.Struct, frozen=True):
 
 
 class Published(msgspec.Struct, frozen=True):
-    """What this device's name points at now, and how that came."""
+    """The current target of this device's name, and how it came about."""
 
     #: None when nothing was ever published, or nothing could be.
     root: CID | None = None
-    #: Whether this sync made a new commit, or took over another device's root that says the same.
+    #: Whether this sync made a new commit, or adopted another device's equal root.
     new: bool = False
     adopted: bool = False
     #: Why nothing could be published: `revoked`, `not-a-writer`, `cannot-publish`; empty when it could.

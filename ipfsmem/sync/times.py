@@ -1,4 +1,4 @@
-"""Spans of time in milliseconds, and whether one has passed by a clock that may be set back."""
+"""Time spans in milliseconds, measured with a clock that may be set back."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ WEEK_MS: Final = 7 * DAY_MS
 
 
 def passed(last: int, now: int, span: int) -> bool:
-    """Whether `span` has passed since `last` (all in milliseconds). A time in the future is one of a clock that was set back, and
-    counts as long ago."""
+    """Tell whether `span` has passed since `last` (all in milliseconds). A future `last` comes from a clock
+    that was set back, and is long ago."""
     return not now - span < last <= now

@@ -1,7 +1,7 @@
-"""What a sync does with an unlocked root, and only with one: enrol this device, give keys to who lacks them, move the anchor.
+"""Sync tasks that need an unlocked root: enrol this device, give keys to members without them, move the
+anchor (format sections 4, 7).
 
-Format sections 4 and 7. What admins said of others stays their word: that becomes a root's by a person who names it, and by
-nothing else.
+Statements of admins about others stay theirs: they become a root's only when the user names the member.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from ipfsmem.wallet.root_keys import RootKeys
 
 
 def administer(run: Run, joined: Joined) -> Ring | None:
-    """Do that, where a root is unlocked; the ring that anchors lead to from now on, None where that is not known.
+    """Do these tasks if a root is unlocked; return the ring that anchors lead to from now on, None if
+    unknown.
 
-    Raises NoVaultError where an unlocked root has no ring, MembershipError where it revoked this device.
+    Raises NoVaultError for an unlocked root without a ring, MembershipError when it revoked this device.
     """
     if run.root is None:
         return joined.found.anchored
@@ -32,13 +33,13 @@ def administer(run: Run, joined: Joined) -> Ring | None:
         if not ring.plain:
             ring = operations.give_key(ring, root.admin, replica.world.random(32))
         view, me = ring.view, replica.device.id
-        # Whom an admin put out comes back when what the admin said is ended; publishing says so until then.
+        # A member removed by an admin returns when the admin's statement ends; until then publishing says so.
         put_out_by_admin = view.family_of(me) in view.put_out_by
         if me not in view.members and not put_out_by_admin:
             if view.is_out(me):
                 raise MembershipError(f"this device ({me}) was revoked, for good", hint=way_back(replica))
             if any(person.box == replica.device.box_public for person in view.members.values()):
-                # Another copy of this device goes on with the old one; what it opened stays in the ring.
+                # Another copy of this device keeps the old one; what it opened stays in the ring.
                 replica.set_device(replica.device.with_box(replica.world.random))
             ring = _enrol_itself(run, root, ring)
         replica.set_ring(ring)
@@ -49,8 +50,10 @@ def administer(run: Run, joined: Joined) -> Ring | None:
 
 
 def _enrol_itself(run: Run, root: RootKeys, ring: Ring) -> Ring:
-    """The ring with this device in it. Where there is no room the ring stays as it is, and that is said: the device can read all the
-    same, and a revoke makes room."""
+    """Return the ring with this device enrolled, or unchanged with a notice if full.
+
+    The device can read nevertheless, and a revoke makes room.
+    """
     replica = run.replica
     device = replica.device
     public = operations.enrollee_of(device.signer, device.box_public, replica.config.label, ring.vault)
