@@ -1,1 +1,1 @@
-"""Providers: where sealed bundles are kept. Found by entry point; the core imports none of them."""
+"""Providers: storage for sealed bundles. Found by entry point; the core imports none of them."""

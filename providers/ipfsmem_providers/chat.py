@@ -1,7 +1,8 @@
-"""Answers of a model from an endpoint that speaks OpenAI's chat completions API: OpenAI itself, Ollama, Google's, or one that the user names.
+"""Chat model behind an endpoint with OpenAI's chat completions API: OpenAI, Ollama, Google, or one that the
+user names.
 
-The user named it, so it may be on this machine or anywhere. It gets the texts that it is asked about, and the key where one is needed;
-redirects are not followed, so nobody else does. Its answers are bounded and checked, and nothing in them is done here.
+Named by the user, it may be anywhere. It gets the texts of the questions, and the key if needed; redirects
+are not followed, so nobody else does. Answers are bounded and checked, and nothing in them is executed here.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ class ChatEndpoint:
     """See ipfsmem.dream.chat.ChatModel."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        """`settings`: `provider`, `model`, `base_url`, `api_key_env`, as the user wrote them. Raises ConfigError."""
+        """`settings`: `provider`, `model`, `base_url`, `api_key_env`, as the user wrote them. Raises
+        ConfigError."""
         found = endpoint_of(settings, _KINDS, "chat models", _HINT)
         self.base_url, self.name = found.base_url, found.model
         self._http = Http(

@@ -1,7 +1,8 @@
-"""Vectors of texts from an endpoint that speaks OpenAI's embeddings API: OpenAI itself, Ollama, Google's, or one that the user names.
+"""Embeddings from an endpoint with OpenAI's embeddings API: OpenAI, Ollama, Google, or one that the user
+names.
 
-The user named it, so it may be on this machine or anywhere. It gets the texts, and the key where one is needed; redirects are not
-followed, so nobody else does. Its answers are bounded and checked: a vector for each text, of one length, of finite numbers.
+Named by the user, it may be anywhere. It gets the texts, and the key if needed; redirects are not followed,
+so nobody else does. Answers are bounded and checked: one vector per text, of equal length and finite numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ipfsmem_providers.http.client import Http
 from ipfsmem_providers.http.policy import ONCE, Retry
 from ipfsmem_providers.openai_endpoint import Kind, endpoint_of
 
-#: Bytes that a number of an answer may take, and what stands around the vectors.
+#: Maximum bytes of a number in an answer, and of the text around the vectors.
 _NUMBER, _AROUND = 32, 64 * 1024
 _QUESTION_SECONDS, _BATCH_SECONDS = 3.0, 60.0
 _HINT: Final = 'Under [embeddings] in the settings file: provider = "openai", "google" or "ollama", or model and base_url.'
@@ -55,8 +56,10 @@ class EndpointEmbedder:
     waits = True
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        """`settings`: `provider`, `model`, `base_url`, `api_key_env`, `dimensions`, as the user wrote them; `question`: asked while
-        somebody waits, so once and not for long. Raises ConfigError."""
+        """`settings`: `provider`, `model`, `base_url`, `api_key_env`, `dimensions`, as the user wrote them.
+
+        `question`: somebody waits, so ask once and briefly. Raises ConfigError.
+        """
         found = endpoint_of(settings, _KINDS, "embeddings", _HINT)
         self.base_url, model = found.base_url, found.model
         self._dimensions = int(settings.get("dimensions") or 0)
@@ -107,7 +110,7 @@ class EndpointEmbedder:
         return vectors
 
     def knows(self, question: str) -> float:
-        """Who named a model chose one that knows their words."""
+        """Trust that the user's model knows the user's language."""
         return 1.0
 
     def _refused(self, what: str) -> ProviderRefused:

@@ -26,9 +26,9 @@ from ipfsmem.recall.vectors import MAX_DIMENSION
 _HINT: Final = "Name another directory: ipfsmem config set embeddings.path DIR. Or none: ipfsmem config set embeddings.path --default"
 _INSTALL: Final = "pip install 'ipfsmem[onnx]'"
 _SCHEME: Final = "1"  # another when the same text gets another vector
-#: Tokens of texts that go through at once, and how many texts: what attention takes grows with the square of a text's length.
+#: Tokens processed together, and number of texts: attention grows with the square of a text's length.
 _TOKENS, _TOGETHER = 4_096, 16
-#: Tokens of a text that are read where the model's files say nothing.
+#: Maximum tokens of a text if the model's files do not specify it.
 _USUAL: Final = 512
 _CONFIG_MAX: Final = 64 * 1024 * 1024
 #: A model up to this size is hashed whole, of a larger one as many blocks spread over it.
@@ -42,7 +42,7 @@ _POOLINGS: Final = {
     "pooling_mode_max_tokens": "max",
     "pooling_mode_lasttoken": "lasttoken",
 }
-#: What is put before questions and texts by models whose files do not say it, by their names.
+#: Prefixes of questions and texts, by name, for models whose files lack them.
 _FAMILIES: Final = (
     (re.compile(r"(^|[-_/])e5[-_].*instruct"), "Instruct: Given a question, retrieve passages that answer it\nQuery: ", ""),
     (re.compile(r"(^|[-_/])e5[-_]"), "query: ", "passage: "),
@@ -52,11 +52,11 @@ _FAMILIES: Final = (
 
 
 class _Plan(NamedTuple):
-    """What a directory's files say."""
+    """The contents of a directory's files."""
 
     model: Path
     files: tuple[Path, ...]
-    #: How vectors of tokens become one; "" where nothing says so.
+    #: How token vectors are pooled; "" if unspecified.
     pooling: str
     #: Whether something other than pooling and normalising comes after it.
     more: bool
@@ -75,7 +75,7 @@ class _Loaded(NamedTuple):
 
 
 _loading = threading.Lock()
-#: What is known of directories, by their path and the state of their files; what is loaded, by the hash.
+#: Cache of directories by path and state of their files; of loaded models by hash.
 _known: dict[tuple[object, ...], tuple[_Plan, EmbedderIdentity]] = {}
 _loaded: dict[str, _Loaded] = {}
 
@@ -88,8 +88,11 @@ class DirectoryEmbedder:
     waits = False
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        """`settings`: `path`, as the user wrote it; `question`: whether what is embedded is one. Raises ConfigError where a file is
-        missing or damaged, a package is not installed, or another setting names another model."""
+        """`settings`: `path`, as the user wrote it; `question`: whether questions are embedded.
+
+        Raises ConfigError when a file is missing or damaged, a package is not installed, or another setting
+        names another model.
+        """
         for name in ("provider", "model", "base_url", "dimensions"):
             if settings.get(name):
                 raise ConfigError(
@@ -107,8 +110,8 @@ class DirectoryEmbedder:
         self._prefix = self._plan.question if settings.get("question") else self._plan.text
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """See the contract. Raises ConfigError for files that onnxruntime or tokenizers refuse, ProviderRefused where the model does not
-        run with one of these texts."""
+        """See the contract. Raises ConfigError for files that onnxruntime or tokenizers refuse,
+        ProviderRefused when the model fails on one of these texts."""
         loaded = _load(self._folder, self._plan, self.identity)
         try:
             tokens = [
@@ -123,24 +126,24 @@ class DirectoryEmbedder:
             raise
         except (
             Exception
-        ) as error:  # onnxruntime and tokenizers have no class of their own for what they refuse
+        ) as error:  # onnxruntime and tokenizers raise plain exceptions when they refuse a file
             broken = _broken(self._folder, f"it does not run: {_line(error)}")
             raise ProviderRefused(str(broken), hint=_HINT) from None
         return made
 
     def knows(self, question: str) -> float:
-        """See the contract: the user chose the model for their words."""
+        """See the contract: the user chose the model for their language."""
         return 1.0
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 # -- what a directory holds --------------------------------------------------------------------------------------
 
 
 def _look(folder: Path) -> tuple[_Plan, EmbedderIdentity]:
-    """What its files say, and which model it is: read anew only once one of them was changed."""
+    """Return a directory's plan and model identity; re-read only when a file changed."""
     plan = _plan(folder)
     try:
         state = tuple((str(file), *_stamp(file)) for file in plan.files)
@@ -149,7 +152,7 @@ def _look(folder: Path) -> tuple[_Plan, EmbedderIdentity]:
         found = plan, _identity(folder, plan)
     except OSError as error:
         raise _broken(folder, f"{error.filename}: {error.strerror}") from None
-    # A file written a moment ago may be written again within one tick of the clock, and look the same.
+    # A file just written may be rewritten within one tick of the clock, and look the same.
     if max(stamp[2] for stamp in state) < time.time_ns() - _TICK:
         _known[state] = found
     return found
@@ -197,7 +200,7 @@ def _plan(folder: Path) -> _Plan:
 
 
 def _weights(folder: Path) -> Path:
-    """The file with the model: model.onnx where there are several."""
+    """Return the model file: model.onnx if there are several."""
     for place in (folder, folder / "onnx"):
         found = sorted(place.glob("*.onnx"))
         usual = place / "model.onnx"
@@ -212,7 +215,7 @@ def _weights(folder: Path) -> Path:
 
 
 def _read(folder: Path, name: str) -> dict[str, Any]:
-    """A file of settings; {} where there is none."""
+    """Return a settings file; {} if absent."""
     found = _json(folder, name)
     if found is not None and not isinstance(found, dict):
         raise _broken(folder, f"{name} is not a JSON object")
@@ -235,7 +238,7 @@ def _json(folder: Path, name: str) -> Any:
 
 
 def _modules(folder: Path) -> list[tuple[str, str]]:
-    """The steps of a model of sentence-transformers, each with its folder."""
+    """Return the steps of a model of sentence-transformers, each with its folder."""
     found = _json(folder, "modules.json")
     if found is None:
         return []
@@ -262,7 +265,7 @@ def _pooling(folder: Path, config: Mapping[str, Any]) -> str:
 
 
 def _prompts(folder: Path, said: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[str, str]:
-    """What is put before questions and before texts."""
+    """Return the prefixes of questions and of texts."""
     prompts = said.get("prompts")
     if isinstance(prompts, dict) and prompts:
         usual = prompts.get(str(said.get("default_prompt_name")), "")
@@ -279,7 +282,7 @@ def _prompts(folder: Path, said: Mapping[str, Any], config: Mapping[str, Any]) -
 
 
 def _length(of_lengths: Mapping[str, Any], of_tokens: Mapping[str, Any], config: Mapping[str, Any]) -> int:
-    """Tokens of a text that are read. Where no limit is known files say a number without end."""
+    """Return the maximum tokens of a text. Without a known limit, files contain a huge number."""
     position = _number(config.get("max_position_embeddings"))
     # RoBERTa's positions begin after that of padding.
     held = position - 2 if config.get("model_type") in ("roberta", "xlm-roberta", "camembert") else position
@@ -292,7 +295,7 @@ def _number(value: object) -> int:
 
 
 def _identity(folder: Path, plan: _Plan) -> EmbedderIdentity:
-    """The hash is of all on which vectors depend, so another model at the same path is another one."""
+    """Return a hash of all on which vectors depend, so another model at the same path is another one."""
     hashed = sha256(f"{_SCHEME}\n{plan.pooling}\n{plan.tokens}\n{plan.question}\n{plan.text}".encode())
     for file in plan.files:
         hashed.update(f"\n{file.relative_to(folder)}\n".encode())
@@ -302,7 +305,7 @@ def _identity(folder: Path, plan: _Plan) -> EmbedderIdentity:
 
 
 def _name(folder: Path) -> str:
-    """What the model is called: the directory's name, in a cache of Hugging Face that of the repository."""
+    """Return the model's name: the directory's, or in a Hugging Face cache the repository's."""
     path = folder.absolute()
     if path.parent.name == "snapshots" and path.parent.parent.name.startswith("models--"):
         return path.parent.parent.name.rpartition("--")[2]
@@ -334,7 +337,7 @@ def _line(error: Exception) -> str:
 
 
 def _load(folder: Path, plan: _Plan, identity: EmbedderIdentity) -> _Loaded:
-    """The model, read once in this process."""
+    """Return the model, read once in this process."""
     with _loading:
         if identity.hash not in _loaded:
             try:
@@ -343,7 +346,7 @@ def _load(folder: Path, plan: _Plan, identity: EmbedderIdentity) -> _Loaded:
 
                 options = onnxruntime.SessionOptions()
                 options.intra_op_num_threads = max(1, (os.cpu_count() or 1) // 2)
-                # Threads that wait for work must not keep the machine busy, nor what it says get among our lines.
+                # Waiting threads must not keep the machine busy, nor its messages mix with ours.
                 options.add_session_config_entry("session.intra_op.allow_spinning", "0")
                 options.log_severity_level = 4
                 session = onnxruntime.InferenceSession(
@@ -359,7 +362,7 @@ def _load(folder: Path, plan: _Plan, identity: EmbedderIdentity) -> _Loaded:
 
 
 def _fitting(folder: Path, plan: _Plan, session: Any, tokenizer: Any) -> _Loaded:
-    """What is put in and read out: a vector of the text where the model gives one, else those of its tokens."""
+    """Match inputs and outputs: the text's vector if the model returns one, else those of its tokens."""
     inputs = tuple(one.name for one in session.get_inputs())
     unknown = sorted(set(inputs) - _INPUTS)
     if unknown or "input_ids" not in inputs:
@@ -381,7 +384,7 @@ def _fitting(folder: Path, plan: _Plan, session: Any, tokenizer: Any) -> _Loaded
 
 
 def _batches(tokens: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Places of texts of about one length that go through together."""
+    """Yield indexes of texts of similar length to be processed together."""
     some: list[int] = []
     for at in sorted(range(len(tokens)), key=lambda at: len(tokens[at])):
         if some and (len(some) == _TOGETHER or (len(some) + 1) * len(tokens[at]) > _TOKENS):

@@ -1,4 +1,4 @@
-"""IPNS names and records that a caller gives a provider, checked before anything is done with them."""
+"""Check IPNS names and records from a caller before a provider uses them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ipfsmem.published import ipns_record
 
 
 def canonical_name(name: str) -> str:
-    """The canonical text of an IPNS name. ProviderRefused when it is none."""
+    """Return the canonical text of an IPNS name. ProviderRefused when invalid."""
     try:
         return ipns_record.canonical_name(name)
     except FormatError as error:
@@ -15,7 +15,7 @@ def canonical_name(name: str) -> str:
 
 
 def checked_record(name: str, record: bytes) -> tuple[str, ipns_record.Record]:
-    """The canonical name, and the record read. ProviderRefused when the name did not sign it."""
+    """Return the canonical name, and the record read. ProviderRefused when the name did not sign it."""
     try:
         return ipns_record.canonical_name(name), ipns_record.verify_record(name, record)
     except (FormatError, SealError) as error:

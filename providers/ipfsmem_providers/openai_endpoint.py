@@ -1,6 +1,6 @@
-"""Which endpoint that speaks OpenAI's API a table of the settings names: its address, its model, the key for it. Nothing is asked.
+"""Resolve the settings of an endpoint with OpenAI's API: address, model, key. Nothing is requested.
 
-A provider's name says all three unless the user says otherwise; the key stands in a variable of the environment and in no file.
+A provider's name implies all three unless overridden; the key is in an environment variable, never in a file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _KEY_HINT: Final = 'Put the key into a variable, and name that: api_key_env = "M
 
 
 class Kind(NamedTuple):
-    """What a provider's name stands for. `key`: the variable that holds the key, "" where none is needed."""
+    """The defaults of a provider's name. `key`: the variable with the key, "" if none is needed."""
 
     base_url: str
     model: str
@@ -24,7 +24,7 @@ class Kind(NamedTuple):
 
 
 class Endpoint(NamedTuple):
-    """Where to ask for which model, and the headers that carry the key."""
+    """Address and model, and the headers with the key."""
 
     base_url: str
     model: str
@@ -32,7 +32,8 @@ class Endpoint(NamedTuple):
 
 
 def endpoint_of(settings: Mapping[str, Any], kinds: Mapping[str, Kind], what: str, hint: str) -> Endpoint:
-    """The endpoint of `provider`, `model`, `base_url` and `api_key_env`, as the user wrote them; `what` it is of, for errors.
+    """Return the endpoint of `provider`, `model`, `base_url` and `api_key_env`, as the user wrote them;
+    `what` it is of, for errors.
 
     Raises ConfigError.
     """

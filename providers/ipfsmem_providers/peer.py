@@ -45,7 +45,8 @@ _CAPABILITIES: Final = Capabilities(
 )
 _ANSWER_MAX: Final = 8 * 1024 * 1024
 _PINS_AT_ONCE: Final = 4_000
-#: Seconds without progress while the peer collects: it reads all folders of all trees, and may rewrite packs, before it answers.
+#: Seconds without progress while the peer collects: it reads all folders of all trees, and may rewrite packs,
+#: before it answers.
 _COLLECT_SECONDS: Final = 900.0
 #: Of the lists that a peer cannot read itself, how many are named.
 _NAMED: Final = 3
@@ -77,14 +78,14 @@ class _Pin(msgspec.Struct):
 
 class _Pins(msgspec.Struct):
     pins: list[msgspec.Raw]
-    unread: Any = ()  #: what the peer itself met in its list and could not read
+    unread: Any = ()  #: unreadable items in the peer's own list
 
 
 class PeerProvider(ProviderBase):
-    """Another ipfsmem as a provider. See ipfsmem.provider.contract for what the methods promise."""
+    """Another ipfsmem as a provider. See ipfsmem.provider.contract for the methods."""
 
     def __init__(self, rest: str, settings: Mapping[str, Any] | None = None) -> None:
-        """`rest` is its URL. No network is touched. ConfigError without a URL."""
+        """`rest` is its URL. No network access. ConfigError without a URL."""
         settings = settings or {}
 
         def url_of(rest: str) -> str:
@@ -109,23 +110,23 @@ class PeerProvider(ProviderBase):
         self._capabilities = replace(_CAPABILITIES, listing=bool(token))
         self._name = f"peer:{self._http.redact(self._url)}"
         self._gaps = ListGaps(self._http.redact)
-        #: What the peer says of its own pin lists, by the name of the pins.
+        #: Unreadable items that the peer reports in its own pin lists, by pin name.
         self._unread_there: dict[str, list[str]] = {}
         # The damaged blocks that the last answer to `has` named; None once `lacking` has returned them.
         self._lacking: list[CID] | None = None
 
     @property
     def name(self) -> str:
-        """`peer:` and the URL."""
+        """Return `peer:` and the URL."""
         return self._name
 
     @property
     def capabilities(self) -> Capabilities:
-        """Everything; `listing` needs the token."""
+        """Return all capabilities; `listing` needs the token."""
         return self._capabilities
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
-        """Send one CAR; the peer checks all of it before it stores any of it."""
+        """Send one CAR; the peer checks it entirely before storing any of it."""
         with await SpooledCar.write(root, blocks) as car:
             answer = await self._http.request(
                 "POST", f"{self._url}/car", params={"root": str(root), "name": name}, body=car,
@@ -134,7 +135,7 @@ class PeerProvider(ProviderBase):
         return self._cid(answer.decode(_Root).root)
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
-        """The blocks that the peer says it has, in one request."""
+        """Return the blocks that the peer claims to have, in one request."""
         if not cids:
             return set()
         by_text = {str(cid): cid for cid in cids}
@@ -142,21 +143,22 @@ class PeerProvider(ProviderBase):
         return {by_text[text] for text in found if isinstance(text, str) and text in by_text}
 
     async def lacking(self) -> list[CID]:
-        """Blocks that were found damaged there; no request when `has` was called since the last time."""
+        """Return blocks found damaged there; no request if `has` was called since the last time."""
         if self._lacking is None:
             await self._ask(())
         found, self._lacking = self._lacking or [], None
         return found
 
     async def collect(self) -> int:
-        """Let the peer remove blocks that no pin needs, by its own rules (a day between mark and removal). Bytes that are free."""
+        """Let the peer remove unneeded blocks by its own rules (a day between mark and removal); return the
+        bytes freed."""
         answer = await self._http.request(
             "POST", f"{self._url}/collect", idempotent=True, stall=_COLLECT_SECONDS, what="free space"
         )
         return max(0, answer.decode(_Freed).freed)
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Checked blocks, in one request. Others than `cids` are left out."""
+        """Return checked blocks, in one request. Others than `cids` are left out."""
         wanted = set(cids)
         found: dict[CID, bytes] = {}
         if not wanted:
@@ -177,11 +179,11 @@ class PeerProvider(ProviderBase):
         return found
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """As `get_blocks`: a peer serves only what it stores."""
+        """Do `get_blocks`: a peer serves only what it stores."""
         return await self.get_blocks(cids)
 
     async def listing(self) -> dict[str, int]:
-        """What the peer lists; empty where its store cannot list."""
+        """Return the peer's listing; empty if its store cannot list."""
         answer = await self._http.request(
             "GET", f"{self._url}/listing", max_bytes=_ANSWER_MAX, allow={404}, what="list what is stored"
         )
@@ -189,7 +191,7 @@ class PeerProvider(ProviderBase):
         return {entry: number for entry, number in entries.items() if isinstance(number, int)}
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
-        """The checked blocks of a tree."""
+        """Yield the checked blocks of a tree."""
         async for block in self._gateway.dag(root):
             yield block
 
@@ -201,7 +203,7 @@ class PeerProvider(ProviderBase):
         return self._pin(answer.decode(_Pin))
 
     async def pins(self, name: str) -> list[Pin]:
-        """Pins with this name, newest first."""
+        """Return pins with this name, newest first."""
         answer = await self._http.request(
             "GET", f"{self._url}/pins", params={"name": name}, max_bytes=_ANSWER_MAX, what="list pins"
         )
@@ -236,7 +238,7 @@ class PeerProvider(ProviderBase):
             )
 
     async def put_name(self, name: str, record: bytes) -> None:
-        """Offer a record, which is checked here first."""
+        """Offer a record, checked here first."""
         name, _ = checked_record(name, record)
         await self._http.request(
             "PUT", f"{self._url}/routing/v1/ipns/{name}", headers={"Content-Type": RECORD_TYPE}, body=record,
@@ -244,7 +246,7 @@ class PeerProvider(ProviderBase):
         )  # fmt: skip
 
     async def get_name(self, name: str) -> bytes | None:
-        """The record that the peer has for a name, unchecked; None without one."""
+        """Return the record that the peer has for a name, unchecked; None without one."""
         return await self._gateway.record(canonical_name(name), ours=True)
 
     def unread(self) -> list[str]:

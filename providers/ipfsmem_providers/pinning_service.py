@@ -7,14 +7,13 @@
     PINNING_SERVICE_PATIENCE   seconds to wait for a pin to be made; 5
     PINNING_SERVICE_GATEWAY    trustless gateways to read from, with commas
 
-Settings of the same names in lower case win over the environment.
+Settings of the same names in lower case override the environment.
 
-This API has no uploads: the service fetches what it pins from the network. So it is used beside a provider that holds the
-blocks where the network finds them, such as `kubo` with its addresses as origins: what is published there is pinned here
-too, and stays when that node is gone. The service names those of its nodes that fetch (`delegates`), and the node beside it
-is told to connect to them. Fetching can take hours. Until the service says that it has everything, `pin` raises
-ProviderUnavailable and the next sync looks again, so no older root is unpinned for one that was only asked for. A request
-that failed is replaced by a new one.
+This API has no uploads: the service fetches what it pins from the network. So it complements a provider whose blocks
+the network finds, such as `kubo` with its addresses as origins: what is published there is pinned here too, and stays
+when that node is gone. The service names its fetching nodes (`delegates`), and the user's node is told to connect to
+them. Fetching can take hours. Until the service reports completion, `pin` raises ProviderUnavailable and the next sync
+checks again, so no older root is unpinned for one only requested. A failed request is replaced by a new one.
 """
 
 from __future__ import annotations
@@ -53,10 +52,10 @@ _HINT: Final = "For instance pinning_service:https://api.example.com/psa, with P
 
 
 class PinningServiceProvider(ProviderBase):
-    """A pinning service as a provider. See ipfsmem.provider.contract for what the methods promise."""
+    """A pinning service as a provider. See ipfsmem.provider.contract for the methods."""
 
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
-        """`rest` is the endpoint. No network is touched. ConfigError for settings that cannot be used."""
+        """`rest` is the endpoint. No network access. ConfigError for unusable settings."""
         settings = settings or {}
 
         def url_of(rest: str) -> str:
@@ -92,17 +91,17 @@ class PinningServiceProvider(ProviderBase):
         #: Whether the service is in our own network. One on the internet may not make our node call addresses in our network.
         self._own_network = not is_public(URL(endpoint).host or "") and _is_address(URL(endpoint).host or "")
         self._delegates: tuple[str, ...] = ()
-        #: What was asked for here, for a list may show it late.
+        #: Requests made here, since a list may show them late.
         self._asked: dict[tuple[CID, str], PinRequest] = {}
 
     @property
     def name(self) -> str:
-        """`pinning_service:` and the endpoint."""
+        """Return `pinning_service:` and the endpoint."""
         return self._name
 
     @property
     def capabilities(self) -> Capabilities:
-        """Pins and their list; reading when gateways are named."""
+        """Return pins and their list; reading when gateways are named."""
         return self._capabilities
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
@@ -113,13 +112,13 @@ class PinningServiceProvider(ProviderBase):
         )
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Checked blocks from the gateways."""
+        """Return checked blocks from the gateways."""
         if self._gateway is None:
             raise unsupported(self, "serve blocks")
         return await self._gateway.get_blocks(cids)
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
-        """The checked blocks of a tree from the gateways."""
+        """Yield the checked blocks of a tree from the gateways."""
         if self._gateway is None:
             raise unsupported(self, "serve trees")
         async for block in self._gateway.get_dag(root):
@@ -148,11 +147,12 @@ class PinningServiceProvider(ProviderBase):
         return Pin(root, name, request.id, request.created)
 
     def fetchers(self) -> list[str]:
-        """The service's delegates that our node may be told to call: those with a peer id and, by the internet, a public address."""
+        """Return the service's delegates that our node may be told to call: those with a peer id and, by the
+        internet, a public address."""
         return [one for one in self._delegates if _can_be_called(one, own_network=self._own_network)]
 
     async def pins(self, name: str) -> list[Pin]:
-        """Pins with this name, newest first; also those that the service is still fetching."""
+        """Return pins with this name, newest first; also those that the service is still fetching."""
         found = [
             Pin(request.cid, name, request.id, request.created)
             for request in await self._client.list(name=name, statuses=_LISTED)
@@ -164,12 +164,12 @@ class PinningServiceProvider(ProviderBase):
         return self._client.gaps.unread()
 
     async def unpin(self, pin: Pin) -> None:
-        """Remove one request. That it is missing is no error."""
+        """Remove one request; an absent one is ignored."""
         if pin.handle:
             await self._client.delete(pin.handle)
 
     async def status(self, pin: Pin) -> PinRequest | None:
-        """The state of a pin at the service now; None when the service does not know it."""
+        """Return the state of a pin at the service now; None when the service does not know it."""
         return await self._client.status(pin.handle, pin.cid)
 
     async def close(self) -> None:
@@ -179,7 +179,8 @@ class PinningServiceProvider(ProviderBase):
             await self._gateway.close()
 
     async def _asked_before(self, root: CID, name: str) -> PinRequest | None:
-        """The request that was made here before and is not listed yet; None where the service does not know it or could not fulfil it."""
+        """Return an earlier request from here not listed yet; None if the service does not know it or failed
+        to fulfil it."""
         asked = self._asked.pop((root, name), None)
         request = await self._client.status(asked.id, root) if asked is not None else None
         return request if request is not None and request.status in _LISTED else None
@@ -200,7 +201,8 @@ class PinningServiceProvider(ProviderBase):
 
 
 def _age(request: PinRequest) -> tuple[int, int, str]:
-    """Sorts the request that is furthest first, then the oldest: devices that ask at the same time choose the same one."""
+    """Return a sort key: the most advanced request first, then the oldest, so that concurrent devices choose
+    the same one."""
     furthest = STATUSES.index(request.status) if request.status in STATUSES else -1
     return -furthest, request.created, request.id
 

@@ -1,8 +1,9 @@
-"""A client of the Pinning Service API 1.0.0 (ipfs.github.io/pinning-services-api-spec): add, status, list, replace, delete.
+"""A client of the Pinning Service API 1.0.0 (ipfs.github.io/pinning-services-api-spec): add, status, list,
+replace, delete.
 
-Services differ from the specification in every direction, so answers are read leniently: entries that cannot be read are noted as gaps
-of the list, and only an answer that is useless as a whole is an error. The API has no cursor; pages go back in time
-and overlap by a millisecond, as entries of one instant would otherwise be lost between two pages.
+Services deviate from the specification in every way, so answers are parsed leniently: unreadable entries are
+noted as gaps of the list, and only a useless answer is an error. The API has no cursor; pages go back in time
+and overlap by a millisecond, or entries of one instant would be lost between two pages.
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ UNKNOWN: Final = "unknown"
 #: Longest name and most origins that the specification allows.
 NAME_MAX: Final = 255
 ORIGINS_MAX: Final = 20
-#: Delegates that are used at most; the specification allows no more.
+#: Maximum number of delegates used; the specification allows no more.
 DELEGATES_MAX: Final = 20
 _PAGE: Final = 1_000
-#: A service that cuts its list into pages puts at least so many entries on one: the specification's default.
+#: Minimum number of entries on a page of a service that paginates: the specification's default.
 _PAGE_LEAST: Final = 10
-#: The last instant that a date can have, in milliseconds since 1970 UTC. One before it can be asked for what is older.
+#: The last representable instant, in milliseconds since 1970 UTC. Earlier ones can be queried for older
+#: entries.
 _LATEST: Final = 253_402_300_799_999
 _LIST_MAX: Final = 16 * 1024 * 1024
-#: Characters of a delegate at most.
+#: Maximum characters of a delegate.
 DELEGATE_MAX: Final = 300
 
 
@@ -80,18 +82,18 @@ class PinningClient:
         """`endpoint`: the URL that users get from their service; `/pins` at its end is optional."""
         self._http = http
         self._url = f"{endpoint.rstrip('/').removesuffix('/pins')}/pins"
-        #: What lists of pins by name showed and could not be read.
+        #: Unreadable entries in pin lists, by name.
         self.gaps = ListGaps(http.redact)
 
     async def add(self, cid: CID, name: str, *, origins: Iterable[str] = ()) -> PinRequest:
-        """Ask for a pin. This is never repeated by itself: see whether it is listed before asking again."""
+        """Request a pin. Never repeated automatically: check the list before requesting again."""
         answer = await self._http.request(
             "POST", self._url, json=_pin_object(cid, name, origins), what="ask for a pin"
         )
         return self._one(answer, cid)
 
     async def status(self, request_id: str, cid: CID) -> PinRequest | None:
-        """The state of a request for a CID; None when the service does not know it."""
+        """Return the state of a request for a CID; None when the service does not know it."""
         answer = await self._http.request("GET", self._at(request_id), allow={404}, what="look at a pin")
         return None if answer.status == 404 else self._one(answer, cid)
 
@@ -114,14 +116,14 @@ class PinningClient:
         return None if answer.status == 404 else self._one(answer, cid)
 
     async def delete(self, request_id: str) -> None:
-        """Remove a request. That it is missing is no error."""
+        """Remove a request; an absent one is ignored."""
         await self._http.request("DELETE", self._at(request_id), allow={404, 410}, what="unpin")
 
     async def list(
         self, *, name: str = "", cid: CID | None = None, statuses: Iterable[str] = STATUSES
     ) -> list[PinRequest]:
-        """All requests that match, the newest page first. All filters are applied here too, as some services ignore them.
-        ProviderRefused when a part of the list cannot be read."""
+        """Return all requests that match, the newest page first. All filters are applied here too, as some
+        services ignore them. ProviderRefused when a part of the list cannot be read."""
         wanted = list(statuses)
         params = {"status": ",".join(wanted), "limit": str(_PAGE)}
         if name:
@@ -156,8 +158,8 @@ class PinningClient:
             times = [time for row in rows if (time := milliseconds(row.created))]
             if not times or (not new and step == 0):
                 raise pages.unread("repeats the pages of its list" if times else "lists pins without times")
-            # One millisecond more than the oldest, so that others of that instant come too. When that brought nothing new,
-            # the instant itself: a page full of one instant would otherwise be asked for without end.
+            # One millisecond more than the oldest, to include others of that instant. If that brought nothing
+            # new, the instant itself: a page full of one instant would otherwise repeat forever.
             step = 1 if new else 0
             skipped = skipped or (not new and len(page.results) >= _PAGE_LEAST)
             params["before"] = _instant(min(times) + step)
@@ -214,7 +216,7 @@ def _matches(request: PinRequest, name: str, cid: CID | None, statuses: Collecti
 
 
 def _why(info: Any, redact: Callable[[str], str]) -> str:
-    """The text that explains a status. The fields of `info` are not specified."""
+    """Return the text that explains a status. The fields of `info` are not specified."""
     if isinstance(info, Mapping):
         for key in ("status_details", "error", "reason", "message"):
             if isinstance(info.get(key), str):
@@ -223,7 +225,7 @@ def _why(info: Any, redact: Callable[[str], str]) -> str:
 
 
 def milliseconds(text: str | None) -> int:
-    """An RFC 3339 time as milliseconds since 1970 UTC, rounded down; 0 for anything else."""
+    """Return an RFC 3339 time as milliseconds since 1970 UTC, rounded down; 0 for anything else."""
     try:
         value = datetime.fromisoformat((text or "").strip().replace("Z", "+00:00"))
         stamp = (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1000

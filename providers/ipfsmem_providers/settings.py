@@ -13,7 +13,7 @@ from ipfsmem.errors import ConfigError
 
 
 def setting(settings: Mapping[str, Any], name: str, default: str = "") -> str:
-    """The text of a setting, without spaces around it; `default` when it is not set or empty."""
+    """Return the text of a setting, without spaces around it; `default` when it is not set or empty."""
     given = settings.get(name.lower())
     if given is None:
         given = os.environ.get(name)
@@ -21,7 +21,7 @@ def setting(settings: Mapping[str, Any], name: str, default: str = "") -> str:
 
 
 def needed(settings: Mapping[str, Any], name: str, hint: str) -> str:
-    """The text of a setting that must be set. Raises ConfigError with the hint."""
+    """Return the text of a setting that must be set. Raises ConfigError with the hint."""
     found = setting(settings, name)
     if not found:
         raise ConfigError(f"{name} is not set", hint=hint)
@@ -29,7 +29,7 @@ def needed(settings: Mapping[str, Any], name: str, hint: str) -> str:
 
 
 def choice(settings: Mapping[str, Any], name: str, allowed: tuple[str, ...]) -> str:
-    """One of `allowed`, by default the first. ConfigError for anything else."""
+    """Return one of `allowed`, by default the first. ConfigError for anything else."""
     found = setting(settings, name, allowed[0]).lower()
     if found not in allowed:
         raise ConfigError(f"{name} is {found!r}; it can be {', '.join(allowed)}")
@@ -37,7 +37,7 @@ def choice(settings: Mapping[str, Any], name: str, allowed: tuple[str, ...]) -> 
 
 
 def seconds(settings: Mapping[str, Any], name: str, default: float) -> float:
-    """A number of seconds. ConfigError for anything else."""
+    """Return a number of seconds. ConfigError for anything else."""
     found = setting(settings, name)
     try:
         value = float(found) if found else default

@@ -1,7 +1,7 @@
-"""Single files from web servers that strangers name: a `manifest.json` and the Markdown files beside it.
+"""Single files from web servers named by strangers: a `manifest.json` and the Markdown files next to it.
 
-Only the server vouches for these bytes. Requests go to public addresses only (http/addresses.py), redirects too, and each
-answer is bounded. Knows nothing of bundles.
+Only the server vouches for these bytes. Requests and redirects reach public addresses only
+(http/addresses.py), and each answer is bounded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class WebFiles:
         self._http = Http("web", trusted=origins, settings=settings, retry=_RETRY, concurrency=8)
 
     async def get(self, url: str, *, max_bytes: int) -> bytes | None:
-        """The bytes at `url`; None when the server answers that there is nothing (404, 410)."""
+        """Return the bytes at `url`; None when absent (404, 410)."""
         answer = await self._http.request(
             "GET", url, allow=_ABSENT, max_bytes=max_bytes, redirects=_REDIRECTS, what="get a file"
         )

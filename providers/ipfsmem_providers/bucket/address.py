@@ -6,8 +6,8 @@
     az://<container>[/<prefix>]                        Azure, with AZURE_STORAGE_ACCOUNT_NAME
     https://<account>.blob.core.windows.net/<container>[/<prefix>]
 
-Credentials are settings named as the environment variables of each vendor's own tools, in lower case, or those variables.
-They are in no spec, no error and no provider's name. Nothing here sends anything; obstore is imported when a store is made.
+Credentials are settings named like the environment variables of each vendor's own tools, in lower case, or those
+variables. No spec, error or provider name contains them. obstore is imported when a store is made.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _KEYS: Final = {
         ("AZURE_USE_AZURE_CLI",),
     ),
 }
-#: More variables that are taken from the settings.
+#: More variables that the settings may hold.
 _MORE: Final = {
     "s3": ("AWS_SESSION_TOKEN", "AWS_REGION"),
     "gs": (),
@@ -81,7 +81,7 @@ class Address(NamedTuple):
     scheme: str  #: s3, gs or az: the protocol
     bucket: str
     prefix: str  #: without slashes at its ends; "" for the whole bucket
-    endpoint: str  #: URL of the server; "" where the address does not name it
+    endpoint: str  #: URL of the server; "" if not in the address
 
     def __str__(self) -> str:
         path = f"{self.bucket}{self.prefix and '/'}{self.prefix}"
@@ -97,7 +97,7 @@ class Patience(NamedTuple):
 
 
 def parse(rest: str) -> Address:
-    """The address in a spec, without `bucket:`. ConfigError for anything else."""
+    """Return the address in a spec, without `bucket:`. ConfigError for anything else."""
     try:
         url = urlsplit(rest)
         odd = url.username is not None or bool(url.query) or bool(url.fragment) or not url.hostname
@@ -125,12 +125,12 @@ def parse(rest: str) -> Address:
 
 
 def _shown(rest: str) -> str:
-    """The spec as written, unless it may hold a secret."""
+    """Return the spec as written, unless it may hold a secret."""
     return "what was given" if any(char in rest for char in "?@#") else repr(rest)
 
 
 def check_installed() -> None:
-    """ConfigError that names the extra when obstore is missing. Imports nothing."""
+    """Raise ConfigError naming the extra when obstore is missing. Imports nothing."""
     if importlib.util.find_spec("obstore") is None:
         raise ConfigError(
             "buckets need obstore, which is not installed", hint="Install it: pip install 'ipfsmem[bucket]'."
@@ -138,10 +138,12 @@ def check_installed() -> None:
 
 
 def credentials(address: Address, settings: Mapping[str, Any]) -> dict[str, str]:
-    """The keys and endpoints in the settings, by the vendor's variables in lower case; obstore reads the environment itself.
+    """Return the keys and endpoints in the settings, by the vendor's variables in lower case; obstore reads
+    the environment itself.
 
-    ConfigError when neither has credentials. The metadata service of the vendor's cloud is asked for them only when
-    BUCKET_CREDENTIALS is `instance`: on any other machine that request would wait for an answer that never comes.
+    ConfigError when neither has credentials. The metadata service of the vendor's cloud is asked for them
+    only when BUCKET_CREDENTIALS is `instance`: on any other machine that request would wait for an answer
+    that never comes.
     """
     groups = _KEYS[address.scheme]
     names = {name for group in groups for name in group} | set(_MORE[address.scheme])
@@ -167,7 +169,7 @@ def credentials(address: Address, settings: Mapping[str, Any]) -> dict[str, str]
 
 
 def secrets(address: Address, settings: Mapping[str, Any]) -> list[str]:
-    """Texts that no error may repeat: keys, secrets, tokens."""
+    """Return texts that no error may repeat: keys, secrets, tokens."""
     names = {name for group in _KEYS[address.scheme] for name in group} | set(_MORE[address.scheme])
     hidden = ("KEY", "SECRET", "TOKEN")
     found = (setting(settings, name) for name in names if any(part in name for part in hidden))
@@ -177,15 +179,17 @@ def secrets(address: Address, settings: Mapping[str, Any]) -> list[str]:
 def store(
     address: Address, settings: Mapping[str, Any], patience: Patience, proxy: str = ""
 ) -> S3Store | GCSStore | AzureStore:
-    """A store of obstore's that does not retry by itself; `proxy`: the URL that its requests go through. ConfigError for settings that
-    obstore does not accept."""
+    """Return an obstore store without automatic retries; `proxy`: the URL for its requests.
+
+    ConfigError for settings that obstore refuses.
+    """
     from obstore.exceptions import BaseError
     from obstore.store import AzureStore, GCSStore, S3Store
 
     config: dict[str, Any] = credentials(address, settings)
     client: ClientConfig = {
-        # The user chose the URL; S3 keys only sign, and are not sent. What is asked by https is not led to http, which services of
-        # this machine and its network speak: obstore follows where a server leads.
+        # The user chose the URL; S3 keys only sign, and are not sent. obstore follows redirects: https must
+        # not lead to http, used by services of this machine and its network.
         "allow_http": not address.endpoint.startswith("https:"),
         "connect_timeout": timedelta(seconds=patience.connect),
         "read_timeout": timedelta(seconds=patience.silent),
@@ -228,9 +232,10 @@ def store(
 
 
 def places(address: Address, settings: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """The hosts and ports that requests of an S3 store may go to: the server, those of AWS, and what the environment names; of others any.
+    """Return the hosts and ports that requests of an S3 store may reach: the server, AWS, and those in the
+    environment; empty for other stores (any).
 
-    obstore follows redirects, and the session token, which it sends in a header of AWS's own, would go along.
+    obstore follows redirects with the session token, which it sends in an AWS header.
     """
     if address.scheme != "s3":
         return []
@@ -239,7 +244,7 @@ def places(address: Address, settings: Mapping[str, Any]) -> list[tuple[str, int
     found = [(host, port) for host in _AWS_HOSTS for port in (80, 443)]
     for text in (endpoint, *named):
         if text.startswith("http"):
-            with contextlib.suppress(ValueError):  # an address that is none leads nowhere
+            with contextlib.suppress(ValueError):  # an invalid address leads nowhere
                 url = urlsplit(text)
                 if url.hostname:
                     found.append((url.hostname, url.port or (443 if url.scheme == "https" else 80)))
@@ -251,7 +256,7 @@ def _emulated(settings: Mapping[str, Any]) -> bool:
 
 
 def _region(endpoint: str) -> str:
-    """The region in a server's host name; "" without one."""
+    """Return the region in a server's host name; "" without one."""
     host = urlsplit(endpoint).hostname or ""
     if host.endswith(_R2):
         return "auto"

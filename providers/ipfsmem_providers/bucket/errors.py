@@ -1,7 +1,7 @@
-"""obstore's errors as ProviderError, in words that a person understands.
+"""obstore's errors as ProviderError, in plain language.
 
-obstore gives the status and body of an answer only inside the text of its error, beside addresses and much else; of that
-text only the server's own code and sentence are shown. Nothing here sends anything.
+obstore reports status and body of an answer only inside its error text, among addresses and more; only the
+server's own code and sentence are shown.
 """
 
 from __future__ import annotations
@@ -42,14 +42,17 @@ class BehindTheEnd(EOFError):
 
 
 class NoSuchObject(FileNotFoundError):
-    """There is no such object."""
+    """The object does not exist."""
 
 
 def provider_error(
     error: BaseException, where: str, what: str, redact: Redactor, *, ranged: bool = False
 ) -> ProviderError | NoSuchObject | BehindTheEnd:
-    """obstore's error as ours. `where`: the bucket. `what`: a verb phrase for the request ("list objects"). `ranged`: it
-    asked for parts of an object. Raise the result outside `except`: obstore's own error may show secrets."""
+    """Convert obstore's error. `where`: the bucket. `what`: a verb phrase for the request ("list objects").
+
+    `ranged`: it asked for parts of an object. Raise the result outside `except`: obstore's own error may show
+    secrets.
+    """
     text = str(error)[:_READ_MAX]
     message, _, debug = text.partition(_DEBUG)
     found = _STATUS.search(message)
@@ -69,7 +72,7 @@ def provider_error(
 
 
 def gate_error(problem: str, where: str, what: str) -> ProviderError:
-    """The error for a request that the gate (gate.py) ended."""
+    """Return the error for a request that the gate (gate.py) ended."""
     if problem == ENDLESS:
         return ProviderRefused(f"{where} sent an endless answer when asked to {what}")
     if problem == DRIPPING:

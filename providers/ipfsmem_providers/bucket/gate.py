@@ -1,12 +1,13 @@
-"""A forward proxy on loopback for the requests of obstore: it limits the length of answers and the hosts and ports of an S3 bucket.
+"""A loopback forward proxy for obstore: limits the length of answers, and the hosts and ports of an S3
+bucket.
 
-obstore reads whole lists and error bodies, whatever their length, and follows redirects with the session token of S3 in a header. The
-gate ends an answer above the limit and refuses places that are not the bucket's; of other stores any place is accepted. With https it
-sees only lengths. An http or https proxy of the environment is used for the connections of the gate; one of another kind, such as SOCKS,
-is not used, as by obstore. A client must authenticate with a secret that only obstore is given.
+obstore reads lists and error bodies of any length, and follows redirects with S3's session token in a header.
+The gate ends an answer above the limit and refuses hosts other than the bucket's; for other stores any host
+is allowed. With https it sees only lengths. It uses an http or https proxy of the environment; like obstore,
+no other kind such as SOCKS. Clients must authenticate with a secret that only obstore gets.
 
-A server that refuses an upload before it has read it resets the connection: its answer is read to the end, and passed on before the
-connection ends.
+A server that refuses an upload before reading it resets the connection: its answer is read to the end and
+passed on first.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ _HEAD_MAX: Final = 64 * 1024
 _PIECE: Final = 64 * 1024
 #: Bytes that may wait to be sent before no more are read from the other end.
 _BUFFER: Final = 512 * 1024
-#: A piece of at most this many bytes from a client is not a request: TLS answers some records of the server automatically.
+#: A client's piece of at most this many bytes is not a request: TLS answers some server records
+#: automatically.
 _NO_REQUEST: Final = 128
 _CONNECT: Final = 60.0
 #: Seconds for which a client may go on to send after the server has ended the connection: a connection that is closed before loses
@@ -61,9 +63,11 @@ class Gate:
         stall: float = 60.0,
         drip: int = 1,
     ) -> None:
-        """`places`: the hosts, with their subdomains, and ports to which it connects; empty for any. `longest`: maximum bytes of an answer.
-        `proxies`: the proxies of the environment by scheme, from `usable_proxies`. An answer that comes in pieces must bring `drip` bytes in
-        `stall` seconds."""
+        """Configure the gate.
+
+        `places`: the hosts, with their subdomains, and ports it may connect to; empty for any. `longest`: maximum bytes of an answer.
+        `proxies`: the environment's proxies by scheme, from `usable_proxies`. A chunked answer must bring `drip` bytes in `stall` seconds.
+        """
         self._places = tuple((_plain(host), port) for host, port in places)
         self.longest, self.stall, self.drip = longest, stall, drip
         self.proxies = proxies
@@ -82,7 +86,8 @@ class Gate:
 
     @property
     def url(self) -> str:
-        """The URL of the proxy, for obstore. Raises OSError if this machine allows no server on loopback."""
+        """Return the URL of the proxy, for obstore. Raises OSError if this machine allows no server on
+        loopback."""
         with self._lock:
             if not self._url:
                 self._url = self._opened()
@@ -92,7 +97,7 @@ class Gate:
         """End its thread and all connections; `url` opens it again, at another port."""
         with self._lock:
             self._url = ""
-            with contextlib.suppress(RuntimeError):  # its loop has ended by itself
+            with contextlib.suppress(RuntimeError):  # its loop has already ended
                 self._stop()
 
     def interrupt(self) -> None:
@@ -109,7 +114,7 @@ class Gate:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether requests are refused now."""
+        """Tell whether requests are refused now."""
         return self._interruptions > 0
 
     def _end_all(self) -> None:
@@ -118,7 +123,7 @@ class Gate:
             relay.abort()
 
     def may(self, request: _Request) -> bool:
-        """Whether a request has the secret and is for a place of the bucket."""
+        """Tell whether a request has the secret and an allowed host."""
         host = _plain(request.host)
         return request.secret == self._expected and (
             not self._places
@@ -201,13 +206,13 @@ class _End(asyncio.Protocol):
 
 
 class _Relay:
-    """One connection of obstore, and the one to the server that belongs to it. All of it runs in the thread of the gate."""
+    """One connection of obstore and its connection to the server, all in the gate's thread."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self.client = _End(self._from_client, self._client_ended)
         self._server: _End | None = None
-        #: What came from the client and is not sent on: the beginning of a request.
+        #: Bytes from the client not yet forwarded: the start of a request.
         self._waiting = b""
         self._request: _Request | None = None
         #: See `_connect`.
@@ -216,7 +221,7 @@ class _Relay:
         #: The answer of a proxy to CONNECT.
         self._greeting: asyncio.Future[bytes] | None = None
         self._greeted = b""
-        #: The socket of the server once more, for what it sent before it reset the connection.
+        #: A duplicate of the server's socket, for data sent before a reset.
         self._raw: socket.socket | None = None
         #: Bytes of the request's body to come, and of the answer so far.
         self._left = self._passed = 0
@@ -273,7 +278,8 @@ class _Relay:
         self._task = asyncio.ensure_future(self._connect(request))
 
     def _next_request(self) -> _Request | None:
-        """The request that the waiting bytes begin with, without its head in them then; None for one that is not here or may not be."""
+        """Return the request that the waiting bytes begin with, without its head in them then; None for one
+        that is not here or may not be."""
         head, ending, rest = self._waiting.partition(b"\r\n\r\n")
         if not ending:
             if len(self._waiting) > _HEAD_MAX:
@@ -294,7 +300,7 @@ class _Relay:
         return request
 
     def _send(self, data: bytes) -> None:
-        """Send on what came from the client."""
+        """Forward bytes from the client."""
         assert self._server is not None and self._request is not None
         server = self._server.transport
         self._since = None
@@ -352,8 +358,11 @@ class _Relay:
             self._send(waiting)
 
     async def _connected(self, request: _Request) -> None:
-        """Connect, through a proxy of the environment if one applies. `_behind` is None then, or for plain http through a proxy the header
-        field that the proxy requires, b"" for none."""
+        """Connect, through a proxy of the environment if one applies.
+
+        `_behind` is None then, or for plain http through a proxy the header field that the proxy requires,
+        b"" for none.
+        """
         host, port, tunnel = request.host, request.port, request.tunnel
         proxy = _proxy_for(self._gate.proxies, host, port, "https" if tunnel else "http")
         if not proxy:
@@ -386,7 +395,7 @@ class _Relay:
     async def _open(self, host: str, port: int, *, tls: bool = False) -> None:
         context = None
         if tls:
-            import ssl  # takes long to load
+            import ssl  # slow to load
 
             context = ssl.create_default_context()
         transport, server = await asyncio.get_running_loop().create_connection(
@@ -422,9 +431,10 @@ class _Relay:
             self.client.transport.write(data)
 
     def _is_dripping(self, size: int) -> bool:
-        """Whether too little came in the time that anything may take; `size` bytes more have come now."""
+        """Tell whether too little came in the time that anything may take; `size` bytes more have come now."""
         now = asyncio.get_running_loop().time()
-        # After so long a silence the client waits for nothing: what comes now, such as the end of TLS, is no part of an answer.
+        # After such a silence the client no longer waits: data now, such as the end of TLS, is not part of an
+        # answer.
         if self._since is None or now - self._last > self._gate.stall:
             self._since, self._came = now, 0
         self._came += size
@@ -436,7 +446,7 @@ class _Relay:
         return little
 
     def _server_ended(self, error: Exception | None) -> None:
-        """Pass on what the server sent before it ended the connection, and then the end."""
+        """Forward what the server sent before it ended the connection, and then the end."""
         if self._greeting is not None:
             if not self._greeting.done():
                 self._greeting.set_exception(ConnectionResetError("the proxy ended the connection"))
@@ -455,13 +465,13 @@ class _Relay:
         self._linger()
 
     def _take_rest(self) -> None:
-        """Pass on what is here of the answer: where a write failed, nothing was read after that."""
+        """Forward the rest of the answer: after a failed write nothing was read."""
         with contextlib.suppress(OSError):
             while self._raw is not None and (piece := self._raw.recv(_PIECE)):
                 self._from_server(piece)
 
     def _linger(self) -> None:
-        """Give the client time to take the answer; what it still sends is dropped."""
+        """Give the client time to read the answer; what it still sends is dropped."""
         self._timer = asyncio.get_running_loop().call_later(_LINGER, self._end_slowly)
 
     def _end_slowly(self) -> None:
@@ -475,7 +485,7 @@ class _Loop(asyncio.SelectorEventLoop):
     """An event loop that does not delay the end of the program by look-ups of names."""
 
     async def getaddrinfo(self, host: Any, port: Any, **how: Any) -> Any:
-        """As `socket.getaddrinfo`."""
+        """See `socket.getaddrinfo`."""
         return await look_up(host, port, **how)
 
 
@@ -508,16 +518,16 @@ class _Request(NamedTuple):
 
     @property
     def tunnel(self) -> bool:
-        """Whether it is a CONNECT request."""
+        """Tell whether it is a CONNECT request."""
         return self.method == b"CONNECT"
 
     @property
     def place(self) -> tuple[str, int]:
-        """Host and port of the server that it is for."""
+        """Return host and port of its server."""
         return self.host, self.port
 
     def head(self, behind: bytes | None) -> bytes:
-        """The request as sent on: to a server, or with the field `behind` to a proxy."""
+        """Return the request as sent on: to a server, or with the field `behind` to a proxy."""
         path = self.target if behind is not None else _path(self.target)
         kept = [field for field in self.fields if _field(field)[0] != b"proxy-authorization"]
         more = [behind] if behind else []
@@ -525,8 +535,9 @@ class _Request(NamedTuple):
 
 
 def usable_proxies() -> dict[str, str]:
-    """The http and https proxies of the environment by scheme, and in "no" the hosts that are excluded."""
-    from urllib.request import getproxies  # takes long to load
+    """Return the http and https proxies of the environment by scheme, and in "no" the hosts that are
+    excluded."""
+    from urllib.request import getproxies  # slow to load
 
     found = getproxies()
     used = {
@@ -539,7 +550,7 @@ def usable_proxies() -> dict[str, str]:
 
 
 def _proxy_for(proxies: Mapping[str, str], host: str, port: int, scheme: str) -> str:
-    """The proxy for a host; "" for none."""
+    """Return the proxy for a host; "" for none."""
     proxy = proxies.get(scheme) or proxies.get("all") or ""
     if proxy:
         from urllib.request import proxy_bypass
@@ -550,7 +561,8 @@ def _proxy_for(proxies: Mapping[str, str], host: str, port: int, scheme: str) ->
 
 
 def _in_network(host: str, networks: str) -> bool:
-    """Whether a host is an address in one of the networks that NO_PROXY may name, which urllib does not read."""
+    """Tell whether a host is an address in one of the networks that NO_PROXY may name, which urllib does not
+    read."""
     for one in networks.split(","):
         with contextlib.suppress(ValueError):
             if ipaddress.ip_address(host) in ipaddress.ip_network(one.strip(), strict=False):
@@ -559,7 +571,7 @@ def _in_network(host: str, networks: str) -> bool:
 
 
 def _plain(host: str) -> str:
-    """A host as obstore writes it."""
+    """Return a host as obstore writes it."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
@@ -572,7 +584,7 @@ def _field(line: bytes) -> tuple[bytes, bytes]:
 
 
 def _path(target: bytes) -> bytes:
-    """The path and query of a URL, as a server expects them."""
+    """Return the path and query of a URL, as a server expects them."""
     _, _, rest = target.partition(b"://")
     slash = rest.find(b"/")
     mark = rest.find(b"?")

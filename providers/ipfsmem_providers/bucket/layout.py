@@ -1,17 +1,17 @@
-"""How packs, pins and name records lie in a bucket, where that differs from a folder (packs/provider.py).
+"""Layout of packs, pins and name records in a bucket, where it differs from a folder (packs/provider.py).
 
     packs/<sha256>.car, .idx, .going, .lost
-    pins/<16 hex of SHA-256(name)>/<cid>.<milliseconds>.json       one pin; its key says all of it
+    pins/<16 hex of SHA-256(name)>/<cid>.<milliseconds>.json       one pin, fully described by its key
     pins/<16 hex of SHA-256(name)>/<sha256>.pins                   many pins under this name
     names/<k51...>/<SHA-256 of the record>
 
 A bucket cannot rename, and devices that write at the same time do not see each other. So:
 
-- A pack is put before its index, and counts once both exist: the index says that the pack is complete.
-- A mark is never taken back. A device that would write exactly a marked pack adds a random block, so that its pack has
+- A pack is put before its index, and is valid once both exist: the index says that the pack is complete.
+- A mark is never withdrawn. A device that would write exactly a marked pack adds a random block, so that its pack has
   another name and is not removed with the marked one. Blocks of a marked pack that turn out to be needed go to another pack.
 - One list request finds all pins under a name, or all records of a name; a pin is known by its key, without reading it.
-- A pack is at most as large as one put takes easily, and a large pack is never merged.
+- A pack is small enough for a single put, and a large pack is never merged.
 """
 
 from __future__ import annotations
@@ -41,17 +41,19 @@ from ipfsmem_providers.packs.store import GOING, Inventory, Packs, PackWriter
 
 #: A new pack of this many bytes is put, and another one begun.
 PACK_BYTES: Final = 16 * 1024 * 1024
-#: Nanoseconds since 1970 UTC. Not a monotonic clock, which stands still while the machine sleeps: it would take a listing of
-#: two days ago for one of a moment ago.
+#: Nanoseconds since 1970 UTC. Not a monotonic clock, which stops while the machine sleeps and would make old
+#: listings look recent.
 Clock: TypeAlias = Callable[[], int]
-#: Seconds for which a listing, or an object that was read whole, counts as recent.
+#: Seconds for which a listing, or an object read whole, is recent.
 _RECENT: Final = 60
-#: Parts of an object with at most this many bytes between them are read in one request, which costs about as much as the bytes.
+#: Parts with at most this many bytes between them are read in one request, which costs about as much as the
+#: bytes.
 _GAP: Final = 128 * 1024
 _INDEX_GAP: Final = 4 * 1024
 #: An object that is put to learn the server's time from its date.
 _NOW: Final = "now"
-#: When parts of an object take more bytes than `_LITTLE`, it is read whole; of such objects `_KEPT` bytes are kept in memory.
+#: An object is read whole when parts of more than `_LITTLE` bytes are wanted; up to `_KEPT` bytes of these
+#: are cached.
 _LITTLE: Final = 4 * 1024 * 1024
 _KEPT: Final = 64 * 1024 * 1024
 
@@ -69,33 +71,33 @@ class BucketShelf:
         return f"{self._objects.where}/{self._folder}"
 
     def files(self, prefix: str = "") -> dict[str, FileInfo]:
-        """The objects; `prefix` is empty, or ends with a slash."""
+        """Return the objects; `prefix` is empty, or ends with a slash."""
         below = f"{self._folder}/{prefix}".rstrip("/")
         return {f"{prefix}{name}": info for name, info in self._objects.list(below).items()}
 
     def not_files(self, prefix: str = "") -> frozenset[str]:
-        """A bucket has none."""
+        """Return nothing: a bucket has none."""
         return frozenset()
 
     def containing(self, part: str) -> frozenset[str]:
-        """None: nothing but devices puts objects."""
+        """Return nothing: only devices put objects."""
         return frozenset()
 
     def set_aside(self, name: str) -> None:
-        """There is nothing to set aside."""
+        """Do nothing: there is nothing to set aside."""
 
     def read(self, name: str, limit: int) -> bytes | None:
-        """A small object whole."""
+        """Return a small object whole."""
         head = self._objects.head(self._key(name), limit + 1)
         return head.data if head is not None and head.size <= limit else None
 
     def heads(self, names: Sequence[str], length: int) -> dict[str, Head]:
-        """The first bytes of the objects that exist; several requests run at once."""
+        """Return the first bytes of the objects that exist; several requests run at once."""
         found = self._objects.all_of(names, lambda name: self._objects.head(self._key(name), length))
         return {name: head for name, head in found if head is not None}
 
     def ranges(self, name: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Parts of one object. Parts that lie close together are read in one request, and when they are many, the object whole."""
+        """Return parts of one object. Close parts share a request; many parts are cut from the whole object."""
         data = self._whole.get(name)
         if data is None:
             asked = [span for span in spans if span[0] < span[1]]  # servers refuse empty ranges
@@ -104,16 +106,17 @@ class BucketShelf:
                 parts = self._objects.ranges(self._key(name), near)
                 return [_cut(near, parts, span) if span[0] < span[1] else b"" for span in spans]
             data = self._objects.read(self._key(name))
-            if hashlib.sha256(data).hexdigest() == name[:64]:  # not something else that answered in its place
+            if hashlib.sha256(data).hexdigest() == name[:64]:  # not another server's answer
                 self._whole.put(name, data)
         return [data[start:end] for start, end in spans]
 
     def open_file(self, name: str, *, buffered: bool = False) -> BinaryIO:
-        """An object whole, in memory: packs are small in a bucket."""
+        """Return a whole object in memory: packs are small in a bucket."""
         data = self._objects.read(self._key(name))
         if name.endswith(".car") and hashlib.sha256(data).hexdigest() != name[:64]:
             known = self.files().get(name)
-            # A proxy or portal may have answered in the bucket's place. A damaged pack has at least the right size.
+            # A proxy or portal may have answered instead of the bucket. A damaged pack has at least the right
+            # size.
             if known is None or known.size != len(data):
                 raise ProviderUnavailable(
                     f"{self} answered {len(data)} bytes for {name} that are another file"
@@ -125,7 +128,7 @@ class BucketShelf:
         self._objects.put(self._key(name), data)
 
     def new_file(self) -> _NewObject:
-        """Collect the bytes of an object in memory, to put it at the end."""
+        """Collect an object in memory, to put it at the end."""
         return _NewObject(self)
 
     def unlink(self, name: str) -> None:
@@ -137,13 +140,13 @@ class BucketShelf:
         self._objects.delete([self._key(name) for name in names])
 
     def flush(self) -> None:
-        """Nothing to do: a put is durable."""
+        """Do nothing: a put is durable."""
 
     def sweep(self, oldest: float) -> None:
-        """Nothing to do: a put that was cut off leaves nothing."""
+        """Do nothing: an interrupted put leaves nothing."""
 
     def held_open(self) -> AbstractContextManager[None]:
-        """Nothing to do: a bucket is always the same place."""
+        """Do nothing: a bucket never changes location."""
         return nullcontext()
 
     def _key(self, name: str) -> str:
@@ -155,7 +158,7 @@ def _is_recent(then: int, now: int) -> bool:
 
 
 def _near(spans: Sequence[tuple[int, int]], gap: int) -> list[tuple[int, int]]:
-    """The spans in order, those with at most `gap` bytes between them joined."""
+    """Return the spans in order, joining those with at most `gap` bytes between them."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if found and start <= found[-1][1] + gap:
@@ -171,8 +174,11 @@ def _cut(near: Sequence[tuple[int, int]], parts: Sequence[bytes], span: tuple[in
 
 
 class _Whole:
-    """Objects that were read whole a moment ago: a device that fetches everything asks for parts of them many times. They are not
-    kept for longer, as a later call asks whether they still exist."""
+    """Cache of objects recently read whole: a device that fetches everything asks for parts of them many
+    times.
+
+    Entries are short-lived, since later calls check whether the objects still exist.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -198,7 +204,7 @@ class _Whole:
 
 
 class _NewObject:
-    """An object that is collected in memory, to be put whole."""
+    """An object collected in memory, to be put whole."""
 
     def __init__(self, shelf: BucketShelf) -> None:
         self._shelf = shelf
@@ -230,7 +236,7 @@ class BucketPacks(Packs):
         self._seen: tuple[int, Inventory] | None = None
 
     def inventory(self, *, recent: bool = False) -> Inventory:
-        """The packs that exist now, or with `recent` existed a moment ago."""
+        """Return the current packs, or with `recent` a cached listing."""
         now = self._clock()
         if recent and self._seen is not None and _is_recent(self._seen[0], now):
             return self._seen[1]
@@ -271,14 +277,17 @@ class BucketCollector(Collector):
         self._objects = shelf
 
     def remove(self, read: Callable[[], Roots]) -> int:
-        """`Collector.remove` by the server's clock."""
+        """Do `Collector.remove` by the server's clock."""
         if self.due(self._packs.inventory(recent=True)):
             self._now = self._time()
         return super().remove(read)
 
     def mark(self, roots: Roots) -> int:
-        """`Collector.mark` by the server's clock. Old packs without an index, whose writer was cut off, get one first, so that their blocks
-        are known."""
+        """Do `Collector.mark` by the server's clock.
+
+        Old packs without an index, whose writer was interrupted, get one first, so that their blocks are
+        known.
+        """
         self._now = self._time()
         for name, size in self._packs.inventory().unfinished.items():
             if self._now - self._packs.inventory(recent=True).files[name].modified >= DAY_MS:
@@ -286,7 +295,7 @@ class BucketCollector(Collector):
         return super().mark(roots)
 
     def _time(self) -> int:
-        """The server's time, in milliseconds since 1970 UTC."""
+        """Return the server's time, in milliseconds since 1970 UTC."""
         self._objects.write(_NOW, b"now")
         info = self._objects.files().get(_NOW)
         if info is None:
@@ -335,7 +344,7 @@ class BucketPins(Pins):
         return {(str(pin.cid), name): pin.created} if pin is not None else None
 
     def _of_key(self, file: str, name: str) -> Pin | None:
-        """The pin that a key stands for; None for a key that is not ours."""
+        """Return the pin of a key; None for a key that is not ours."""
         cid, created, _ = file.rpartition("/")[2].split(".")
         with contextlib.suppress(FormatError, ValueError):
             pin = self._pin(parse_cid(cid), name, int(created))

@@ -1,8 +1,8 @@
-"""The objects of one bucket below one prefix: put, read, list and delete by obstore, each bounded in time.
+"""The objects of one bucket under one prefix: put, read, list and delete with obstore, each bounded in time.
 
-No put is conditional (some servers ignore the condition), none is in parts, and a list request names one prefix of keys.
-A request is tried again a few times; a server that falls silent costs one wait and is then not asked for some minutes, as
-with providers that speak HTTP (http/bounds.py). All methods block. Nothing here knows what objects mean.
+Puts are unconditional (some servers ignore conditions) and in one piece; a list request names one key prefix.
+Requests are retried a few times; a silent server costs one wait and is then skipped for some minutes, as in
+HTTP providers (http/bounds.py). All methods block.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _ANSWER_MAX: Final = PUT_MAX + 2 * 1024 * 1024
 _SLOWEST: Final = 64 * 1024
 #: Requests at once.
 _AT_ONCE: Final = 8
-#: Objects below one prefix at most; more are not ours.
+#: Maximum number of objects under one prefix; more are not ours.
 _LIST_MAX: Final = 200_000
 _PAGE: Final = 1_000
-#: Characters of a key at most, with any vendor; obstore panics at much longer ones.
+#: Maximum characters of a key with any vendor; obstore panics at much longer ones.
 _KEY_MAX: Final = 1_024
 #: Bytes of an answer that are handed on at once.
 _PART: Final = 256 * 1024
@@ -50,7 +50,7 @@ class Objects:
     """One bucket. Usable from any thread."""
 
     def __init__(self, address: Address, settings: Mapping[str, Any]) -> None:
-        """No network is touched. ConfigError for credentials or settings that cannot be used."""
+        """Set up without network access. ConfigError for unusable credentials or settings."""
         self.where = f"bucket:{address}"
         self._address, self._settings = address, settings
         self._bounds = Bounds(settings)
@@ -73,23 +73,23 @@ class Objects:
 
     @property
     def light(self) -> float:
-        """Seconds that a small request takes at most, with the pause before it."""
+        """Return the maximum seconds of a small request, including the pause before it."""
         limits = self._bounds.timeouts
         return limits.stall + limits.connect + self._bounds.retry.most + 1.0
 
     @property
     def heavy(self) -> float:
-        """Seconds that a request for the largest object takes beyond `light`."""
+        """Return the additional seconds of a request for the largest object."""
         return PUT_MAX / _SLOWEST
 
     def close(self) -> None:
-        """Let go of connections and of the gate. What asks afterwards makes new ones."""
+        """Close connections and the gate. Later calls open new ones."""
         with self._lock:
             self._stores.clear()
             self._gate.close()
 
     def put(self, key: str, data: bytes) -> None:
-        """Put an object whole, in place of one with the same key."""
+        """Put an object whole, replacing one with the same key."""
         import obstore
 
         if len(data) > PUT_MAX:
@@ -103,13 +103,13 @@ class Objects:
         self._count("sent", len(data))
 
     def read(self, key: str) -> bytes:
-        """An object whole. FileNotFoundError when there is none, or one that is larger than any that is put."""
+        """Return an object whole. FileNotFoundError if absent, or larger than any object put."""
         import obstore
 
         def ask(at: Any) -> bytes:
             found = obstore.get(at, key)
             if found.meta["size"] > PUT_MAX:
-                raise NoSuchObject  # and is none of ours
+                raise NoSuchObject  # and not one of ours
             return _first(found, PUT_MAX)
 
         data = self._ask("GET", "read an object", ask)
@@ -117,7 +117,7 @@ class Objects:
         return data
 
     def head(self, key: str, length: int) -> Head | None:
-        """The first `length` bytes of an object, and its size; None when it is missing or empty."""
+        """Return the first `length` bytes of an object, and its size; None when it is missing or empty."""
         try:
             head = self._part(key, 0, length)
         except (NoSuchObject, BehindTheEnd):
@@ -126,8 +126,11 @@ class Objects:
         return head
 
     def ranges(self, key: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Spans of an object (first offset, offset behind the last), several requests at once; shorter where the object ends
-        before. FileNotFoundError without it."""
+        """Return spans of an object (first offset, offset after the last), several requests at once; shorter
+        at its end.
+
+        FileNotFoundError if absent.
+        """
 
         def part(span: tuple[int, int]) -> bytes:
             try:
@@ -140,7 +143,7 @@ class Objects:
         return parts
 
     def _part(self, key: str, start: int, end: int) -> Head:
-        """The bytes of an object from `start` to before `end`, and its size."""
+        """Return the bytes of an object from `start` to before `end`, and its size."""
         import obstore
 
         def ask(at: Any) -> Head:
@@ -150,7 +153,7 @@ class Objects:
         return self._ask("GET", "read an object", ask, ranged=True)
 
     def all_of(self, keys: Sequence[K], work: Callable[[K], T]) -> Iterator[tuple[K, T]]:
-        """The result of `work` for each key, several at once, in the order of the keys."""
+        """Yield the result of `work` for each key, several at once, in the order of the keys."""
         if len(keys) < 2:
             for key in keys:
                 yield key, work(key)
@@ -161,7 +164,7 @@ class Objects:
                 yield key, found
 
     def list(self, folder: str) -> dict[str, FileInfo]:
-        """The objects whose keys begin with `folder` and a slash, by the rest of their keys."""
+        """Return the objects whose keys begin with `folder` and a slash, by the rest of their keys."""
         import obstore
 
         start = len(folder) + 1
@@ -193,8 +196,11 @@ class Objects:
 
     @contextlib.contextmanager
     def _bounded_listing(self) -> Iterator[Callable[[], None]]:
-        """End a listing that brings no entry for too long where other providers are in use: obstore passes over empty pages by itself,
-        without end. Yields what is called for each page with entries."""
+        """End a listing that brings no entry for too long when there are other providers; yield a function to
+        call per page with entries.
+
+        obstore skips empty pages automatically and endlessly.
+        """
         if self._bounds.listing is None:
             yield lambda: None
             return
@@ -206,7 +212,7 @@ class Objects:
             watch.end()
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Delete objects; that one is missing is no error."""
+        """Delete objects; absent ones are ignored."""
         import obstore
 
         def ask(at: Any) -> None:
@@ -274,7 +280,7 @@ class Objects:
             time.sleep(pause)
 
     def _stopped(self, before: Counter[str], what: str) -> ProviderError | None:
-        """The error for what the gate did since then, if that may be the reason of a failed request."""
+        """Return the error for what the gate did since `before`, if that may explain a failed request."""
         problems = self._gate.problems - before
         return next((gate_error(problem, self.where, what) for problem in problems), None)
 
@@ -290,7 +296,8 @@ class Objects:
         raise error
 
     def _patience(self, size: int) -> Patience:
-        """The time-outs of a request with a body of `size` bytes. Sizes are put into few classes, as each needs a store of its own."""
+        """Return the time-outs of a request with a body of `size` bytes. Sizes are put into few classes, as
+        each needs a store of its own."""
         limits = self._bounds.timeouts
         all_of_it = self._bounds.patience() >= limits.stall
         silent = limits.stall if all_of_it else limits.little
@@ -319,7 +326,7 @@ class _Watch:
         self._gate, self._seconds = gate, seconds
         self._lock = threading.Lock()
         self._timer: Timer | None = None
-        #: Only the timer that was started last counts: one that is cancelled may be running already.
+        #: Only the most recent timer may act: a cancelled one may be running already.
         self._turn = 0
         self._fired = False
 
@@ -350,7 +357,7 @@ class _Watch:
 
 
 def _first(found: Any, most: int) -> bytes:
-    """The first `most` bytes of an answer: nothing makes a server end where it was asked to."""
+    """Return the first `most` bytes of an answer: a server may send more than requested."""
     data = bytearray()
     for part in found.stream(min_chunk_size=_PART):
         data += part

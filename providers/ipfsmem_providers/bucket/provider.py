@@ -1,17 +1,17 @@
-"""The `bucket` provider: object storage of S3's kind (AWS, R2, B2, MinIO, ...), of Google Cloud, or of Azure.
+"""The `bucket` provider: S3 (AWS, R2, B2, MinIO, ...), Google Cloud Storage, or Azure.
 
     bucket:s3://<bucket>[/<prefix>]                    AWS
     bucket:https://<host>/<bucket>[/<prefix>]          any server that speaks S3
     bucket:gs://<bucket>[/<prefix>]                    Google Cloud Storage
     bucket:az://<container>[/<prefix>]                 Azure; or https://<account>.blob.core.windows.net/<container>
 
-    AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL_S3, ...     as AWS's own tools take them
-    GOOGLE_APPLICATION_CREDENTIALS, ...                                                as Google's do
-    AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY, ...                         as Azure's do
-    BUCKET_ENDPOINT, BUCKET_REGION    a server for s3://, and its region; they win over AWS_...
+    AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL_S3, ...     as in AWS's own tools
+    GOOGLE_APPLICATION_CREDENTIALS, ...                                                as in Google's
+    AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY, ...                         as in Azure's
+    BUCKET_ENDPOINT, BUCKET_REGION    a server for s3://, and its region; they override AWS_...
     BUCKET_CREDENTIALS=instance       ask the metadata service of this machine's cloud for credentials
 
-Settings of the same names in lower case win over the environment. It needs the extra `bucket` (obstore).
+Settings of the same names in lower case override the environment. It needs the extra `bucket` (obstore).
 
 The store must put an object whole or not at all, and must read and list it from then on; all of these vendors promise that.
 The key must be allowed to put, read, list and delete. Conditional puts are not used, as not every server honours
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 class BucketProvider(PackedStore):
-    """A bucket as a provider. See ipfsmem.provider.contract for what the methods promise."""
+    """A bucket as a provider. See ipfsmem.provider.contract for the methods."""
 
     pack_bytes = PACK_BYTES
 
@@ -54,8 +54,10 @@ class BucketProvider(PackedStore):
         *,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        """`rest`: the address. `clock` gives nanoseconds since 1970 UTC. No network is touched. ConfigError for a bad address, and
-        without credentials or obstore."""
+        """`rest`: the address. `clock` returns nanoseconds since 1970 UTC. No network access.
+
+        ConfigError for a bad address, and without credentials or obstore.
+        """
         address = parse(rest)
         check_installed()
         self.objects = Objects(address, settings or {})
@@ -65,7 +67,8 @@ class BucketProvider(PackedStore):
             self._bucket_packs,
             BucketPins(pins, lambda: clock() // 1_000_000),
             BucketNameRecords(names),
-            # Each request has its time-outs. This is for an endless list of empty pages, which obstore passes over by itself.
+            # Requests have their own time-outs; this bounds an endless list of empty pages, which obstore
+            # skips.
             BlockingWork(self.objects.where, self.objects.light),
             clock,
         )
@@ -73,7 +76,7 @@ class BucketProvider(PackedStore):
 
     @property
     def name(self) -> str:
-        """`bucket:` and the address."""
+        """Return `bucket:` and the address."""
         return self.objects.where
 
     async def close(self) -> None:
@@ -83,7 +86,7 @@ class BucketProvider(PackedStore):
     def _checked(self, work: Callable[..., T], *args: object) -> T:
         try:
             return work(*args)
-        except FileNotFoundError:  # another device removed something at this moment
+        except FileNotFoundError:  # another device has just removed something
             raise ProviderUnavailable(f"{self.name} changed while it was read", hint="Sync again.") from None
 
     def _collector(self, now: int) -> Collector:

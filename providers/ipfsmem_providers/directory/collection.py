@@ -16,12 +16,12 @@ class FolderCollector(Collector):
     """Marks and removes packs of a shared folder."""
 
     def __init__(self, packs: Packs, folder: FolderShelf, now: int) -> None:
-        """`folder`: where the packs lie."""
+        """`folder`: the folder of the packs."""
         super().__init__(packs, now)
         self._folder = folder
 
     def _take_away(self, name: str, is_needed: Callable[[], bool]) -> bool:
-        """Hide the pack under another name, ask `is_needed`, and then remove it or give it its name back."""
+        """Hide the pack under another name, ask `is_needed`, then remove it or restore its name."""
         folder = self._folder
         aside = f"{TEMPORARY}{name}"
         try:

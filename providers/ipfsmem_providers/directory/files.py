@@ -1,6 +1,6 @@
-"""A shared folder as a shelf, and its OSErrors as ProviderUnavailable in words that a person understands.
+"""A shared folder as a shelf, and its OSErrors as ProviderUnavailable in plain language.
 
-How files are written and read there is in ipfsmem/device/shared_folder.py. Nothing here knows blocks or pins.
+ipfsmem/device/shared_folder.py reads and writes the files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class FolderShelf(SharedFolder):
     cheap_read_bytes = 1 << 20
 
     def files(self, prefix: str = "") -> dict[str, FileInfo]:
-        """Regular files; links and folders are left out."""
+        """Return regular files, without links and folders."""
         found = {}
         with contextlib.suppress(FileNotFoundError), self.opened() as inside, inside.scan() as entries:
             for entry in entries:
@@ -44,7 +44,7 @@ class FolderShelf(SharedFolder):
         return found
 
     def not_files(self, prefix: str = "") -> frozenset[str]:
-        """Links, folders and the like."""
+        """Return links, folders and the like."""
         with contextlib.suppress(FileNotFoundError), self.opened() as inside, inside.scan() as entries:
             return frozenset(
                 entry.name
@@ -54,13 +54,13 @@ class FolderShelf(SharedFolder):
         return frozenset()
 
     def containing(self, part: str) -> frozenset[str]:
-        """Every name that contains `part`."""
+        """Return every name that contains `part`."""
         with contextlib.suppress(FileNotFoundError), self.opened() as inside, inside.scan() as entries:
             return frozenset(entry.name for entry in entries if part in entry.name)
         return frozenset()
 
     def heads(self, names: Sequence[str], length: int) -> dict[str, Head]:
-        """The first bytes of the files that exist."""
+        """Return the first bytes of the files that exist."""
         found = {}
         for name in names:
             with contextlib.suppress(FileNotFoundError), self.open_file(name) as file:
@@ -69,7 +69,7 @@ class FolderShelf(SharedFolder):
         return found
 
     def ranges(self, name: str, spans: Sequence[tuple[int, int]]) -> Iterator[bytes]:
-        """Parts of one file, each read when the iterator reaches it."""
+        """Yield parts of one file, each read on demand."""
         with self.open_file(name) as file:
             for start, end in spans:
                 yield read_at(file, start, end - start)
@@ -87,7 +87,7 @@ class FolderShelf(SharedFolder):
 
 @contextlib.contextmanager
 def disk_errors(folder: Path) -> Iterator[None]:
-    """Turn whatever the operating system says about `folder` into ProviderUnavailable with a clear text."""
+    """Convert any OSError about `folder` to ProviderUnavailable with a clear message."""
     try:
         yield
     except OSError as error:
@@ -95,7 +95,7 @@ def disk_errors(folder: Path) -> Iterator[None]:
 
 
 def unavailable(folder: Path, error: OSError) -> ProviderUnavailable:
-    """The error to raise for an OSError met inside `folder`."""
+    """Return the error to raise for an OSError met inside `folder`."""
     reason = error.strerror or str(error)
     if error.errno in _FULL:
         return ProviderUnavailable(f"no space left in folder {folder} ({reason})", hint="Free space there.")
@@ -115,7 +115,7 @@ def unavailable(folder: Path, error: OSError) -> ProviderUnavailable:
 
 
 def gone(folder: Path) -> ProviderUnavailable:
-    """The error for a folder that is not there."""
+    """Return the error for a folder that is not there."""
     return ProviderUnavailable(
         f"folder {folder} is not there",
         hint="Plug the stick in or mount the share. A new folder must be made first.",

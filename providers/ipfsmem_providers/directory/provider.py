@@ -1,10 +1,10 @@
-"""The `directory` provider: a folder on a stick, a share, or kept in step by a sync program.
+"""The `directory` provider: a folder on a stick, a share, or a folder of a sync program.
 
     pins/<cid>.<16 hex of SHA-256(name)>.json, pins/<sha256>.pins
     names/<k51...>.<16 hex of SHA-256(record)>.ipns-record
 
-and packs as in packs/provider.py. Sync programs that know nothing of us may copy the folder, file by file. The folder is
-made only when the settings say so: an unplugged stick must not become a folder on the system's disk.
+and packs as in packs/provider.py. Any sync program may copy the folder, file by file. It is created only if the settings
+say so: an unplugged stick must not become a folder on the system's disk.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class DirectoryProvider(PackedStore):
-    """A folder as a provider. See ipfsmem.provider.contract for what the methods promise."""
+    """A folder as a provider. See ipfsmem.provider.contract for the methods."""
 
     def __init__(
         self,
@@ -38,10 +38,12 @@ class DirectoryProvider(PackedStore):
         *,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        """`path`: the folder. `settings["create"]`: make it when it is missing; otherwise the disk is not touched yet.
+        """`path`: the folder. `settings["create"]`: make it if missing; otherwise the disk is not accessed
+        yet.
 
-        `settings["stall"]`: seconds without progress after which work there is given up. `clock` gives nanoseconds since
-        1970 UTC. Raises ConfigError for an empty path, ProviderUnavailable when the folder cannot be made.
+        `settings["stall"]`: seconds without progress after which work there is abandoned. `clock` returns
+        nanoseconds since 1970 UTC. Raises ConfigError for an empty path, ProviderUnavailable when the folder
+        cannot be made.
         """
         if not str(path):
             raise ConfigError(
@@ -72,7 +74,7 @@ class DirectoryProvider(PackedStore):
 
     @property
     def name(self) -> str:
-        """`directory:` and the path."""
+        """Return `directory:` and the path."""
         return f"directory:{self._folder}"
 
     def _checked(self, work: Callable[..., T], *args: object) -> T:

@@ -5,20 +5,20 @@
     FILEBASE_BUCKET                 the bucket, when it is not named above; an IPFS bucket
     FILEBASE_VIA                    s3 (default; needs the extra `filebase` for its signer), or rpc
     FILEBASE_PARTIAL=1              with rpc: send only blocks that are new since the last publish (see below)
-    FILEBASE_ALIAS                  a label at Filebase Names that points at the newest root, for people
+    FILEBASE_ALIAS                  a label at Filebase Names that points at the newest root, for browsing
     FILEBASE_GATEWAY, FILEBASE_GATEWAY_TOKEN   an own gateway; by default https://ipfs.filebase.io
     FILEBASE_PATIENCE               seconds to wait for a CID or a pin (90)
     FILEBASE_S3_URL, FILEBASE_RPC_URL, FILEBASE_API_URL   other hosts; documents name https://s3.filebase.io for S3 too
     gateways (a setting)            more gateways to read from, asked afterwards
 
-Settings of the same names in lower case win over the environment.
+Settings of the same names in lower case override the environment.
 
-By S3 a publish is always one CAR with the whole tree: each object is imported by itself, and deleting an old object to
-unpin it removes blocks that only its CAR brought. So a CAR with new blocks alone would not be safe.
-By RPC (`dag/import`) blocks go into one node's store, and a root is pinned with everything below it, wherever that came from.
-So a CAR with new blocks alone works as long as earlier roots are still pinned there; otherwise the import fails with an
-error. As nobody can ask which blocks are there, that is off unless FILEBASE_PARTIAL turns it on.
-Both ways keep our root; an answer with another root, or none, is an error.
+With S3 a publish is always one CAR with the whole tree: each object is imported separately, and deleting an old
+object to unpin it removes blocks that only its CAR had. So a CAR with only new blocks would be unsafe.
+With RPC (`dag/import`) blocks go into one node's store, and a root is pinned with everything below it, whatever its
+origin. So a CAR with only new blocks works while earlier roots are still pinned there; otherwise the import fails.
+Since presence of blocks cannot be queried, this requires FILEBASE_PARTIAL. Both keep our root; an answer with another
+root, or none, is an error.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _log = logging.getLogger("ipfsmem.providers")
 
 
 class FilebaseProvider(ProviderBase):
-    """A bucket as a provider. See ipfsmem.provider.contract for what the methods promise."""
+    """A bucket as a provider. See ipfsmem.provider.contract for the methods."""
 
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
-        """`rest` is the bucket. No network is touched. ConfigError for settings that cannot be used."""
+        """`rest` is the bucket. No network access. ConfigError for unusable settings."""
         settings = settings or {}
         hint = "Make an access key at console.filebase.com and set FILEBASE_KEY and FILEBASE_SECRET."
         key, secret = needed(settings, "FILEBASE_KEY", hint), needed(settings, "FILEBASE_SECRET", hint)
@@ -96,12 +96,12 @@ class FilebaseProvider(ProviderBase):
 
     @property
     def name(self) -> str:
-        """`filebase:` and the bucket."""
+        """Return `filebase:` and the bucket."""
         return f"filebase:{self._bucket_name}"
 
     @property
     def capabilities(self) -> Capabilities:
-        """By S3 a root is pinned by its upload only, by RPC also later."""
+        """Return the capabilities: with S3 only an upload pins, with RPC a root can be pinned later."""
         return self._capabilities
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
@@ -114,25 +114,25 @@ class FilebaseProvider(ProviderBase):
         if self._alias is not None:
             try:
                 await self._alias.point(answered)
-            except ProviderError as error:  # the memory is published without it
+            except ProviderError as error:  # the vault is published without it
                 _log.warning("the alias at filebase was not moved: %s", error)
         return answered
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Checked blocks from the own gateway, then from others."""
+        """Return checked blocks from the own gateway, then from others."""
         return await self._reader.get_blocks(cids)
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Checked blocks from the own gateway alone."""
+        """Return checked blocks from the own gateway alone."""
         return await self._reader.own_blocks(cids)
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
-        """Checked blocks of a tree."""
+        """Yield checked blocks of a tree."""
         async for block in self._reader.get_dag(root):
             yield block
 
     async def pin(self, root: CID, name: str) -> Pin:
-        """By the Pinning Service API; with S3 only an upload pins."""
+        """Pin through the Pinning Service API; with S3 only an upload pins."""
         if self._via != "rpc":
             raise ProviderRefused(
                 f"{self.name} pins by S3 only what is uploaded",
@@ -141,7 +141,7 @@ class FilebaseProvider(ProviderBase):
         return await self._rpc.pin(root, name)
 
     async def pins(self, name: str) -> list[Pin]:
-        """Pins with this name, newest first."""
+        """Return pins with this name, newest first."""
         found = await (self._rpc.pins(name) if self._via == "rpc" else self._bucket.pins(name))
         self._reader.note_pins(pin.cid for pin in found)
         return found
@@ -151,7 +151,7 @@ class FilebaseProvider(ProviderBase):
         return self._rpc.unread() if self._via == "rpc" else self._bucket.gaps.unread()
 
     async def listing(self) -> dict[str, int]:
-        """The CARs in the bucket and their sizes."""
+        """Return the CARs in the bucket and their sizes."""
         if self._via == "rpc":
             raise unsupported(self, "list what it stores")
         return await self._bucket.listing()

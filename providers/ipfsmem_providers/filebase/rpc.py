@@ -33,12 +33,12 @@ class _Root(msgspec.Struct):
 
 
 def bucket_token(key: str, secret: str, bucket: str) -> str:
-    """The bearer token of RPC and PSA."""
+    """Return the bearer token of RPC and PSA."""
     return base64.b64encode(f"{key}:{secret}:{bucket}".encode()).decode()
 
 
 def names_token(key: str, secret: str) -> str:
-    """The bearer token of Names."""
+    """Return the bearer token of Names."""
     return base64.b64encode(f"{key}:{secret}".encode()).decode()
 
 
@@ -53,7 +53,8 @@ class Rpc:
         self._patience = patience
 
     async def put(self, root: CID, car: SpooledCar) -> CID:
-        """Import a CAR and pin its root. ProviderRefused when the node does not pin it, or answers another root."""
+        """Import a CAR and pin its root. ProviderRefused when the node does not pin it, or returns another
+        root."""
         form = Multipart().file("file", f"{root}.car", car, car.content_type)
         async with self._http.stream(
             "POST", f"{self._rpc}/api/v0/dag/import?pin-roots=true&stats=false", body=form, idempotent=True,
@@ -80,7 +81,7 @@ class Rpc:
         return root
 
     async def pin(self, root: CID, name: str) -> Pin:
-        """The pin of a root under a name; it is made when there is none, and waited for."""
+        """Return the pin of a root under a name, making and awaiting it if absent."""
         found = await self._client.list(name=name, cid=root, statuses=_LISTED)
         ours = [request for request in found if request.cid == root]
         if ours:
@@ -105,14 +106,14 @@ class Rpc:
         return self._client.gaps.unread()
 
     async def pins(self, name: str) -> list[Pin]:
-        """Pinned roots with exactly this name, newest first."""
+        """Return pinned roots with exactly this name, newest first."""
         found = await self._client.list(name=name, statuses=(PINNED,))
         pins = [Pin(request.cid, name, request.id, request.created) for request in found]
         return sorted(pins, key=lambda pin: pin.created, reverse=True)
 
     async def unpin(self, pin: Pin) -> None:
-        """Remove a pin; that it is missing is no error. With the last pin of a root the node's own pin is removed too, which
-        `dag/import` made."""
+        """Remove a pin; an absent one is ignored. With a root's last pin the node's own pin from `dag/import`
+        is removed too."""
         await self._client.delete(pin.handle)
         if not await self._client.list(cid=pin.cid, statuses=_LISTED):
             await self._http.request(

@@ -1,7 +1,8 @@
 """Filebase by S3: an object that is a CAR is imported and pinned, and its metadata then names its CID.
 
-One object for each root, at `ipfsmem/<name>/<root>.car`: the pins under a name are the objects below that prefix, and
-deleting an object unpins. The CID is checked here; an object that gets none lies in a bucket that pins nothing.
+One object per root, at `ipfsmem/<name>/<root>.car`: the pins under a name are the objects under that prefix,
+and deleting an object unpins. The CID is checked here; an object without one is in a bucket that pins
+nothing.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Bucket:
         )
 
     async def pins(self, name: str) -> list[Pin]:
-        """The roots under a name, newest first."""
+        """Return the roots under a name, newest first."""
         unread: list[str] = []
         found = {
             pin.handle: pin
@@ -89,7 +90,7 @@ class Bucket:
         return sorted(found.values(), key=lambda pin: pin.created, reverse=True)
 
     async def listing(self) -> dict[str, int]:
-        """All of our objects, with their sizes in bytes."""
+        """Return all of our objects, with their sizes in bytes."""
         found = {}
         async for page in self._pages(PREFIX):
             for entry in page.iterfind("{*}Contents"):
@@ -100,7 +101,7 @@ class Bucket:
         return found
 
     async def _pages(self, prefix: str) -> AsyncIterator[Element]:
-        """The pages of the list of keys below a prefix."""
+        """Yield the pages of the list of keys below a prefix."""
         params = {"list-type": "2", "prefix": prefix}
         pages = Pages(self._http.service)
         while True:
@@ -120,7 +121,7 @@ class Bucket:
             params["continuation-token"] = token
 
     async def delete(self, key: str) -> None:
-        """Delete an object; that it is missing is no error."""
+        """Delete an object; an absent one is ignored."""
         url = self._url(key)
         await self._call("DELETE", url, self._signer.headers("DELETE", url), what="unpin", ok=(404,))
 
@@ -142,7 +143,7 @@ class Bucket:
         )
 
     async def _cid(self, key: str) -> str:
-        """The CID in an object's metadata; "" without one."""
+        """Return the CID in an object's metadata; "" without one."""
         url = self._url(key)
         answer = await self._call(
             "HEAD", url, self._signer.headers("HEAD", url), what="ask for a CID", ok=(404,)
@@ -210,7 +211,7 @@ def _same(answered: str, root: CID) -> bool:
 
 
 def _page(answer: Answer) -> Element:
-    """One page of ListObjectsV2."""
+    """Parse one page of ListObjectsV2."""
     text = answer.text
     if "<!" in text[:65536].replace(
         "<!--", ""
@@ -228,7 +229,7 @@ def _page(answer: Answer) -> Element:
 
 
 def _pins(page: Element, name: str, unread: list[str]) -> list[Pin]:
-    """The pins under a name on one page; the keys of those that cannot be read go to `unread`."""
+    """Return the pins under a name on one page; the keys of those that cannot be read go to `unread`."""
     pins = []
     for entry in page.iterfind("{*}Contents"):
         key = entry.findtext("{*}Key") or ""

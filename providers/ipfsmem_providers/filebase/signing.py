@@ -18,7 +18,7 @@ _REGION: Final = "us-east-1"
 
 
 def check_installed() -> None:
-    """ConfigError that names the extra when botocore is missing. Imports nothing."""
+    """Raise ConfigError naming the extra when botocore is missing. Imports nothing."""
     if importlib.util.find_spec("botocore") is None:
         raise ConfigError(
             "signing for S3 needs botocore, which is not installed",
@@ -38,7 +38,8 @@ class Signer:
     def headers(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, payload: str = EMPTY
     ) -> dict[str, str]:
-        """`headers` with the signature added. `url` must be encoded; `payload`: SHA-256 of the body in hex."""
+        """Return `headers` with the signature added. `url` must be encoded; `payload`: SHA-256 of the body in
+        hex."""
         credentials, auth, request_of = self._load()
         request = request_of(method=method, url=url, headers=dict(headers or {}))
         auth(credentials, payload, _REGION).add_auth(request)

@@ -1,7 +1,7 @@
-"""One trustless gateway: raw blocks, CARs of trees, and IPNS records, each checked before anyone sees it.
+"""One trustless gateway: raw blocks, CARs of trees, and IPNS records, each checked before use.
 
-Speaks the trustless gateway protocol (specs.ipfs.tech/http-gateways/trustless-gateway) and counts the gateway's failures.
-Which gateway is asked next is decided in provider.py.
+Speaks the trustless gateway protocol (specs.ipfs.tech/http-gateways/trustless-gateway) and counts the
+gateway's failures. provider.py chooses the gateway.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ipfsmem_providers.routing.answers import RECORD_TYPE, STATUSES, record_in
 
 RAW_TYPE: Final = "application/vnd.ipld.raw"
 CAR_TYPE: Final = "application/vnd.ipld.car"
-#: Statuses by which a gateway says that it does not have a block or will not show it. 504 is "not found in time".
+#: Statuses of a gateway that does not have a block or refuses to serve it. 504 is "not found in time".
 ABSENT: Final = frozenset((404, 410, 412, 451, 504))
 _REDIRECTS: Final = 3
 #: A gateway is asked last from this many failures on (halved by each success), or this many missing blocks in a row.
@@ -48,11 +48,11 @@ class GatewayClient:
 
     @property
     def is_shaky(self) -> bool:
-        """Whether others should be asked first."""
+        """Tell whether to ask others first."""
         return self.trouble >= _SHAKY or self.lacking >= _EMPTY
 
     async def block(self, cid: CID, *, absent: frozenset[int] = ABSENT) -> bytes | None:
-        """The checked block; None when the gateway answers one of the statuses `absent`. ProviderRefused for other bytes."""
+        """Return the checked block; None for one of the statuses `absent`. ProviderRefused for other bytes."""
         if cid.hash_code == IDENTITY:
             return cid.digest
         try:
@@ -74,11 +74,12 @@ class GatewayClient:
     async def dag(
         self, root: CID, *, limits: Limits = OWN_LIMITS, known: set[CID] | None = None
     ) -> AsyncIterator[Block]:
-        """The checked blocks of a tree, parents before children, each once; none when the gateway lacks the tree.
+        """Yield the checked blocks of a tree, parents before children, each once; none when the gateway lacks
+        the tree.
 
-        Blocks that no earlier block links to are left out, and so are those in `known`, to which the others are added. The CAR may
-        end early without an error: compare with the tree. Raises ProviderRefused for an answer that is no CAR of this tree or
-        exceeds `limits`, ProviderUnavailable when it breaks off.
+        Left out are blocks without a link from an earlier block, and those in `known`, to which the others
+        are added. The CAR may end early without an error: compare with the tree. Raises ProviderRefused for
+        an answer that is not a CAR of this tree or exceeds `limits`, ProviderUnavailable when it breaks off.
         """
         parser = CarParser(limits)
         try:
@@ -98,16 +99,17 @@ class GatewayClient:
         except (FormatError, LimitError, BlockError) as error:
             bad = self._bad(ProviderRefused(f"{self.url} answered a bad CAR for {root}: {error}"))
             if parser.roots is not None and not parser.blocks and not isinstance(error, LimitError):
-                return  # boxo sends 200 and a header before it finds that it lacks the root, and then says so in text
+                return  # boxo sends 200 and a header before it notices that it lacks the root, then an error as text
             raise bad from None
         except ProviderError as error:
             raise self._bad(error) from None
         self._good()
 
     async def record(self, name: str, *, ours: bool = False) -> bytes | None:
-        """The IPNS record that the gateway has for a name, bounded but not checked; None when it says that it has none.
+        """Return the gateway's IPNS record of a name, bounded but not checked; None when it reports none.
 
-        `ours`: the server is `ipfsmem serve peer`."""
+        `ours`: the server is `ipfsmem serve peer`.
+        """
         answer = await self._http.request(
             "GET", f"{self.url}/ipns/{name}?format=ipns-record", headers={"Accept": RECORD_TYPE},
             allow=STATUSES, max_bytes=ipns_record.MAX_RECORD, redirects=_REDIRECTS, what="get a name",
@@ -128,7 +130,7 @@ class GatewayClient:
 
 
 class _Tree:
-    """Which blocks of a CAR belong to the tree that was asked for, with a bound on the others."""
+    """Decides which blocks of a CAR belong to the requested tree, and bounds the others."""
 
     def __init__(self, root: CID, known: set[CID]) -> None:
         self._wanted = {root}
@@ -153,5 +155,5 @@ class _Tree:
 
 
 def base_of(url: str) -> str:
-    """A gateway's URL without slashes or `/ipfs` at its end."""
+    """Return a gateway's URL without slashes or `/ipfs` at its end."""
     return url.strip().rstrip("/").removesuffix("/ipfs").rstrip("/")

@@ -1,9 +1,10 @@
-"""Raw blocks of files in a tree whose UnixFS layout is another program's: files that it cut or wrapped are put together again.
+"""Raw blocks of files in a tree with another program's UnixFS layout: chunked or wrapped files are
+reassembled.
 
-Stored objects are looked up by the CID that they have as one raw block (format section 6.1). A service that makes its own
-layout of a folder keeps the same bytes in other blocks. So each file of such a tree that we would store as one block is
-put together while the tree is read, and given beside it. A raw block has the CID of its bytes, so nothing is
-trusted. Nothing is fetched here, and only unfinished files are kept in memory.
+Stored objects are looked up by their CID as one raw block (format section 6.1), but a service with its own
+layout keeps the same bytes in other blocks. So each file that we would store as one block is reassembled
+while the tree is read, and returned in addition. A raw block has the CID of its bytes, so nothing is trusted.
+Only unfinished files are kept in memory.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from ipfsmem.content.unixfs import CHUNK
 from ipfsmem.errors import FormatError
 from ipfsmem.provider.contract import Block
 
-#: Bytes of unfinished files in memory; beyond that the oldest is given up, and later read by its path.
+#: Maximum bytes of unfinished files in memory; beyond that the oldest is dropped, and later read by its path.
 _HELD_MAX: Final = 16 * 1024 * 1024
-#: Chunks at most that were named and have not come yet.
+#: Maximum number of chunks named but not yet received.
 _CHUNKS_MAX: Final = 200_000
 
 
@@ -42,13 +43,14 @@ class ForeignLayout:
     """Takes the checked blocks of one tree, parents before children, and returns raw blocks of whole files."""
 
     def __init__(self) -> None:
-        #: The unfinished file that a chunk belongs to; None for chunks of files that are not put together.
+        #: The unfinished file of a chunk; None for chunks of files that are not reassembled.
         self._chunks: dict[CID, _File | None] = {}
         self._halves: dict[_File, None] = {}  #: unfinished files, oldest first
         self._held = 0
 
     def file(self, cid: CID, data: bytes) -> Block | None:
-        """The file that this block completes, as a raw block; None when it completes none, or already is such a block."""
+        """Return the file that this block completes, as a raw block; None when it completes none, or already
+        is such a block."""
         chunk = cid in self._chunks
         half = self._chunks.pop(cid, None)
         if not chunk and cid.codec != DAG_PB:
@@ -67,7 +69,7 @@ class ForeignLayout:
         return self._add(half, cid, content)
 
     def _content(self, data: bytes, *, chunk: bool) -> bytes | None:
-        """The bytes of a file or chunk that is one node; None for any other, whose chunks are noted."""
+        """Return the bytes of a file or chunk that is one node; None for any other, whose chunks are noted."""
         node = decode_node(data)
         message = decode_unixfs(node.data or b"")
         if message.type not in (TYPE_FILE, TYPE_RAW):
@@ -106,7 +108,7 @@ class ForeignLayout:
 
 
 async def with_files(tree: AsyncIterator[Block]) -> AsyncIterator[Block]:
-    """The blocks of a tree, each followed by the raw block of the file that it completes, if any."""
+    """Yield the blocks of a tree, each followed by the raw block of the file that it completes, if any."""
     layout = ForeignLayout()
     async for cid, data in tree:
         yield cid, data

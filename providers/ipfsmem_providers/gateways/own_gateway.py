@@ -1,11 +1,11 @@
-"""Reads through a provider's own gateway, which may serve only pinned roots and paths below them, then through others.
+"""Read through a provider's own gateway, which may serve only pinned roots and their paths, then through others.
 
-Dedicated gateways answer 403 for a block inside a tree and 200 for the same block by its path below the root. So the
-paths of blocks are learned from the folders that were read, and used where a gateway needs them. Blocks without a path
-of their own (shards of a large folder, chunks of a large file) come in a CAR of the whole folder or file. A block
-to which no folder that was read links is looked for as a file below the roots that were read (stored_files.py), which also
-finds it where the provider cuts files in its own way; when a whole tree comes as a CAR, such files are put together from it
-(foreign_layout.py). Every block is checked; the credentials of the own gateway go nowhere else.
+Dedicated gateways answer 403 for a block inside a tree and 200 for the same block by its path below the root. So paths
+of blocks are learned from folders, and used where a gateway needs them. Blocks without their own path (shards of a
+large folder, chunks of a large file) come in a CAR of the whole folder or file. A block without a link from a known
+folder is searched as a file below the known roots (stored_files.py), which also finds it in a provider's own chunking;
+from a whole tree as a CAR, such files are reassembled (foreign_layout.py). Every block is checked; only the own gateway
+gets its credentials.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ _RETRY: Final = Retry(attempts=3)
 
 
 class BlockPlace(NamedTuple):
-    """Where a block is: the root, the path below it, and whether it is only a part of the folder or file at that path."""
+    """Location of a block: the root, the path below it, and whether it is only a part of the folder or file
+    there."""
 
     root: CID
     path: tuple[str, ...]
@@ -63,10 +64,11 @@ class OwnGateway:
         settings: Mapping[str, Any] | None = None,
         rooted: bool = False,
     ) -> None:
-        """`url`: the own gateway ("" for none). `others`: gateways to ask after it. `headers`: sent to the own gateway only.
+        """`url`: the own gateway ("" for none). `others`: gateways to ask after it. `headers`: sent to the
+        own gateway only.
 
-        `rooted`: the own gateway serves blocks below a root by path only, so paths are tried first; when that is not known
-        beforehand, it is noticed. ConfigError for a bad URL.
+        `rooted`: the own gateway serves blocks below a root by path only, so paths are tried first; detected
+        automatically if not known beforehand. ConfigError for a bad URL.
         """
         self._service = service
         self._url = base_of(urls_of([url], "gateway")[0]) if url else ""
@@ -95,11 +97,11 @@ class OwnGateway:
 
     @property
     def reads(self) -> bool:
-        """Whether there is any gateway."""
+        """Tell whether there is any gateway."""
         return self._client is not None or self._others is not None
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Checked blocks; those that no gateway has are left out. ProviderUnavailable when one may exist behind an outage."""
+        """Return checked blocks; missing ones are left out. ProviderUnavailable when an outage may hide one."""
         found, problems = await self._own_blocks(cids)
         missing = [cid for cid in dict.fromkeys(cids) if cid not in found]
         if missing and self._others is not None:
@@ -117,18 +119,18 @@ class OwnGateway:
 
     @property
     def reads_own(self) -> bool:
-        """Whether there is an own gateway."""
+        """Tell whether there is an own gateway."""
         return self._client is not None
 
     async def own_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Checked blocks from the own gateway only. Raises when a request for one of them failed."""
+        """Return checked blocks from the own gateway only. Raises when a request for one of them failed."""
         found, problems = await self._own_blocks(cids)
         if problems:
             raise combined(problems)
         return found
 
     async def _own_blocks(self, cids: Sequence[CID]) -> tuple[dict[CID, bytes], list[ProviderError]]:
-        """The blocks that the own gateway serves, and what went wrong."""
+        """Return the blocks served by the own gateway, and the failures."""
         wanted = list(dict.fromkeys(cids))
         found: dict[CID, bytes] = {}
         problems: list[ProviderError] = []
@@ -143,15 +145,16 @@ class OwnGateway:
         return found, problems
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
-        """Checked blocks of a tree: from the own gateway, and the rest from others when it breaks off.
+        """Yield checked blocks of a tree: from the own gateway, and the rest from others if it breaks off.
 
-        Files in another layout than ours are given as raw blocks too (foreign_layout.py).
+        Files in a foreign layout are returned as raw blocks too (foreign_layout.py).
         """
         async for block in with_files(self._dag(root)):
             yield block
 
     async def file(self, root: CID, path: tuple[str, ...], *, max_bytes: int) -> bytes | None:
-        """The bytes of a file at a path below a root, unchecked, from the own gateway; None when it does not serve it."""
+        """Return the bytes of a file at a path below a root, unchecked, from the own gateway; None when it
+        does not serve it."""
         return await self._path(root, path, False, max_bytes) if self._client is not None else None
 
     def note_pins(self, roots: Iterable[CID]) -> None:
@@ -192,7 +195,7 @@ class OwnGateway:
     async def _from_own(
         self, client: GatewayClient, wanted: list[CID], found: dict[CID, bytes]
     ) -> list[ProviderError]:
-        """Fill `found`; returns what went wrong."""
+        """Add blocks to `found`; return the failures."""
         problems: list[ProviderError] = []
         everything = set(wanted)
         asked: dict[BlockPlace, asyncio.Lock] = {}  # one CAR of a file serves all its chunks
@@ -235,7 +238,8 @@ class OwnGateway:
             found[cid] = data
 
     def _standing(self, place: BlockPlace) -> list[BlockPlace]:
-        """The places to look for a block: its own, and the same path below newer roots, as its root may be unpinned by now."""
+        """Return the candidate locations of a block: its own, and the same path below newer roots, since its
+        root may be unpinned."""
         roots = dict.fromkeys([place.root, *list(self._roots)[::-1]])
         return [place._replace(root=root) for root in roots if root in self._roots][:_PLACES_ASKED]
 
@@ -268,7 +272,7 @@ class OwnGateway:
     async def _path(
         self, root: CID, path: tuple[str, ...], raw: bool, max_bytes: int = BLOCK_MAX
     ) -> bytes | None:
-        """What is at a path, unchecked: its first block (`raw`), or the whole file."""
+        """Return the data at a path, unchecked: its first block (`raw`), or the whole file."""
         answer = await self._http.request(
             "GET", f"{self._url}/ipfs/{_address(BlockPlace(root, path))}{'?format=raw' if raw else ''}",
             headers={"Accept": RAW_TYPE} if raw else None, allow=_CLOSED, max_bytes=max_bytes, redirects=3,
@@ -305,7 +309,8 @@ class OwnGateway:
             raise ProviderRefused(f"{self._url} answered a bad CAR: {error}") from None
 
     def _learn(self, cid: CID, data: bytes) -> None:
-        """Remember where the children of a block are; the last place seen counts, as roots are unpinned over time."""
+        """Record the locations of a block's children; the last one seen wins, since roots are unpinned over
+        time."""
         if cid.codec != DAG_PB:
             return
         if len(self._places) > _PLACES_MAX:

@@ -37,22 +37,22 @@ from ipfsmem_providers.routing.client import RoutingClient
 _RETRY: Final = Retry(attempts=2, first=0.3, patience=5.0)
 _CAPABILITIES: Final = Capabilities(put=False, blocks=True, dag=True, durable=False)
 _FOUND_MAX: Final = 4
-#: Blocks for which every gateway failed, while none was found, after which the others are not asked for.
+#: Maximum number of blocks for which every gateway failed, before the rest is skipped, if none was found.
 _GIVE_UP: Final = 4
 #: Requests at once: a block of a few kilobytes costs a round trip and nothing else.
 _AT_ONCE: Final = 32
 
 
 class Gateways(ProviderBase):
-    """Several gateways as a read-only provider. See ipfsmem.provider.contract for what the methods promise."""
+    """Several gateways as a read-only provider. See ipfsmem.provider.contract for the methods."""
 
     def __init__(self, urls: str | Iterable[str], settings: Mapping[str, Any] | None = None) -> None:
         """`urls` are configured ones, so they may be on this machine.
 
-        Settings: `concurrency` (requests at once, 32), `routing` (URLs of routing servers, to find more gateways),
-        `gateway_token` with `gateway_token_header` and `gateway_token_for` (the one gateway that gets it; the first
-        of `urls` when nothing is said), `public_only` (a stranger named these URLs: they are reached at public
-        addresses only and get no token), and those of Http. ConfigError without a URL.
+        Settings: `concurrency` (concurrent requests, 32), `routing` (URLs of routing servers, to find more
+        gateways), `gateway_token` with `gateway_token_header` and `gateway_token_for` (the one gateway that
+        gets it; by default the first of `urls`), `public_only` (a stranger named these URLs: they are reached
+        at public addresses only and get no token), and those of Http. ConfigError without a URL.
         """
         settings = settings or {}
         configured = urls_of(urls, "gateway")
@@ -64,7 +64,7 @@ class Gateways(ProviderBase):
             retry=_RETRY,
             concurrency=self._concurrency,
         )
-        #: The session for the one gateway that gets the token; all others belong to other operators.
+        #: The session for the one gateway that gets the token; all others have other operators.
         self._member = _with_token(configured, settings, self._concurrency)
         self._gateways = [GatewayClient(self._way(url), url) for url in configured]
         self._routing = (
@@ -75,21 +75,21 @@ class Gateways(ProviderBase):
 
     @property
     def name(self) -> str:
-        """`gateway:` and the URLs."""
+        """Return `gateway:` and the URLs."""
         return self._name
 
     @property
     def capabilities(self) -> Capabilities:
-        """Blocks and trees, nothing else."""
+        """Return the capabilities: blocks and trees only."""
         return _CAPABILITIES
 
     @property
     def urls(self) -> list[str]:
-        """All gateways, also those found by routing, in the order in which they are asked."""
+        """Return all gateways, also those found by routing, in the order in which they are asked."""
         return [gateway.url for gateway in self._ordered()]
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Checked blocks, each from the first gateway that has it; several requests at once."""
+        """Return checked blocks, each from the first gateway that has it; several requests at once."""
         wanted = list(dict.fromkeys(cids))
         found, unknown = await self._fetch(wanted, self._ordered())
         missing = [cid for cid in wanted if cid not in found]
@@ -101,7 +101,7 @@ class Gateways(ProviderBase):
         return found
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
-        """Checked blocks of a tree, from the first gateway that sends some without breaking off.
+        """Yield checked blocks of a tree, from the first gateway that sends some without breaking off.
 
         Files in another layout than ours are given as raw blocks too (foreign_layout.py).
         """
@@ -109,7 +109,7 @@ class Gateways(ProviderBase):
             yield block
 
     async def tree(self, root: CID, limits: Limits = OWN_LIMITS) -> AsyncIterator[Block]:
-        """The blocks of the tree as stored, within `limits`."""
+        """Yield the blocks of the tree as stored, within `limits`."""
         known: set[CID] = set()
         problems: list[ProviderError] = []
         absent = False
@@ -128,7 +128,7 @@ class Gateways(ProviderBase):
             raise combined(problems)
 
     async def get_name(self, name: str) -> bytes | None:
-        """The greatest record of a name that a gateway has; checked."""
+        """Return the greatest record of a name that a gateway has; checked."""
         name = canonical_name(name)
         answers = await asyncio.gather(
             *(gateway.record(name) for gateway in self._gateways), return_exceptions=True
@@ -147,17 +147,17 @@ class Gateways(ProviderBase):
             await self._routing.close()
 
     def _way(self, url: str) -> Http:
-        """The session for a configured gateway, with the token where it belongs."""
+        """Return the session for a configured gateway, with the token if it is its owner."""
         return self._member if self._member is not None and self._member.is_trusted(url) else self._http
 
     def _ordered(self) -> list[GatewayClient]:
-        """The gateways that work before those that fail, otherwise in the order given."""
+        """Return the gateways that work before those that fail, otherwise in the order given."""
         return sorted(self._gateways, key=_asked_last)
 
     async def _fetch(
         self, wanted: list[CID], gateways: list[GatewayClient]
     ) -> tuple[dict[CID, bytes], list[ProviderError]]:
-        """The blocks found, and the problems of blocks for which every gateway failed."""
+        """Return the blocks found, and the problems of blocks for which every gateway failed."""
         found: dict[CID, bytes] = {}
         unknown: list[ProviderError] = []
 
@@ -184,7 +184,7 @@ class Gateways(ProviderBase):
         return found, unknown
 
     async def _discover(self, cid: CID) -> list[GatewayClient]:
-        """New gateways that routing servers name for a CID."""
+        """Return new gateways that routing servers name for a CID."""
         if self._routing is None or cid in self._asked or len(self._asked) >= 64:
             return []
         self._asked.add(cid)
@@ -199,7 +199,7 @@ class Gateways(ProviderBase):
 
 
 def _with_token(configured: list[str], settings: Mapping[str, Any], concurrency: int) -> Http | None:
-    """A session that sends the token to the one origin that it belongs to; None without a token."""
+    """Return a session that sends the token to its one origin; None without a token."""
     token = str(settings.get("gateway_token") or "")
     if not token or settings.get("public_only"):
         return None
@@ -232,7 +232,7 @@ def _with_token(configured: list[str], settings: Mapping[str, Any], concurrency:
 
 
 def _list_of(rest: str, settings: Mapping[str, Any]) -> list[str]:
-    """The gateways of another spec; none when it cannot be read, which is reported where that one is opened."""
+    """Return the gateways of another spec; empty when invalid, which is reported when that one is opened."""
     try:
         return urls_of(rest or settings.get("gateways") or "", "gateway")
     except ConfigError:
@@ -242,8 +242,10 @@ def _list_of(rest: str, settings: Mapping[str, Any]) -> list[str]:
 def hides_some(
     problems: Sequence[ProviderError], found: Mapping[CID, bytes], wanted: Collection[CID]
 ) -> bool:
-    """Whether a block that was not found may exist all the same, because a gateway is down. A block that is refused for good, or
-    answered with other bytes, counts as missing, unless no block came at all."""
+    """Tell whether a block not found may exist, because a gateway is down.
+
+    A block refused permanently, or answered with other bytes, is missing, unless no block came at all.
+    """
     outage = not found or any(not problem.permanent for problem in problems)
     return bool(problems) and outage and any(cid not in found for cid in wanted)
 
@@ -255,7 +257,8 @@ def _asked_last(gateway: GatewayClient) -> bool:
 def greatest(
     name: str, answers: Iterable[bytes | BaseException | None]
 ) -> tuple[bytes | None, list[ProviderError]]:
-    """The greatest valid record among `answers`, and the failures. Exceptions other than ProviderError are raised."""
+    """Return the greatest valid record among `answers`, and the failures. Re-raises other exceptions than
+    ProviderError."""
     records: list[ipns_record.Record] = []
     problems: list[ProviderError] = []
     for answer in answers:

@@ -1,8 +1,9 @@
-"""Finds stored objects by their paths where their CIDs do not lead to them.
+"""Find stored objects by path when their CIDs do not lead to them.
 
-The format names an object after the SHA-256 of its bytes and puts it at `o/<digit>/.../<name>` (section 6.1); in plain
-mode a body can also be a file below `memory/` or `scopes/<scope>/memory/`. So a raw block that a gateway does not serve by
-its CID, or that the provider cut into other blocks, is read as that file, and used only when its hash is right.
+The format names an object after the SHA-256 of its bytes, at `o/<digit>/.../<name>` (section 6.1); in plain
+mode a body can also be a file below `memory/` or `scopes/<scope>/memory/`. So a raw block that a gateway does
+not serve by CID, or that the provider split differently, is read as that file, and used only if its hash
+matches.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _SHA256: Final = b"\x12\x20"
 
 
 class _File(NamedTuple):
-    """Where a file is, and the CID by which its folder links to it."""
+    """Location of a file, and the CID by which its folder links to it."""
 
     root: CID
     path: Path
@@ -49,7 +50,8 @@ class StoredFiles:
         self._looked: set[CID] = set()  #: CIDs by which folders link to those files
 
     async def find(self, cids: Iterable[CID], roots: Iterable[CID]) -> dict[CID, bytes]:
-        """Those of `cids` that are whole files below `roots`; checked. Raises the ProviderError of a read that failed."""
+        """Return those of `cids` that are whole files below `roots`; checked. Raises the ProviderError of a
+        read that failed."""
         wanted = {cid for cid in cids if cid.codec == RAW and cid.multihash[:2] == _SHA256}
         found: dict[CID, bytes] = {}
         self._absent.clear()
@@ -79,8 +81,9 @@ class StoredFiles:
         wanted.difference_update(found)
 
     async def _bodies(self, root: CID, wanted: set[CID], found: dict[CID, bytes]) -> None:
-        """Look for files below `memory/` and those of scopes, timelines too. A hash does not tell which file it is, so each new
-        file is read once.
+        """Search the files below `memory/` and those of scopes, timelines included.
+
+        A hash does not identify the file, so each new file is read once.
         """
 
         async def one(file: _File) -> None:
@@ -93,7 +96,7 @@ class StoredFiles:
         for cid in wanted & self._seen.keys():
             file = self._seen[cid]
             self._take(await self._read(file.root, file.path, False), {cid}, found)
-            if cid not in found:  # its root is no longer pinned, or another file has its path by now
+            if cid not in found:  # its root was unpinned, or another file has its path now
                 self._looked.discard(self._seen.pop(cid).link)
         wanted.difference_update(found)
         if wanted:
@@ -134,7 +137,8 @@ class StoredFiles:
                 found[cid] = data
 
     async def _list(self, root: CID, path: Path) -> Mapping[str, CID]:
-        """The links of a folder by name; empty when it is none. Not checked: what is read by them is checked by its hash."""
+        """Return the links of a folder by name; empty if it is not a folder. Unchecked: files read through
+        them are checked by hash."""
         cid = (await self._list(root, path[:-1])).get(path[-1]) if path else root
         if cid is None or cid in self._absent:
             return {}
@@ -143,9 +147,7 @@ class StoredFiles:
             return known
         locks = self._reading()
         try:
-            async with locks[
-                cid
-            ]:  # searches side by side need the same folder: one reads it, the others wait
+            async with locks[cid]:  # concurrent searches need the same folder: one reads it, the others wait
                 if cid in self._absent:
                     return {}
                 if cid not in self._folders:

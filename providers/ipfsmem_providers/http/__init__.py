@@ -1,1 +1,1 @@
-"""What providers share that speak HTTP: one client with its limits, answers, bodies, errors."""
+"""Common parts of HTTP providers: one client with its limits, answers, bodies, errors."""

@@ -1,9 +1,9 @@
-"""URLs from outside may lead to public addresses only, and the connection goes to the very address that was checked.
+"""URLs from outside may lead to public addresses only, and the connection uses the very address that was
+checked.
 
-A URL that a stranger wrote (a manifest_uri, a gateway found by routing, a redirect) must not make this machine talk to
-itself, its network, or its cloud's metadata service. URLs that the user configured are not checked here. A name is resolved
-once for each connection, and the connection is made to the addresses that were checked, so a DNS answer that changes between
-check and use (rebinding) has no effect.
+A URL by a stranger (a manifest_uri, a gateway found by routing, a redirect) must not make this machine talk
+to itself, its network, or its cloud's metadata service. URLs that the user configured are not checked here.
+Each connection resolves a name once and uses only checked addresses, so DNS rebinding has no effect.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ Lookup = Callable[[str, int], Coroutine[Any, Any, list[tuple[Any, ...]]]]
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address (text) is a public unicast one, also after looking through IPv6 forms of IPv4."""
+    """Tell whether an IP address (text) is a public unicast one, also after looking through IPv6 forms of
+    IPv4."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -68,7 +69,7 @@ def is_public(address: str) -> bool:
 
 
 def check_url(url: str | URL, *, https_only: bool = False) -> URL:
-    """A URL from outside that may be asked, as far as its text tells.
+    """Return a URL from outside that may be asked, as far as its text tells.
 
     Raises ProviderRefused for other schemes and ports, credentials, and addresses that are not public.
     """
@@ -90,7 +91,7 @@ def check_url(url: str | URL, *, https_only: bool = False) -> URL:
 
 
 def refused(host: str, address: str) -> ProviderRefused:
-    """The error for an address that is not public."""
+    """Return the error for an address that is not public."""
     return ProviderRefused(
         f"{host} leads to {address}, which is not a public address",
         hint=_OWN,
@@ -101,13 +102,13 @@ class Resolver(AbstractResolver):
     """Resolves names that the user configured."""
 
     def __init__(self, lookup: Lookup | None = None) -> None:
-        """`lookup(host, port)` gives rows as `socket.getaddrinfo` does; the system's by default."""
+        """`lookup(host, port)` returns rows like `socket.getaddrinfo`; the system's by default."""
         self._lookup = lookup or _system_lookup
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """Addresses of `host`. OSError when there are none, BlockedAddress when one may not be asked."""
+        """Return the addresses of `host`. OSError without any, BlockedAddress when one is not allowed."""
         found: list[ResolveResult] = []
         for row in await self._lookup(host, port):
             address = row[4][0]
@@ -129,14 +130,14 @@ class Resolver(AbstractResolver):
         return found
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""
 
     def _check(self, host: str, address: str) -> None:
-        """Every address will do."""
+        """Allow every address."""
 
 
 class PublicResolver(Resolver):
-    """Resolves names, and fails when one of the addresses is not public: mixed answers are an attack."""
+    """Resolves names; fails when any address is not public, since mixed answers are an attack."""
 
     def _check(self, host: str, address: str) -> None:
         if not is_public(address):
@@ -153,7 +154,8 @@ class BlockedAddress(OSError):
 
 
 def public_connector(limit: int, lookup: Lookup | None = None) -> aiohttp.TCPConnector:
-    """A connector that reaches public addresses only. The last check is at the socket, just before it connects."""
+    """Return a connector that reaches public addresses only. The last check is at the socket, just before it
+    connects."""
     return aiohttp.TCPConnector(
         limit=limit, resolver=PublicResolver(lookup), use_dns_cache=False, socket_factory=_socket
     )

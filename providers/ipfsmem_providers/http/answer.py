@@ -1,7 +1,5 @@
-"""Answers of services: read whole, or piece by piece within bounds.
-
-client.py makes them, and decides what a failure is. Nothing here sends a request.
-"""
+"""Answers of services, read whole or incrementally, within bounds. client.py makes them and decides what a
+failure is."""
 
 from __future__ import annotations
 
@@ -48,25 +46,27 @@ class Answer:
 
     @property
     def content_type(self) -> str:
-        """Lower case, without parameters."""
+        """Return it in lower case, without parameters."""
         return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
     @property
     def reason(self) -> Reason:
-        """The service's own reason for a failure."""
+        """Return the service's own reason for a failure."""
         return reason_of(self.body, self._http.redact)
 
     @property
     def text(self) -> str:
-        """The body as text; bytes that are not UTF-8 are replaced."""
+        """Return the body as text; bytes that are not UTF-8 are replaced."""
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """The body as JSON. ProviderUnavailable for anything else: something other answered, such as a portal."""
+        """Return the body as JSON. ProviderUnavailable for anything else: something other answered, such as a
+        portal."""
         return self.decode(Any)
 
     def decode(self, kind: type[T]) -> T:
-        """The body as JSON of a msgspec type; unknown fields are ignored. ProviderUnavailable when it is not that."""
+        """Return the body as JSON of a msgspec type; unknown fields are ignored. ProviderUnavailable when it
+        is not that."""
         try:
             return read_json(self.body, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -85,11 +85,11 @@ class LineCutter:
 
     @property
     def waiting(self) -> int:
-        """Bytes of the line that has not ended."""
+        """Return the bytes of the unfinished line."""
         return len(self._rest)
 
     def add(self, piece: bytes) -> list[bytes]:
-        """The lines that end in this piece, stripped; empty ones are left out."""
+        """Return the lines that end in this piece, stripped; empty ones are left out."""
         first, *others = piece.split(b"\n")
         self._rest += first
         if not others:
@@ -117,12 +117,12 @@ class Stream:
 
     @property
     def content_type(self) -> str:
-        """Lower case, without parameters."""
+        """Return it in lower case, without parameters."""
         return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The pieces of the body. ProviderUnavailable when it breaks off, ProviderRefused when it is too long or encoded:
-        nothing is decompressed (format section 8)."""
+        """Yield the pieces of the body. ProviderUnavailable when it breaks off, ProviderRefused when it is
+        too long or encoded: nothing is decompressed (format section 8)."""
         encoding = self.headers.get("Content-Encoding", "").strip().lower()
         if encoding not in ("", "identity"):
             shown = self._http.redact(encoding[:40])
@@ -151,11 +151,11 @@ class Stream:
             yield piece
 
     async def read(self) -> bytes:
-        """The whole body, at most `max_bytes`."""
+        """Return the whole body, at most `max_bytes`."""
         return b"".join([piece async for piece in self])
 
     async def lines(self, max_line: int = ANSWER_MAX) -> AsyncIterator[bytes]:
-        """The lines of the body (NDJSON) without line ends; empty ones are left out."""
+        """Yield the lines of the body (NDJSON) without line ends; empty ones are left out."""
         cut = LineCutter()
         async for piece in self:
             for line in cut.add(piece):
@@ -166,11 +166,11 @@ class Stream:
             yield line
 
     async def failure(self, what: str = "") -> ProviderError:
-        """This answer as an error, with the reason from its body."""
+        """Return this answer as an error, with the reason from its body."""
         return self._http.failure(await self.start(ERROR_MAX), what)
 
     async def start(self, most: int) -> Answer:
-        """The body up to `most` bytes, or what came of it before it failed."""
+        """Return the body up to `most` bytes, or the part received before a failure."""
         body = b""
         self._max = max(self._max, most + (1 << 20))
         with contextlib.suppress(ProviderError):

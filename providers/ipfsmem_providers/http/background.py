@@ -1,8 +1,7 @@
-"""Work that a provider begins and its callers do not wait for: telling a network what was stored already.
+"""Background work of a provider that callers do not wait for: announcing stored data to a network.
 
-Each piece of work has a subject; newer work on the same subject replaces older. A sync waits for all of it once, at its
-end and no longer than the bound; work goes on for as long as its event loop does. Nothing here knows what the work is,
-and nobody may depend on it.
+Each piece of work has a subject; newer work on a subject replaces older. A sync waits for all of it once, at
+its end and within the bound; work continues as long as its event loop. Nobody may depend on it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ BOUND: Final = 20.0
 
 
 class BackgroundWork:
-    """Work in progress, by subject. Usable from any event loop, one at a time; what an ended loop left undone is lost."""
+    """Work in progress, by subject. Usable from one event loop at a time; work unfinished when a loop ends is
+    lost."""
 
     def __init__(self, bound: float = BOUND) -> None:
         """`bound`: seconds that `settle` may take."""
@@ -38,7 +38,7 @@ class BackgroundWork:
         running[subject] = asyncio.get_running_loop().create_task(_outcome(work))
 
     async def settle(self) -> list[str]:
-        """Wait for the work, no longer than the bound. Returns what failed, in words. Work that takes longer goes on."""
+        """Wait for the work within the bound; return the failures in words. Unfinished work continues."""
         running = self._running()
         if not running:
             return []
@@ -69,7 +69,7 @@ class BackgroundWork:
 
 
 async def _outcome(work: Work) -> ProviderError | None:
-    """The error as a result: asyncio logs a complaint about a task whose exception nobody asked for."""
+    """Return the error as a result: asyncio logs a complaint about a task whose exception nobody asked for."""
     try:
         await work
     except ProviderError as error:

@@ -32,20 +32,20 @@ class Body(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Return the size in bytes."""
 
     @property
     def content_type(self) -> str:
-        """For the Content-Type header."""
+        """Return the Content-Type header."""
 
     def pieces(self) -> AsyncIterator[bytes]:
-        """All of it, from the start."""
+        """Return all bytes, from the start."""
 
 
 class SpooledFile:
-    """Bytes to send, in memory while they are few and in a temporary file beyond that: a Body.
+    """A Body held in memory while small, else in a temporary file.
 
-    Close it, or use it as a context manager, so that the file is removed.
+    Close it, or use it as a context manager, to remove the file.
     """
 
     content_type = "application/octet-stream"
@@ -57,7 +57,7 @@ class SpooledFile:
 
     @property
     def sha256(self) -> bytes:
-        """SHA-256 of all bytes."""
+        """Return the SHA-256 of all bytes."""
         return self._hash.digest()
 
     def append(self, data: bytes) -> None:
@@ -70,12 +70,12 @@ class SpooledFile:
         self.size += len(data)
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """All bytes, from the start. One reader at a time."""
+        """Yield all bytes, from the start. One reader at a time."""
         async for piece in self.part(0, self.size):
             yield piece
 
     async def part(self, start: int, length: int) -> AsyncIterator[bytes]:
-        """`length` bytes from `start`: for uploads in parts."""
+        """Return `length` bytes from `start`: for uploads in parts."""
         position, end = start, min(self.size, start + length)
         while position < end:
             self._file.seek(position)
@@ -142,7 +142,7 @@ class Multipart:
 
     @property
     def content_type(self) -> str:
-        """The media type with the boundary, for the Content-Type header."""
+        """Return the media type with the boundary, for the Content-Type header."""
         return f"multipart/form-data; boundary={self._boundary}"
 
     @property
@@ -167,7 +167,7 @@ class Multipart:
         return self
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """All of it, from the start. Small pieces go together: a folder has three for each of its files."""
+        """Yield all bytes, from the start. Small pieces are joined: a folder has three per file."""
         held: list[bytes] = []
         size = 0
         for part in (*self._parts, self._end()):
@@ -196,5 +196,6 @@ class Multipart:
 
 
 def _quoted(text: str) -> str:
-    """Text for inside a quoted header value, as browsers write it: only what would end it is escaped; UTF-8 stays."""
+    """Return text for a quoted header value, as browsers write it: only what would end it is escaped; UTF-8
+    stays."""
     return text.replace("\r", "%0D").replace("\n", "%0A").replace('"', "%22")

@@ -1,11 +1,11 @@
-"""What one provider may cost: how long it may be silent, how often a request is tried, how many go out in a minute.
+"""Cost limits of one provider: time of silence, retries, requests per minute.
 
-One `Bounds` a provider, made from its settings, around every request of it, whoever sends it: the HTTP client, or obstore
-for buckets. It decides and remembers; it sends nothing. A sender asks before each attempt how long it may wait
-(`patience`), and tells afterwards what came of it (`Attempts`, `answer_came`, `stalled`).
+One `Bounds` per provider, made from its settings, covers all its requests by any sender: the HTTP client, or
+obstore for buckets. It only decides and records. A sender asks before each attempt how long it may wait
+(`patience`), and reports the outcome (`Attempts`, `answer_came`, `stalled`).
 
-The providers' calls are not bounded as a whole: a large upload takes as long as it moves, and that only its sender sees;
-and whether a request may be repeated depends on what it was and on the answer.
+Provider calls are not bounded as a whole: a large upload may last while it progresses, which only its sender
+sees; and whether a request may be repeated depends on it and the answer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ipfsmem_providers.http.policy import (
 
 
 class Bounds:
-    """The bounds of one provider over all its hosts, and what is remembered of these."""
+    """The bounds of one provider over all its hosts, and their recorded state."""
 
     def __init__(
         self,
@@ -38,14 +38,16 @@ class Bounds:
         retry: Retry | None = None,
         per_minute: float | None = None,
     ) -> None:
-        """`settings`: `timing`, `timeouts`, `retry` and `per_minute`, of which the last two win over the arguments; `company` (bool: other
-        providers are used beside this one); `silence` (dict: shared by all Bounds of one provider)."""
+        """`settings`: `timing`, `timeouts`, `retry` and `per_minute`; the last two override the arguments.
+
+        `company` (bool): there are other providers; `silence` (dict): shared by all Bounds of one provider.
+        """
         self.timing: Timing = settings.get("timing") or Timing()
         company = bool(settings.get("company"))
         given: Timeouts = settings.get("timeouts") or Timeouts()
         self._longest_stall = given.stall
         self.timeouts: Timeouts = in_company(given) if company else given
-        #: Seconds that a whole listing may take where other providers are in use, however it moves.
+        #: Maximum seconds of a whole listing when there are other providers, even if it progresses.
         self.listing: float | None = self.timeouts.stall + 1.0 if company else None
         self.retry: Retry = settings.get("retry") or retry or Retry()
         if settings.get("company"):
@@ -57,16 +59,18 @@ class Bounds:
         self._silence = Silence(self.timing, settings.get("silence"), company=company)
 
     def rests(self, host: Hashable) -> bool:
-        """Whether a host is left alone now, for it was silent a moment ago: then nothing is sent there."""
+        """Tell whether a recently silent host is left alone now: nothing is sent to it."""
         return self._outages.rests(host)
 
     def attempts(self, host: Hashable) -> Attempts:
-        """The attempts of one request to a host."""
+        """Return the attempts of one request to a host."""
         return Attempts(host, self.retry, self.timing, self._outages, self._limiter)
 
     def patience(self, sent: int | None = 0) -> float:
-        """Seconds without progress that an attempt may wait now. `sent`: bytes of its body, None when nobody knows; a service may
-        have work with a large one before it answers."""
+        """Return the seconds without progress that an attempt may wait now.
+
+        `sent`: bytes of its body, None if unknown; a service may need time for a large one before it answers.
+        """
         stall = self._longest_stall
         if sent is not None:
             stall = min(stall, self.timeouts.stall + sent / SLOWEST)
@@ -78,12 +82,13 @@ class Bounds:
             await self._limiter.wait()
 
     def answer_came(self, began: float, ended: float) -> None:
-        """An answer was waited for between these instants (seconds of one clock). Late ones count as silence where other
-        providers are in use."""
+        """Note an answer awaited between these instants (seconds of one clock). Late ones are silence when
+        there are other providers."""
         self._silence.answered(began, ended, self.timeouts.little)
 
     def stalled(self, host: Hashable, seconds: float) -> None:
-        """A host took a request, and for so long nothing moved. It is left alone for some minutes."""
+        """Note a host that accepted a request and made no progress for `seconds`. It is left alone for some
+        minutes."""
         self._silence.add(seconds)
         self._outages.stalled(host)
 
@@ -101,22 +106,21 @@ class Attempts:
         self._asked = 0.0
 
     def answered(self) -> None:
-        """The host answered, be it with a refusal or a request to wait."""
+        """Note an answer of the host, a refusal or request to wait included."""
         self._outages.answered(self._host)
 
     def stalled(self) -> None:
-        """A host that this one sent us to took the request and fell silent: this one is left alone too."""
+        """Note a redirect target that accepted the request and fell silent: this host is left alone too."""
         self._outages.stalled(self._host)
 
     def failed(
         self, *, after: float | None = None, connecting: bool = False, heard: bool = False
     ) -> float | None:
-        """Seconds to pause before the next attempt; None: give up.
+        """Return the seconds to pause before the next attempt; None: give up.
 
-        `after`: seconds that the host asked to be left alone for. `connecting`: the time to connect ran out, which costs more
-        than a refusal and counts twice. `heard`: the host answered all the same. A host that failed every attempt of a
-        request gets one attempt a request until it answers again. Short pauses that it asks for one after another are waited for as long
-        as a single one would be.
+        `after`: requested pause in seconds. `connecting`: the connect time-out expired, which is costlier than a refusal and counted twice.
+        `heard`: the host answered nevertheless. A host that failed every attempt of a request gets one attempt per request until it answers
+        again. Successive short pauses are waited for as long as a single one would be.
         """
         self._failures += 2 if connecting else 1
         self._asked += after or 0.0

@@ -1,8 +1,8 @@
-"""One HTTP session for one provider: what every provider that speaks HTTP is built on.
+"""The HTTP session of one provider, common to all HTTP providers.
 
-It bounds times and sizes, tries again where that is safe (and hardly where a service is down), keeps to a rate, keeps tokens
-out of logs and errors, and turns every failure into ProviderUnavailable or ProviderRefused. Single requests are
-repeated here, as the methods of a provider cannot be: `put_car` reads its blocks once. It knows nothing of IPFS.
+It bounds times and sizes, retries where safe (and hardly while a service is down), limits the rate, keeps tokens out
+of logs and errors, and converts every failure to ProviderUnavailable or ProviderRefused. Retries are per request, since
+provider methods cannot be repeated: `put_car` reads its blocks once.
 
     class Example:
         def __init__(self, rest, settings):
@@ -29,8 +29,8 @@ repeated here, as the methods of a provider cannot be: `put_car` reads its block
         async def close(self):
             await self._http.close()
 
-`auth` is sent to `trusted` origins only. A URL of any other origin is one from outside: it gets no credentials and is
-reached at public addresses only (addresses.py).
+`auth` is sent to `trusted` origins only. Any other URL is from outside: it gets no credentials and is reached at public
+addresses only (addresses.py).
 """
 
 from __future__ import annotations
@@ -96,22 +96,22 @@ class _Stalled(ProviderUnavailable):
 
 
 class RequestOptions(TypedDict, total=False):
-    """What `Http.request` and `Http.stream` take beside the method and the URL."""
+    """Options of `Http.request` and `Http.stream` besides method and URL."""
 
-    #: Added to the query of the URL, which is otherwise taken as it is: already encoded.
+    #: Added to the query of the URL, which must already be encoded.
     params: Mapping[str, str] | None
     headers: Mapping[str, str] | None
     #: A Body (body.py) can be sent again, an iterable only once.
     body: bytes | Body | AsyncIterable[bytes] | None
     json: Any  #: encoded and sent as the body
-    allow: Collection[int]  #: statuses that are no failure, beside 2xx
-    #: Whether it may be repeated; by default GET, HEAD, PUT, DELETE and OPTIONS. After 429, and where no connection was made,
-    #: it is repeated in any case, as nothing was done.
+    allow: Collection[int]  #: statuses besides 2xx that are not failures
+    #: Whether it may be repeated; by default GET, HEAD, PUT, DELETE and OPTIONS. After 429, and when no
+    #: connection was made, it is always repeated, since nothing was done.
     idempotent: bool | None
     max_bytes: int  #: of the answer; 1 MiB by default
-    redirects: int  #: followed at most, GET and HEAD only, 0 by default; each is checked, and credentials stay behind
-    stall: float | None  #: seconds without progress, in place of those in Timeouts
-    total: float | None  #: seconds for one attempt, in place of those in Timeouts
+    redirects: int  #: maximum followed, GET and HEAD only, 0 by default; each is checked, and credentials stay behind
+    stall: float | None  #: seconds without progress, instead of those in Timeouts
+    total: float | None  #: seconds for one attempt, instead of those in Timeouts
     what: str  #: a verb phrase for errors: "upload", "list pins"
 
 
@@ -131,17 +131,14 @@ class Http:
         concurrency: int = CONCURRENCY,
         lookup: addresses.Lookup | None = None,
     ) -> None:
-        """
-        service: short name for errors and logs, such as `pinata`.
-        trusted: URLs that the user configured, or the provider's own; only their origins get `auth`, and they may be
-            on this machine. ConfigError when one is no http(s) URL.
-        auth: headers with credentials. Their values never appear in logs, errors or repr.
-        secrets: more texts that must not appear.
-        settings: common ones by name: `timing` (Timing), `retry` (Retry), `timeouts` (Timeouts), `per_minute`,
-            `progress` (called with "sent"/"received" and bytes), `company` (whether other providers are used beside it).
-        per_minute: requests a minute that the service takes; a setting wins over it.
-        lookup: name resolution for URLs from outside, for tests.
-        """
+        """service: short name for errors and logs, such as `pinata`. trusted: URLs that the user configured,
+        or the provider's own; only their origins get `auth`, and they may be on this machine. ConfigError
+        when one is not an http(s) URL. auth: headers with credentials. Their values never appear in logs,
+        errors or repr. secrets: more texts that must not appear. settings: common ones by name: `timing`
+        (Timing), `retry` (Retry), `timeouts` (Timeouts), `per_minute`, `progress` (called with
+        "sent"/"received" and bytes), `company` (whether there are other providers). per_minute: requests per
+        minute that the service accepts; a setting overrides it. lookup: name resolution for URLs from
+        outside, for tests."""
         settings = settings or {}
         self.service = service
         self._bounds = Bounds(settings, retry=retry, per_minute=per_minute)
@@ -166,7 +163,7 @@ class Http:
         self._origins.add(self._configured(url))
 
     def is_trusted(self, url: str | URL) -> bool:
-        """Whether a URL has an origin that gets credentials."""
+        """Tell whether a URL has an origin that gets credentials."""
         return origin_of(url) in self._origins
 
     async def request(self, method: str, url: str | URL, **options: Unpack[RequestOptions]) -> Answer:
@@ -181,7 +178,7 @@ class Http:
     async def stream(
         self, method: str, url: str | URL, **options: Unpack[RequestOptions]
     ) -> AsyncIterator[Stream]:
-        """As `request`, but the caller reads the body piece by piece; it is tried again only until the body begins."""
+        """Do `request`, but let the caller read the body incrementally; retried only until the body begins."""
         async with self._exchange(self._request(method, url, options, whole=False)) as answer:
             yield answer
 
@@ -208,7 +205,7 @@ class Http:
 
     @contextlib.asynccontextmanager
     async def _exchange(self, request: _Request) -> AsyncIterator[Stream]:
-        """Send a request, again where that is safe, until an answer begins."""
+        """Send a request, retrying where safe, until an answer begins."""
         origin = origin_of(request.url)
         if self._bounds.rests(origin):
             raise _ConnectTimedOut(
@@ -245,19 +242,22 @@ class Http:
 
     @property
     def listing_seconds(self) -> float | None:
-        """Seconds that a whole listing may take, however it moves; None where nobody else waits for it."""
+        """Return the maximum seconds of a whole listing, even if it progresses; None if nobody else waits for
+        it."""
         return self._bounds.listing
 
     def failure(self, answer: Answer, what: str = "") -> ProviderError:
-        """An answer as an error: ProviderUnavailable or ProviderRefused with the service's own reason."""
+        """Return an answer as an error: ProviderUnavailable or ProviderRefused with the service's own reason."""
         after = retry_after(answer.headers.get("Retry-After"), self.timing.wall())
         return http_errors.failure(
             self.service, answer.status, answer.reason, what=what, after=after, redact=self.redact
         )
 
     def attempts_inside(self) -> Attempts:
-        """The attempts of one request to a service that answers 200 when it fails. Once all of one request's failed, each later one
-        has one attempt until one works."""
+        """Return the attempts of one request to a service that answers 200 when it fails.
+
+        After all of one request's failed, each later request has one attempt until one works.
+        """
         return self._bounds.attempts((self.service, "inside answers"))
 
     async def may_again(self, attempts: Attempts) -> bool:
@@ -268,7 +268,7 @@ class Http:
         return pause is not None
 
     def unavailable(self, message: str) -> ProviderUnavailable:
-        """ProviderUnavailable without secrets in its message."""
+        """Return ProviderUnavailable without secrets in its message."""
         return ProviderUnavailable(self.redact(message))
 
     def count(self, direction: str, size: int) -> None:
@@ -277,8 +277,8 @@ class Http:
             self._progress(direction, size)
 
     def failed(self, error: Exception, url: URL, timeout: StallTimeout | None = None) -> ProviderError:
-        """An error of aiohttp or the system as ours. `timeout`: that of the attempt. Raise the result outside `except`: the
-        original error holds headers."""
+        """Return an error of aiohttp or the system as ours. `timeout`: that of the attempt. Raise the result
+        outside `except`: the original error holds headers."""
         blocked = _blocked(error)
         if blocked is not None:
             return addresses.refused(blocked.host, blocked.address)
@@ -385,7 +385,7 @@ class Http:
         headers: Mapping[str, str],
         hops: int,
     ) -> tuple[URL, dict[str, str]]:
-        """The URL and headers of the next hop."""
+        """Return the URL and headers of the next hop."""
         location = response.headers.get("Location", "")
         try:
             target = url.join(URL(location, encoded=True)).with_fragment(None)
@@ -462,7 +462,7 @@ Origin: TypeAlias = tuple[str, str, int]
 
 
 def origin_of(url: str | URL) -> Origin | None:
-    """Scheme, host and port of an http(s) URL; None for anything else."""
+    """Return scheme, host and port of an http(s) URL; None for anything else."""
     try:
         parsed = URL(url)
         if parsed.scheme in ("http", "https") and parsed.host and parsed.port:
@@ -473,7 +473,8 @@ def origin_of(url: str | URL) -> Origin | None:
 
 
 def urls_of(given: str | Iterable[str], what: str) -> list[str]:
-    """The URLs in a comma list or sequence, without slashes at their ends. ConfigError for an empty list or a bad URL."""
+    """Return the URLs in a comma list or sequence, without slashes at their ends. ConfigError for an empty
+    list or a bad URL."""
     texts = given.split(",") if isinstance(given, str) else list(given)
     urls = list(dict.fromkeys(text.strip().rstrip("/") for text in texts if text.strip()))
     if not urls:
@@ -493,7 +494,7 @@ _HARMLESS: Final = frozenset(("accept", "cache-control", "range", "user-agent", 
 
 
 class _Request(msgspec.Struct, frozen=True):
-    """One request, with what `RequestOptions` leaves open decided."""
+    """One request, with all `RequestOptions` resolved."""
 
     method: str
     url: URL
@@ -510,14 +511,14 @@ class _Request(msgspec.Struct, frozen=True):
 
     @property
     def sent(self) -> int | None:
-        """Bytes of its body; None when nobody knows."""
+        """Return the bytes of its body; None if unknown."""
         if isinstance(self.body, Body):
             return self.body.size
         return len(self.body) if isinstance(self.body, bytes) else None if self.body is not None else 0
 
     @property
     def is_replayable(self) -> bool:
-        """Whether its body can be sent again."""
+        """Tell whether its body can be sent again."""
         return self.body is None or isinstance(self.body, (bytes, Body))
 
 
@@ -525,7 +526,7 @@ class _FailedAttempt(msgspec.Struct):
     error: ProviderError
     after: float | None  #: seconds that the service asks to wait
     nothing_done: bool  #: the service surely did not begin
-    heard: bool = False  #: it said when to come back, or that it was too much: no outage
+    heard: bool = False  #: it asked for a pause, or reported overload: not an outage
     silent: bool = False  #: the time to connect ran out
 
 
@@ -540,7 +541,7 @@ def _blocked(error: BaseException) -> addresses.BlockedAddress | None:
 
 
 def _words(error: BaseException) -> str:
-    """What happened, without the URLs and headers in aiohttp's own texts."""
+    """Describe an error without the URLs and headers in aiohttp's own texts."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return "the name is not known"
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):

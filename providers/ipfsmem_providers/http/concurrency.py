@@ -1,6 +1,6 @@
-"""Several things at the same time: the first that fails ends the others, and its error comes out as it is.
+"""Run tasks concurrently: the first failure cancels the others and is raised unchanged.
 
-`asyncio.TaskGroup` raises an ExceptionGroup instead, which nobody who expects a ProviderError catches.
+`asyncio.TaskGroup` raises an ExceptionGroup instead, which `except ProviderError` does not catch.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of all of `work`, in its order."""
+    """Return the results of all of `work`, in its order."""
     tasks = [asyncio.ensure_future(item) for item in work]
     try:
         return list(await asyncio.gather(*tasks))
@@ -24,7 +24,7 @@ async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 async def for_each(items: Sequence[T], work: Callable[[T], Awaitable[None]], at_once: int) -> None:
-    """Do `work` on each item, on at most `at_once` of them at the same time."""
+    """Run `work` for each item, at most `at_once` concurrently."""
     queue = iter(items)
 
     async def worker() -> None:

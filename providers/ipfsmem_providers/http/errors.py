@@ -1,7 +1,7 @@
-"""Failures that services answer, as errors without secrets.
+"""Failures reported by services, as errors without secrets.
 
-An answer becomes ProviderUnavailable (the same call may work later) or ProviderRefused (it will not), with the service's own
-reason, which comes in many forms. `Redactor` takes out tokens. Nothing here sends anything.
+An answer becomes ProviderUnavailable (the same call may work later) or ProviderRefused (it will not), with
+the service's own reason, which has many forms. `Redactor` removes tokens.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SECRET_NAME: Final = re.compile(
 )
 _USER_INFO: Final = re.compile(r"(\bhttps?://)[^/@\s]++@", re.IGNORECASE)
 _BEARER: Final = re.compile(r"\b(Bearer|Basic)\s++[\w+/=.~-]{6,}+", re.IGNORECASE)
-# Text that begins like a JWT and is none is skipped whole.
+# Text that starts like a JWT but is not one is skipped whole.
 _JWT: Final = re.compile(r"\beyJ(?:(?P<rest>[\w-]{8,}+\.[\w-]{4,}+(?:\.[\w-]*+)?)|[\w-]*+)")
 _UNAVAILABLE: Final = frozenset((408, 425, 429))
 #: The pause, in seconds, that 429 asks for without saying how long.
@@ -37,7 +37,7 @@ PAUSE: Final = 30.0
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """The reason that a service gives for a failure."""
+    """A service's reason for a failure."""
 
     code: str = ""  #: its own short code, such as NO_SCOPES_FOUND or NoSuchKey
     text: str = ""  #: for people
@@ -56,7 +56,7 @@ class Redactor:
         self.add(*secrets)
 
     def add(self, *secrets: str) -> None:
-        """Add secrets. Those shorter than 6 characters are not taken: they would make texts unreadable."""
+        """Add secrets. Those shorter than 6 characters are ignored: they would make texts unreadable."""
         self._secrets.update(secret for secret in secrets if len(secret) >= 6)
 
     def add_headers(self, headers: Mapping[str, str]) -> None:
@@ -66,7 +66,7 @@ class Redactor:
                 self.add(value, value.partition(" ")[2])
 
     def __call__(self, text: str) -> str:
-        """`text` without secrets."""
+        """Return `text` without secrets."""
         for secret in sorted(self._secrets, key=len, reverse=True):
             text = text.replace(secret, REDACTED)
         text = _USER_INFO.sub(rf"\g<1>{REDACTED}@", text)
@@ -76,14 +76,15 @@ class Redactor:
 
 
 def _without_value(found: re.Match[str]) -> str:
-    """A field of a query, without its value when its name sounds like a secret."""
+    """Return a field of a query, without its value when its name sounds like a secret."""
     return f"{found[1]}{found[2]}={REDACTED}" if _SECRET_NAME.search(found[2]) else found[0]
 
 
 def reason_of(body: bytes, redact: Callable[[str], str] = str) -> Reason:
-    """The service's own reason in the body of a failure: JSON of many shapes, S3 XML, HTML, or text. Never fails.
+    """Return the service's own reason from a failure's body: JSON of many shapes, S3 XML, HTML, or text.
+    Never fails.
 
-    `redact` takes secrets out before texts are cut: half a token would not be recognised.
+    `redact` removes secrets before texts are truncated: half a token would not be recognised.
     """
     text = body[:65536].decode("utf-8", "replace").strip()
     if not text:
@@ -99,7 +100,7 @@ def reason_of(body: bytes, redact: Callable[[str], str] = str) -> Reason:
 
 
 def is_unavailable(status: int) -> bool:
-    """Whether a status means that the same call may work later."""
+    """Tell whether a status means that the same call may work later."""
     return status in _UNAVAILABLE or status >= 500
 
 
@@ -112,7 +113,8 @@ def failure(
     after: float | None = None,
     redact: Redactor | None = None,
 ) -> ProviderError:
-    """The error for an answer that is no success. `what`: a verb phrase for the request, `after`: seconds of its Retry-After."""
+    """Return the error for an unsuccessful answer. `what`: a verb phrase for the request, `after`: seconds of
+    its Retry-After."""
     message = f"{service} answered {status}{f' to {what}' if what else ''}"
     if str(reason):
         message += f": {reason}"
@@ -126,7 +128,7 @@ def failure(
 
 
 def combined(problems: Sequence[ProviderError], what: str = "") -> ProviderError:
-    """One error for several, with all their messages; ProviderUnavailable when one of them is."""
+    """Combine several errors with all their messages; ProviderUnavailable if any of them is."""
     message = (f"{what}: " if what else "") + "; ".join(dict.fromkeys(str(problem) for problem in problems))
     if any(not problem.permanent for problem in problems):
         error = ProviderUnavailable(message)
@@ -146,7 +148,8 @@ _HINTS: Final = {
 
 
 def _from_json(value: Any, redact: Callable[[str], str]) -> Reason:
-    """{error:{reason,details}}, {error:"text"}, {message}, {Message,Code}, {code,message}, {errors:[...]}, [..]."""
+    """Parse {error:{reason,details}}, {error:"text"}, {message}, {Message,Code}, {code,message},
+    {errors:[...]}, [..]."""
     for _ in range(4):
         if isinstance(value, str):
             return Reason("", short(value, redact))
@@ -192,7 +195,7 @@ def _from_markup(text: str, redact: Callable[[str], str]) -> Reason:
 
 
 def _bare(text: str) -> Iterable[str]:
-    """The text between the tags of a page, without scripts and styles, in linear time."""
+    """Yield the text between the tags of a page, without scripts and styles, in linear time."""
     hidden = ""
     for part in text.split("<"):
         mark, closed, after = part.partition(">")
@@ -210,6 +213,6 @@ def _bare(text: str) -> Iterable[str]:
 
 
 def short(text: str, redact: Callable[[str], str]) -> str:
-    """One line of printable text without secrets, cut to its longest length."""
+    """Return one line of printable text without secrets, truncated to the maximum length."""
     line = redact(" ".join("".join(c if c.isprintable() else " " for c in text).split()))
     return line if len(line) <= _REASON_MAX else line[: _REASON_MAX - 1] + "…"

@@ -14,7 +14,7 @@ from typing import Any
 
 
 async def look_up(host: Any, port: Any, **how: Any) -> list[tuple[Any, ...]]:
-    """The rows of `socket.getaddrinfo` for these arguments. Raises OSError as it does."""
+    """Return the rows of `socket.getaddrinfo` for these arguments. Raises OSError as it does."""
     loop = asyncio.get_running_loop()
     found: asyncio.Future[list[tuple[Any, ...]]] = loop.create_future()
 

@@ -58,15 +58,17 @@ class Pages:
             raise self.unread("sends an endless list")
 
     def unread(self, what: str) -> ProviderRefused:
-        """The error for a list that is unread in part; `what`: what the service does wrong."""
+        """Return the error for a partly unread list; `what`: the service's fault."""
         return ProviderRefused(f"{self._service} {what}, so the rest is unread")
 
 
 def readable(
     page: Iterable[msgspec.Raw], kind: type[T], name: str, path: Iterable[str], unread: list[str]
 ) -> Iterator[T]:
-    """The entries of a page that can be read as `kind`. The beginnings of the others go to `unread`, except of those that have another name
-    than `name` at `path`."""
+    """Yield the entries of a page that parse as `kind`; add the starts of the others to `unread`.
+
+    Ignored are those with another name than `name` at `path`.
+    """
     for raw in page:
         try:
             yield read_json(raw, type=kind)
@@ -87,23 +89,23 @@ def _at(raw: msgspec.Raw, path: Iterable[str]) -> Any:
 
 
 class Unread(msgspec.Struct):
-    """What one listing did not show, or showed and cannot be read."""
+    """What one listing omitted, or showed in unreadable form."""
 
     entries: list[str] = []  #: ids or beginnings of the entries
-    hidden: int = 0  #: entries that it counts and did not show
+    hidden: int = 0  #: entries counted but not shown
 
 
 class ListGaps:
     """Entries of a service's pin lists that could not be read, by the name of the pins."""
 
     def __init__(self, redact: Callable[[str], str] = str) -> None:
-        """`redact` removes secrets from what the service calls an entry."""
+        """`redact` removes secrets from the service's name of an entry."""
         self._redact = redact
         self._gaps: dict[str, list[str]] = {}
 
     def note(self, name: str, entries: Iterable[str], *, hidden: int = 0) -> None:
-        """Note what the list of pins under `name` showed when it was read last. `entries`: ids of those that could not be read; `hidden`: how
-        many it counts beyond those that it showed."""
+        """Record the last reading of the pins under `name`: `entries`: ids of unreadable ones; `hidden`:
+        number of those counted but not shown."""
         ids = list(entries)
         gaps = []
         if ids:

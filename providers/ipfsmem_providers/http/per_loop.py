@@ -22,7 +22,7 @@ class PerLoop(Generic[T]):
         self._one: T
 
     def __call__(self) -> T:
-        """The object of the running loop."""
+        """Return the object of the running loop."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._one = loop, self._make()

@@ -1,8 +1,5 @@
-"""When to try again, how long to wait, how many requests a minute: the policies of every provider that speaks HTTP.
-
-Numbers and arithmetic only. Time, sleep and chance come in through `Timing`, so tests decide them. Nothing here sends
-anything.
-"""
+"""Policies of HTTP providers: retries, waits, requests per minute. Pure; time, sleep and chance come from
+`Timing`."""
 
 from __future__ import annotations
 
@@ -30,12 +27,12 @@ class Timing(NamedTuple):
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     """How long one attempt may take, in seconds."""
 
-    connect: float = 15.0  #: until the connection stands, TLS included
+    connect: float = 15.0  #: until connected, TLS included
     #: Without progress. Less than `drip` bytes in this time is no progress, so a slow drip ends too.
     stall: float = 60.0
     drip: int = 1024
     total: float | None = None  #: one attempt in all; None: as long as it makes progress
-    #: What is waited for anything of a provider that has used up its wait. An answer that takes longer counts as waiting.
+    #: Maximum wait for anything from a provider that has used up its wait. A later answer is waiting.
     little: float = 5.0
 
 
@@ -44,7 +41,7 @@ SLOWEST = 64 * 1024
 
 
 def in_company(timeouts: Timeouts) -> Timeouts:
-    """The same for a provider with others beside it: what it does not say another does, and nobody is to wait long for that."""
+    """Return the same for a provider among others: nobody should wait long for what another can provide."""
     return msgspec.structs.replace(
         timeouts, connect=min(timeouts.connect, 3.5), stall=min(timeouts.stall, 7.0)
     )
@@ -56,11 +53,11 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int = 4  #: in all; 1 never tries again
     first: float = 0.5
     most: float = 20.0
-    #: A service that asks for a longer pause (Retry-After) is not waited for: the error says how long.
+    #: A longer requested pause (Retry-After) is not waited for: the error states it.
     patience: float = 90.0
 
     def wait(self, failures: int, retry_after: float | None, chance: float) -> float | None:
-        """Seconds to wait after the `failures`-th failure (1 is the first); None: give up."""
+        """Return the seconds to wait after the `failures`-th failure (1 is the first); None: give up."""
         if failures >= self.attempts:
             return None
         own = min(self.most, self.first * 2.0 ** min(failures - 1, 60)) * (0.5 + chance / 2)
@@ -80,16 +77,16 @@ REST = 60.0
 REST_AFTER_STALL = 300.0
 
 
-#: The longest pause that a service asks for and that is waited for where other providers are in use, in seconds.
+#: Maximum requested pause in seconds that is waited for when there are other providers.
 PATIENCE_IN_COMPANY = 5.0
 
 
 class Outages:
-    """Which services failed all attempts of a call. Until one answers again each call tries it once, without pauses:
-    a sync makes many calls, and one dead service of several must not hold it up with the pauses of each.
+    """Services that failed all attempts of a call. Until one answers again, each call tries it once, without
+    pauses: a sync makes many calls, and one dead service of several must not delay it by the pauses of each.
 
-    A host that lets attempts to connect run into their time limit costs much more than one that refuses, so it is not
-    asked at all for `REST` seconds.
+    A host on which connect attempts time out costs much more than a refusing one, so it is not called at all
+    for `REST` seconds.
     """
 
     def __init__(self, timing: Timing) -> None:
@@ -97,33 +94,34 @@ class Outages:
         self._until: dict[Hashable, float] = {}
 
     def is_down(self, service: Hashable) -> bool:
-        """Whether it failed a whole call and has not answered since."""
+        """Tell whether it failed a whole call and has not answered since."""
         return service in self._until
 
     def rests(self, service: Hashable) -> bool:
-        """Whether it is left alone for now."""
+        """Tell whether it is left alone for now."""
         return self._until.get(service, 0.0) > self._timing.now()
 
     def failed(self, service: Hashable, *, silent: bool) -> None:
-        """All attempts of a call failed; `silent`: not even a refusal came."""
+        """Note that all attempts of a call failed; `silent`: without even a refusal."""
         now = self._timing.now()
         self._until[service] = max(self._until.get(service, now), now + REST if silent else now)
 
     def stalled(self, service: Hashable) -> None:
-        """It took a request and then nothing moved for as long as is waited."""
+        """Note that it accepted a request and then made no progress until the time-out."""
         self._until[service] = self._timing.now() + REST_AFTER_STALL
 
     def answered(self, service: Hashable) -> None:
-        """It is back."""
+        """Note that it is back."""
         self._until.pop(service, None)
 
 
 class Silence:
-    """The one bound for all that a provider may cost while it is silent, over all its hosts: when one of them has used it
-    up, the others get a little each, until they have been left alone for a while. `kept` is shared by the sessions of one provider.
+    """The bound of a provider's total silence over all its hosts: once used up, its hosts get a little each,
+    until left alone for a while.
 
-    With others beside it (`company`) answers that come late count too, for they need not be waited for: what the sick one
-    does not say, another does, and what it did not get goes there later. One that is alone may take its time.
+    `kept` is shared by the sessions of one provider. With other providers (`company`) late answers are
+    included, since nobody needs to wait for them: others have the data, and uploads are made up for later. A
+    sole provider may be slow.
     """
 
     def __init__(
@@ -134,19 +132,19 @@ class Silence:
         self._company = company
 
     def allowed(self, stall: float, little: float = Timeouts().little) -> float:
-        """Seconds without progress that may be waited now, of `stall` in all."""
+        """Return the seconds without progress that may be waited now, of `stall` in total."""
         if self._kept.get("until", 0.0) <= self._timing.now():
             return stall
         return max(min(little, stall), stall - self._kept.get("spent", 0.0))
 
     def add(self, seconds: float) -> None:
-        """So long was waited for nothing."""
+        """Note `seconds` of waiting in vain."""
         now = self._timing.now()
         spent = self._kept.get("spent", 0.0) if self._kept.get("until", 0.0) > now else 0.0
         self._kept["spent"], self._kept["until"] = spent + seconds, now + REST_AFTER_STALL
 
     def answered(self, began: float, ended: float, little: float) -> None:
-        """An answer was waited for between these instants of one clock; what is waited for side by side counts once."""
+        """Note an answer awaited between these instants of one clock; concurrent waits are counted once."""
         if not self._company or ended - began <= little:
             return
         began = max(began, self._kept.get("counted", began))
@@ -155,12 +153,12 @@ class Silence:
             self.add(ended - began)
 
 
-#: What a number of seconds with more than nine digits means: do not come back in this run.
+#: A number of seconds with more than nine digits: do not retry in this run.
 _LONGEST_PAUSE = 999_999_999.0
 
 
 def retry_after(header: str | None, wall: float) -> float | None:
-    """Seconds that a Retry-After header asks for (a number or an HTTP date); None when absent or nonsense."""
+    """Return the seconds of a Retry-After header (a number or an HTTP date); None when absent or invalid."""
     if not header:
         return None
     text = header.strip()
@@ -176,7 +174,7 @@ def retry_after(header: str | None, wall: float) -> float | None:
 class RateLimiter:
     """A token bucket: at most `burst` requests at once, and `per_minute` in any minute.
 
-    Places are given out in the order of asking; several tasks may ask at the same time.
+    Tokens are granted in order of request; usable from several tasks.
     """
 
     def __init__(self, per_minute: float, burst: int | None = None, timing: Timing | None = None) -> None:
@@ -185,17 +183,17 @@ class RateLimiter:
             raise UsageError(f"a rate of {per_minute} requests a minute lets nothing through")
         self._timing = timing or Timing()
         self._most = float(max(1, burst if burst is not None else int(per_minute / 6)))
-        # What comes at once counts too: services count the requests of a minute.
+        # The burst is included: services count the requests of a minute.
         self._gap = 60.0 / (per_minute - self._most if self._most < per_minute else per_minute)
         self._tokens = self._most
         self._filled = self._timing.now()
 
     async def wait(self) -> float:
-        """Wait for a place; the seconds waited."""
+        """Wait for a token; return the seconds waited."""
         now = self._timing.now()
         self._tokens = min(self._most, self._tokens + max(0.0, now - self._filled) / self._gap)
         self._filled = now
-        self._tokens -= 1  # below zero: places promised to those who sleep
+        self._tokens -= 1  # below zero: tokens promised to sleepers
         if self._tokens >= 0:
             return 0.0
         pause = -self._tokens * self._gap
@@ -203,5 +201,5 @@ class RateLimiter:
         return pause
 
     def pause(self, seconds: float) -> None:
-        """Let nothing more through for some seconds: the service said so."""
+        """Block all requests for some seconds, as the service demanded."""
         self._tokens = min(self._tokens, 1 - seconds / self._gap)

@@ -1,6 +1,6 @@
-"""How long to pause between two looks at work that a service does later: short at first, then twice as long each time.
+"""Polling intervals for deferred work of a service: short at first, then doubled each time.
 
-It sleeps and counts. What is looked at, and what it means when patience ends, is the caller's business.
+The caller checks the work, and decides what an expired patience means.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Polling:
     """
 
     def __init__(self, timing: Timing, patience: float, *, at_once: bool = False) -> None:
-        """`patience` in seconds; `at_once`: the first look needs no pause."""
+        """`patience` in seconds; `at_once`: no pause before the first check."""
         self._sleep = timing.sleep
         self._patience = patience
         self._at_once = at_once
@@ -29,7 +29,7 @@ class Polling:
         self.waited = 0.0  #: seconds slept
 
     async def pause(self) -> bool:
-        """Sleep until the next look is due. False, at once, when patience has ended."""
+        """Sleep until the next check. False, at once, when patience has ended."""
         if self._at_once:
             self._at_once = False
             return True

@@ -19,10 +19,11 @@ CountBytes = Callable[[str, int], None]
 
 
 class StallTimeout:
-    """The seconds that one attempt may wait: `stall` until the next `drip` bytes have passed, and `total` for all of it.
+    """The time-outs of one attempt: `stall` seconds until the next `drip` bytes have passed, and `total` for
+    all of it.
 
-    Every wait for the service stands inside `async with timeout:`, which raises TimeoutError when no time is left.
-    Between waits the clock stands still: what the caller does with a piece is no fault of the service.
+    Wrap every wait for the service in `async with timeout:`, which raises TimeoutError when no time is left.
+    The clock stops between waits: the caller's own work is not the service's fault.
     """
 
     def __init__(
@@ -33,8 +34,11 @@ class StallTimeout:
         *,
         late_is_silence: bool = False,
     ) -> None:
-        """`stall` and `total` are seconds, None for those of `timeouts`. `late_is_silence`: an answer that comes late is
-        to be told to the provider's bounds (`Bounds.answer_came`); not for requests that chose their own `stall`."""
+        """`stall` and `total` are seconds, None for those of `timeouts`.
+
+        `late_is_silence`: report a late answer to the provider's bounds (`Bounds.answer_came`); not for
+        requests with their own `stall`.
+        """
         self.late_is_silence = late_is_silence
         self._stall = stall if stall is not None else timeouts.stall
         self._drip = timeouts.drip
@@ -49,11 +53,11 @@ class StallTimeout:
 
     @property
     def seconds_lost(self) -> float:
-        """Seconds in which nothing moved, once `stall` is used up; 0 while time is left."""
+        """Return the seconds without progress once `stall` is used up; 0 while time is left."""
         return self._stall if self._seconds_left <= 0 else 0.0
 
     def bytes_passed(self, size: int) -> None:
-        """`size` bytes were sent or received. After `drip` of them the full time is available again."""
+        """Note `size` bytes sent or received. After `drip` of them the full time is available again."""
         self._bytes_since += size
         if self._bytes_since < self._drip:
             return
@@ -84,9 +88,9 @@ class StallTimeout:
 
 
 class RequestBody:
-    """The body of a request while it is sent. Its bytes are told to the timeout and to `count`.
+    """A request's body while being sent. Reports its bytes to the timeout and to `count`.
 
-    `data` is what aiohttp sends. `error` is the exception that the caller's own code raised in the middle, if any.
+    `data` is what aiohttp sends. `error` is an exception of the caller's own code while producing it, if any.
     """
 
     def __init__(
@@ -96,7 +100,7 @@ class RequestBody:
         timeout: StallTimeout,
         count: CountBytes,
     ) -> None:
-        """`headers` of the request get type and length of a `Body`."""
+        """Add type and length of a `Body` to the request's `headers`."""
         self.error: Exception | None = None
         self._timeout = timeout
         self._count = count

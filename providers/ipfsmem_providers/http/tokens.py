@@ -1,14 +1,14 @@
-"""Whose a token is: it belongs to one origin (scheme, host, port), and no other address is ever sent it.
+"""Token ownership: a token belongs to one origin (scheme, host, port) and is never sent to another.
 
-A setting such as PEER_TOKEN is one token, or says the origin of each:
+A setting such as PEER_TOKEN is one token, or tokens with their origins:
 
     PEER_TOKEN="a long text"
     PEER_TOKEN="https://one.example=a-long-text https://two.example:8787=another"
     peer_token = { "https://one.example" = "a long text", "https://two.example:8787" = "another" }   # settings file
 
-A token without an origin is for the one address of that kind in use. With two of them it is for neither, as nobody can say
-which is meant; the error says how to write it. Whoever opens providers tells which are in use (the setting `beside`).
-Nothing here sends anything, and no error repeats a token.
+A token without an origin is for the only address of its kind in use. With two of them it is ambiguous and used for
+neither; the error shows the syntax. The opener of providers passes those in use (the setting `beside`). No error
+repeats a token.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ipfsmem_providers.http.client import Origin, origin_of
 from ipfsmem_providers.settings import setting
 
 _ADDRESS: Final = re.compile(r"https?://", re.IGNORECASE)
-#: Before an address that begins another pair; a token itself may hold spaces (`basic:user:two words`).
+#: Before an address that starts another pair; a token may contain spaces (`basic:user:two words`).
 _BETWEEN: Final = re.compile(r"\s+(?=https?://)", re.IGNORECASE)
 
 
@@ -37,10 +37,11 @@ def token_for(
     url_of: Callable[[str], str],
     url_setting: str = "",
 ) -> str:
-    """The token of the setting `name` for `url`; "" when there is none for it.
+    """Return the token of the setting `name` for `url`; "" without one.
 
-    `url_of`: the URL of another provider of this `kind`, given its spec without `kind:`. `url_setting`: the setting with the URL
-    for an empty spec. Raises ConfigError when one token would be for two origins, and for a setting that cannot be read.
+    `url_of`: the URL of another provider of this `kind`, given its spec without `kind:`. `url_setting`: the
+    setting with the URL for an empty spec. Raises ConfigError when one token would be for two origins, and
+    for an unreadable setting.
     """
     value = settings.get(name.lower())
     if value is None:
@@ -57,7 +58,7 @@ def token_for(
     rests = [*others_of(settings, kind), *([""] if url_setting and setting(settings, url_setting) else [])]
     known = {mine}
     for rest in rests:
-        with contextlib.suppress(ConfigError):  # reported where that one is opened
+        with contextlib.suppress(ConfigError):  # reported when that one is opened
             known.add(origin_of(url_of(rest)) or mine)
     if len(known) > 1:
         names = sorted(map(shown, known))
@@ -72,21 +73,21 @@ def token_for(
 
 
 def shown(origin: Origin) -> str:
-    """An origin as people write it: without the default port."""
+    """Return an origin as people write it: without the default port."""
     scheme, host, port = origin
     host = f"[{host}]" if ":" in host else host
     return f"{scheme}://{host}" if port == {"http": 80, "https": 443}[scheme] else f"{scheme}://{host}:{port}"
 
 
 def others_of(settings: Mapping[str, Any], kind: str) -> list[str]:
-    """The specs of this kind in use beside this one, without `kind:`."""
+    """Return the other specs of this kind in use, without `kind:`."""
     tell = settings.get("beside")
     specs = [spec.partition(":") for spec in (tell() if tell is not None else ())]
     return [rest for other, _, rest in specs if other == kind]
 
 
 def _pairs(name: str, value: object) -> dict[Origin, str] | None:
-    """Tokens by origin; None for a single token without an origin."""
+    """Return tokens by origin; None for a single token without an origin."""
     if isinstance(value, Mapping):
         items = [(str(address), str(token)) for address, token in value.items()]
     else:

@@ -1,4 +1,4 @@
-"""A node of one's own as a provider: Kubo, and what speaks its RPC."""
+"""The user's own node as a provider: Kubo, and others with its RPC."""
 
 from ipfsmem_providers.kubo.provider import KuboProvider
 

@@ -1,8 +1,8 @@
-"""Single blocks at a Kubo node: which of them it holds, and their bytes, without waiting for the network.
+"""Single blocks at a Kubo node: presence and bytes, without waiting for the network.
 
-Kubo is told to stay offline. js-ipfs looks in the network for what it lacks whatever it is told, so it gets a short
-time-out for each block: what is on its disk comes at once. Its list of all blocks grows with the whole node, so it is read
-only for blocks that did not come in time. Nothing here knows trees, pins or names.
+Kubo is told to stay offline. js-ipfs always searches the network for missing blocks, so each gets a short
+time-out: blocks on its disk come at once. Its list of all blocks grows with the whole node, so it is read
+only for blocks that timed out.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Blocks:
         self._patience = patience
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
-        """Those that the node holds, asked one by one.
+        """Return those that the node holds, asked one by one.
 
-        Blocks are asked for in the order in which an import stores them, so when none of the first 32 is there, the
-        rest counts as missing too: else a first publish would ask ten thousand times.
+        Blocks are asked in the order in which an import stores them, so when none of the first 32 is there,
+        the rest is taken as missing: else a first publish would ask ten thousand times.
         """
         wanted = list(dict.fromkeys(cids))
         if not wanted:
@@ -58,11 +58,11 @@ class Blocks:
             return found
         if not await self._rpc.is_js():
             return found | await self._has_each(wanted[_FIRST:])
-        there = await self._stored(wanted)  # what did not come in time may be there
+        there = await self._stored(wanted)  # what timed out may be there
         return found | {cid for cid in wanted if cid.multihash in there}
 
     async def get(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Checked blocks that the node holds."""
+        """Return checked blocks that the node holds."""
         found = {cid: cid.digest for cid in cids if cid.hash_code == IDENTITY}
         wanted = [cid for cid in dict.fromkeys(cids) if cid not in found]
         if not wanted:
@@ -85,7 +85,7 @@ class Blocks:
 
     async def _has_each(self, cids: Sequence[CID]) -> set[CID]:
         found: set[CID] = set()
-        # js-ipfs goes on looking for a block after a `block/stat` has timed out.
+        # js-ipfs keeps searching for a block after a `block/stat` has timed out.
         js = await self._rpc.is_js()
         command, how = ("block/get", {"timeout": _HAS_TIMEOUT}) if js else ("block/stat", {"offline": "true"})
 
@@ -112,7 +112,7 @@ class Blocks:
         *,
         all_or_stop: bool = False,
     ) -> list[CID]:
-        """Get blocks into `found`; answers those that timed out. `all_or_stop`: after the first of these ask for no more."""
+        """Add blocks to `found`; return those that timed out. `all_or_stop`: stop after the first of these."""
         problems: list[ProviderError] = []
         late: list[CID] = []
 
@@ -141,7 +141,7 @@ class Blocks:
                 found[cid] = answer.body
 
         await for_each(wanted, get, _AT_ONCE)
-        # What the node itself says of a block is about that block; that the node cannot be reached is about all.
+        # An error from the node concerns one block; an unreachable node concerns all.
         unreachable = [
             problem
             for problem in problems
@@ -152,7 +152,7 @@ class Blocks:
         return late
 
     async def _stored(self, cids: Iterable[CID]) -> set[bytes]:
-        """The multihashes of those that stand in a js-ipfs node's list of all its blocks."""
+        """Return the multihashes of those in a js-ipfs node's list of all its blocks."""
         wanted, found = {cid.multihash for cid in cids}, set[bytes]()
         async for line in self._rpc.lines("refs/local", _Ref, what="list its blocks", max_bytes=_REFS_MAX):
             with contextlib.suppress(FormatError):

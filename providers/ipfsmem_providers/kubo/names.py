@@ -1,10 +1,10 @@
-"""IPNS records that we signed, at a Kubo node: kept as pinned blocks, and put into the network where the node can.
+"""Our signed IPNS records at a Kubo node: kept as pinned blocks, and put into the network if the node can.
 
-Keeping them works on any node and lasts longer than the 48 hours of the network; `name/put` and `name/get` are there
-since Kubo 0.40. Both ask the DHT first, which takes seconds to a minute, so a record counts as put when the node keeps
-it, and the network is told of it afterwards. It is asked for records only where the user wants the network asked for
-blocks too: within a bound, and about one name again only after a while. No key of ours ever reaches the node. The alias
-is something else: a name of the node's own key that follows the newest root, for people who want an address to look at.
+Pinned blocks work on any node and outlast the network's 48 hours; `name/put` and `name/get` exist since Kubo
+0.40. Both query the DHT first, which takes seconds to a minute, so a record is put once the node keeps it,
+and the network is told afterwards. Records are looked up in the network only if the user also wants that for
+blocks: within a bound, and for one name again only after a while. The node never gets our keys. The alias is
+a name of the node's own key that follows the newest root, for users who want to browse it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Names:
     def __init__(
         self, rpc: KuboRpc, pins: Pins, read: Read, write: Write, network: Network, background: BackgroundWork
     ) -> None:
-        """`read` and `write` move blocks."""
+        """`read` and `write` transfer blocks."""
         self._rpc = rpc
         self._pins = pins
         self._read = read
@@ -92,7 +92,7 @@ class Names:
             try:
                 await self._pins.replace(cid, _label(name), now, kept)
             except ProviderUnavailable:
-                # Another device may have put a greater one at the same moment, and taken ours away.
+                # Another device may have put a greater one concurrently, and removed ours.
                 newest = ipns_record.newest_record((await self._records(name)).values())
                 if newest is None or ipns_record.record_order(newest) < ipns_record.record_order(offered):
                     raise
@@ -105,7 +105,7 @@ class Names:
             self._background.begin(f"the network and the name {name[:16]}…", self._network.put(name, record))
 
     async def get(self, name: str) -> bytes | None:
-        """The newest record that the node has, or that the network gives in time."""
+        """Return the newest record of the node, or of the network in time."""
         name = canonical_name(name)
         records = list((await self._records(name)).values())
         if await self._rpc.at_least(*_NETWORK_VERSION):
@@ -125,7 +125,7 @@ class Names:
             try:
                 found[pin] = ipns_record.verify_record(name, blocks.get(pin.cid, b""))
             except (FormatError, LimitError, SealError):
-                continue  # who may pin at this node may pin anything
+                continue  # anyone who may pin at this node may pin anything
             self._verified[name, pin.cid] = found[pin]
         return found
 
@@ -134,7 +134,7 @@ class Network:
     """The records that other nodes have, through this node."""
 
     def __init__(self, rpc: KuboRpc, patience: float, *, ask: bool) -> None:
-        """`patience`: seconds for one answer; `ask`: whether records are looked for there too."""
+        """`patience`: seconds for one answer; `ask`: whether records are looked up there too."""
         self._rpc = rpc
         self._patience = patience
         self._ask = ask
@@ -150,16 +150,17 @@ class Network:
         try:
             await self._rpc.call("name/put", params, body=form, what="put a name", stall=self._patience + 30)
         except CommandFailed as error:
-            # It says so of an equal sequence too, whichever of the two is greater: what is kept here decides.
+            # It reports so of an equal sequence too, whichever is greater: our stored record decides.
             if _NOT_NEWER not in error.words:
                 raise
 
     async def cached(self, name: str) -> ipns_record.Record | None:
-        """The network's record as far as the node itself has it; answers at once."""
+        """Return the network's record if cached by the node; answers at once."""
         return await self._get(name, {"offline": "true"})
 
     async def look_up(self, name: str) -> ipns_record.Record | None:
-        """The record that the network gives in time. A question that takes longer goes on, and the next call has its answer."""
+        """Return the network's record if it comes in time. A slower lookup continues, and the next call
+        returns its answer."""
         if not self._ask:
             return None
         looking = self._looking()
@@ -182,7 +183,7 @@ class Network:
         return None if task.cancelled() else task.result()
 
     async def end(self) -> None:
-        """Cancel the questions that go on."""
+        """Cancel running lookups."""
         looking = self._looking()
         for task in looking.values():
             task.cancel()
@@ -205,7 +206,7 @@ class Alias:
     """A name of the node's own key that follows the newest root. Nobody's devices look at it."""
 
     def __init__(self, rpc: KuboRpc, key: str, patience: float) -> None:
-        """`key`: what the node calls the key; it is made there when it is missing."""
+        """`key`: the node's name for the key, which is created if missing."""
         self._rpc = rpc
         self._key = key
         self._patience = patience

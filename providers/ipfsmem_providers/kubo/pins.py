@@ -1,14 +1,13 @@
-"""Pins with names at a Kubo node, which has one name a root and no times.
+"""Named pins at a Kubo node, which has one name per root and no times.
 
-A pin's name is a list of entries, `<name>@<milliseconds>`, with commas between, so that one root can stand under
-several names and each knows when it was made. Whatever else is in a pin's name is left as it is, and a pin that
-somebody else named exactly so counts, without a time. A pin that had no name when ours was added keeps an empty entry
-in front, so that it stays when ours goes. js-ipfs keeps the same text in a pin's metadata. Nothing here moves blocks
-of memories.
+A pin's name is a list of entries, `<name>@<milliseconds>`, separated by commas, so that a root can have
+several names, each with its time. Other text in a pin's name is preserved, and a pin to which somebody else gave exactly our name is
+valid, without a time. A pin without a name when ours was added keeps an empty entry in front, so that it
+remains when ours is removed. js-ipfs stores the same text in a pin's metadata.
 
-Nodes before Kubo 0.35, and js-ipfs, do not rename a pin: it is removed and made anew. A folder with the root in it is
-pinned meanwhile (a holder): without it a node that collects its garbage in between, or that is killed then, loses the
-tree and the names that others gave to it.
+Nodes before Kubo 0.35, and js-ipfs, cannot rename a pin: it is removed and re-created. Meanwhile a folder with the root
+is pinned (a holder): otherwise a garbage collection or a crash in between would lose the tree and the names that others
+gave it.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ from ipfsmem_providers.http.pages import ENTRIES_MAX, ListGaps, readable
 from ipfsmem_providers.http.policy import REST_AFTER_STALL
 from ipfsmem_providers.kubo.rpc import CommandFailed, KuboRpc
 
-#: Kubo takes names of so many bytes.
+#: Maximum bytes of a pin name in Kubo.
 _NAME_MAX: Final = 255
 _LIST_MAX: Final = 256 * 1024 * 1024
 #: A node that does not know `stream` lists all pins in one line.
 _LINE_MAX: Final = 8 * 1024 * 1024
-#: Attempts to give a pin its name while others do the same.
+#: Attempts to name a pin while others do the same.
 _TRIES: Final = 3
-#: Since this version of Kubo a second `pin/add` gives a pin another name.
+#: Since this version of Kubo a second `pin/add` renames a pin.
 _RENAMES: Final = (0, 35)
 _META: Final = "ipfsmem"
-#: The name of a holder begins so, and goes on with the text of the pin that it stands in for.
+#: Prefix of a holder's name; the text of the pin that it replaces follows.
 _HOLDS: Final = f"{_META} holds:"
 _ENTRY: Final = re.compile(r"([^@,]*)@(\d{1,15})")
 _PLAIN: Final = " !\"#$&'()*+-./:;<=>?[\\]^_`{|}~"
@@ -57,13 +56,13 @@ class _Line(msgspec.Struct):
 
     @property
     def text(self) -> str:
-        """Its name, or what js-ipfs keeps for one."""
+        """Return its name, or the equivalent in js-ipfs."""
         kept = self.metadata.get(_META) if isinstance(self.metadata, dict) else None
         return next((one for one in (self.name, kept) if one and isinstance(one, str)), "")
 
 
 def _entries(line: msgspec.Raw, unread: list[str]) -> Iterator[tuple[str, _Line]]:
-    """The pins in a line with the texts of their CIDs. Those that cannot be read go to `unread`."""
+    """Yield the pins in a line with the texts of their CIDs. Those that cannot be read go to `unread`."""
     for whole in readable([line], _Line, "", (), unread):
         if whole.keys is None:
             yield str(whole.cid), whole
@@ -85,7 +84,7 @@ class Pins:
         self._wasted = self._wasted_until = 0.0
 
     async def text_of(self, root: CID) -> str | None:
-        """The entries of a pinned root, None when it is not pinned."""
+        """Return the entries of a pinned root, None when it is not pinned."""
         params = {"arg": str(root), "type": "recursive", "names": "true"}
         try:
             answer = await self._rpc.call("pin/ls", params, what="look at a pin")
@@ -106,11 +105,11 @@ class Pins:
             await self._set(root, _more(root, before, name, now))
 
     async def add(self, root: CID, name: str, now: int) -> Pin:
-        """The pin of a root under a name; `now` (milliseconds) is its time if it is made."""
+        """Return the pin of a root under a name; `now` (milliseconds) is its time if it is made."""
         return (await self._add(root, name, now))[0]
 
     async def replace(self, root: CID, name: str, now: int, old: Iterable[Pin]) -> Pin:
-        """As `add`, and afterwards the name is taken off the `old` pins."""
+        """Do `add`, then remove the name from the `old` pins."""
         made, listed = await self._add(root, name, now)
         for pin in old:
             if pin.cid != root:
@@ -118,7 +117,7 @@ class Pins:
         return made
 
     async def _add(self, root: CID, name: str, now: int) -> tuple[Pin, dict[CID, str]]:
-        """The pin, and what the node lists under that name."""
+        """Return the pin, and what the node lists under that name."""
         known, listed = await self._find(root, name)
         if known is not None:
             return known, listed
@@ -129,7 +128,8 @@ class Pins:
             before = "" if made is not None else await self.text_of(root)
             if made is not None or before is None:
                 break
-            # Older nodes keep the first name, js-ipfs the first metadata; or somebody else named it at the same moment.
+            # Older nodes keep the first name, js-ipfs the first metadata; or somebody else named it
+            # concurrently.
             text = before if _time(before, name) is not None else _more(root, before, name, now)
             if await self._rpc.at_least(*_RENAMES):
                 await self._set(root, text)
@@ -153,7 +153,7 @@ class Pins:
         return made, listed
 
     async def named(self, name: str) -> list[Pin]:
-        """Pins with exactly this name, newest first."""
+        """Return pins with exactly this name, newest first."""
         found = []
         for root, text in (await self._all(name)).items():
             created = _time(text, name)
@@ -167,7 +167,7 @@ class Pins:
         await self._take_off(pin, listed.get(pin.cid, ""))
 
     async def _take_off(self, pin: Pin, text: str) -> None:
-        """`text`: the entries of the root as they are listed."""
+        """`text`: the entries of the root as listed."""
         if _time(text, pin.name) is None:
             return
         wanted = _quoted(pin.name)
@@ -180,7 +180,8 @@ class Pins:
             await self._replace(pin.cid, _join(rest))
 
     async def _replace(self, root: CID, text: str) -> None:
-        """Give a pin another text by removing it and making it anew, while a holder is pinned that has the text in its name."""
+        """Change a pin's text by removing and re-creating it, while a holder with the text in its name is
+        pinned."""
         holder = _holder(root)
         named = f"{_HOLDS}{_quoted(text)}"
         with await SpooledCar.write(holder.cid, holder.blocks) as car:
@@ -192,7 +193,7 @@ class Pins:
         await self._remove(holder.cid)
 
     async def _put_back(self, root: CID, text: str) -> None:
-        """What `_replace` was about to do, with the entries that the root was given since."""
+        """Finish an interrupted `_replace`, with the entries that the root got since."""
         names = {_name(entry) for entry in _split(text)}
         now = await self.text_of(root)
         given = [entry for entry in _split(now or "") if _name(entry) not in names]
@@ -203,7 +204,7 @@ class Pins:
             await self._replace(root, _join([*_split(text), *given]))
 
     async def _find(self, root: CID, name: str) -> tuple[Pin | None, dict[CID, str]]:
-        """The pin of a root under a name, and all that the node lists under that name."""
+        """Return the pin of a root under a name, and all that the node lists under that name."""
         holder = _holder(root).cid
         listed = await self._all(name, root, holder)
         if holder in listed:  # an earlier `_replace` was cut off
@@ -213,7 +214,7 @@ class Pins:
         return (None if created is None else Pin(root, name, str(root), created)), listed
 
     async def _set(self, root: CID, text: str) -> None:
-        """Pin a root with this text as its name. The node fetches what it lacks, for as long as patience lasts."""
+        """Pin a root with this text as its name. The node fetches missing blocks within the patience."""
         params = {"arg": str(root), "name": text, "timeout": f"{max(1, int(self._patience))}s"}
         if await self._rpc.is_js():
             params["metadata"] = msgspec.json.encode({_META: text}).decode()
@@ -227,8 +228,8 @@ class Pins:
                 raise
 
     async def _all(self, name: str, *roots: CID) -> dict[CID, str]:
-        """`_listed`. Where other providers are in use, all listings that fail take a bounded time together: a list that never ends
-        moves, and each name is looked for in one."""
+        """Do `_listed`; with other providers, all failing listings share one time limit: an endless list
+        progresses, and each name is looked up in one."""
         http = self._rpc.http
         most, now = http.listing_seconds, http.timing.now
         if most is None:
@@ -254,8 +255,11 @@ class Pins:
         raise problem
 
     async def _listed(self, name: str, roots: Collection[CID]) -> dict[CID, str]:
-        """The names of recursive pins that contain `name`, and of `roots`, in no more memory than our own pins need: a node may have
-        very many others. Nodes that can filter leave the others out."""
+        """Return the names of recursive pins that contain `name`, and of `roots`.
+
+        Uses no more memory than our own pins need: a node may have very many others. Nodes that can filter
+        omit them.
+        """
         params = {"type": "recursive", "names": "true", "stream": "true"}
         wanted = _quoted(name)
         if name:
@@ -287,12 +291,12 @@ class Pins:
 
 
 def _holder(root: CID) -> Directory:
-    """A folder with nothing but the root in it: while it is pinned, so is all below the root."""
+    """Return a folder with nothing but the root in it: while it is pinned, so is all below the root."""
     return directory([Link("root", root, 0)])
 
 
 def _quoted(name: str) -> str:
-    """A name as it stands in an entry: without what separates."""
+    """Return a name as used in an entry: without separators."""
     return quote(name, safe=_PLAIN)
 
 
@@ -318,7 +322,7 @@ def _name(entry: str) -> str | None:
 
 
 def _time(text: str, name: str) -> int | None:
-    """When a name was given; 0 when somebody else gave it; None when it is not there."""
+    """Return when a name was given; 0 if by somebody else; None if absent."""
     wanted = _quoted(name)
     for entry in _split(text):
         match = _ENTRY.fullmatch(entry)

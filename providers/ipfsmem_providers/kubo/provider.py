@@ -8,7 +8,7 @@
     KUBO_PATIENCE    seconds for the network: to pin, to fetch, to put and get names; 60
     KUBO_ALIAS       name of a key of the node whose IPNS name follows the newest root, for people
 
-Settings of the same names in lower case win over the environment. Publishing sends only the blocks that the node
+Settings of the same names in lower case override the environment. Publishing sends only the blocks that the node
 lacks, in one `dag/import`, and pins the root. Single blocks are in blocks.py, listing under a name in
 pins.py, records in names.py. The files that the user sees in the node (MFS) are not touched. js-ipfs nodes
 work too.
@@ -56,10 +56,10 @@ class _Import(msgspec.Struct):
 
 
 class KuboProvider(ProviderBase):
-    """A node as a provider. See ipfsmem.provider.contract for what the methods promise."""
+    """A node as a provider. See ipfsmem.provider.contract for the methods."""
 
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
-        """`rest` is the RPC's URL. No network is touched. ConfigError for settings that cannot be used."""
+        """`rest` is the RPC's URL. No network access. ConfigError for unusable settings."""
         settings = settings or {}
 
         def url_of(rest: str) -> str:
@@ -85,12 +85,12 @@ class KuboProvider(ProviderBase):
 
     @property
     def name(self) -> str:
-        """`kubo:` and the URL."""
+        """Return `kubo:` and the URL."""
         return self._name
 
     @property
     def capabilities(self) -> Capabilities:
-        """Everything."""
+        """Return all capabilities."""
         return _CAPABILITIES
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
@@ -99,11 +99,11 @@ class KuboProvider(ProviderBase):
             return await self._send(root, car, name)
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
-        """One request a block, without the network; see blocks.py."""
+        """Ask for each block in one request, without the network; see blocks.py."""
         return await self._blocks.has(cids)
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Checked blocks that the node holds; with KUBO_NETWORK=on also what it finds in time."""
+        """Return checked blocks that the node holds; with KUBO_NETWORK=on also what it finds in time."""
         found = await self._blocks.get(cids)
         missing = [cid for cid in dict.fromkeys(cids) if cid not in found]
         if missing and self._network:
@@ -111,11 +111,11 @@ class KuboProvider(ProviderBase):
         return found
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Checked blocks that the node holds, without the network."""
+        """Return checked blocks that the node holds, without the network."""
         return await self._blocks.get(cids)
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
-        """The checked blocks of a tree, depth first. Nothing when the node lacks the root."""
+        """Yield the checked blocks of a tree, depth first. Nothing when the node lacks the root."""
         if await self._rpc.is_js() and not await self._blocks.get([root]):
             return  # it would look for it in the network
         params = {"arg": str(root), "progress": "false"}
@@ -151,7 +151,7 @@ class KuboProvider(ProviderBase):
         return made
 
     async def pins(self, name: str) -> list[Pin]:
-        """Pins with this name, newest first."""
+        """Return pins with this name, newest first."""
         return await self._pins.named(name)
 
     def unread(self) -> list[str]:
@@ -167,11 +167,12 @@ class KuboProvider(ProviderBase):
         await self._names.put(name, record, self._now())
 
     async def get_name(self, name: str) -> bytes | None:
-        """The greatest record that the node has; with KUBO_NETWORK=on and Kubo 0.40 also of those in the network."""
+        """Return the greatest record that the node has; with KUBO_NETWORK=on and Kubo 0.40 also of those in
+        the network."""
         return await self._names.get(name)
 
     async def connect(self, addresses: Sequence[str]) -> int:
-        """Have the node call other nodes, side by side, ten seconds at most; how many answered."""
+        """Have the node connect to others concurrently, ten seconds at most; return the number of successes."""
 
         async def call(address: str) -> bool:
             params = {"arg": address, "timeout": f"{_CONNECT}s"}
@@ -187,7 +188,7 @@ class KuboProvider(ProviderBase):
         return sum(await asyncio.gather(*map(call, addresses)))
 
     async def settle(self) -> list[str]:
-        """Wait until the network has what it was given, at most 20 seconds."""
+        """Wait, at most 20 seconds, until the network has what it was given."""
         return await self._background.settle()
 
     async def close(self) -> None:
@@ -202,7 +203,7 @@ class KuboProvider(ProviderBase):
         return int(self._rpc.http.timing.wall() * 1000)
 
     async def _send(self, root: CID, car: SpooledCar, name: str) -> CID:
-        """Import, then pin with the name at once: an import that pins takes away the names that a root had."""
+        """Import, then pin with the name at once: an import that pins removes a root's names."""
         js = await self._rpc.is_js()
         done = [line.stats async for line in self._lines_of_import(root, car) if line.stats is not None]
         if not done and not js:  # the numbers come last, so without them the import was not finished

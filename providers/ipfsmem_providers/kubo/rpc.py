@@ -1,9 +1,9 @@
-"""The RPC of a Kubo node, and of nodes like it: one command, its answer, and what its errors mean.
+"""The RPC of a Kubo node, and of nodes like it: one command, its answer, and the meaning of its errors.
 
-Every command is a POST. A command that fails answers 500 with {"Message","Code","Type"}; one that fails after its
-answer began says so in the trailer X-Stream-Error, which HTTP clients rarely show, so who reads a stream must know
-from its content whether it is complete. js-ipfs speaks the same words with differences that `is_js` tells. Nothing
-here knows providers, pins or names.
+Every command is a POST. A failed command answers 500 with {"Message","Code","Type"}; one that fails after its
+answer began reports it in the trailer X-Stream-Error, which HTTP clients rarely expose, so a stream's reader
+must tell from its content whether it is complete. js-ipfs has the same commands with differences (see
+`is_js`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ _JS_SIGNS: Final = ("ipfs-core", "interface-ipfs-core", "ipfs-http-client")
 _MULTIADDR: Final = re.compile(r"/(ip4|ip6|dns|dns4|dns6)/([^/]+)/tcp/(\d+)(?:/(http|https))?/?")
 _ABSENT: Final = ("not found", "could not find", "not pinned")
 _TIMED_OUT: Final = ("timed out", "deadline exceeded", "context canceled")
-#: Statuses that the node itself answers with a reason; a command that fails answers 500.
+#: Statuses with which the node itself reports a reason; a failed command answers 500.
 _NODE_STATUSES: Final = (400, 404, 500)
 
 
 class CommandFailed(ProviderUnavailable):
-    """The node answered that a command failed; `words` is its reason. It may work later unless the reason says otherwise."""
+    """The node reported a failed command; `words` is its reason. It may work later unless the reason rules
+    that out."""
 
     def __init__(self, message: str, words: str) -> None:
         super().__init__(message)
@@ -43,12 +44,12 @@ class CommandFailed(ProviderUnavailable):
 
     @property
     def absent(self) -> bool:
-        """Whether something asked for is not there."""
+        """Tell whether something asked for is not there."""
         return any(sign in self.words for sign in _ABSENT)
 
     @property
     def timed_out(self) -> bool:
-        """Whether the node gave up waiting."""
+        """Tell whether the node gave up waiting."""
         return any(sign in self.words for sign in _TIMED_OUT)
 
 
@@ -60,7 +61,8 @@ class KuboRpc:
     """Commands for one node."""
 
     def __init__(self, url: str, authorization: str = "", settings: Mapping[str, Any] | None = None) -> None:
-        """`url` with or without `/api/v0`, or a multiaddr; `authorization` as `node_authorization` gives it."""
+        """`url` with or without `/api/v0`, or a multiaddr; `authorization` as returned by
+        `node_authorization`."""
         self.url, inside = rpc_url(url)
         authorization = authorization or inside
         self.http = Http(
@@ -103,7 +105,7 @@ class KuboRpc:
         what: str = "",
         max_bytes: int,
     ) -> AsyncIterator[Stream]:
-        """Run a command and give its answer while it comes. Raises CommandFailed when it fails at once."""
+        """Run a command and stream its answer. Raises CommandFailed when it fails at once."""
         async with self.http.stream(
             "POST", f"{self.url}/api/v0/{command}", params=_query(params), body=body, allow=_NODE_STATUSES,
             idempotent=True, max_bytes=max_bytes, what=what or command,
@@ -123,7 +125,8 @@ class KuboRpc:
         max_bytes: int,
         max_line: int = ANSWER_MAX,
     ) -> AsyncIterator[T]:
-        """The lines of an NDJSON answer. Raises what `stream` raises, ProviderUnavailable for a line that is none."""
+        """Yield the lines of an NDJSON answer. Raises as `stream` does, ProviderUnavailable for an invalid
+        line."""
         async with self.stream(command, params, body=body, what=what, max_bytes=max_bytes) as answer:
             async for line in answer.lines(max_line=max_line):
                 try:
@@ -135,16 +138,16 @@ class KuboRpc:
                 raise self.http.unavailable(f"kubo answered {command} with something unexpected: {told}")
 
     async def is_js(self) -> bool:
-        """Whether it is a js-ipfs node."""
+        """Tell whether it is a js-ipfs node."""
         return (await self._identify())[0]
 
     async def at_least(self, *version: int) -> bool:
-        """Whether it is a Kubo of at least this version."""
+        """Tell whether it is a Kubo of at least this version."""
         js, known, _ = await self._identify()
         return not js and known >= version
 
     async def version(self) -> str:
-        """What it says it is, for people."""
+        """Return its version for display."""
         return (await self._identify())[2]
 
     async def close(self) -> None:
@@ -170,8 +173,10 @@ class KuboRpc:
 
 
 def node_authorization(given: str) -> str:
-    """The Authorization header of a setting: `bearer:<token>`, `basic:<user>:<password>` as in Kubo's own
-    configuration, `Bearer <token>`, `Basic <base64>`, or `<user>:<password>`. ConfigError for anything else.
+    """Return the Authorization header of a setting. ConfigError for an invalid one.
+
+    Forms: `bearer:<token>` or `basic:<user>:<password>` as in Kubo's own configuration, `Bearer <token>`,
+    `Basic <base64>`, or `<user>:<password>`.
     """
     text = given.strip()
     if not text:
@@ -197,7 +202,7 @@ def _basic(text: str) -> str:
 
 
 def rpc_url(given: str) -> tuple[str, str]:
-    """The base URL, and an Authorization header for a user and password in it."""
+    """Return the base URL, and an Authorization header for a user and password in it."""
     text = given.strip() or DEFAULT_URL
     match = _MULTIADDR.fullmatch(text)
     if match:

@@ -1,1 +1,1 @@
-"""Vectors of texts made on this machine by all-MiniLM-L6-v2, which the extra `semantic` brings: no network, no other program."""
+"""Local embeddings by all-MiniLM-L6-v2, from the extra `semantic`: no network, no other program."""

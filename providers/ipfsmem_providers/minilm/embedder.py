@@ -1,5 +1,7 @@
-"""The embedder of the extra `semantic`. The model is looked for where its package is installed, checked by its hash, and read when
-a first text is to be embedded: who only opens a memory, or asks which model it is, loads nothing.
+"""The embedder of the extra `semantic`.
+
+The model is found in its installed package, checked by hash, and read for the first embedding: opening a
+vault, or asking for the model's identity, loads nothing.
 """
 
 from __future__ import annotations
@@ -44,9 +46,9 @@ class _Model(NamedTuple):
 
 
 _loading = threading.Lock()
-#: What is loaded, by the path of the model.
+#: Loaded models by path.
 _loaded: dict[Path, _Model] = {}
-#: Where the model is installed, once that was looked for.
+#: The installed model's path, once found.
 _found: list[Path] = []
 
 
@@ -59,7 +61,8 @@ class MiniLmEmbedder:
     waits = False
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        """Takes no settings but `model_file`, for a model that lies elsewhere. Raises ConfigError where it is not installed, or cut off."""
+        """The only setting is `model_file`, a model at another path. Raises ConfigError if it is missing or
+        truncated."""
         self._file = Path(settings["model_file"]) if settings.get("model_file") else _installed()
         try:
             size = self._file.stat().st_size
@@ -82,7 +85,7 @@ class MiniLmEmbedder:
         return made
 
     def knows(self, question: str) -> float:
-        """See the contract: the model is of English, and a word of which it knows only splinters says little to it."""
+        """See the contract: the model is English, and a word known only in splinters means little to it."""
         words = [word for word in words_of(question) if word.isalnum()]
         if not words:
             return 0.0
@@ -107,7 +110,7 @@ def _installed() -> Path:
 
 
 def _load(file: Path) -> _Model:
-    """The model, read once in this process. Raises ConfigError."""
+    """Return the model, read once in this process. Raises ConfigError."""
     with _loading:
         model = _loaded.get(file)
         if model is None:
@@ -123,7 +126,7 @@ def _load(file: Path) -> _Model:
 
 
 class _Read(threading.Thread):
-    """Reads a file and counts its hash, which needs no other core's Python, while NumPy is imported."""
+    """Reads and hashes a file, mostly without the GIL, while NumPy is imported."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(name="ipfsmem-model", daemon=True)
@@ -140,7 +143,7 @@ class _Read(threading.Thread):
         self._sha256 = sha256(self._data).hexdigest()
 
     def checked(self) -> bytes:
-        """What was read. Raises ConfigError where it is not the file that is known."""
+        """Return the data. Raises ConfigError if it is not the expected file."""
         self.join()
         if self._failed is not None:
             raise _broken(self._file, self._failed.strerror or "it cannot be read")
@@ -150,8 +153,11 @@ class _Read(threading.Thread):
 
 
 def _import_for_one_core() -> None:
-    """NumPy that takes one core, unless it was imported before: products this small gain nothing from more, and where other work runs
-    its threads wait for each other, so that a question took a second."""
+    """Import NumPy limited to one core unless already imported.
+
+    Products this small gain nothing from more, and under other load its threads wait for each other: a
+    question took a second.
+    """
     if "numpy" in sys.modules or _CORES in os.environ:
         return
     os.environ[_CORES] = "1"
@@ -165,7 +171,7 @@ _words_read: list[WordPieces] = []
 
 
 def _words() -> WordPieces:
-    """The word list, read once in this process."""
+    """Return the word list, read once per process."""
     if not _words_read:
         text = (Path(__file__).parent / "bert_words.txt").read_text("utf-8")
         _words_read.append(WordPieces(text.split("\n")[:-1]))

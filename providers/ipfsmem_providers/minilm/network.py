@@ -1,8 +1,9 @@
-"""all-MiniLM-L6-v2 in NumPy: six layers of BERT (Devlin et al. 2018) over 384 numbers a piece, their mean, of length 1.
+"""all-MiniLM-L6-v2 in NumPy: six BERT layers (Devlin et al. 2018) over 384 numbers per piece, averaged,
+normalised.
 
-Texts of a batch stand one after the other, without padding: all but attention, which is of each text alone, is one product for
-all. The weights are signed bytes with a scale for each column; those of the word list stay bytes. Who asks once has the others made
-numbers layer by layer, in room that stays in the processor's reach: to keep all takes three times as long as to go through them.
+Texts of a batch are concatenated without padding: all but attention is one product. Weights are signed bytes
+with a scale per column; those of the word list stay bytes. For a single question the others are expanded
+layer by layer in a cache-sized buffer: keeping all takes three times as long as passing through them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _PRODUCTS = (
 
 
 class _Stored(NamedTuple):
-    """A linear step as it stands in the file."""
+    """A linear step as stored in the file."""
 
     weight: Any
     scale: Any
@@ -70,7 +71,7 @@ class Network:
     """The model, ready to be asked."""
 
     def __init__(self, onnx: Onnx) -> None:
-        """Raises FormatError where it is another network."""
+        """Read the weights. Raises FormatError for another network."""
         try:
             self._words = onnx.weights["inner.embeddings.word_embeddings.weight_q"]
             self._scales = onnx.weights["inner.embeddings.word_embeddings.weight_scale"]
@@ -85,7 +86,7 @@ class Network:
             raise FormatError(f"this network has no {error}") from None
 
     def vectors(self, texts: Sequence[Sequence[int]]) -> ndarray:
-        """A vector of length 1 for each text, given as numbers of its pieces, at least one and at most 512."""
+        """Return a vector of length 1 for each text, given as 1 to 512 piece numbers."""
         import numpy
 
         ends = numpy.cumsum([len(text) for text in texts])
@@ -101,7 +102,7 @@ class Network:
         return numpy.asarray(means / numpy.linalg.norm(means, axis=1, keepdims=True))
 
     def _in_order(self) -> Iterable[_Layer]:
-        """The layers; of the first question none is kept."""
+        """Return the layers; of the first question none is kept."""
         import numpy
 
         self._asked += 1
@@ -135,7 +136,7 @@ class Network:
 
 
 def _products(onnx: Onnx) -> dict[str, str]:
-    """The name of the matrix of each linear step, by that of its bias: the steps that add one take what a product of `val_N` gave."""
+    """Map each linear step's bias to the name of its matrix: steps with a bias use the product in a `val_N`."""
     made = {
         outs[0]: ins[1]
         for ins, outs in onnx.nodes
@@ -169,14 +170,14 @@ def _layer_size(stored: _StoredLayer) -> int:
 
 
 def _layer(stored: _StoredLayer, room: Any) -> _Layer:
-    """A layer whose weights stand in `room`."""
+    """Return a layer with its weights in `room`."""
     import numpy
 
     query, key, value, answered, wide, narrow = stored.steps
     asked, at = room[: 3 * query.weight.size].reshape(DIMENSION, 3 * DIMENSION), 3 * query.weight.size
     for place, step in enumerate((query, key, value)):
         numpy.multiply(step.weight, step.scale, out=asked[:, place * DIMENSION : (place + 1) * DIMENSION])
-    # What attention divides by goes into the query.
+    # Attention's divisor is folded into the query.
     part = numpy.float32(1 / sqrt(DIMENSION // _HEADS))
     asked[:, :DIMENSION] *= part
     steps = []
@@ -199,7 +200,8 @@ def _normed(x: Any, norm: _Norm) -> Any:
 
 
 def _gelu(x: Any) -> Any:
-    """x times the share of a normal distribution below it, by Abramowitz and Stegun 7.1.26: off by less than 2e-7."""
+    """Return x times the share of a normal distribution below it, by Abramowitz and Stegun 7.1.26: off by
+    less than 2e-7."""
     import numpy
 
     far = numpy.abs(x)

@@ -1,6 +1,7 @@
-"""The numbers that an ONNX file holds, by name: as much of its format (protocol buffers; onnx.proto, IR version 8) as takes.
+"""Read the weights of an ONNX file by name: the required subset of its format (protocol buffers; onnx.proto,
+IR version 8).
 
-Only a file whose hash is known is read, so nothing here meets what somebody else made; what does not fit is an error all the same.
+Only a file with a known hash is read; anything unexpected is an error all the same.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from ipfsmem.errors import FormatError
 if TYPE_CHECKING:
     from numpy import ndarray
 
-#: Numbers of fields: the graph in a model, weights and nodes in a graph; of weights their dimensions, type, name, bytes; of a node
-#: what goes in, what comes out.
+#: Field numbers: the graph in a model, weights and nodes in a graph; a weight's dimensions, type, name,
+#: bytes; a node's inputs and outputs.
 _GRAPH, _NODE, _WEIGHTS = 7, 1, 5
 _DIMENSIONS, _TYPE, _NAME, _BYTES = 1, 2, 8, 9
 _IN, _OUT = 1, 2
@@ -23,14 +24,14 @@ _TYPES: Final = {1: "<f4", 3: "i1"}
 
 
 class Onnx(NamedTuple):
-    """The weights of a model by name, and its nodes: what goes in and what comes out, in order."""
+    """The weights of a model by name, and its nodes: inputs and outputs in order."""
 
     weights: dict[str, ndarray]
     nodes: list[tuple[list[str], list[str]]]
 
 
 def read_onnx(data: bytes) -> Onnx:
-    """The weights and nodes. Raises FormatError."""
+    """Return the weights and nodes. Raises FormatError."""
     weights, nodes = dict[str, "ndarray"](), list[tuple[list[str], list[str]]]()
     try:
         for number, graph in _fields(memoryview(data)):
@@ -74,7 +75,7 @@ def _tensor(data: memoryview) -> tuple[str, ndarray | None]:
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """Each field of a message: its number, and its value or bytes."""
+    """Yield each field of a message: its number, and its value or bytes."""
     at = 0
     while at < len(data):
         tag, at = _number(data, at)

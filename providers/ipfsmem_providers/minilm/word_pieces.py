@@ -1,6 +1,5 @@
-"""Texts as numbers of word pieces, as BERT's uncased word list has them (Devlin et al. 2018; github.com/google-research/bert,
-tokenization.py): lower case, no accents, punctuation apart, and of each word the longest pieces that are known.
-"""
+"""Tokenizer of BERT's uncased word list (Devlin et al. 2018; github.com/google-research/bert,
+tokenization.py): lower case, no accents, punctuation separate, and the longest known pieces of each word."""
 
 from __future__ import annotations
 
@@ -9,14 +8,14 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-#: Characters of a word that is looked at; a longer one is unknown.
+#: Maximum characters of a word; a longer one is unknown.
 _LONGEST = 100
 #: Words whose pieces are remembered.
 _REMEMBERED = 50_000
 _ascii_left_out = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _ascii_word = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
 _UNSEEN = ("Cc", "Cf", "Co", "Cs")
-#: Ideographs stand each for itself.
+#: Each ideograph is a word.
 _IDEOGRAPHS = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
@@ -39,7 +38,7 @@ class WordPieces:
         self._known: dict[str, tuple[int, ...]] = {}
 
     def numbers(self, text: str, most: int) -> list[int]:
-        """A text with the marks of its beginning and end, in at most so many pieces."""
+        """Return a text as at most `most` numbers, including those that mark its start and end."""
         found = [self._begin]
         for word in words_of(text):
             if len(found) >= most - 1:
@@ -48,7 +47,7 @@ class WordPieces:
         return [*islice(found, most - 1), self._end]
 
     def pieces(self, word: str) -> tuple[int, ...]:
-        """The pieces of one word."""
+        """Return the pieces of one word."""
         known = self._known.get(word)
         if known is None:
             if len(self._known) >= _REMEMBERED:
@@ -57,7 +56,7 @@ class WordPieces:
         return known
 
     def known(self, word: str) -> bool:
-        """Whether all of a word is made of pieces that are known."""
+        """Tell whether a word consists of known pieces only."""
         return self.pieces(word) != (self._unknown,)
 
     def _split(self, word: str) -> tuple[int, ...]:
@@ -79,7 +78,7 @@ class WordPieces:
 
 
 def words_of(text: str) -> Iterator[str]:
-    """The words and signs of a text, in order."""
+    """Yield the words and signs of a text, in order."""
     if text.isascii():
         yield from (one[0] for one in _ascii_word.finditer(_ascii_left_out.sub("", text.lower())))
         return
@@ -99,7 +98,7 @@ def words_of(text: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Lower case without accents, and without characters that are not seen."""
+    """Return lower case without accents and invisible characters."""
     seen = "".join(
         char if char in "\t\n\r" or unicodedata.category(char) not in _UNSEEN else ""
         for char in text

@@ -1,1 +1,1 @@
-"""What a folder and a bucket share: blocks in packs, pins and records on shelves."""
+"""Common parts of folder and bucket: blocks in packs, pins and records on shelves."""

@@ -1,8 +1,8 @@
-"""Blocking work in threads beside the event loop, given up when it makes no progress for too long.
+"""Blocking work in threads, abandoned when it makes no progress for too long.
 
-A network share whose server is gone, or a stick that hangs, blocks whoever asks the system about it, for minutes or for ever,
-and that thread cannot be stopped: it is left behind, and no more work is begun at that place until it comes back.
-Work that takes long reports its progress (`heartbeat`). This module knows nothing of files.
+A dead network share or a hung stick blocks system calls for minutes or forever, and their thread cannot be
+stopped: it is left behind, and no further work begins at that location until it returns. Long work reports
+its progress (`heartbeat`).
 """
 
 from __future__ import annotations
@@ -56,19 +56,20 @@ class _Call(Generic[T]):
 
 
 class BlockingWork:
-    """Runs the blocking work of one place."""
+    """Runs the blocking work of one location."""
 
     def __init__(self, what: str, stall: float = STALL, *, why: str = "", hint: str = "") -> None:
-        """`what` is the place in words. When its work makes no progress for `stall` seconds, the error says that `what` does not
-        answer, the likely reason `why`, and what to do (`hint`)."""
+        """`what`: the location in words. After `stall` seconds without progress, the error names it, the
+        likely reason `why` and the next step `hint`."""
         self._text, self._hint, self._stall = f"{what} does not answer{why and ': '}{why}", hint, stall
         self._hanging: list[_Call[Any]] = []
 
     async def run(self, work: Callable[[], T], *, more: float = 0.0) -> T:
-        """The result of `work`. A task that is cancelled still waits for it, so that no file is left half written.
+        """Return the result of `work`. A task that is cancelled still waits for it, so that no file is left
+        half written.
 
-        `more`: seconds without progress to allow beyond the usual. Raises ProviderUnavailable when they have passed, and at
-        once while earlier work still hangs.
+        `more`: seconds without progress to allow beyond the usual. Raises ProviderUnavailable when they have
+        passed, and at once while earlier work still hangs.
         """
         self._hanging = [call for call in self._hanging if call.thread.is_alive()]
         if self._hanging:

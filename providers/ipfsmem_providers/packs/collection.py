@@ -1,15 +1,15 @@
-"""Garbage collection of packs: removes blocks that no pin needs, without a lock and without removing what others rely on.
+"""Garbage collection of packs: remove blocks that no pin needs, lock-free, sparing what others rely on.
 
 Two steps, a day apart.
 
-1. A pack of which a good part is not needed is marked: `packs/<sha256>.going`, with the time in it. Before that its needed
-   blocks are written to another pack. From then on `has` leaves it out, so a device that uploads sends its blocks again; and
-   a device that learnt just before that they are stored has a day to pin its root.
-2. With the pins of that day, blocks that are needed after all are written to a new pack, and the marked one is removed: it is
-   hidden, the pins are read once more, and it is brought back when a new pin needs a block of it. So a device that
-   pins a root and then asks whether its whole tree is stored is told so only of packs that stay.
+1. A pack that is largely unneeded is marked: `packs/<sha256>.going`, containing the time. Before that its needed
+   blocks are written to another pack. From then on `has` omits it, so uploading devices resend its blocks; a device
+   that saw them as stored just before has a day to pin its root.
+2. With the pins of that day, blocks needed after all are written to a new pack, and the marked one is removed: it is
+   hidden, the pins are read once more, and it is restored if a new pin needs one of its blocks. So a device that pins
+   a root and then checks for its whole tree sees only packs that stay.
 
-A crash anywhere leaves a pack too many, never one too few; two devices that collect at the same time do the work twice.
+A crash leaves a pack too many, never one too few; two concurrent collections do the work twice.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Mark(msgspec.Struct):
 
 
 class Collector(ABC):
-    """Marks and removes packs of one place; `now` is in milliseconds since 1970 UTC. Methods block."""
+    """Marks and removes packs of one location; `now` is in milliseconds since 1970 UTC. Methods block."""
 
     def __init__(self, packs: Packs, now: int) -> None:
         self._packs = packs
@@ -57,7 +57,7 @@ class Collector(ABC):
         self._leaving: dict[str, set[bytes]] = {}
 
     def due(self, inventory: Inventory) -> bool:
-        """Whether a pack was marked long enough ago to be removed."""
+        """Tell whether a pack was marked long enough ago to be removed."""
         return bool(self._due(inventory))
 
     def mark(self, roots: Roots) -> int:
@@ -105,8 +105,8 @@ class Collector(ABC):
 
     @abstractmethod
     def _take_away(self, name: str, is_needed: Callable[[], bool]) -> bool:
-        """Remove a marked pack, unless it was written again lately, or `is_needed` says that a new pin needs it. Returns whether
-        it was removed."""
+        """Remove a marked pack, unless it was recently rewritten, or `is_needed` says that a new pin needs
+        it; tell whether it was removed."""
 
     def _due(self, inventory: Inventory) -> list[str]:
         found = []
@@ -118,9 +118,10 @@ class Collector(ABC):
         return found
 
     def _live(self, roots: Roots) -> set[bytes]:
-        """Digests of all blocks in the trees of the roots. ProviderRefused where a folder of a tree is missing."""
+        """Return digests of all blocks in the trees of the roots. ProviderRefused when a folder of a tree is
+        missing."""
         live: set[bytes] = set()
-        # A CID says what its block is: who calls a folder of others a raw block must not hide what is below it.
+        # A CID determines its block's codec: calling others' folder a raw block must not hide its contents.
         seen: set[CID] = set()
         # Anybody can leave a record here, of any CID; only blocks with SHA-256 are kept here.
         named = {cid for cid in roots.named if cid.hash_code == SHA2_256 and cid.codec in (DAG_PB, RAW)}
@@ -147,7 +148,7 @@ class Collector(ABC):
         return live
 
     def _is_useless(self, name: str, size: int, inventory: Inventory, live: set[bytes]) -> bool:
-        """Whether a pack is old enough, and enough of it in no tree, to be marked."""
+        """Tell whether a pack is old enough, and enough of it in no tree, to be marked."""
         if self._now - inventory.files[name].modified < DAY_MS:
             return False
         try:
@@ -172,7 +173,7 @@ class Collector(ABC):
             mine = needed & self._digests(name, size)
             if not mine:
                 continue
-            # A pack must not become larger than a place takes in one piece.
+            # A pack must not exceed what the location accepts in one piece.
             if total and total + self._length(name, size, mine) > self._packs.merge_bytes:
                 written += self._write(blocks)
                 blocks, total = {}, 0
@@ -190,7 +191,8 @@ class Collector(ABC):
     def _needed(
         self, leaving: list[tuple[str, int]], staying: list[tuple[str, int]], live: set[bytes]
     ) -> set[bytes]:
-        """The live blocks of the packs that leave which cannot be read from a pack that stays; an index alone is no proof."""
+        """Return the live blocks of leaving packs that no staying pack can provide; an index alone is no
+        proof."""
         inside = set().union(*(self._digests(*item) for item in leaving)) & live
         needed = sorted(inside)
         for start in range(0, len(needed), _BATCH):
@@ -212,7 +214,7 @@ class Collector(ABC):
         return self._packs.write_merged(blocks)[1]
 
     def _is_needed(self, name: str, known: Roots, read: Callable[[], Roots]) -> bool:
-        """Whether a root that is not in `known` needs a block of a pack that is being removed."""
+        """Tell whether a root that is not in `known` needs a block of a pack that is being removed."""
         roots = read()
         new = Roots(roots.pinned - known.pinned, roots.named - known.named)
         if not new.pinned and not new.named:

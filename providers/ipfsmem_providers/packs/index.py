@@ -1,12 +1,13 @@
-"""The index beside a pack: where in the CAR file each block lies.
+"""The index of a pack: the position of each block in the CAR file.
 
-`<pack>.idx` = "ipmidx1\\n" | pack size (64 bit) | count (32 bit) | 256 running counts by first digest byte (32 bit) |
-CRC-32 of all else (32 bit) | records, sorted: SHA-256 digest (32) | offset of the block's bytes (64 bit) | their
-length (32 bit). Big-endian. "ipmidx1-" at the start says that the pack was damaged when the index was made.
+`<pack>.idx` = "ipmidx1\n" | pack size (64 bit) | count (32 bit) | 256 running counts by first digest byte (32
+bit) | CRC-32 of all else (32 bit) | records, sorted: SHA-256 digest (32) | offset of the block's bytes (64
+bit) | their length (32 bit). Big-endian. "ipmidx1-" at the start marks a pack that was damaged when the index
+was made.
 
-An index is a cache that anybody may have damaged or forged: it is made again from its pack when the two do not fit, and each
-block that is read by it is checked. It never decides what is stored. A sparse file can claim any size at no cost, so
-what is read of an index in one go is bounded.
+An index is an untrusted cache: it is rebuilt from its pack when the two do not match, and each block read
+through it is checked. It never decides what is stored. A sparse file can claim any size at no cost, so reads
+of an index are bounded.
 """
 
 from __future__ import annotations
@@ -33,18 +34,19 @@ _SIZE: Final = _RECORD.size
 _SMALL: Final = 1 << 20
 #: Bytes of a large index that are read in one go: whole records.
 _PIECE: Final = _SIZE * 8192
-#: Indexes of more bytes are not kept in memory.
+#: Larger indexes are not kept in memory.
 _KEPT: Final = _PIECE * 128
-#: The fewest bytes that a block takes in a pack: its length and a CID with a SHA-256.
+#: Minimum bytes of a block in a pack: its length and a CID with a SHA-256.
 _LEAST: Final = 35
 _HEADER_MAX: Final = 1 << 20
-#: Sections that are no blocks, beyond the number of blocks, after which the rest of a pack is taken for garbage.
+#: Number of non-block sections, beyond the number of blocks, after which the rest of a pack is treated as
+#: garbage.
 JUNK_MAX: Final = 1_000
 _SECTION_MAX: Final = BLOCK_MAX + 256
 
 
 class Place(NamedTuple):
-    """Where a block's bytes lie in its pack."""
+    """Position of a block's bytes in its pack."""
 
     digest: bytes
     offset: int
@@ -52,7 +54,7 @@ class Place(NamedTuple):
 
 
 class Section(NamedTuple):
-    """One entry of a CAR file as a scan finds it; `sound` when the block has the SHA-256 that its CID says."""
+    """One entry of a CAR file in a scan; `sound`: the block matches the SHA-256 in its CID."""
 
     cid: bytes
     digest: bytes
@@ -62,7 +64,7 @@ class Section(NamedTuple):
 
 
 class Index:
-    """Digest to place, for one pack."""
+    """Maps digests to positions, for one pack."""
 
     def __init__(self, shelf: Shelf | None, name: str, head: bytes, body: bytes | None) -> None:
         """The index `name` on `shelf`; without a shelf it is in memory only."""
@@ -78,7 +80,7 @@ class Index:
         self._body = body
 
     def find(self, wanted: Collection[bytes]) -> list[Place]:
-        """The places of the digests in `wanted` that this index names."""
+        """Return the positions of `wanted` digests in this index."""
         if self._body is None and len(wanted) * 64 > self.count:
             self._load()
         body = self._body
@@ -98,12 +100,13 @@ class Index:
         return found
 
     def places(self) -> Iterator[Place]:
-        """All places; reads the whole index. FileNotFoundError when its file is another one than was opened."""
+        """Yield all positions; reads the whole index. FileNotFoundError when its file was replaced since
+        opening."""
         for piece in self._pieces():
             yield from map(Place._make, _RECORD.iter_unpack(piece))
 
     def intact(self) -> bool:
-        """Whether the index is as it was written; reads it up to the first fault."""
+        """Tell whether the index is as it was written; reads it up to the first fault."""
         crc, before = self._head_crc, b""
         try:
             for piece in self._pieces():
@@ -117,7 +120,7 @@ class Index:
         return crc == self._crc
 
     def _pieces(self) -> Iterator[bytes]:
-        """The records in pieces of whole records."""
+        """Yield the records in pieces of whole records."""
         self._load()
         if self._body is not None:
             yield self._body
@@ -164,7 +167,7 @@ class Index:
 
 
 def encode_index(places: Iterable[Place], pack_size: int, *, damaged: bool = False) -> bytes:
-    """The bytes of an index file."""
+    """Return the bytes of an index file."""
     pack = _RECORD.pack
     records = sorted([pack(*place) for place in places])
     body = b"".join(records)
@@ -181,18 +184,18 @@ def encode_index(places: Iterable[Place], pack_size: int, *, damaged: bool = Fal
 
 
 def decode_index(data: bytes) -> Index:
-    """An index from its bytes, in memory only and not checked: for one that was just made."""
+    """Parse an index in memory, unchecked: for one just made."""
     return Index(None, "", data[: _HEAD.size], data[_HEAD.size :])
 
 
 def open_indexes(shelf: Shelf, packs: Mapping[str, int]) -> dict[str, Index]:
-    """The indexes of these packs, by name. `packs`: name of the index -> bytes of its pack. Indexes that are missing or damaged
-    are left out."""
+    """Return the indexes of these packs, by name. `packs`: name of the index -> bytes of its pack. Indexes
+    that are missing or damaged are left out."""
     length = _HEAD.size + min(_SMALL, shelf.cheap_read_bytes)
     heads: dict[str, Head] = {}
     try:
         heads = shelf.heads(list(packs), length)
-    except OSError:  # one of them cannot be read: each by itself, and that one is made again from its pack
+    except OSError:  # one of them is unreadable: read them one by one, and rebuild that one from its pack
         for name in packs:
             with contextlib.suppress(OSError):
                 heads |= shelf.heads([name], length)
@@ -201,12 +204,13 @@ def open_indexes(shelf: Shelf, packs: Mapping[str, int]) -> dict[str, Index]:
 
 
 def open_index(shelf: Shelf, name: str, pack_size: int) -> Index | None:
-    """The index in a file; None when it is missing, damaged, or not that of a pack of `pack_size` bytes."""
+    """Return the index in a file; None when it is missing, damaged, or not that of a pack of `pack_size`
+    bytes."""
     return open_indexes(shelf, {name: pack_size}).get(name)
 
 
 def _checked_index(shelf: Shelf, name: str, pack_size: int, head: Head) -> Index | None:
-    """The index whose file begins with `head`; None when it is damaged or belongs to another pack."""
+    """Return the index whose file begins with `head`; None when damaged or of another pack."""
     data, size = head
     if len(data) < _HEAD.size:
         return None
@@ -214,7 +218,7 @@ def _checked_index(shelf: Shelf, name: str, pack_size: int, head: Head) -> Index
     fan.pop()  # the checksum
     if magic not in (_MAGIC, _MAGIC_DAMAGED) or covers != pack_size or size != _HEAD.size + count * _SIZE:
         return None
-    # No pack has more blocks than it has room for their CIDs: an index that claims more is no index of it.
+    # A pack cannot have more blocks than room for their CIDs, so an index that claims more is not its own.
     if fan[-1] != count or fan != sorted(fan) or count * _LEAST > pack_size:
         return None
     whole = len(data) == size
@@ -223,11 +227,11 @@ def _checked_index(shelf: Shelf, name: str, pack_size: int, head: Head) -> Index
 
 
 def scan(file: BinaryIO) -> Iterator[Section]:
-    """The sections of a CAR file in order, as far as it can be read.
+    """Yield the sections of a CAR file in order, as far as readable.
 
-    A section that is no block with a SHA-256 is skipped. Raises FormatError where the framing breaks, where such sections are many
-    more than blocks (garbage can be read as a million of them in a megabyte), or where the file ends inside a section; what came
-    before stands.
+    A section that is not a block with a SHA-256 is skipped. Raises FormatError when the framing breaks, when
+    such sections far outnumber blocks (garbage can be parsed as a million of them per megabyte), or when the
+    file ends inside a section; earlier sections remain valid.
     """
     header = _length(file)
     if header is None or not 0 < header <= _HEADER_MAX:
@@ -251,7 +255,7 @@ def scan(file: BinaryIO) -> Iterator[Section]:
 
 
 def _section(section: bytes, end: int) -> Section:
-    """A section that ends at `end`, without a digest where it is no block."""
+    """Return a section that ends at `end`, without a digest if it is not a block."""
     try:
         cid, start = read_cid(section, 0)
     except (FormatError, LimitError):
@@ -263,7 +267,8 @@ def _section(section: bytes, end: int) -> Section:
 
 
 def read_at(file: BinaryIO, offset: int, length: int) -> bytes:
-    """`length` bytes from `offset`, fewer only at the end of the file: one read of a system may bring fewer."""
+    """Return `length` bytes from `offset`, fewer only at the end of the file: a single system read may return
+    fewer."""
     file.seek(offset)
     data = file.read(length)
     while len(data) < length:
@@ -275,7 +280,7 @@ def read_at(file: BinaryIO, offset: int, length: int) -> bytes:
 
 
 def _length(file: BinaryIO) -> int | None:
-    """The varint at the position of `file`; None at its end."""
+    """Return the varint at the position of `file`; None at its end."""
     value = shift = 0
     while shift < 35:
         byte = file.read(1)

@@ -1,8 +1,8 @@
-"""Notes of blocks that were found damaged: `packs/<sha256>.lost` lists the CIDs that a pack does not hold any more, a line each.
+"""Notes of damaged blocks: `packs/<sha256>.lost` lists the CIDs that a pack has lost, one per line.
 
-A device that finds a block damaged notes it, so that no device counts on it and one that has the block sends it again,
-in another pack: the damaged pack is never changed, as others may read it at this moment. A note is a hint like an
-index: it decides which blocks `has` names, never what is read.
+A device that finds a damaged block notes it, so that no device relies on it and one that has the block
+resends it in another pack: the damaged pack is never changed, since others may be reading it. A note is a
+hint like an index: it affects what `has` returns, never what is read.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from ipfsmem.errors import FormatError, ProviderError
 from ipfsmem_providers.packs.shelf import FileInfo, Shelf
 
 LOST: Final = ".lost"
-#: Blocks of one pack that are noted at most: a note is read at every publish.
+#: Maximum number of noted blocks per pack: a note is read at every publish.
 MOST: Final = 50_000
 _FILE_MAX: Final = MOST * 128
 
 
 class LostBlocks:
-    """The notes of one place. Methods block. A note that cannot be read counts as none, one that cannot be written is left out."""
+    """The notes of one location. Methods block. Unreadable notes are ignored, unwritable ones left out."""
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
         self._read: dict[str, tuple[Hashable, dict[bytes, CID]]] = {}
 
     def of(self, stem: str, files: Mapping[str, FileInfo]) -> dict[bytes, CID]:
-        """The blocks that a pack lost, by digest. `files` is a listing; a note is read again when its version changed."""
+        """Return the blocks that a pack lost, by digest. `files` is a listing; a note is read again when its
+        version changed."""
         name = f"{stem}{LOST}"
         info = files.get(name)
         if info is None:
@@ -47,7 +48,7 @@ class LostBlocks:
     def note(self, stem: str, cids: Iterable[CID]) -> None:
         """Write down which blocks a pack lost; an empty list removes the note."""
         lines = sorted(map(str, cids))[:MOST]
-        with contextlib.suppress(OSError, ProviderError):  # a place that cannot be written can still be read
+        with contextlib.suppress(OSError, ProviderError):  # a read-only location can still be read
             if lines:
                 self._shelf.write(f"{stem}{LOST}", "".join(f"{line}\n" for line in lines).encode())
             else:

@@ -1,9 +1,9 @@
-"""Signed name records (IPNS) on a shelf: a file for each, named by the IPNS name and the hash of the record.
+"""Signed name records (IPNS) on a shelf: one file each, named by the IPNS name and the record's hash.
 
     names/<k51...>.<16 hex of SHA-256(record)>.ipns-record
 
-The greatest record of a name counts, and lesser ones are removed only after it was written, so any number of devices may
-put records at the same time. Nothing here knows blocks or pins.
+The greatest record of a name wins, and lesser ones are removed only after it was written, so any number of
+devices may put records concurrently.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ipfsmem_providers.packs.shelf import FileInfo, Head, Shelf
 
 #: Attempts to read the records of a name when those that were listed are gone: another device puts newer ones just now.
 _ATTEMPTS: Final = 4
-#: Records that are kept in memory at most.
+#: Maximum number of records kept in memory.
 _KNOWN_MAX: Final = 1_000
-#: A file that cannot be read may still be copied for so long, in milliseconds.
+#: An unreadable file may still be being copied for this long, in milliseconds.
 _PATIENCE_MS: Final = 86_400_000
 
 
 class NameRecords:
-    """The name records of one place. Methods block."""
+    """The name records of one location. Methods block."""
 
     separator = "."
     ending = ".ipns-record"
@@ -50,7 +50,8 @@ class NameRecords:
             file = f"{name}{self.separator}{tag}{self.ending}"
             self._shelf.write(file, offered.encoded)
             records[file] = offered
-        # Only records less than one that is there are removed, so the greatest stays, whoever else puts a record now.
+        # Only records lesser than an existing one are removed, so the greatest stays, whoever else puts one
+        # now.
         best = ipns_record.newest_record(records.values())
         for file, record in records.items():
             if best is not None and ipns_record.record_order(record) < ipns_record.record_order(best):
@@ -63,21 +64,22 @@ class NameRecords:
                     self._shelf.set_aside(file)
 
     def _remove_old_garbage(self, name: str) -> None:
-        """Remove what has not been a record of this name for a day. A file that a sync program is still copying may become one."""
+        """Remove files that have not been a record of this name for a day. One still being copied may become
+        one."""
         files = self._shelf.files(f"{name}{self.separator}")
         garbage = [file for file in self.unread & files.keys() if file.endswith(self.ending)]
         newest = max((info.modified for info in files.values()), default=0)
-        for file in self._heads(garbage):  # not what another user alone may read
+        for file in self._heads(garbage):  # not files that only another user may read
             if files[file].modified < newest - _PATIENCE_MS:
                 with contextlib.suppress(OSError, ProviderError):
                     self._shelf.unlink(file)
 
     def best(self, name: str) -> ipns_record.Record | None:
-        """The greatest record of a canonical name, None without one."""
+        """Return the greatest record of a canonical name, None without one."""
         return ipns_record.newest_record(self._of(name).values())
 
     def roots(self) -> set[CID]:
-        """The roots that the records of all names point at, whoever put them there."""
+        """Return the roots in the records of all names, whoever put them there."""
         found: set[CID] = set()
         for record in self._read(self._shelf.files()).values():
             leads = ipns_record.value_target(record.value)
@@ -92,7 +94,7 @@ class NameRecords:
         for _ in range(_ATTEMPTS):
             files = self._shelf.files(prefix)
             found = self._read(files)
-            # What another device replaced between the list and the look is not listed again.
+            # Files replaced by another device between list and read are not listed again.
             before, left = left, {file for file in files if file.endswith(self.ending)} - found.keys()
             if left <= before:
                 break
@@ -101,11 +103,12 @@ class NameRecords:
         return found
 
     def _odd(self, prefix: str) -> set[str]:
-        """Folders and links in the place of records."""
+        """Return folders and links with the names of records."""
         return {file for file in self._shelf.not_files(prefix) if file.endswith(self.ending)}
 
     def _stand_ins(self, name: str, found: Collection[str]) -> set[str]:
-        """What sync programs put in the place of records of a name that are not here: `.<file>.icloud`, `<file>.nextcloud` and the like."""
+        """Return placeholders of sync programs for absent records of a name: `.<file>.icloud`,
+        `<file>.nextcloud` and the like."""
         prefix = f"{name}{self.separator}"
         there: set[str] = set()
         for entry in self._shelf.containing(prefix):
@@ -116,7 +119,8 @@ class NameRecords:
         return there
 
     def _read(self, files: Mapping[str, FileInfo]) -> dict[str, ipns_record.Record]:
-        """The valid records in these files: each must be signed by the name that its file is called after."""
+        """Return the valid records in these files: each must be signed by the name that its file is called
+        after."""
         ours = [file for file in files if file.endswith(self.ending) and self.separator in file]
         # A file is read again only when its version has changed.
         found = {
@@ -138,7 +142,7 @@ class NameRecords:
         return found
 
     def _heads(self, files: Sequence[str]) -> dict[str, Head]:
-        """The beginnings of these files. One that cannot be read does not hide the others."""
+        """Return the first bytes of these files. An unreadable one does not hide the others."""
         length = ipns_record.MAX_RECORD + 1
         try:
             return self._shelf.heads(files, length) if files else {}

@@ -1,15 +1,15 @@
-"""Pins on a shelf: which root is listed under which name. Each pin is a small file, or a line of a list of many.
+"""Pins on a shelf: roots listed under names. Each pin is a small file, or a line of a list of many.
 
     pins/<cid>.<16 hex of SHA-256(name)>.json      {"cid","created","name","v":1}
     pins/<sha256 of the file>.pins                 such objects, a line each, sorted
 
-A list is never changed: to remove pins from it, a list of the others is written, and then the old one is removed. So a
-crash leaves a pin too many and never one too few. Of two devices that write at the same time, one can bring back a pin
-that the other removed; neither can lose one. Nothing here knows blocks.
+A list is immutable: to remove pins from it, a list of the others is written, then the old one is removed. So a crash
+leaves a pin too many, never one too few. With concurrent writers, one may restore a pin that the other removed; neither
+can lose one.
 
-A name tells what may be pinned even where no file can be read: a single pin's name holds its root, and the name of a list means
-that there are roots which only the list knows. So a link or folder under the name of a pin is that pin, and one under the name of a
-list is a list that cannot be read, and nothing is collected; other names stop nothing.
+File names show what may be pinned even when unreadable: a single pin's name contains its root, and a list's name means
+that there are roots known only to it. So a link or folder with the name of a pin is that pin, and one with the name of
+a list is an unreadable list, and nothing is collected; other names have no effect.
 """
 
 from __future__ import annotations
@@ -38,17 +38,18 @@ MAX_FILES: Final = 64
 _PIN_MAX: Final = 4096
 #: Characters of a pin's name.
 _NAME_MAX: Final = 255
-#: Bytes of a list that merging makes at most; one of more than twice this is not read.
+#: Maximum bytes of a list made by merging; one of more than twice this is not read.
 _LIST_MAX: Final = 8 * 1024 * 1024
 _HEX: Final = frozenset("0123456789abcdef")
 #: Attempts to read lists of which one is gone when it is opened: another device merges just now.
 _ATTEMPTS: Final = 4
-#: A list's whole name, also inside another one: `.<name>.icloud`, `.syncthing.<name>.tmp` and the like stand for a list that is on
-#: its way or lies elsewhere. The name of a conflict copy holds only the hash.
+#: A list's whole name, also inside another one: `.<name>.icloud`, `.syncthing.<name>.tmp` and the like
+#: represent a list in transit or elsewhere. A conflict copy's name contains only the hash.
 _LIST_NAME: Final = re.compile(r"(?<![0-9a-f])([0-9a-f]{64})\.pins")
-#: What systems and sync programs put next to a file: attributes of it, and conflict copies, whose original keeps its name.
+#: Names that systems and sync programs put next to a file: attributes, and conflict copies, whose original
+#: keeps its name.
 NO_STAND_IN: Final = re.compile(r"^\._|:|conflict", re.IGNORECASE)
-#: A single pin's root and the hash of its name. Programs put words of theirs before the ending, and around the name.
+#: A single pin's root and the hash of its name. Programs insert text before the suffix, and around the name.
 _SINGLE_NAME: Final = re.compile(r"(?<![0-9A-Za-z])([0-9A-Za-z]+)\.(?:[0-9a-f]{16}(?![0-9a-f])|[^/]*json$)")
 
 
@@ -68,7 +69,7 @@ class _PinList(NamedTuple):
 
 
 class Pins:
-    """The pins of one place; `now` gives milliseconds since 1970 UTC. Methods block."""
+    """The pins of one location; `now` returns milliseconds since 1970 UTC. Methods block."""
 
     def __init__(self, shelf: Shelf, now: Callable[[], int]) -> None:
         self.shelf = shelf
@@ -96,8 +97,8 @@ class Pins:
         return pin
 
     def named(self, name: str) -> list[Pin]:
-        """The pins under a name, newest first. A pin whose file is damaged, or is not a file, is known by its name; other files are
-        passed over."""
+        """Return the pins under a name, newest first. A pin whose file is damaged, or is not a file, is known
+        by its name; other files are passed over."""
         prefix = self._prefix(name)
         files, read = self._listed(prefix, is_list)
         odd = self.shelf.not_files(prefix)
@@ -117,7 +118,7 @@ class Pins:
         return sorted(found.values(), key=lambda pin: (-pin.created, pin.handle))
 
     def _stand_ins(self, name: str, lists: Mapping[str, _PinList], found: Collection[CID]) -> set[str]:
-        """What sync programs put in the place of lists, and of pins under `name`, that are not here."""
+        """Return placeholders of sync programs for absent lists, and absent pins under `name`."""
         intact = {_hash_named(file) for file, each in lists.items() if each.intact}
         there = {
             file
@@ -151,12 +152,12 @@ class Pins:
         self.shelf.flush()
 
     def roots(self) -> set[CID]:
-        """Every root that is pinned under any name. ProviderRefused when there is the name of a list and the list cannot be read, as
-        its pins cannot be known then."""
+        """Return every root that is pinned under any name. ProviderRefused when there is the name of a list
+        and the list cannot be read, as its pins cannot be known then."""
         files, lists = self._listed("", lambda file: PIN_LIST in file)
         there = [*files, *self.shelf.not_files()]
         found = {root for file in there if (root := _root_named(file)) is not None}
-        # Of a copy that a sync program made, whole or not, what can be read keeps its roots.
+        # The readable part of a sync program's copy, complete or not, protects its roots.
         found.update(pin.cid for each in lists.values() for pins in each.by_name.values() for pin in pins)
         whole = {_hash_named(file) for file, each in lists.items() if each.intact}
         for file in sorted(there):
@@ -172,20 +173,24 @@ class Pins:
     # -- what a file is called -----------------------------------------------------------------------------------
 
     def _prefix(self, name: str) -> str:
-        """The prefix of the files that may hold a pin under `name`."""
+        """Return the prefix of the files that may hold a pin under `name`."""
         return ""
 
     def _pin(self, root: CID, name: str, created: int) -> Pin:
-        """A pin; its handle is the file that it has by itself."""
+        """Return a pin; its handle is its own file."""
         return Pin(root, name, f"{root}.{tag_of(name)}{SINGLE}", created)
 
     def _files_of(self, root: CID, name: str, files: Collection[str]) -> list[str]:
-        """The names of the files that hold this pin alone; they need not exist. Built here, as a pin's handle could be any path."""
+        """Return the names of the files that hold this pin alone; they need not exist. Built here, as a pin's
+        handle could be any path."""
         return [self._pin(root, name, 0).handle]
 
     def _single_pins(self, files: Iterable[str], name: str, *, damaged: bool = False) -> list[Pin]:
-        """The pins under `name` with a file of their own among `files`. A file counts only for the root and name that it is
-        called after. `damaged`: one that cannot be read counts too, as made now."""
+        """Return the pins under `name` with their own file among `files`.
+
+        A file is valid only for the root and name in its file name. `damaged`: include unreadable ones, as
+        made now.
+        """
         own = [file for file in files if file.endswith(f".{tag_of(name)}{SINGLE}") and is_single(file)]
         found = []
         for file, head in self._heads(own, _PIN_MAX + 1).items():
@@ -202,7 +207,7 @@ class Pins:
         return found
 
     def _odd_pins(self, odd: Iterable[str], name: str) -> list[Pin]:
-        """The pins under `name` in whose places there are links, folders and the like."""
+        """Return the pins under `name` whose files are links, folders and the like."""
         found = []
         for file in odd:
             root = _root_named(file) if is_single(file) else None
@@ -239,7 +244,8 @@ class Pins:
         self.shelf.flush()
 
     def _pins_in(self, file: str, name: str) -> Mapping[tuple[str, str], int] | None:
-        """The pins in a file and their times; None when it is not as it was written. `name`: the one under which they may be."""
+        """Return the pins in a file and their times; None when it is not as it was written. `name`: the one
+        under which they may be."""
         if is_list(file):
             known = self._read_lists([file]).get(file)
             return known.pins if known is not None and known.intact else None
@@ -251,7 +257,7 @@ class Pins:
         return {(read.cid, read.name): read.created}
 
     def _put_list(self, pins: dict[tuple[str, str], int], name: str) -> str:
-        """Write a list, unless it would be empty; returns its file. `name` counts where each name has lists of its own."""
+        """Write a list unless empty; return its file. `name` matters if each name has its own lists."""
         if not pins:
             return ""
         data = b"\n".join(sorted(_line(cid, of, at) for (cid, of), at in pins.items())) + b"\n"
@@ -267,7 +273,7 @@ class Pins:
                 yield self._pin(root, name, created)
 
     def _read_lists(self, files: Iterable[str]) -> dict[str, _PinList]:
-        """These lists by file, without those that are gone. Each is read once, as its file's name is its hash."""
+        """Return these lists by file, without vanished ones. Each is read once, since its name is its hash."""
         lists = list(files)
         found = {file: self._lists[file] for file in lists if file in self._lists}
         unread = [file for file in lists if file not in found]
@@ -290,8 +296,9 @@ class Pins:
     def _listed(
         self, prefix: str, wanted: Callable[[str], bool]
     ) -> tuple[Mapping[str, FileInfo], dict[str, _PinList]]:
-        """The files, and those that are `wanted` as lists. One that is gone when it is opened was merged into another one, so the files
-        are listed again; one that stays in the list and cannot be opened is damaged."""
+        """Return the files, and those that are `wanted` as lists. One that is gone when it is opened was
+        merged into another one, so the files are listed again; one that stays in the list and cannot be
+        opened is damaged."""
         for _ in range(_ATTEMPTS):
             files = self.shelf.files(prefix)
             lists = [file for file in files if wanted(file)]
@@ -301,7 +308,8 @@ class Pins:
         return files, {file: read.get(file) or self._list_of({}, intact=False) for file in lists}
 
     def _heads(self, files: list[str], length: int) -> Mapping[str, Head | None]:
-        """The beginnings of the files that exist; None for one that this user may not read, which does not hide the others."""
+        """Return the first bytes of the existing files; None for one that this user may not read, which does
+        not hide the others."""
         try:
             return self.shelf.heads(files, length) if files else {}
         except PermissionError:
@@ -335,7 +343,7 @@ def _parsed(data: bytes) -> _PinFile | None:
 
 
 def _root_named(file: str) -> CID | None:
-    """The root of a single pin, by the name of its file, or of what a sync program made of that."""
+    """Return the root of a single pin by its file name, or by a sync program's variant of it."""
     base = file.rpartition("/")[2]
     named = None if base.startswith("._") else _SINGLE_NAME.search(base)
     try:
@@ -345,30 +353,31 @@ def _root_named(file: str) -> CID | None:
 
 
 def _list_named(file: str) -> str:
-    """The hash of the list that a file is by its name, or whose place it holds; "" for any other, such as a conflict copy."""
+    """Return the hash of the list that a file is by name, or is a placeholder for; "" for any other, such as
+    a conflict copy."""
     base = file.rpartition("/")[2]
     named = None if NO_STAND_IN.search(base) else _LIST_NAME.search(base)
     return named[1] if named is not None else ""
 
 
 def _hash_named(file: str) -> str:
-    """The hash in the name of a list, or of a copy of one."""
+    """Return the hash in the name of a list, or of a copy of one."""
     return _list_named(file) or file.rpartition("/")[2][:64]
 
 
 @functools.lru_cache(maxsize=1024)
 def tag_of(name: str) -> str:
-    """What a file's name has in place of the pin's name."""
+    """Return the tag of a pin's name in file names."""
     return hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
 def is_list(file: str) -> bool:
-    """Whether a file has the name of a list."""
+    """Tell whether a file has the name of a list."""
     stem = file.rpartition("/")[2]
     return len(stem) == 64 + len(PIN_LIST) and stem.endswith(PIN_LIST) and _HEX.issuperset(stem[:64])
 
 
 def is_single(file: str) -> bool:
-    """Whether a file has the name of a single pin's file."""
+    """Tell whether a file has the name of a single pin's file."""
     parts = file.split(".")
     return len(parts) == 3 and file.endswith(SINGLE) and 0 < len(parts[1]) <= 16 and _HEX.issuperset(parts[1])

@@ -1,15 +1,15 @@
-"""A provider that keeps packs, pins and name records on three shelves: all that a folder and a bucket have in common.
+"""A provider with packs, pins and name records on three shelves: the common part of folder and bucket.
 
     packs/<sha256>.car                       blocks, as ordinary CAR files (store.py)
     packs/<sha256>.idx                       where each block lies in it; a cache (index.py)
     packs/<sha256>.going                     a mark: this pack will be removed (collection.py)
-    packs/<sha256>.lost                      blocks of it that were found damaged (lost_blocks.py)
+    packs/<sha256>.lost                      its blocks found damaged (lost_blocks.py)
     pins/...                                 pins, one by one and in lists (pins.py)
     names/...                                signed records (names.py)
 
-No file is ever changed, and its name follows from its content, so any number of devices may use one place at the same time
-without a lock. Files of others are left alone. directory/provider.py and bucket/provider.py say where the shelves are, which errors
-occur there, and how long work may take.
+Files are immutable and named after their content, so any number of devices may use one location concurrently without a
+lock. Files of others are left alone. directory/provider.py and bucket/provider.py define location, errors and
+time limits.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _CAPABILITIES: Final = Capabilities(
 _SHA256: Final = b"\x12\x20"
 _NAME_MAX: Final = 255
 _FLUSH: Final = 2 * 1024 * 1024
-#: Bytes a second that even a slow place takes: a pack is written in one step.
+#: Bytes per second of even a slow location: a pack is written in one step.
 _SLOWEST: Final = 1024 * 1024
 #: Seconds that one step of a collection may take beyond the usual: it rewrites packs.
 _COLLECT_SECONDS: Final = 900.0
 
 
 class PackedStore(ProviderBase):
-    """Three shelves as a provider. See ipfsmem.provider.contract for what the methods promise."""
+    """Three shelves as a provider. See ipfsmem.provider.contract for the methods."""
 
     #: A new pack of this many bytes is placed, and another one begun. None: one pack for each upload.
     pack_bytes: int | None = None
@@ -64,7 +64,7 @@ class PackedStore(ProviderBase):
     def __init__(
         self, packs: Packs, pins: Pins, names: NameRecords, blocking: BlockingWork, clock: Callable[[], int]
     ) -> None:
-        """`clock` gives nanoseconds since 1970 UTC."""
+        """`clock` returns nanoseconds since 1970 UTC."""
         self._packs, self._pins, self._names = packs, pins, names
         self._blocking = blocking
         self._clock = clock
@@ -72,11 +72,11 @@ class PackedStore(ProviderBase):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The spec, without secrets."""
+        """Return the spec, without secrets."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """Everything but whole trees in one answer: single blocks cost little here."""
+        """Return all capabilities except whole trees in one answer: single blocks are cheap here."""
         return _CAPABILITIES
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
@@ -97,25 +97,26 @@ class PackedStore(ProviderBase):
         return root
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
-        """The blocks that an index names and that were not found damaged."""
+        """Return the blocks that an index names and that were not found damaged."""
         by_digest = _by_digest(cids)
         found = await self._run(self._packs.has, by_digest)
         return {cid for digest in found for cid in by_digest[digest]}
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """The blocks that are stored and sound; each was checked."""
+        """Return the blocks that are stored and sound; each was checked."""
         by_digest = _by_digest(cids)
         found = await self._run(self._packs.get, by_digest, more=self.step_seconds)
         return {cid: data for digest, data in found.items() for cid in by_digest[digest]}
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """As `get_blocks`: all blocks come from this place itself."""
+        """Do `get_blocks`: all blocks come from this location itself."""
         return await self.get_blocks(cids)
 
     async def listing(self) -> dict[str, int]:
-        """Packs and pins by name and size; no file is opened. A pack that was marked, or lost blocks, counts as changed.
+        """Return packs and pins by name and size; no file is opened. A newly marked pack, or one with lost
+        blocks, has changed.
 
-        Name records come and go with each publish, and are read by their names.
+        Name records change with each publish, and are read by name.
         """
         return await self._run(self._listing)
 
@@ -126,7 +127,7 @@ class PackedStore(ProviderBase):
         return await self._run(self._pins.add, root, name)
 
     async def pins(self, name: str) -> list[Pin]:
-        """The pins under a name, newest first. Files that are no pins are passed over."""
+        """Return the pins under a name, newest first. Files that are no pins are passed over."""
         return await self._run(self._pins.named, name)
 
     async def unpin(self, pin: Pin) -> None:
@@ -138,13 +139,15 @@ class PackedStore(ProviderBase):
         await self._run(self._pins.remove, pins)
 
     async def collect(self) -> int:
-        """Mark packs with blocks that no pin needs, and remove those that were marked a day ago. Returns the bytes that are
-        or will be free. ProviderRefused when a pin's tree is incomplete here, so that nobody can know what it needs.
+        """Mark packs with unneeded blocks, and remove those marked a day ago; return the bytes freed now or
+        later.
+
+        ProviderRefused when a pin's tree is incomplete here, so that its needs are unknown.
         """
         return await self._run(self._collect, more=_COLLECT_SECONDS)
 
     async def lacking(self) -> list[CID]:
-        """Blocks that were found damaged here and that no other pack holds."""
+        """Return blocks found damaged here that no other pack holds."""
         return await self._run(self._packs.lacking)
 
     async def put_name(self, name: str, record: bytes) -> None:
@@ -152,7 +155,7 @@ class PackedStore(ProviderBase):
         await self._run(self._names.put, *checked_record(name, record))
 
     async def get_name(self, name: str) -> bytes | None:
-        """The greatest record of this name, however old, or None."""
+        """Return the greatest record of this name, however old, or None."""
         best = await self._run(self._names.best, canonical_name(name))
         return best.encoded if best else None
 
@@ -161,16 +164,16 @@ class PackedStore(ProviderBase):
         return sorted([*self._names.unread, *self._pins.unread])
 
     async def _run(self, work: Callable[..., T], *args: object, more: float = 0.0) -> T:
-        """Do blocking work beside the event loop; see `BlockingWork.run`."""
+        """Do blocking work in a thread; see `BlockingWork.run`."""
         return await self._blocking.run(partial(self._checked, work, *args), more=more)
 
     @abstractmethod
     def _checked(self, work: Callable[..., T], *args: object) -> T:
-        """Do blocking work, and raise the errors of the place as ProviderError."""
+        """Do blocking work, converting the location's errors to ProviderError."""
 
     @abstractmethod
     def _collector(self, now: int) -> Collector:
-        """The collector of this place; `now` in milliseconds since 1970 UTC."""
+        """Return the collector of this location; `now` in milliseconds since 1970 UTC."""
 
     def _placing(self, writer: PackWriter) -> float:
         return max(writer.size / _SLOWEST, self.step_seconds)
@@ -193,7 +196,7 @@ class PackedStore(ProviderBase):
         return collector.remove(self._roots) + collector.mark(self._roots())
 
     def _roots(self) -> Roots:
-        """Every root that a pin or a name record keeps, whoever put it there."""
+        """Return every root protected by a pin or a name record, whoever put it there."""
         return Roots(frozenset(self._pins.roots()), frozenset(self._names.roots()))
 
     def _listing(self) -> dict[str, int]:
@@ -202,7 +205,8 @@ class PackedStore(ProviderBase):
 
 
 def _by_digest(cids: Iterable[CID]) -> dict[bytes, list[CID]]:
-    """CIDs by SHA-256 digest: two CIDs with one digest name the same bytes. CIDs with other hashes cannot be stored here."""
+    """Group CIDs by SHA-256 digest: CIDs with one digest name the same bytes. Other hashes cannot be stored
+    here."""
     found: dict[bytes, list[CID]] = {}
     for cid in cids:
         if cid.multihash[:2] == _SHA256:

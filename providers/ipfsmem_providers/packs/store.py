@@ -1,13 +1,12 @@
-"""Packs: blocks stored as ordinary CAR files that are never changed, on a shelf (shelf.py).
+"""Packs: blocks stored as ordinary, immutable CAR files on a shelf (shelf.py).
 
-`packs/<SHA-256 of the file>.car`, each with an index beside it. A pack appears whole under a name that follows from its
-content, and is removed only when another pack holds all its blocks. So devices need no lock between them: one that finds
-a pack gone lists the packs again. Each block is checked when it is read. A pack that turns out to be damaged gets an index without
-its bad blocks and a note of them (lost_blocks.py), and the other packs are read instead. Nothing here knows roots, pins or
-names.
+`packs/<SHA-256 of the file>.car`, each with its index. A pack appears whole under a name derived from its
+content, and is removed only when another pack holds all its blocks. So devices need no lock: one that finds a
+pack gone lists the packs again. Each block is checked when read. A damaged pack gets an index without its bad
+blocks and a note of them (lost_blocks.py), and other packs are read instead.
 
-A pack is marked before it is removed: `packs/<its SHA-256>.going`. Its blocks can still be read, but `has` leaves them out,
-so whoever uploads sends them again. collection.py marks packs, and removes them later.
+A pack is marked before it is removed: `packs/<its SHA-256>.going`. Its blocks remain readable, but `has`
+omits them, so uploaders send them again. collection.py marks packs, and removes them later.
 """
 
 from __future__ import annotations
@@ -47,7 +46,8 @@ _HEX: Final = frozenset("0123456789abcdef")
 
 
 class PackWriter:
-    """One new pack: `add` blocks, `flush` them to the shelf now and then, and end with `Packs.place` or `drop`."""
+    """One new pack: `add` blocks, `flush` them to the shelf now and then, and end with `Packs.place` or
+    `drop`."""
 
     def __init__(self, file: FileWriter, root: CID) -> None:
         self._file = file
@@ -78,16 +78,16 @@ class PackWriter:
 
     @property
     def size(self) -> int:
-        """Bytes of the pack so far."""
+        """Return the bytes of the pack so far."""
         return self._size
 
     @property
     def unwritten(self) -> int:
-        """Bytes that were added and not flushed."""
+        """Return the bytes added and not flushed."""
         return self._size - self._written
 
     def flush(self) -> None:
-        """Write what was added. Blocks."""
+        """Write the added bytes. Blocks."""
         data = b"".join(self._pending)
         self._pending = []
         self._written += len(data)
@@ -97,11 +97,12 @@ class PackWriter:
 
     @property
     def stem(self) -> str:
-        """The file's name without its ending, right once all is flushed; "" for a pack without a block."""
+        """Return the file's name without its ending, right once all is flushed; "" for a pack without a
+        block."""
         return self._hash.hexdigest() if self._places else ""
 
     def index(self) -> bytes:
-        """The bytes of its index file."""
+        """Return the bytes of its index file."""
         return encode_index(self._places.values(), self._size)
 
     def place(self) -> None:
@@ -114,7 +115,7 @@ class PackWriter:
 
 
 class Inventory:
-    """The packs of a place as one listing shows them: names and sizes in bytes, largest first, and which are marked."""
+    """The packs of a location in one listing: names and sizes in bytes, largest first, and which are marked."""
 
     def __init__(self, files: dict[str, FileInfo], *, index_last: bool = False) -> None:
         """`index_last`: a pack is written before its index, so one without an index is unfinished."""
@@ -129,12 +130,12 @@ class Inventory:
 
     @property
     def unmarked(self) -> dict[str, int]:
-        """The packs that are not marked, with their sizes."""
+        """Return the packs that are not marked, with their sizes."""
         return {name: size for name, size in self.packs.items() if name not in self.marked}
 
 
 class Packs:
-    """The packs of one place. Methods block, and may run in several threads and processes."""
+    """The packs of one location. Methods block; usable from several threads and processes."""
 
     #: When there are more packs than this, the smallest are merged until half as many are left.
     max_packs: int = 64
@@ -142,24 +143,24 @@ class Packs:
     merge_bytes: int = 256 * 1024 * 1024
     #: Packs of this size or more are neither counted nor merged.
     large_bytes: float = float("inf")
-    #: Whether a listing shows the files of one moment. Otherwise a file may be missing from it that appeared while another
-    #: was removed.
+    #: Whether a listing is a snapshot. Otherwise a file may be absent from it that appeared while another was
+    #: removed.
     consistent_listing: bool = False
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
         self._indexes: dict[tuple[str, int], Index] = {}
-        # What a pack looked like when it was last looked at closely.
+        # A pack's properties when it was last examined.
         self._checked: dict[tuple[str, int], object] = {}
         self._damaged: set[tuple[str, int]] = set()
         self._lost = LostBlocks(shelf)
 
     def inventory(self, *, recent: bool = False) -> Inventory:
-        """The packs that exist now; with `recent` an inventory of a moment ago will do."""
+        """Return the current packs; with `recent` a recent inventory suffices."""
         return Inventory(self.shelf.files())
 
     def listing(self) -> dict[str, int]:
-        """Unmarked packs and their sizes; a pack that lost blocks has another size than before."""
+        """Return unmarked packs and their sizes; a pack that lost blocks has another size than before."""
         inventory = self.inventory()
         found = {}
         for name, size in inventory.unmarked.items():
@@ -168,7 +169,7 @@ class Packs:
         return found
 
     def lacking(self) -> list[CID]:
-        """Blocks that packs lost to damage and that no other pack holds, so that somebody must send them again."""
+        """Return blocks lost to damage that no other pack holds, so that somebody must resend them."""
         lost: dict[bytes, CID] = {}
         inventory = self.inventory(recent=True)
         for name in inventory.files:
@@ -178,7 +179,7 @@ class Packs:
         return [cid for digest, cid in sorted(lost.items()) if digest not in here]
 
     def has(self, digests: Collection[bytes]) -> set[bytes]:
-        """Those of `digests` that the index of an unmarked pack names and that were not found damaged."""
+        """Return those of `digests` that the index of an unmarked pack names and that were not found damaged."""
         missing = set(digests)
         seen: set[str] = set()
         while missing:
@@ -203,7 +204,7 @@ class Packs:
         return set(digests) - missing
 
     def get(self, digests: Collection[bytes]) -> dict[bytes, bytes]:
-        """The blocks with these digests; each was checked, and those that cannot be read are left out."""
+        """Return the blocks with these digests; each was checked, and those that cannot be read are left out."""
         missing = set(digests)
         found: dict[bytes, bytes] = {}
         seen: set[str] = set()
@@ -219,7 +220,7 @@ class Packs:
             if self._is_complete(inventory) and not some_removed:
                 break
         if missing and inventory is not None:
-            # Before a block counts as missing, damaged indexes are made again.
+            # Damaged indexes are rebuilt before a block is declared missing.
             stale = [item for item in inventory.packs.items() if self._is_stale(*item, inventory)]
             stale += inventory.unfinished.items()
             if stale:
@@ -227,19 +228,19 @@ class Packs:
         return found
 
     def get_from(self, packs: Sequence[tuple[str, int]], digests: Collection[bytes]) -> dict[bytes, bytes]:
-        """The blocks with these digests in these packs only; each was checked."""
+        """Return the blocks with these digests in these packs only; each was checked."""
         found: dict[bytes, bytes] = {}
         self._get_from(packs, set(digests), found)
         return found
 
     def _is_complete(self, inventory: Inventory) -> bool:
-        """Whether an inventory shows one moment: servers list a thousand files in one answer."""
+        """Tell whether an inventory is a snapshot: servers list a thousand files per answer."""
         return self.consistent_listing and len(inventory.files) < 1_000
 
     def _get_from(
         self, packs: Sequence[tuple[str, int]], missing: set[bytes], found: dict[bytes, bytes]
     ) -> bool:
-        """Move what these packs have from `missing` to `found`. Returns whether a pack had been removed."""
+        """Move what these packs have from `missing` to `found`; tell whether a pack had been removed."""
         some_removed = False
         for name, size in packs:
             if not missing:
@@ -251,7 +252,7 @@ class Packs:
                     continue
                 sound = self._read(name, size, places)
                 if len(sound) < len(places):
-                    # The pack or the index is damaged; after a scan the index names only what is sound.
+                    # The pack or the index is damaged; after a scan the index names only sound blocks.
                     places = self._rebuild(name, size).find(missing - sound.keys())
                     sound |= self._read(name, size, places)
             except FileNotFoundError:
@@ -262,7 +263,7 @@ class Packs:
         return some_removed
 
     def _find(self, name: str, size: int, wanted: set[bytes]) -> list[Place] | None:
-        """Where the blocks `wanted` lie in a pack, by its index; None when the pack was removed."""
+        """Return the positions of `wanted` blocks in a pack, by its index; None when the pack was removed."""
         for _ in range(2):
             index = self.index(name, size)
             if index is None:
@@ -276,8 +277,10 @@ class Packs:
         return None
 
     def _read(self, name: str, size: int, places: list[Place]) -> dict[bytes, bytes]:
-        """The sound blocks at these places of a pack of `size` bytes; those that lie close together are read together. Places that
-        are not in the pack are left out: an index may claim any."""
+        """Return the sound blocks at these positions of a pack of `size` bytes, reading close ones together.
+
+        Positions outside the pack are skipped: an index may claim any.
+        """
         inside = (one for one in places if one.length <= BLOCK_MAX and one.offset + one.length <= size)
         places = sorted(inside, key=_offset)
         if not places:
@@ -302,7 +305,7 @@ class Packs:
         return sound
 
     def _open(self, packs: Sequence[tuple[str, int]], inventory: Inventory) -> None:
-        """Read the indexes of these packs that are not in memory yet, all in one request of the shelf."""
+        """Read the indexes of these packs that are not in memory yet, in one request to the shelf."""
         unread = {
             f"{name[:-4]}.idx": (name, size) for name, size in packs if (name, size) not in self._indexes
         }
@@ -311,7 +314,8 @@ class Packs:
             self._indexes[unread[index]] = opened
 
     def index(self, name: str, size: int) -> Index | None:
-        """The index of a pack, made again from the pack when it is missing; None when the pack was removed."""
+        """Return the index of a pack, made again from the pack when it is missing; None when the pack was
+        removed."""
         found = self._indexes.get((name, size))
         if found is None:
             heartbeat()
@@ -339,7 +343,7 @@ class Packs:
         return False
 
     def _rebuild(self, name: str, size: int) -> Index:
-        """Scan a pack and write a new index of its sound blocks; the others are noted as lost."""
+        """Scan a pack and write a new index of its sound blocks; note the others as lost."""
         places: dict[bytes, Place] = {}
         bad: dict[bytes, CID] = {}
         damaged = False
@@ -358,7 +362,7 @@ class Packs:
         data = encode_index(places.values(), size, damaged=damaged)
         index = decode_index(data)
         self._indexes[name, size] = index
-        with contextlib.suppress(OSError, ProviderError):  # a place that cannot be written can still be read
+        with contextlib.suppress(OSError, ProviderError):  # a read-only location can still be read
             self.shelf.write(f"{name[:-4]}.idx", data, flush=False)
         return index
 
@@ -370,7 +374,7 @@ class Packs:
         with contextlib.suppress(OSError):
             if before is not None and before.intact():
                 held = {place.digest for place in before.places()}
-                # Where the CID of a section is damaged, it names a block that was never here.
+                # If a section's CID is damaged, it names a block that was never here.
                 bad = {digest: bad.get(digest, raw_cid(digest)) for digest in held}
         lost = {**bad, **noted}
         lost = {digest: cid for digest, cid in lost.items() if digest not in sound}
@@ -384,7 +388,7 @@ class Packs:
         self._lost.note(stem, lost.values())
 
     def forget(self, name: str) -> None:
-        """Forget what was remembered of a pack that was written or removed."""
+        """Drop cached data of a pack that was written or removed."""
         for known in (self._indexes, self._checked, self._damaged):
             for key in [key for key in known if key[0] == name]:
                 known.pop(key) if isinstance(known, dict) else known.discard(key)
@@ -392,8 +396,9 @@ class Packs:
     def compact(self, inventory: Inventory | None = None) -> None:
         """Merge the smallest packs when there are too many, and remove leftovers of crashes.
 
-        The merged pack is in place before the small ones are removed, and its bytes follow from the set of its blocks alone.
-        So two devices that merge the same packs write the same file, and none removes what another relies on.
+        The merged pack is placed before the small ones are removed, and its bytes depend only on the set of
+        its blocks. So two devices that merge the same packs write the same file, and neither removes what the
+        other relies on.
         """
         inventory = inventory or self.inventory()
         if sum(size < self.large_bytes for size in inventory.packs.values()) <= self.max_packs:
@@ -403,7 +408,7 @@ class Packs:
             self._merge(self._smallest(inventory.unmarked))
 
     def _smallest(self, packs: Mapping[str, int]) -> list[tuple[str, int]]:
-        """The packs to merge."""
+        """Return the packs to merge."""
         small = sorted((size, name) for name, size in packs.items() if size < self.large_bytes)
         parts: list[tuple[str, int]] = []
         total = 0
@@ -469,10 +474,10 @@ class Packs:
         return f"{stem}.car"
 
     def write_merged(self, blocks: dict[bytes, tuple[bytes, str, int, int]]) -> tuple[str, int]:
-        """Write one pack of blocks that lie in others. `blocks`: digest -> CID bytes, pack, offset and length there.
+        """Write one pack of blocks from others. `blocks`: digest -> CID bytes, pack, offset and length there.
 
-        Returns the new pack's name and size; its bytes follow from the set of blocks alone. FileNotFoundError when a pack was
-        removed or is not what it was.
+        Returns the new pack's name and size; its bytes depend only on the set of blocks. FileNotFoundError
+        when a pack was removed or changed.
         """
         ordered = sorted(blocks)
         writer = PackWriter(self.shelf.new_file(), decode_cid(blocks[ordered[0]][0]))

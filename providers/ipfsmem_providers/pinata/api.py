@@ -1,7 +1,7 @@
-"""Pinata's v3 API: files, the pin queue, uploads. Requests and answers, nothing about memories.
+"""Pinata's v3 API: files, the pin queue, uploads.
 
-`network` is always public: v3 keeps uploads private unless told. A key lacks scopes more often than anything else goes
-wrong, so refusals say which scope a call needs. CARs above 90 MB go by TUS (tus.py).
+`network` is always public: v3 keeps uploads private by default. Missing scopes of a key are the most common
+failure, so refusals name the scope that a call needs. CARs above 90 MB use TUS (tus.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ipfsmem_providers.http.body import Body, Multipart
 from ipfsmem_providers.http.client import Answer, Http
 from ipfsmem_providers.http.pages import Pages, Unread, readable
 
-#: Where Pinata's own client switches to TUS, in bytes; a single request may have 100 MB.
+#: The size in bytes at which Pinata's own client switches to TUS; a single request may have 100 MB.
 ONE_REQUEST: Final = 94_371_840
 NETWORK: Final = "public"
 PENDING: Final = "pending"
@@ -44,7 +44,7 @@ class File(msgspec.Struct):
 
     @property
     def pending(self) -> bool:
-        """Whether its CID is not known yet."""
+        """Tell whether its CID is not known yet."""
         return not self.cid or self.cid == PENDING
 
 
@@ -95,8 +95,8 @@ class Api:
         self.uploads = f"{uploads}/v3/files"
 
     async def files(self, unread: Unread | None = None, /, **filters: str) -> AsyncIterator[File]:
-        """Entries of the public file list, newest first. A filter that the service ignores lets more through. Entries that cannot be read
-        go to `unread`."""
+        """Yield entries of the public file list, newest first. An ignored filter lets more through.
+        Unreadable entries are added to `unread`."""
         gaps = unread or Unread()
         params = {"order": "DESC", "limit": str(_PAGE), **filters}
         seen: set[str] = set()
@@ -120,7 +120,7 @@ class Api:
             params["pageToken"] = token
 
     async def file(self, file_id: str) -> File | None:
-        """One entry, or None when there is none."""
+        """Return one entry, or None."""
         answer = await self.call("GET", self._one(file_id), what="look at a file", scope=READ, ok=(404,))
         return None if answer.status == 404 else answer.decode(_FileData).data
 
@@ -135,7 +135,7 @@ class Api:
     async def upload(
         self, parts: Iterable[tuple[str, Body]], name: str, keyvalues: Mapping[str, str], *, car: bool
     ) -> File:
-        """One multipart upload: a CAR, a file, or a folder whose parts are named `folder/path`.
+        """Make one multipart upload: a CAR, a file, or a folder whose parts are named `folder/path`.
 
         Raises NoCars when the plan seems to have no CARs.
         """
@@ -155,7 +155,7 @@ class Api:
         return answer.decode(_FileData).data
 
     def refused(self, answer: Answer, *, car: bool) -> ProviderError:
-        """A refused upload as an error: NoCars when it is the plan that has no CARs, as far as words can tell."""
+        """Return a refused upload as an error: NoCars if its text suggests that the plan has no CARs."""
         error = self.http.failure(answer, "upload")
         words = str(answer.reason).lower()
         if car and (answer.status in (402, 403) or any(word in words for word in _PLAN_WORDS)):
@@ -163,7 +163,7 @@ class Api:
         return error
 
     async def jobs(self, cid: str) -> list[Job]:
-        """Entries of the pin queue for a CID."""
+        """Return entries of the pin queue for a CID."""
         answer = await self.call(
             "GET", f"{self._files}/pin_by_cid", params={"cid": cid}, what="look at the pin queue", scope=READ
         )
@@ -180,7 +180,8 @@ class Api:
     async def call(
         self, method: str, url: str, *, what: str, scope: str, ok: tuple[int, ...] = (), **options: Any
     ) -> Answer:
-        """One request. Refusals about the key or its scopes say what to do; statuses in `ok` are the caller's."""
+        """Send one request. Refusals about the key or its scopes include the next step; statuses in `ok` are
+        returned."""
         answer = await self.http.request(method, url, what=what, allow={401, 402, 403, *ok}, **options)
         problem = key_problem(answer, what, scope)
         if problem is not None:
@@ -194,7 +195,7 @@ class Api:
 
 
 def key_problem(answer: Answer, what: str, scope: str) -> ProviderRefused | None:
-    """Why a key does not do, when that is what a refusal says."""
+    """Return why a key is insufficient, if a refusal says so."""
     if answer.status not in (401, 403):
         return None
     code = answer.reason.code or answer.reason.text
@@ -221,7 +222,7 @@ def key_problem(answer: Answer, what: str, scope: str) -> ProviderRefused | None
 
 
 def milliseconds(text: str | None) -> int:
-    """An ISO 8601 instant as milliseconds since 1970, 0 when it is none."""
+    """Return an ISO 8601 instant as milliseconds since 1970, 0 when invalid."""
     try:
         value = datetime.fromisoformat((text or "").replace("Z", "+00:00")).timestamp() * 1000
     except (ValueError, OverflowError):

@@ -1,7 +1,7 @@
-"""The files of a spooled CAR: for services that take a folder of files because they take no CAR.
+"""The files of a spooled CAR: for services that accept a folder of files but no CAR.
 
-Blocks are read from the CAR's temporary file when they are needed, so a large tree is never in memory whole. How the
-service cuts the files into blocks is its own affair.
+Blocks are read from the CAR's temporary file on demand, so a large tree is never in memory whole. The service
+chooses its own chunking.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CarFiles:
 
     @classmethod
     async def of(cls, car: SpooledCar, root: CID, limits: Limits = OWN_LIMITS) -> CarFiles:
-        """Read a CAR of `root` once, to know where its blocks are."""
+        """Read a CAR of `root` once, to learn the positions of its blocks."""
         places: dict[CID, tuple[int, int]] = {}
         parser = CarParser(limits, verify=False)  # each block was checked on its way in
         position = len(header([root]))
@@ -47,10 +47,11 @@ class CarFiles:
         return cls(car, root, places, limits)
 
     async def files(self) -> list[tuple[str, CarFile]]:
-        """Every file with its path, by path; a root that is a file itself has the path "".
+        """Return every file with its path, by path; a root that is a file itself has the path "".
 
-        A file of one block that is not in the CAR is left out: a device may publish before it could fetch every text, and then
-        the CAR lacks that block. Raises ProviderRefused when more of the tree is missing.
+        A file of one block that is not in the CAR is left out: a device may publish before it could fetch
+        every text, and then the CAR lacks that block. Raises ProviderRefused when more of the tree is
+        missing.
         """
         try:
             paths = await self._read(Reader(self._limits).walk(self.root))
@@ -63,7 +64,7 @@ class CarFiles:
             raise ProviderRefused(f"{self.root} cannot be sent as files: {error}") from None
 
     async def content(self, cid: CID) -> bytes:
-        """The bytes of one file."""
+        """Return the bytes of one file."""
         if cid.codec == RAW:
             return await self._block(cid)
         return await self._read(Reader(self._limits).read_file(cid))
@@ -101,5 +102,5 @@ class CarFile:
         self.content_type = _BINARY
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Its bytes, from the start."""
+        """Return its bytes, from the start."""
         yield await self._files.content(self._cid)

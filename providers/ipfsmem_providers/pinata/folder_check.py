@@ -1,8 +1,9 @@
-"""Compares a folder that Pinata made with what was sent: by Pinata's documents v3 takes no folders, and a list proves nothing.
+"""Compare a folder made by Pinata with what was sent: according to its documents v3 accepts no folders, and a
+list proves nothing.
 
-Compared are the number of files that Pinata counted, the names at the top, and a few files, read back through the gateway. That does
-not prove that everything is there, but it finds a folder upload that went wrong as a whole. Readers check every byte anyway. Nothing
-here uploads or removes.
+Compared are Pinata's number of files, the names at the top, and a few files read back through the gateway.
+That does not prove completeness, but detects a folder upload that failed as a whole. Readers check every byte
+anyway.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ipfsmem.errors import FormatError, ProviderError, ProviderUnavailable
 from ipfsmem_providers.gateways.own_gateway import OwnGateway
 from ipfsmem_providers.http.body import Body
 
-#: What to do when Pinata takes no folder.
+#: Next step when Pinata accepts no folder.
 HINT: Final = (
     "Pinata's v3 API takes no folders by its documents. Use a plan that takes CARs, or a key with the scopes of the legacy "
     "API, which takes them: PINATA_API=legacy."
@@ -28,9 +29,10 @@ _SAMPLE_MAX: Final = 8 * 1024 * 1024
 async def difference(
     reader: OwnGateway, root: CID, parts: Sequence[tuple[str, Body]], counted: int | None
 ) -> str:
-    """How `root` differs from `parts` (paths below one folder, or one file), as the end of a sentence; "" when no difference is found.
+    """Return how `root` differs from `parts` (paths below one folder, or one file), as the end of a sentence,
+    or "".
 
-    `counted`: the number of files by Pinata, None when it gives none. Where the gateway cannot be read, nothing more is
+    `counted`: the number of files by Pinata, None when unknown. Without a readable gateway, nothing more is
     compared. Raises ProviderUnavailable when the folder can be read there and a file of it cannot.
     """
     if counted is not None and counted != len(parts):
@@ -68,7 +70,8 @@ async def difference(
 
 
 def _top(block: bytes, ours: set[str]) -> str:
-    """How the names in a folder's first block differ; a sharded folder has other labels and is not compared."""
+    """Return how the names in a folder's first block differ; a sharded folder has other labels and is not
+    compared."""
     try:
         node = decode_node(block)
         kind = decode_unixfs(node.data or b"").type
@@ -81,7 +84,7 @@ def _top(block: bytes, ours: set[str]) -> str:
 
 
 def _sample(parts: Sequence[tuple[str, Body]]) -> list[tuple[str, Body]]:
-    """The first file, the last and the largest that can be read back."""
+    """Return the first file, the last and the largest that can be read back."""
     small = [part for part in parts if part[1].size <= _SAMPLE_MAX]
     chosen = dict((*small[:1], *small[-1:]))
     if small:

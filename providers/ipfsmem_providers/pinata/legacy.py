@@ -1,6 +1,6 @@
-"""Pinata's legacy API: folders by pinFileToIPFS, pins by CID. For keys that were made for it.
+"""Pinata's legacy API, for keys made for it: folders by pinFileToIPFS, pins by CID.
 
-It takes no CARs, so it answers its own root. One CID has one entry, with one name; it is unpinned by CID.
+It accepts no CARs, so it returns its own root. One CID has one entry, with one name; it is unpinned by CID.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Row(msgspec.Struct):
     """One pin."""
 
     class Metadata(msgspec.Struct):
-        """Its name and what else was said about it."""
+        """Its name and keyvalues."""
 
         name: str | None = None
         keyvalues: dict[str, object] | None = None
@@ -38,17 +38,17 @@ class Row(msgspec.Struct):
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """What tells it from others in a list."""
+        """Return its identity in a list."""
         return self.ipfs_pin_hash, self.date_pinned
 
     @property
     def name(self) -> str:
-        """Its name, "" without one."""
+        """Return its name, or ""."""
         return (self.metadata.name if self.metadata else None) or ""
 
     @property
     def keyvalues(self) -> dict[str, object]:
-        """What was said about it."""
+        """Return its keyvalues."""
         return (self.metadata.keyvalues if self.metadata else None) or {}
 
 
@@ -58,7 +58,7 @@ class _Rows(msgspec.Struct):
 
 
 class Pinned(msgspec.Struct):
-    """What an upload answers."""
+    """The answer to an upload."""
 
     ipfs_hash: str = msgspec.field(name="IpfsHash")
     id: str | None = msgspec.field(name="ID", default=None)  #: of its entry in v3's list
@@ -76,7 +76,7 @@ class Legacy:
         self._lists = RateLimiter(_LISTS_PER_MINUTE, timing=api.http.timing)
 
     async def upload(self, parts: Iterable[tuple[str, Body]], name: str, keyvalues: dict[str, str]) -> Pinned:
-        """Upload a folder (parts named `folder/path`) or one file; the root that it answers."""
+        """Upload a folder (parts named `folder/path`) or one file; return its answer with the root."""
         form = Multipart()
         for file_name, body in parts:
             form.file("file", file_name, body, body.content_type)
@@ -89,7 +89,7 @@ class Legacy:
         return answer.decode(Pinned)
 
     async def takes_key(self) -> bool:
-        """Whether the key is one of this API too, asked for one row."""
+        """Tell whether the key is one of this API too, asked for one row."""
         await self._lists.wait()
         try:
             await self._api.call(
@@ -101,8 +101,10 @@ class Legacy:
         return True
 
     async def rows(self, unread: Unread | None = None, /, **filters: str) -> AsyncIterator[Row]:
-        """Pins; filters as in the query (`metadata[name]`, `hashContains`). Entries that cannot be read, and the number of those that are
-        counted and not listed, go to `unread`."""
+        """Yield pins; filters as in the query (`metadata[name]`, `hashContains`).
+
+        Unreadable entries, and the number of those counted but not listed, are added to `unread`.
+        """
         gaps = unread or Unread()
         name = filters.get("metadata[name]", "")
         seen = most = 0
@@ -121,7 +123,7 @@ class Legacy:
                     known.add(row.key)
                     yield row
             seen += len(page.rows)
-            # The count falls when pins before the offset were taken away, so that the page began too late.
+            # The count falls when pins before the offset were removed, so that the page began too late.
             most = max(most, page.count if isinstance(page.count, int) else 0)
             if not page.rows or (len(page.rows) < _PAGE and seen >= most):
                 gaps.hidden = max(0, most - seen)

@@ -1,7 +1,7 @@
-"""Whether the account's plan at Pinata takes CARs.
+"""Whether the account's plan at Pinata accepts CARs.
 
-Pinata says so only when a CAR is sent, so a small one is sent before a large one. Each upload has a keyvalue that says how
-it was sent; at the next publish the list of files answers the question.
+Pinata reveals it only when a CAR is sent, so a small one is sent before a large one. Each upload records its
+kind in a keyvalue; at the next publish the list of files answers the question.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from ipfsmem.errors import ProviderError
 from ipfsmem_providers.http.body import SpooledCar
 from ipfsmem_providers.pinata.api import Api, File, NoCars
 
-#: Keyvalue that says how an entry was uploaded.
+#: Keyvalue for the kind of an upload.
 HOW_KEY: Final = "ipfsmem_upload"
 CAR: Final = "car"
 #: A folder by the legacy API, the documented way, and one by v3, which works for many against its documents.
 LEGACY_FOLDER: Final = "legacy folder"
 FOLDER: Final = "folder"
-#: A CAR of at most this many bytes is sent at once: asking first would cost more than sending it in vain.
+#: A CAR of at most this many bytes is sent without probing: a probe would cost more than a failed upload.
 SMALL: Final = 256 * 1024
 _NAME: Final = "ipfsmem-probe"
 _TEXT: Final = b"ipfsmem asked with this whether the plan of this account takes CARs. It can be deleted.\n"
@@ -28,19 +28,21 @@ _log = logging.getLogger("ipfsmem.providers")
 
 
 def sent_as_car(file: File) -> bool | None:
-    """Whether an entry was uploaded as a CAR; None when we did not upload it."""
+    """Tell whether an entry was uploaded as a CAR; None when we did not upload it."""
     how = (file.keyvalues or {}).get(HOW_KEY)
     return how == CAR if how in (CAR, FOLDER, LEGACY_FOLDER) else None
 
 
 def sent_by_legacy_api(file: File) -> bool | None:
-    """Whether an entry was uploaded as a folder by the legacy API, not by v3; None for a CAR, and when we did not upload it."""
+    """Tell whether an entry was uploaded as a folder by the legacy API, not by v3; None for a CAR, and when
+    we did not upload it."""
     how = (file.keyvalues or {}).get(HOW_KEY)
     return how == LEGACY_FOLDER if how in (FOLDER, LEGACY_FOLDER) else None
 
 
 async def takes_cars(api: Api) -> bool:
-    """Upload a CAR of a few hundred bytes; when Pinata takes it, delete it again. Raises ProviderError."""
+    """Upload a CAR of a few hundred bytes, and delete it if accepted; tell whether it was. Raises
+    ProviderError."""
     tree = build_tree({"README.txt": _TEXT})
     with await SpooledCar.write(tree.cid, tree.blocks) as car:
         try:
@@ -50,6 +52,6 @@ async def takes_cars(api: Api) -> bool:
             return False
     try:
         await api.delete(file.id)
-    except ProviderError as error:  # it is small and says what it is
+    except ProviderError as error:  # it is small and describes itself
         _log.info("the probe at pinata stays: %s", error)
     return True

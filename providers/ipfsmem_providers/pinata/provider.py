@@ -12,14 +12,14 @@
     PINATA_API_URL, PINATA_UPLOAD_URL      other hosts
     gateways (a setting)   more gateways to read from, asked after the own one
 
-Settings of the same names in lower case win over the environment.
+Settings of the same names in lower case override the environment.
 
-A CAR keeps our tree, so its root is ours and anything else is an error. A folder is laid out by Pinata, which does not
-say how: it answers a root of its own, names point at that, and readers take it (the format allows any layout). Every
-publish sends the whole tree, once: there is no way to ask which blocks are there, and whether the plan takes CARs is
-asked with a small one (plan.py). What a folder holds is compared with what was sent (folder_check.py). One root has one entry with one name; our
-root is a keyvalue of it, so that an upload whose answer was lost is found again instead of repeated. Names
-(IPNS) are not kept here; pins are found by name on any device.
+A CAR keeps our tree, so any other root is an error. A folder gets Pinata's own, undocumented layout: it returns its own
+root, names point at that, and readers accept it (the format allows any layout). Every publish sends the whole tree
+once: presence of blocks cannot be queried, and a small CAR probes whether the plan accepts CARs (plan.py). A folder's
+contents are compared with what was sent (folder_check.py). One root has one entry with one name; our root is its
+keyvalue, so that an upload whose answer was lost is found instead of repeated. Names (IPNS) are not kept here; pins are
+found by name on any device.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from ipfsmem_providers.pinata.car_files import CarFiles
 from ipfsmem_providers.pinata.legacy import Legacy
 from ipfsmem_providers.settings import choice, needed, seconds, setting
 
-#: Keyvalue under which our root stands beside the one that Pinata made.
+#: Keyvalue for our root when Pinata made another one.
 ROOT_KEY: Final = "ipfsmem_root"
-#: Requests a minute of the free plan; `per_minute` in the settings says another.
+#: Requests per minute of the free plan; overridden by `per_minute` in the settings.
 _PER_MINUTE: Final = 60
 _PATIENCE: Final = 180.0
 _OURS: Final = "ipfsmem-"
@@ -62,10 +62,10 @@ _log = logging.getLogger("ipfsmem.providers")
 
 
 class PinataProvider(ProviderBase):
-    """An account at Pinata as a provider. See ipfsmem.provider.contract for what the methods promise."""
+    """An account at Pinata as a provider. See ipfsmem.provider.contract for the methods."""
 
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
-        """`rest` is the own gateway's host. No network is touched. ConfigError for settings that cannot be used."""
+        """`rest` is the own gateway's host. No network access. ConfigError for unusable settings."""
         settings = settings or {}
         jwt = needed(
             settings, "PINATA_JWT", "Make a key at app.pinata.cloud, API Keys, and set PINATA_JWT to its JWT."
@@ -104,13 +104,13 @@ class PinataProvider(ProviderBase):
             settings={key: value for key, value in settings.items() if key != "per_minute"},
             rooted=True,  # dedicated gateways are, unless an access control opens them
         )
-        #: Whether the plan takes CARs; None until that is known.
+        #: Whether the plan accepts CARs; None until known.
         self._cars: bool | None = None if self._upload == "auto" else self._upload == "car"
         if self._legacy_mode:
             self._cars = False
         #: Whether folders go by the legacy API; None until that is known.
         self._legacy_folders: bool | None = None
-        #: What was uploaded a moment ago and may not be in the list yet: (root, name) -> pin.
+        #: Recent uploads that may not be in the list yet: (root, name) -> pin.
         self._recent: dict[tuple[CID, str], Pin] = {}
         self._gaps = ListGaps(self._http.redact)
         reads = self._reader.reads
@@ -121,16 +121,16 @@ class PinataProvider(ProviderBase):
 
     @property
     def name(self) -> str:
-        """`pinata`; which account, the key knows."""
+        """Return `pinata`; the key determines the account."""
         return "pinata"
 
     @property
     def capabilities(self) -> Capabilities:
-        """Keeps our root only when CARs are asked for; reads when a gateway is named."""
+        """Return the capabilities: keeps our root only with CARs; reads only with a gateway."""
         return self._capabilities
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
-        """Upload the tree as a CAR, or as a folder of files where CARs are not taken."""
+        """Upload the tree as a CAR, or as a folder of files if CARs are not accepted."""
         with await SpooledCar.write(root, blocks) as car:
             if self._legacy_mode:
                 return await self._put_legacy(root, car, name)
@@ -157,29 +157,29 @@ class PinataProvider(ProviderBase):
             return await self._put_folder(root, car, name)
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Checked blocks from the own gateway, then from others."""
+        """Return checked blocks from the own gateway, then from others."""
         self._can_read()
         return await self._reader.get_blocks(cids)
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Checked blocks from the own gateway alone."""
+        """Return checked blocks from the own gateway alone."""
         return await self._reader.own_blocks(cids)
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
-        """Checked blocks of a tree."""
+        """Yield checked blocks of a tree."""
         self._can_read()
         async for block in self._reader.get_dag(root):
             yield block
 
     async def pin(self, root: CID, name: str) -> Pin:
-        """The entry of an upload, else a request to fetch the root from the network, waited for."""
+        """Return the entry of an upload, else a request to fetch the root from the network, waited for."""
         recent = self._recent.get((root, name))
         if recent is not None:
             return recent
         return await (self._pin_legacy(root, name) if self._legacy_mode else self._pin(root, name))
 
     async def pins(self, name: str) -> list[Pin]:
-        """Pins with this name, newest first."""
+        """Return pins with this name, newest first."""
         found: list[Pin] = []
         unread = Unread()
         if self._legacy_mode:
@@ -212,14 +212,14 @@ class PinataProvider(ProviderBase):
     # -- uploads, v3 ---------------------------------------------------------------------------------------------
 
     async def _placed(self, root: CID, name: str) -> File | None:
-        """The entry of an earlier upload of the same tree under the same name, or of this very root."""
+        """Return the entry of an earlier upload of the same tree under the same name, or of this very root."""
         for filters in ({}, {"cidPending": "true"}):
             if filters and self._cars is False:
                 break  # only CARs are processed later
             async for file in self._api.files(name=name, **filters):
                 if file.name != name:
                     continue
-                if file.cid == str(root):  # also a root that Pinata made, taken over from another device
+                if file.cid == str(root):  # also a root made by Pinata, adopted from another device
                     return file
                 if self._cars is None:  # the newest comes first
                     self._cars = pinata_plan.sent_as_car(file)
@@ -254,7 +254,7 @@ class PinataProvider(ProviderBase):
         return root
 
     async def _listed(self, root: CID, name: str) -> File:
-        """The entry that a finished upload made whose answer names no id."""
+        """Return the entry that a finished upload made whose answer names no id."""
         polling = Polling(self._http.timing, self._patience)
         while True:
             file = await self._placed(root, name)
@@ -277,7 +277,7 @@ class PinataProvider(ProviderBase):
         return answered
 
     async def _folder_by_legacy(self, parts: list[tuple[str, Body]], root: CID, name: str) -> File | None:
-        """The way that the documents name for folders; None for a key that is not for it."""
+        """Return the way that the documents name for folders; None for a key that is not for it."""
         if self._legacy_folders is None:
             self._legacy_folders = await self._legacy.takes_key()
         if not self._legacy_folders:
@@ -307,8 +307,8 @@ class PinataProvider(ProviderBase):
             raise
 
     async def _is_ours(self, file: File, answered: CID, root: CID, car: SpooledCar, name: str) -> bool:
-        """Whether an earlier upload is our root, or where folders are taken holds our tree, as far as can be told; one that is
-        neither is taken away."""
+        """Tell whether an earlier upload is our root, or with folders probably holds our tree; remove one
+        that does not."""
         if answered == root:
             return True
         if self._upload == "car":
@@ -322,12 +322,12 @@ class PinataProvider(ProviderBase):
         return not wrong
 
     async def _drop(self, handle: str) -> None:
-        """Take away what a pin has as its handle: an entry by its id, with the legacy API a pin by its CID."""
+        """Remove a pin by its handle: an entry by id, with the legacy API a pin by CID."""
         self._recent = {key: pin for key, pin in self._recent.items() if pin.handle != handle}
         await (self._legacy.unpin(handle) if self._legacy_mode else self._api.delete(handle))
 
     async def _settled(self, file: File, root: CID | None, name: str) -> CID | None:
-        """The CID of an entry once it has one, listed under `name`; None when the entry is gone."""
+        """Return the CID of an entry once it has one, listed under `name`; None when the entry is gone."""
         polling = Polling(self._http.timing, self._patience)
         while file.pending:
             await self._wait(polling, f"pinata is still processing the upload of {root or name}")
@@ -342,7 +342,7 @@ class PinataProvider(ProviderBase):
         return answered
 
     async def _take_name(self, there: str, name: str, cid: str, file_id: str) -> None:
-        """An entry has one name: rename what a person called otherwise, never what is another memory's."""
+        """Rename an entry, which has one name, if the user had renamed it; never another vault's."""
         if there.startswith(_OURS):
             raise ProviderRefused(f"pinata keeps one name for a root, and {cid} stands under {there} there")
         if self._legacy_mode:
@@ -438,13 +438,13 @@ class PinataProvider(ProviderBase):
 
 
 async def _parts(root: CID, car: SpooledCar, name: str) -> list[tuple[str, Body]]:
-    """The tree as parts of a folder upload, or one file."""
+    """Return the tree as parts of a folder upload, or one file."""
     files = await (await CarFiles.of(car, root)).files()
     return [(f"{name}/{path}" if path else name, file) for path, file in files]
 
 
 def _pin(cid: str | None, name: str, handle: str, created: str | None, unread: list[str]) -> list[Pin]:
-    """One pin, or none for an entry whose CID is no CID; that goes to `unread`."""
+    """Return one pin, or none for an entry with an invalid CID, which is added to `unread`."""
     try:
         return [Pin(parse_cid(cid or ""), name, handle, pinata_api.milliseconds(created))]
     except FormatError:

@@ -15,11 +15,11 @@ from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem_providers.http.body import SpooledCar
 from ipfsmem_providers.pinata.api import REFUSALS, WRITE, Api
 
-#: Bytes of one PATCH; Pinata takes up to 50 MiB.
+#: Bytes of one PATCH; Pinata accepts up to 50 MiB.
 CHUNK: Final = 32 * 1024 * 1024
 _OFFSET_TYPE: Final = "application/offset+octet-stream"
 _VERSION: Final = {"Tus-Resumable": "1.0.0"}
-#: After so many failures in a row, without a byte more at the server, the upload is given up.
+#: Maximum number of successive failures without progress at the server.
 _ATTEMPTS: Final = 5
 
 
@@ -38,7 +38,7 @@ class _Part:
 
 
 async def send(api: Api, car: SpooledCar, metadata: Mapping[str, str], chunk: int | None = None) -> str:
-    """Upload `car` with TUS metadata; the CID that the last answer names, or "" while it is being processed.
+    """Upload `car` with TUS metadata; return the CID in the last answer, or "" while it is being processed.
 
     Raises NoCars when the plan seems to have no CARs.
     """
@@ -80,7 +80,7 @@ async def send(api: Api, car: SpooledCar, metadata: Mapping[str, str], chunk: in
 
 
 async def _progress(api: Api, target: str, offset: int, error: ProviderUnavailable) -> tuple[int, str]:
-    """The bytes that the server has after a failure, and the CID when that is all of the upload."""
+    """Return the bytes that the server has after a failure, and the CID when that is all of the upload."""
     answer = await api.call(
         "HEAD", target, headers=_VERSION, ok=(404, 405, 410), what="resume an upload", scope=WRITE
     )
@@ -92,7 +92,8 @@ async def _progress(api: Api, target: str, offset: int, error: ProviderUnavailab
 
 
 def _location(api: Api, location: str, base: URL) -> str:
-    """The URL that the pieces are sent to. It gets the token, so it must be at one of the configured hosts."""
+    """Return the URL that the pieces are sent to. It gets the token, so it must be at one of the configured
+    hosts."""
     try:
         target = str(base.join(URL(location, encoded=True))) if location else ""
     except ValueError:

@@ -1,19 +1,18 @@
-"""Reads the answer of a server that was asked for an IPNS name: a record, "no record", or the answer of something else.
+"""Interpret a server's answer to an IPNS lookup: a record, "no record", or an unrelated answer.
 
-A portal, a proxy or a wrong address answers too. If that counted as "no such name", a device would go on with an old state as
-if it were the newest. So only what such a server itself says counts as "no record":
+Portals, proxies and wrong addresses answer too. If that were "no such name", a device would continue with an old state
+as if it were the newest. So only these answers mean "no record":
 
-| server | has none of a name | source |
+| server | no record of a name | source |
 |---|---|---|
 | ours (`ipfsmem serve peer`) | 404, JSON `{"error":{"reason":"NOT_FOUND",...}}` | http/guard.py |
-| delegated routing | 200 with text that says "not found"; 404, once said to be a must | IPIP-0513 (17 Dec 2025) and the specification before it |
+| delegated routing | 200 with text that says "not found"; 404, once mandatory | IPIP-0513 (17 Dec 2025) and the specification before it |
 | boxo 0.43, delegated-ipfs.dev | 200, text, "delegate error: routing: not found" | routing/http/server |
 | Helia | 200, text, "Record not found" | its routing server |
-| trustless gateway | 404; boxo has 500, "routing: not found", which is said as it stands | gateway/errors.go |
+| trustless gateway | 404; boxo has 500, "routing: not found", reported unchanged | gateway/errors.go |
 
 By IPIP-0513 a 200 with any other content type means "no record", and servers from before it answer any 404. Portals, proxies
-and web servers at a wrong address answer the same way. So here only an answer whose text speaks of a record counts, and a
-404 without a body, as the older specification has it.
+and web servers at a wrong address answer the same way. So only an answer whose text mentions a record is accepted, and a 404 without a body, as in the older specification.
 """
 
 from __future__ import annotations
@@ -25,16 +24,17 @@ from ipfsmem_providers.http.answer import Answer
 from ipfsmem_providers.http.client import Http
 
 RECORD_TYPE: Final = "application/vnd.ipfs.ipns-record"
-#: Statuses that `record_in` reads, beside 2xx.
+#: Statuses besides 2xx that `record_in` reads.
 STATUSES: Final = frozenset((404,))
-#: What servers write when they have no record. "Not found" alone is not enough: any web server says that of any address.
+#: Texts of servers without a record. "Not found" alone is not enough: any web server uses it.
 _NO_RECORD: Final = re.compile(
     r"\b(?:routing: not found|(?:record|name) (?:was |is )?not found|no (?:such )?record|could not resolve name)\b"
 )
 
 
 def record_in(answer: Answer, http: Http, *, ours: bool = False) -> bytes | None:
-    """The record in an answer, unchecked; None when the server says that it has no record of the name.
+    """Return the record in an answer, unchecked; None when the server reports that it has no record of the
+    name.
 
     `ours`: the server is `ipfsmem serve peer`. Raises ProviderUnavailable for any other answer.
     """

@@ -1,7 +1,7 @@
 """A client of delegated routing V1 (specs.ipfs.tech/routing/http-routing-v1) at several operators at once.
 
-Names are put to all operators and read from all. Records are checked and the greatest counts, so an operator can only
-withhold. The URLs of gateways that it names come from strangers. Stores nothing.
+Names are put to and read from all operators. Records are checked and the greatest wins, so an operator can
+only withhold. The gateway URLs that it names are untrusted. Stores nothing.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RoutingClient:
     """Routing servers of one or more operators."""
 
     def __init__(self, urls: str | Iterable[str], *, settings: Mapping[str, Any] | None = None) -> None:
-        """`urls`: with or without `/routing/v1` at the end. ConfigError for none."""
+        """`urls`: with or without `/routing/v1` at the end. ConfigError if empty."""
         bases = [url.removesuffix("/routing/v1") for url in urls_of(urls, "routing server")]
         self.urls = list(dict.fromkeys(bases))
         self._http = Http(
@@ -65,9 +65,10 @@ class RoutingClient:
         self.failures: list[str] = []
 
     async def put(self, name: str, record: bytes) -> None:
-        """Put a record of a canonical name to all operators. One that takes it is enough; `failures` has those of the others.
+        """Put a record of a canonical name to all operators. One success suffices; `failures` has those of
+        the others.
 
-        An operator that refuses because it holds a greater or the same record counts as one that took it.
+        An operator that refuses because it holds a greater or the same record is a success.
         """
         self.failures = []
         outcomes = await asyncio.gather(
@@ -78,7 +79,7 @@ class RoutingClient:
             raise combined(problems, f"no routing server took the record of {name}")
 
     async def get(self, name: str) -> bytes | None:
-        """The greatest valid record of a canonical name that any operator has."""
+        """Return the greatest valid record of a canonical name that any operator has."""
         self.failures = []
         outcomes = await asyncio.gather(*(self._get(url, name) for url in self.urls), return_exceptions=True)
         problems = self._problems(outcomes)
@@ -88,7 +89,7 @@ class RoutingClient:
         return best.encoded if best else None
 
     async def providers(self, cid: CID) -> list[PeerRecord]:
-        """Those who, by the operators, serve a CID over HTTP; at most 200 from each operator."""
+        """Return the peers that serve a CID over HTTP according to the operators; at most 200 from each."""
         self.failures = []
         outcomes = await asyncio.gather(
             *(self._providers(url, cid) for url in self.urls), return_exceptions=True
@@ -99,7 +100,7 @@ class RoutingClient:
         return [record for outcome in outcomes if isinstance(outcome, list) for record in outcome]
 
     async def gateways(self, cid: CID) -> list[str]:
-        """https URLs of trustless gateways that are said to have a CID. Their addresses are checked when they are used."""
+        """Return https URLs of trustless gateways said to have a CID. Their addresses are checked on use."""
         found: dict[str, None] = {}
         for record in await self.providers(cid):
             if GATEWAY_PROTOCOL in (record.protocols or ()):
@@ -168,7 +169,8 @@ class RoutingClient:
 
 
 def parse_providers(answer: Answer) -> list[PeerRecord]:
-    """The peer records of an answer in JSON or NDJSON; other schemas and broken entries are passed over."""
+    """Return the peer records of an answer in JSON or NDJSON; other schemas and broken entries are passed
+    over."""
     if answer.content_type == _NDJSON:
         rows: list[bytes | msgspec.Raw] = [line for line in answer.body.split(b"\n") if line.strip()]
     else:
@@ -185,10 +187,10 @@ def parse_providers(answer: Answer) -> list[PeerRecord]:
 
 
 def https_url(address: str) -> str | None:
-    """The https URL that a multiaddr names, or None.
+    """Return the https URL that a multiaddr names, or None.
 
-    `/dns4/gw.example/tcp/443/https`, `/dns/gw.example/tcp/443/tls/http`, `/dns/gw.example/https`, with `/http-path/<encoded>`
-    and `/p2p/<id>` behind it.
+    `/dns4/gw.example/tcp/443/https`, `/dns/gw.example/tcp/443/tls/http`, `/dns/gw.example/https`, with
+    `/http-path/<encoded>` and `/p2p/<id>` behind it.
     """
     match = _MULTIADDR.fullmatch(address)
     if match is None:

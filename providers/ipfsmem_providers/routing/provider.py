@@ -19,10 +19,11 @@ _CAPABILITIES: Final = Capabilities(put=False, names=True, durable=False)
 
 
 class RoutingProvider(ProviderBase):
-    """Names at routing servers. See ipfsmem.provider.contract for what the methods promise."""
+    """Names at routing servers. See ipfsmem.provider.contract for the methods."""
 
     def __init__(self, rest: str, settings: Mapping[str, Any] | None = None) -> None:
-        """`rest` is a comma list of URLs; the setting `routing` when empty. ConfigError without one."""
+        """`rest` is a comma-separated list of URLs; the setting `routing` when empty. ConfigError without
+        one."""
         spec = rest or (settings or {}).get("routing") or ""
         if not spec:
             raise ConfigError(
@@ -32,21 +33,22 @@ class RoutingProvider(ProviderBase):
 
     @property
     def name(self) -> str:
-        """`routing:` and the URLs."""
+        """Return `routing:` and the URLs."""
         return "routing:" + ",".join(self.client.urls)
 
     @property
     def capabilities(self) -> Capabilities:
-        """Names only."""
+        """Return the capabilities: names only."""
         return _CAPABILITIES
 
     async def put_name(self, name: str, record: bytes) -> None:
-        """Put a record to all operators. One that takes it is enough; `client.failures` has the failures of the others."""
+        """Put a record to all operators. One success suffices; `client.failures` has the failures of the
+        others."""
         name, _ = checked_record(name, record)
         await self.client.put(name, record)
 
     async def get_name(self, name: str) -> bytes | None:
-        """The greatest valid record that any operator has."""
+        """Return the greatest valid record that any operator has."""
         return await self.client.get(canonical_name(name))
 
     async def close(self) -> None:

@@ -1,8 +1,8 @@
-"""Blobs of a space: storing them at the node that the service names, and reading them.
+"""Blobs of a space: store them at the node that the service assigns, and read them.
 
-A blob is stored in four steps (w3-blob): `space/blob/add`, a PUT to the URL that the service allocated, a receipt for that
-PUT, and the service's receipt that it accepted the blob. A blob that the service has is not sent again. To read one, the
-service is asked where it is. Nothing here knows what blobs contain.
+A blob is stored in four steps (w3-blob): `space/blob/add`, a PUT to the URL that the service allocated, a
+receipt for that PUT, and the service's receipt that it accepted the blob. A blob that the service has is not
+sent again. Reading starts by asking the service for its location.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Blobs:
         )
 
     def _keys(self, put: ucan.Token, what: str) -> Signer:
-        """The throw-away key in the task, which signs the receipt of the PUT."""
+        """Return the throw-away key in the task, which signs the receipt of the PUT."""
         for fact in put.facts:
             keys = fact.get("keys")
             inner = keys.get("keys") if isinstance(keys, dict) else None
@@ -140,7 +140,7 @@ class Blobs:
             self._where[task.blob.sha256] = location
 
     async def remove(self, digests: Collection[bytes]) -> None:
-        """Remove blobs; that one is missing is no error."""
+        """Remove blobs; absent ones are ignored."""
         calls = [("space/blob/remove", {"digest": _multihash(digest)}) for digest in sorted(digests)]
         await self._service.invoke(calls, what="remove a blob", allow={"gone"})
         for digest in digests:
@@ -149,7 +149,7 @@ class Blobs:
     # -- reading ---------------------------------------------------------------------------------------------------
 
     async def whole(self, digest: bytes, most: int) -> bytes | None:
-        """A whole blob of at most `most` bytes, checked; None when it cannot be had."""
+        """Return a whole blob of at most `most` bytes, checked; None when unavailable."""
         url = (await self.locate([digest])).get(digest)
         if url is None:
             return None
@@ -162,7 +162,7 @@ class Blobs:
         return answer.body
 
     async def read(self, shard: bytes, slices: Sequence[Slice]) -> dict[bytes, bytes]:
-        """Checked parts of a blob by their SHA-256; those that are missing or damaged are left out."""
+        """Return checked parts of a blob by their SHA-256; missing or damaged ones are left out."""
         found = {digest: b"" for _, length, digest in slices if length == 0 and digest == _EMPTY}
         slices = [item for item in slices if item[1] > 0]
         url = (await self.locate([shard])).get(shard) if slices else None
@@ -189,7 +189,7 @@ class Blobs:
     async def stream(
         self, shard: bytes, slices: Sequence[Slice]
     ) -> AsyncGenerator[tuple[bytes, bytes], None]:
-        """Parts of a blob as (SHA-256, bytes), unchecked, in the order in which they lie there, in one request."""
+        """Yield parts of a blob as (SHA-256, bytes), unchecked, in their order there, from one request."""
         slices = [item for item in slices if item[1] > 0]
         url = (await self.locate([shard])).get(shard) if slices else None
         if url is not None:
@@ -201,7 +201,8 @@ class Blobs:
     async def _parts(
         self, url: str, group: Sequence[Slice], slices: Sequence[Slice]
     ) -> AsyncGenerator[tuple[bytes, bytes], None]:
-        """The parts of `group`, in one request, as (SHA-256, bytes); before them an empty pair when the blob exists.
+        """Yield the parts of `group`, in one request, as (SHA-256, bytes); before them an empty pair when the
+        blob exists.
 
         A server without range requests sends the whole blob, and then all of `slices` are given.
         """
@@ -227,7 +228,7 @@ class Blobs:
                 buffer += piece
                 while following < len(ordered):
                     offset, length, digest = ordered[following]
-                    if offset < at:  # lies before the bytes that came: the answer to another request
+                    if offset < at:  # precedes the bytes received: the answer to another request
                         following += 1
                         continue
                     if offset + length > at + len(buffer):
@@ -241,10 +242,10 @@ class Blobs:
                 at += drop
 
     async def locate(self, digests: Collection[bytes]) -> dict[bytes, str]:
-        """The URLs of blobs by digest; those that the service does not know are left out.
+        """Return the URLs of blobs by digest; those that the service does not know are left out.
 
-        Asks the service for the task that stored a blob, then for its receipt, which holds the storage node's location claim
-        (`assert/location`).
+        Asks the service for the task that stored a blob, then for its receipt, which holds the storage node's
+        location claim (`assert/location`).
         """
         if self._template:
             return {
@@ -279,7 +280,8 @@ class Blobs:
     # -- addresses -------------------------------------------------------------------------------------------------
 
     def _allowed(self, url: Any) -> str:
-        """A URL that the service named. Other ports of its own host are trusted like the service; other hosts must be public."""
+        """Return a URL that the service named. Other ports of its own host are trusted like the service;
+        other hosts must be public."""
         if not isinstance(url, str):
             raise self._unavailable("gave no address for a blob")
         try:
@@ -296,7 +298,7 @@ class Blobs:
 
 
 def _location(receipt: Receipt, message: Message) -> str:
-    """The URL in the location claim that a `blob/accept` receipt points at."""
+    """Return the URL in the location claim that a `blob/accept` receipt points at."""
     site = receipt.ok.get("site") if isinstance(receipt.ok, dict) else None
     try:
         token = message.token(site) if isinstance(site, CID) else None
@@ -311,7 +313,7 @@ def _location(receipt: Receipt, message: Message) -> str:
 
 
 def _first_byte(content_range: str | None, asked: int) -> int:
-    """The offset at which a partial answer begins; `asked` when it does not say."""
+    """Return the offset at which a partial answer begins; `asked` when it does not say."""
     text = (content_range or "").partition(" ")[2].partition("-")[0]
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else asked
 

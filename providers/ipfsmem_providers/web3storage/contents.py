@@ -1,8 +1,8 @@
-"""The contents of a space: in which shard each block lies, and which shards a tree needs.
+"""The contents of a space: the shard of each block, and the shards that a tree needs.
 
-Indexes are read once and remembered while the provider is open, and only as many as a search needs; instead of the index
-of a small shard the shard itself is read. What is known of a shard counts only while the upload list names it.
-Everything that is read is checked by its hash. Nothing here changes the space.
+Indexes are read once and cached while the provider is open, and only as many as a search needs; instead of a
+small shard's index the shard itself is read. A shard's data is valid only while the upload list names it.
+Everything read is checked by hash. Nothing here changes the space.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ from ipfsmem_providers.web3storage.uploads import IndexKind, Upload
 
 _SHA256: Final = b"\x12\x20"
 _BATCH: Final = 2_000
-#: Nodes of one tree that are walked at most to find its shards.
+#: Maximum number of nodes walked in one tree to find its shards.
 _WALK: Final = 1_000_000
-#: Bytes of small shards that are kept in memory.
+#: Maximum bytes of small shards kept in memory.
 _HELD: Final = 16 * SMALL_BYTES
-#: Indexes that a search reads first, unless one belongs to a root that is sought; then twice as many, and so on.
+#: Number of indexes that a search reads first, unless one belongs to a wanted root; then twice as many, and
+#: so on.
 _WAVE: Final = 4
 
 
 class Contents:
-    """Where the blocks of a space lie."""
+    """The locations of a space's blocks."""
 
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs
@@ -133,7 +134,8 @@ class Contents:
             self._add(shard, slices)
 
     async def _learn_small(self, shard: bytes) -> bool:
-        """Read a small shard, which costs as much as its index and brings the blocks too. Returns whether that was possible."""
+        """Read a small shard, which costs as much as its index and brings the blocks too; tell whether that
+        was possible."""
         try:
             data = await self._blobs.whole(shard, SMALL_BYTES)
             places = read_shard(data) if data is not None else []
@@ -175,8 +177,8 @@ class Contents:
             self._positions[digest] = tuple(sorted(places, key=self._rank)) if len(places) > 1 else places
 
     def _rank(self, place: Position) -> tuple[int, bytes]:
-        """Fuller shards first, on every device alike: two devices that collect at the same time must not each remove the copy
-        that the other keeps."""
+        """Sort fuller shards first, equally on every device: two concurrent collections must not each remove
+        the copy that the other keeps."""
         return -self._counts[place.shard], place.shard
 
     def forget_shards(self, shards: Collection[bytes]) -> None:
@@ -184,11 +186,11 @@ class Contents:
         self._listed -= set(shards)
 
     def shards_of_index(self, index: Upload) -> frozenset[bytes]:
-        """The shards of an index; none when it was not read or is no index."""
+        """Return the shards of an index; empty when it was not read or is not an index."""
         return frozenset((index.small,)) if index.small else self._indexes.get(index.index, frozenset())
 
     async def load_small(self, shards: Iterable[bytes]) -> None:
-        """Read small shards into memory, as far as they can be read and there is room."""
+        """Read small shards into memory, as far as readable and within the limit."""
         missing = [shard for shard in shards if shard not in self._held]
         async with self._lock():
             if missing:
@@ -196,19 +198,20 @@ class Contents:
                 await together(self._learn_small(shard) for shard in missing)
 
     def small_shard(self, shard: bytes) -> bytes | None:
-        """The bytes of a small shard that is in memory."""
+        """Return the bytes of a small shard in memory."""
         return self._held.get(shard)
 
     # -- finding ---------------------------------------------------------------------------------------------------
 
     def positions(self, cid: CID) -> list[Position]:
-        """Where a block lies in listed shards, the best shard first."""
+        """Return a block's positions in listed shards, the best shard first."""
         if cid.multihash[:2] != _SHA256:
             return []
         return [place for place in self._positions.get(cid.multihash[2:], ()) if place.shard in self._listed]
 
     async def blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Checked blocks from their shards; one that cannot be read from one shard is read from the next."""
+        """Return checked blocks from their shards; one that cannot be read from one shard is read from the
+        next."""
         places = {cid.digest: self.positions(cid) for cid in cids}
         found: dict[bytes, bytes] = {}
         for digest, known in places.items():
@@ -240,11 +243,11 @@ class Contents:
         return data if hashlib.sha256(data).digest() == digest else None
 
     async def tree(self, root: CID) -> AsyncGenerator[Block, None]:
-        """The checked blocks of a tree, parents first, as far as they can be found.
+        """Yield the checked blocks of a tree, parents first, as far as they can be found.
 
-        Each shard is read once, the small ones first: they are newer, and older blocks are linked from them. Our publishes
-        store parents before children, so one pass over a shard finds all blocks that are reached through it; of shards in
-        another order, some blocks are kept until a parent links to them.
+        Each shard is read once, the small ones first: they are newer, and older blocks are linked from them.
+        Our publishes store parents before children, so one pass over a shard finds all blocks that are
+        reached through it; of shards in another order, some blocks are kept until a parent links to them.
         """
         wanted: dict[bytes, list[CID]] = {root.digest: [root]}
         seen = {root}
@@ -262,7 +265,7 @@ class Contents:
                 shard, slices = self._next(wanted, failed)
                 if shard is None:
                     return
-                # Most of what is below a directory lies beside it in its shard.
+                # Most of what is below a directory is next to it in its shard.
                 folders = any(cid.codec != RAW for _, _, digest in slices for cid in wanted[digest])
                 whole = shard not in passed and (
                     folders or sum(length for _, length, _ in slices) * 2 > self._ends[shard]
@@ -295,7 +298,7 @@ class Contents:
     def _next(
         self, wanted: Mapping[bytes, Sequence[CID]], failed: Collection[bytes]
     ) -> tuple[bytes | None, list[Slice]]:
-        """The shard to read next, and the wanted parts of it."""
+        """Return the shard to read next, and its wanted parts."""
         found: dict[bytes, list[Slice]] = {}
         for digest, cids in wanted.items():
             places = [place for place in self.positions(cids[0]) if place.shard not in failed]
@@ -330,7 +333,7 @@ class Contents:
     # -- walking ---------------------------------------------------------------------------------------------------
 
     async def shards_of(self, root: CID) -> set[bytes] | None:
-        """The shards that a tree needs, one for each block; None when a block cannot be found."""
+        """Return the shards that a tree needs, one for each block; None when a block cannot be found."""
         needed: set[bytes] = set()
         seen: set[CID] = {root}
         front = [root]
@@ -372,7 +375,7 @@ async def _each(parts: Iterable[tuple[bytes, bytes]]) -> AsyncGenerator[tuple[by
 
 
 def links_of(cid: CID, data: bytes) -> tuple[CID, ...]:
-    """The links of a block; none when it is no directory or cannot be read."""
+    """Return the links of a block; empty when it is not a directory or is unreadable."""
     if cid.codec != DAG_PB:
         return ()
     try:

@@ -1,8 +1,9 @@
-"""DAG-CBOR and DAG-JSON with links (ipld.io/specs/codecs): the two codecs of the UCANs and receipts of w3up services.
+"""DAG-CBOR and DAG-JSON with links (ipld.io/specs/codecs): the two codecs of the UCANs and receipts of w3up
+services.
 
-Values are None, bool, int, float (read only), str, bytes, list, dict and CID. A CID is written as a link and bytes as bytes.
-The library `libipld` cannot be used: it writes bytes that look like a CID, such as any SHA-256 multihash, as a link
-(docs/ARCHITECTURE.md, decision 11). Nothing here knows what a UCAN is.
+Values are None, bool, int, float (read only), str, bytes, list, dict and CID. A CID is written as a link and
+bytes as bytes. The library `libipld` cannot be used: it writes bytes that look like a CID, such as any
+SHA-256 multihash, as a link (docs/ARCHITECTURE.md, decision 11).
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ _LINK: Final = b"\xd8\x2a"
 
 
 def encode(value: Any) -> bytes:
-    """DAG-CBOR of a value; map keys are sorted by length, then bytes. FormatError for what has no form there."""
+    """Encode as DAG-CBOR; map keys are sorted by length, then bytes. FormatError for an unsupported value."""
     out: list[bytes] = []
     _write(out, value, _DEPTH_MAX)
     return b"".join(out)
 
 
 def block_of(data: bytes) -> Block:
-    """DAG-CBOR as a block, named by its SHA-256."""
+    """Return a value's DAG-CBOR as a block, named by its SHA-256."""
     return CID(1, DAG_CBOR, b"\x12\x20" + hashlib.sha256(data).digest()), data
 
 
 def head(major: int, number: int) -> bytes:
-    """The first bytes of a CBOR item, shortest form."""
+    """Return the first bytes of a CBOR item, shortest form."""
     if number < 24:
         return bytes((major << 5 | number,))
     for extra, size in ((24, 1), (25, 2), (26, 4), (27, 8)):
@@ -87,7 +88,7 @@ def _utf8(text: Any) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """The value of DAG-CBOR bytes. FormatError for anything else, also when bytes follow."""
+    """Return the value of DAG-CBOR bytes. FormatError for anything else, also when bytes follow."""
     try:
         value, end = _read(data, 0, _DEPTH_MAX)
     except (IndexError, struct.error):
@@ -121,7 +122,7 @@ def _read(data: bytes, at: int, depth: int) -> tuple[Any, int]:
         return -1 - number, at
     if major == 6:
         return _read_link(data, at, number, depth)
-    if number > len(data) - at:  # every byte and every item takes a byte
+    if number > len(data) - at:  # every byte and every item needs a byte
         raise FormatError("DAG-CBOR ends inside an item")
     if major == 2:
         return data[at : at + number], at + number
@@ -160,7 +161,7 @@ def _read_link(data: bytes, at: int, tag: int, depth: int) -> tuple[CID, int]:
 
 
 def _cid(data: bytes) -> CID:
-    """A CID; one with inline content may be longer here than in trees."""
+    """Return a CID; one with inline content may be longer here than in trees."""
     if data[:1] == b"\x01" and len(data) < _INLINE_MAX:
         codec, start = read_varint(data, 1)
         if data[start : start + 1] == bytes((IDENTITY,)):
@@ -179,7 +180,7 @@ def _text(data: bytes) -> str:
 
 
 def encode_json(value: Any) -> bytes:
-    """DAG-JSON of a value: keys sorted by bytes, no spaces, bytes and links as maps with the key `/`."""
+    """Encode as DAG-JSON: keys sorted by bytes, no spaces, bytes and links as maps with the key `/`."""
     try:
         return msgspec.json.encode(_json(value, _DEPTH_MAX), order=None)
     except IpfsmemError:

@@ -35,9 +35,9 @@ class MergePlan(msgspec.Struct, frozen=True):
 
 
 async def plan_merge(contents: Contents, known: Mapping[CID, Upload], most: int) -> MergePlan | None:
-    """What to merge now, given the upload list; None when there are at most `most` small shards.
+    """Return what to merge now, given the upload list; None with at most `most` small shards.
 
-    Reads those shards; one that cannot be read is not merged.
+    Reads those shards; an unreadable one is not merged.
     """
     listed = {digest for item in known.values() if not item.is_index for digest in item.shards}
     ours = [item for item in known.values() if item.kind is IndexKind.SMALL and item.small in listed]
@@ -73,10 +73,10 @@ def _slices(shard: bytes) -> Slices:
 
 
 def with_merged_blocks(root: CID, blocks: Iterable[Block], small: Iterable[bytes]) -> Iterator[Block]:
-    """`blocks`, followed by the blocks of small shards that the tree needs, parents first.
+    """Yield `blocks`, then the blocks of small shards that the tree needs, parents first.
 
-    Only links in `blocks` and in small shards are followed. Blocks that are reached through other shards alone, and
-    damaged ones, are left where they are.
+    Only links in `blocks` and in small shards are followed. Blocks reached only through other shards, and
+    damaged ones, stay in place.
     """
     links: dict[CID, tuple[CID, ...]] = {}
     for cid, data in blocks:

@@ -1,8 +1,9 @@
-"""IPNS records in the upload list of a space, so that a wallet alone finds its memory there.
+"""IPNS records in the upload list of a space, so that a wallet alone finds its vault there.
 
-A record is an upload whose root is the record's own CID, with two shards that are CARs inside their own CIDs: a tag of the
-name, and the record. It needs no blob, no PUT and no index. To read a name is to read the list, which has all names of a
-sync at once. A greater record is listed before lesser ones are removed, so there is always one.
+A record is an upload whose root is the record's own CID, with two shards that are CARs inside their own CIDs:
+a tag of the name, and the record. It needs no blob, no PUT and no index. Names are read from the list, which
+has all names of a sync at once. A greater record is listed before lesser ones are removed, so there is always
+one.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ class Names:
     """The names of one space."""
 
     def __init__(self, uploads: Uploads, *, prune: bool) -> None:
-        """`prune`: whether lesser records may be taken off the list."""
+        """`prune`: whether lesser records may be removed from the list."""
         self._uploads = uploads
         self._prune = prune
 
     async def put(self, name: str, record: bytes) -> None:
         """List a record unless a greater one is there, and remove lesser ones. ProviderRefused when the name did not sign it."""
         name, offered = checked_record(name, record)
-        # A list of a moment ago will do: a greater record that was listed since stays beside this one, and wins.
+        # A recent list suffices: a greater record listed since stays next to this one, and wins.
         listed, _ = await self._uploads.recent(("put", name, record), own=True)
         records = self._records(name, listed)
         self._uploads.note_question(name)
@@ -51,7 +52,7 @@ class Names:
             await self._uploads.remove(lesser)
 
     async def get(self, name: str) -> bytes | None:
-        """The greatest record of a name that is listed."""
+        """Return the greatest record of a name that is listed."""
         name = canonical_name(name)
         listed, just_now = await self._uploads.recent(name, own=True)
         best = ipns_record.newest_record(self._records(name, listed).values())
@@ -60,7 +61,7 @@ class Names:
         return best.encoded if best else None
 
     def _records(self, name: str, listed: Mapping[CID, Upload]) -> dict[CID, ipns_record.Record]:
-        """Valid records of a name, by the roots that they are listed under."""
+        """Return valid records of a name, by the roots under which they are listed."""
         tag = tag_of(_KIND + name)
         found = {}
         for root, upload in listed.items():

@@ -12,15 +12,15 @@
     W3UP_READ=off      never read: only publish and list
     W3UP_SHARD_BYTES   size of a shard at most
 
-Settings of the same names in lower case win over the environment. The provider can do what the delegation allows; at
+Settings of the same names in lower case override the environment. The provider can do what the delegation allows; at
 least `space/blob/add` and `upload/add` are needed.
 
 A publish sends one CAR shard with the new blocks, its index, and an entry in the upload list that names that shard only, so
-its cost does not grow with the history. A root's blocks therefore lie in the shards of several uploads. When there are many
-small shards, a publish puts the blocks of theirs that its tree needs into its own shard, and one index replaces theirs; they
+its cost does not grow with the history. A root's blocks are therefore in the shards of several uploads. When there are many
+small shards, a publish copies their blocks that its tree needs into its own shard, and one index replaces theirs; they
 serve older roots until those are unpinned. When a root is unpinned, its shards that other roots need move to the entry
-of one of those, and the others are removed. Which are needed is found by walking the trees that stay; when that is not
-possible, nothing is removed.
+of one of those, and the others are removed. The needed ones are found by walking the remaining trees; if that is
+impossible, nothing is removed.
 
 The old token service of web3.storage is not supported: it ended in January 2024.
 """
@@ -65,10 +65,10 @@ _MANY: Final = 32
 
 
 class Web3Storage(ProviderBase):
-    """A space at a w3up service as a provider. See ipfsmem.provider.contract for what the methods promise."""
+    """A space at a w3up service as a provider. See ipfsmem.provider.contract for the methods."""
 
     def __init__(self, rest: str, settings: Mapping[str, Any] | None = None) -> None:
-        """`rest` is the service's URL. No network is touched. ConfigError for settings that cannot be used."""
+        """`rest` is the service's URL. No network access. ConfigError for unusable settings."""
         settings = settings or {}
         self._url = service_url(rest, settings)
         signer, proof, space = identity(settings)
@@ -119,12 +119,12 @@ class Web3Storage(ProviderBase):
 
     @property
     def name(self) -> str:
-        """`web3storage:`, the service's URL and the end of the space's DID."""
+        """Return `web3storage:`, the service's URL and the end of the space's DID."""
         return f"web3storage:{self._url}#{self._space[-8:]}"
 
     @property
     def capabilities(self) -> Capabilities:
-        """As the delegation and the settings allow."""
+        """Return the capabilities that delegation and settings allow."""
         return self._capabilities
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
@@ -157,7 +157,7 @@ class Web3Storage(ProviderBase):
         return root
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
-        """The blocks that lie in a listed shard of this space."""
+        """Return the blocks in a listed shard of this space."""
         self._need(self._reads, "say which blocks it has")
         known, just_now = await self._uploads.recent(("has", frozenset(cids)))
         # A root is listed only when its tree is complete.
@@ -167,7 +167,7 @@ class Web3Storage(ProviderBase):
         return set(cids)
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Checked blocks from the shards, then from the gateways, if any."""
+        """Return checked blocks from the shards, then from the gateways, if any."""
         self._need(self._capabilities.blocks, "serve blocks")
         found: dict[CID, bytes] = {}
         if self._reads:
@@ -178,13 +178,13 @@ class Web3Storage(ProviderBase):
         return found
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Checked blocks from the shards alone."""
+        """Return checked blocks from the shards alone."""
         self._need(self._reads, "serve blocks of its own")
         await self._find(cids)
         return await self._contents.blocks(cids)
 
     async def listing(self) -> dict[str, int]:
-        """The upload list: each root, with a number that changes when its shards do."""
+        """Return the upload list: each root, with a number that changes when its shards do."""
         self._need(self._capabilities.listing, "list what it stores")
         known, _ = await self._uploads.recent("listing", own=True)
         return {
@@ -194,7 +194,7 @@ class Web3Storage(ProviderBase):
         }
 
     def get_dag(self, root: CID) -> AsyncIterator[Block]:
-        """The checked blocks of a tree; each of its shards is read once."""
+        """Return the checked blocks of a tree; each of its shards is read once."""
         self._need(self._reads, "send a whole tree at once")
         return self._tree(root)
 
@@ -217,7 +217,7 @@ class Web3Storage(ProviderBase):
         return _pin(root, name, known)
 
     async def pins(self, name: str) -> list[Pin]:
-        """Roots with this name, newest first."""
+        """Return roots with this name, newest first."""
         self._need(self._capabilities.list, "list pins")
         tag = _tag(name)
         known, _ = await self._uploads.recent(("pins", tag))
@@ -262,7 +262,7 @@ class Web3Storage(ProviderBase):
         await self._names.put(name, record)
 
     async def get_name(self, name: str) -> bytes | None:
-        """The greatest record of a name in the upload list."""
+        """Return the greatest record of a name in the upload list."""
         self._need(self._capabilities.names, "keep names")
         return await self._names.get(name)
 
@@ -275,14 +275,14 @@ class Web3Storage(ProviderBase):
     # -- parts -----------------------------------------------------------------------------------------------------
 
     async def _find(self, cids: Sequence[CID]) -> None:
-        """Find where blocks lie; requests nothing when that is known."""
+        """Find the positions of blocks; requests nothing if known."""
         if all(self._contents.positions(cid) for cid in cids):
             return
         _, just_now = await self._uploads.recent(("blocks", frozenset(cids)))
         await self._look(cids, just_now)
 
     async def _look(self, cids: Collection[CID], just_now: bool) -> None:
-        """Search the upload list as it is known, and unless that was read just now, a new one for blocks that are not found."""
+        """Search the cached upload list, and unless just read, a new one for blocks not found."""
         self._contents.set_uploads(self._uploads.known.values())
         if not await self._contents.search(cids) and not just_now:
             self._contents.set_uploads((await self._uploads.refresh()).values())
@@ -295,7 +295,7 @@ class Web3Storage(ProviderBase):
                 yield block
 
     async def _merge(self) -> MergePlan | None:
-        """The small shards to merge with this publish. A failure is no reason for the publish to fail."""
+        """Return the small shards to merge with this publish. A failure does not fail the publish."""
         if not (self._reads and self._may("upload/remove")):
             return None
         try:
@@ -336,7 +336,7 @@ class Web3Storage(ProviderBase):
             self._uploads.note_added(entry, links)
 
     async def _needed(self, others: Sequence[Upload]) -> set[bytes]:
-        """The shards that the roots `others` need; all shards when that cannot be found out."""
+        """Return the shards that the roots `others` need; all shards when unknown."""
         everything = {digest for upload in self._uploads.known.values() for digest in upload.shards}
         if not others:
             return set()

@@ -1,7 +1,7 @@
-"""Invocations over HTTP at a service that speaks w3up: several in one request, their receipts, and failures as our errors.
+"""UCAN invocations over HTTP at a w3up service: batches, receipts, and failures as our errors.
 
-The service answers HTTP 200 also when it fails; the failure is in the receipt. Here it becomes ProviderUnavailable (it may
-work later) or ProviderRefused. Nothing here knows which invocations make an upload.
+The service answers HTTP 200 even on failure; the failure is in the receipt. Here it becomes
+ProviderUnavailable (it may work later) or ProviderRefused.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class Service:
     def __init__(
         self, http: Http, url: str, did: str, signer: Signer, space: str, proof: Proof | None, receipts: str
     ) -> None:
-        """`url`: for invocations. `did`: of the service. `receipts`: the URL to which a task's CID is appended."""
+        """`url`: for invocations. `did`: of the service. `receipts`: the URL to which a task's CID is
+        appended."""
         self._http = http
         self._url = url
         self._receipts = receipts
@@ -86,24 +87,24 @@ class Service:
 
     @property
     def name(self) -> str:
-        """Short name for errors."""
+        """Return the short name for errors."""
         return self._http.service
 
     def redact(self, text: str) -> str:
-        """A text without the secrets of this service."""
+        """Return a text without the secrets of this service."""
         return self._http.redact(text)
 
     def now(self) -> float:
-        """Seconds of a monotonic clock."""
+        """Return seconds of a monotonic clock."""
         return self._http.timing.now()
 
     async def invoke(
         self, calls: Sequence[tuple[str, Mapping[str, Any]]], *, what: str, allow: Collection[str] = ()
     ) -> list[InvocationResult]:
-        """Run actions on the space; `calls` are pairs of (ability, details). Returns the result of each, in order.
+        """Run actions on the space; `calls` are pairs of (ability, details). Returns their results in order.
 
-        Those with a passing failure are run again. Raises the first failure whose name is not in `allow`; "gone" in `allow`
-        stands for every way of saying that something is missing.
+        Transient failures are retried. Raises the first failure whose name is not in `allow`; "gone" in
+        `allow` covers every way to report that something is missing.
         """
         self._check_proof(what)
         answers = await self._run(calls, what)
@@ -142,7 +143,8 @@ class Service:
                 raise self.failure("ucan/conclude", answer.receipt.error, what)
 
     async def receipt(self, task: CID, *, what: str, wait: bool) -> InvocationResult | None:
-        """The result of a task. `wait`: until it is done, or ProviderUnavailable; otherwise None when there is no receipt yet."""
+        """Return the result of a task; None without a receipt. `wait`: wait for it, or raise
+        ProviderUnavailable."""
         for pause in (*_POLLS, None) if wait else (None,):
             got = await self._http.request(
                 "GET", f"{self._receipts}{task}", allow={404}, max_bytes=_ANSWER_MAX, what=what
@@ -159,7 +161,7 @@ class Service:
         return None
 
     def failure(self, can: str, error: Any, what: str) -> ProviderError:
-        """The error in a receipt as ours."""
+        """Return the error in a receipt as ours."""
         name, text = error_words(error)
         told = short(f"{name}{f': {text}' if text else ''}", self._http.redact)
         message = f"{self._http.service} refused {can} to {what}: {told}"
@@ -194,7 +196,7 @@ class Service:
         self, tokens: Sequence[Block], blocks: Sequence[Block], what: str
     ) -> list[InvocationResult]:
         cids = [cid for cid, _ in tokens]
-        # Idempotent: the service answers an invocation that it knows with the same receipt again.
+        # Idempotent: the service repeats the receipt of a known invocation.
         answer = await self._http.request(
             "POST",
             self._url,
@@ -222,18 +224,18 @@ class Service:
 
 
 def allowed(receipt: Receipt, names: Collection[str]) -> bool:
-    """Whether a receipt's error is one of `names`, "gone" among them."""
+    """Tell whether a receipt's error is one of `names`, "gone" among them."""
     name, _ = error_words(receipt.error)
     return name in names or ("gone" in names and name in _GONE)
 
 
 def _is_later(error: Any) -> bool:
-    """Whether the same call may work later."""
+    """Tell whether the same call may work later."""
     return error_words(error)[0] in _LATER or (isinstance(error, dict) and error.get("name") in _LATER)
 
 
 def _passing(receipt: Receipt, allow: Collection[str]) -> bool:
-    """Whether the same call may work in a moment. A service that takes no writes does not change so soon."""
+    """Tell whether the same call may work in a moment. A service that accepts no writes will not soon."""
     error = receipt.error
     if error is None or allowed(receipt, allow) or error_words(error)[0] == "ServiceUnavailable":
         return False
@@ -241,7 +243,7 @@ def _passing(receipt: Receipt, allow: Collection[str]) -> bool:
 
 
 def error_words(error: Any) -> tuple[str, str]:
-    """Name and text of a receipt's error, or of its innermost cause."""
+    """Return name and text of a receipt's error, or of its innermost cause."""
     if not isinstance(error, dict):
         return "Error", str(error)
     cause = error.get("cause")

@@ -29,7 +29,7 @@ _SHARD_LEAST: Final = 4096
 
 
 def service_url(rest: str, settings: Mapping[str, Any]) -> str:
-    """The URL of the service. ConfigError for a bad one, or that of a service that ended."""
+    """Return the URL of the service. ConfigError for a bad one, or that of a service that ended."""
     token = setting(settings, "WEB3_STORAGE_TOKEN")
     try:
         url = URL(rest)
@@ -45,7 +45,7 @@ def service_url(rest: str, settings: Mapping[str, Any]) -> str:
 
 
 def identity(settings: Mapping[str, Any]) -> tuple[Signer, Proof | None, str]:
-    """The key, the delegation (None when the key is the space's own) and the DID of the space."""
+    """Return the key, the delegation (None when the key is the space's own) and the DID of the space."""
     text = setting(settings, "W3UP_PRINCIPAL")
     if not text:
         raise ConfigError("web3storage needs a key in W3UP_PRINCIPAL", hint="Mg..., as w3up tools print it.")
@@ -87,7 +87,7 @@ def _proof_data(delegation: str) -> str | bytes:
 
 
 def check_delegation(proof: Proof, signer: Signer, space: str, now: float) -> None:
-    """ConfigError when a delegation does not let this key publish to the space."""
+    """Raise ConfigError when a delegation does not let this key publish to the space."""
     needed = ("space/blob/add", "upload/add")
     wrong = ucan.check_proof(proof, signer, space, needed, now)
     if wrong:
@@ -98,7 +98,7 @@ def check_delegation(proof: Proof, signer: Signer, space: str, now: float) -> No
 
 
 def shard_size(text: str) -> int:
-    """The setting W3UP_SHARD_BYTES as a number of bytes."""
+    """Return the setting W3UP_SHARD_BYTES as a number of bytes."""
     if not text:
         return SHARD_BYTES
     if not text.isascii() or not text.isdigit() or not _SHARD_LEAST <= int(text) <= 1 << 40:

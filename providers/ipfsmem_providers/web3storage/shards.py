@@ -23,17 +23,17 @@ from ipfsmem_providers.http.body import SpooledFile
 from ipfsmem_providers.web3storage import dag_cbor
 
 INDEX: Final = "index/sharded/dag@0.1"
-#: Bytes of a shard at most, as in the service's own client.
+#: Maximum bytes of a shard, as in the service's own client.
 SHARD_BYTES: Final = 133_169_152
-#: Blocks of a shard at most, so that its index stays small.
+#: Maximum number of blocks of a shard, so that its index stays small.
 SHARD_BLOCKS: Final = 20_000
-#: A shard of at most this many bytes is small: it is read whole, without its index, and merged with others in time.
+#: Maximum bytes of a small shard: it is read whole, without its index, and eventually merged with others.
 SMALL_BYTES: Final = 1024 * 1024
 #: Largest index that is read, in bytes; SHARD_BLOCKS blocks take about one MiB.
 INDEX_BYTES: Final = 32 * 1024 * 1024
 #: Reading a gap of this many bytes between wanted parts costs less than another request.
 _NARROW: Final = 4 * 1024
-#: Requests for parts of one shard at most, and one more for each this many parts.
+#: Maximum number of requests for parts of one shard, and parts per additional request.
 _REQUESTS: Final = 16
 _PIECE: Final = 256 * 1024
 _SHA256: Final = b"\x12\x20"
@@ -46,7 +46,7 @@ Slices: TypeAlias = dict[bytes, tuple[int, int]]
 
 
 class Position(NamedTuple):
-    """Where a block's bytes lie: the SHA-256 digest of the shard, and bytes in it."""
+    """Position of a block's bytes: the SHA-256 digest of the shard, and bytes in it."""
 
     shard: bytes
     offset: int
@@ -58,19 +58,19 @@ class Blob(SpooledFile):
 
     @classmethod
     def of(cls, data: bytes) -> Blob:
-        """A blob of these bytes."""
+        """Return a blob of these bytes."""
         blob = cls()
         blob.append(data)
         return blob
 
     @property
     def multihash(self) -> bytes:
-        """Its name at the service."""
+        """Return its name at the service."""
         return _SHA256 + self.sha256
 
     @property
     def cid(self) -> CID:
-        """The blob as a CAR."""
+        """Return the blob as a CAR."""
         return shard_cid(self.sha256)
 
 
@@ -124,7 +124,7 @@ async def shards(
 
 
 def shard_cid(digest: bytes) -> CID:
-    """The CID of a CAR with this SHA-256 digest."""
+    """Return the CID of a CAR with this SHA-256 digest."""
     return CID(1, CAR, _SHA256 + digest)
 
 
@@ -139,7 +139,8 @@ class ShardIndex(msgspec.Struct, frozen=True):
 
 
 def make_index(content: CID, slices: Mapping[bytes, Mapping[bytes, tuple[int, int]]]) -> ShardIndex:
-    """The index of shards (digest -> multihash -> offset and length) that hold blocks of the tree `content`.
+    """Return the index of shards (digest -> multihash -> offset and length) that hold blocks of the tree
+    `content`.
 
     Format: w3-index, `index/sharded/dag@0.1`; shards and blocks in the order of their digests.
     """
@@ -151,9 +152,10 @@ def make_index(content: CID, slices: Mapping[bytes, Mapping[bytes, tuple[int, in
 
 
 def read_index(data: bytes) -> dict[bytes, list[tuple[bytes, int, int]]]:
-    """Shards (by digest) of an index and their blocks: digest, offset, length. FormatError when it is none.
+    """Return shards (by digest) of an index and their blocks: digest, offset, length. FormatError when
+    invalid.
 
-    Only shards and blocks named by SHA-256 are given, and none longer than a block can be; that is all that we store.
+    Only shards and blocks named by SHA-256 within the block limit are returned, which is all that we store.
     """
     try:
         return _read_index(data)
@@ -181,7 +183,8 @@ def _read_index(data: bytes) -> dict[bytes, list[tuple[bytes, int, int]]]:
 
 
 def _sections(data: bytes) -> Iterable[Block]:
-    """The blocks of a CAR whose whole digest was checked; those of an index may be longer than those of trees."""
+    """Yield the blocks of a CAR whose whole digest was checked; those of an index may be longer than those of
+    trees."""
     for cid, start, length in _places(data):
         yield cid, data[start : start + length]
 
@@ -199,7 +202,8 @@ def _places(data: bytes) -> Iterable[tuple[CID, int, int]]:
 
 
 def _shard_index(digest: bytes, slices: Mapping[bytes, tuple[int, int]]) -> bytes:
-    """DAG-CBOR of [shard multihash, [[block multihash, [offset, length]], ...]]; written directly for speed."""
+    """Encode [shard multihash, [[block multihash, [offset, length]], ...]] as DAG-CBOR; written directly for
+    speed."""
     head = dag_cbor.head
     out = [b"\x82", head(2, 34), _SHA256, digest, head(4, len(slices))]
     for multihash in sorted(slices):
@@ -211,8 +215,8 @@ def _shard_index(digest: bytes, slices: Mapping[bytes, tuple[int, int]]) -> byte
 def group_slices(slices: Iterable[Slice]) -> list[list[Slice]]:
     """Group parts of a shard into few requests with few unwanted bytes.
 
-    There is one group when more than half of the bytes from first to last are wanted. Otherwise the widest gaps separate
-    groups, as many as more requests are worth; narrow gaps are read along.
+    One group if more than half of the bytes from first to last are wanted. Otherwise the widest gaps separate
+    groups, as long as a further request is worth it; narrow gaps are read as well.
     """
     ordered = sorted(slices)
     groups: list[list[Slice]] = []
@@ -235,7 +239,8 @@ def group_slices(slices: Iterable[Slice]) -> list[list[Slice]]:
 
 
 def read_shard(data: bytes) -> list[tuple[CID, int, int]]:
-    """Blocks of a shard whose whole digest was checked: CID, offset, length. FormatError when it is no CAR."""
+    """Return blocks of a shard whose whole digest was checked: CID, offset, length. FormatError when it is
+    not a CAR."""
     try:
         return [(cid, start, length) for cid, start, length in _places(data)]
     except (ValueError, IndexError) as error:

@@ -55,17 +55,18 @@ class Signer:
         return f"<Signer {self.did}>"
 
     def sign(self, data: bytes) -> bytes:
-        """A signature as it stands in tokens: varint 0xd0ed, varint 64, 64 bytes."""
+        """Return a signature as used in tokens: varint 0xd0ed, varint 64, 64 bytes."""
         return _EDDSA + bytes(self._key.sign(data).signature)
 
 
 def base58(data: bytes) -> str:
-    """Multibase base58btc: `z` and the digits."""
+    """Encode as multibase base58btc: `z` and the digits."""
     return "z" + base58_encode(data)
 
 
 def read_signer(data: bytes) -> Signer:
-    """A signer from key bytes: varint 0x1300, 32-byte seed, 0xed 0x01, 32-byte public key. FormatError for others."""
+    """Return a signer from key bytes: varint 0x1300, 32-byte seed, 0xed 0x01, 32-byte public key. FormatError
+    for others."""
     if len(data) != 68 or data[:2] != _ED25519_PRIVATE or data[34:36] != _ED25519_PUBLIC:
         raise FormatError("not the bytes of an Ed25519 key")
     signer = Signer(data[2:34])
@@ -75,12 +76,13 @@ def read_signer(data: bytes) -> Signer:
 
 
 def parse_signer(text: str) -> Signer:
-    """A signer from its text, `Mg...` (multibase base64 of the key bytes). FormatError, which does not repeat the text."""
+    """Return a signer from its text, `Mg...` (multibase base64 of the key bytes). FormatError, which does not
+    repeat the text."""
     return read_signer(_multibase(text))
 
 
 def did_bytes(did: str) -> bytes:
-    """The form of a DID in tokens: the key of a `did:key`, for other methods the text behind `did:`."""
+    """Return the form of a DID in tokens: the key of a `did:key`, for other methods the text behind `did:`."""
     if did.startswith("did:key:z"):
         try:
             data = base58_decode(did[9:], did)
@@ -95,7 +97,7 @@ def did_bytes(did: str) -> bytes:
 
 
 def did_text(data: bytes) -> str:
-    """The text of a DID in a token."""
+    """Return the text of a DID in a token."""
     if data[:2] == _DID_CORE:
         try:
             return "did:" + data[2:].decode()
@@ -108,14 +110,14 @@ def did_text(data: bytes) -> str:
 
 
 class Ability(msgspec.Struct, frozen=True):
-    """What a token allows or asks for: an action, the DID of a resource, and details."""
+    """A token's permission or request: an action, the DID of a resource, and details."""
 
     can: str
     resource: str
     details: Mapping[str, Any] = {}
 
     def covers(self, can: str, resource: str) -> bool:
-        """Whether delegating this allows an action on a resource (`*`, `upload/*`, `upload/add`)."""
+        """Tell whether delegating this allows an action on a resource (`*`, `upload/*`, `upload/add`)."""
         if self.resource not in (resource, "ucan:*"):
             return False
         return self.can in ("*", can) or (self.can.endswith("/*") and can.startswith(self.can[:-1]))
@@ -144,7 +146,8 @@ def issue(
     proofs: Sequence[CID] = (),
     facts: Sequence[Mapping[str, Any]] = (),
 ) -> Block:
-    """A signed token as a block. An invocation is a token with one ability whose audience is the service.
+    """Return a signed token as a block. An invocation is a token with one ability whose audience is the
+    service.
 
     Give each invocation a new `nonce`: services answer one that they know with its old receipt.
     """
@@ -166,7 +169,7 @@ def issue(
 
 
 def read_token(cid: CID, data: bytes) -> Token:
-    """A token from its block. FormatError for any other block."""
+    """Return a token from its block. FormatError for any other block."""
     fields = dag_cbor.decode(data)
     try:
         return Token(
@@ -193,10 +196,11 @@ class Proof(msgspec.Struct, frozen=True):
 
 
 def read_proof(text: str | bytes) -> Proof:
-    """A delegation from its text: `m...` (a CID that contains the archive), the archive in base64, or the archive's bytes.
+    """Return a delegation from its text: `m...` (a CID that contains the archive), the archive in base64, or
+    the archive's bytes.
 
-    Archives of older tools (a CAR whose last block is the delegation) are read too. FormatError, which does not repeat the
-    text.
+    Archives of older tools (a CAR whose last block is the delegation) are read too. FormatError, which does
+    not repeat the text.
     """
     data = _proof_bytes(text.strip()) if isinstance(text, str) else text
     car = read_car(data, _MESSAGE_LIMITS)
@@ -222,7 +226,7 @@ def _proof_bytes(text: str) -> bytes:
     prefix = b"\x01" + varint(CAR) + varint(IDENTITY)
     if data[: len(prefix)] != prefix:
         return data
-    # Such a CID is longer than `decode_cid` takes.
+    # Such a CID is longer than `decode_cid` accepts.
     size, start = read_varint(data, len(prefix))
     if len(data) - start != size:
         raise FormatError("a delegation is cut short")
@@ -230,7 +234,7 @@ def _proof_bytes(text: str) -> bytes:
 
 
 def check_proof(proof: Proof, signer: Signer, space: str, needed: Collection[str], now: float) -> list[str]:
-    """The faults of a delegation that its holder can see, in words; empty when it can be used."""
+    """Return the faults of a delegation that its holder can see, in words; empty when usable."""
     token, wrong = proof.token, []
     if token.audience != signer.did:
         wrong.append(f"it is made out to {token.audience}, but the key given is {signer.did}")
@@ -260,7 +264,7 @@ class Message:
     """The answer of a service: receipts by task, and all its blocks, which were checked against their CIDs."""
 
     def __init__(self, data: bytes) -> None:
-        """Raises FormatError (or BlockError, LimitError) when `data` is no message."""
+        """Parse a message. Raises FormatError (or BlockError, LimitError)."""
         self.size = len(data)
         car = read_car(data, _MESSAGE_LIMITS)
         self.blocks: dict[CID, bytes] = dict(car)
@@ -273,7 +277,7 @@ class Message:
                     self._receipt(ability.details.get("receipt"))
 
     def tokens(self) -> Iterator[tuple[CID, Token]]:
-        """Every block that is a token, by its CID."""
+        """Yield every block that is a token, by its CID."""
         for cid, data in self.blocks.items():
             if cid.codec == DAG_CBOR and VERSION.encode() in data:
                 try:
@@ -282,7 +286,7 @@ class Message:
                     continue
 
     def token(self, cid: CID) -> Token | None:
-        """The token with this CID, None without one."""
+        """Return the token with this CID, None without one."""
         data = self.blocks.get(cid)
         return None if data is None else read_token(cid, data)
 
@@ -305,13 +309,13 @@ class Message:
 
 
 def request(invocations: Sequence[CID], blocks: Iterable[Block]) -> bytes:
-    """The body of a request that runs invocations; `blocks` are theirs and their proofs'."""
+    """Return the body of a request that runs invocations; `blocks` are theirs and their proofs'."""
     root, data = _block({MESSAGE: {"execute": list(invocations)}})
     return car_bytes([root], [*blocks, (root, data)])
 
 
 def make_receipt(signer: Signer, ran: CID) -> Block:
-    """A signed receipt that a task was done."""
+    """Return a signed receipt that a task was done."""
     outcome = {
         "ran": ran, "out": {"ok": {}}, "fx": {"fork": []}, "meta": {}, "iss": signer.did, "prf": [],
     }  # fmt: skip
@@ -338,7 +342,7 @@ def _number(value: Any) -> int | float | None:
 
 
 def _multibase(text: str) -> bytes:
-    """The bytes of a multibase text in base64 or base64url. FormatError for other bases."""
+    """Return the bytes of a multibase text in base64 or base64url. FormatError for other bases."""
     body = text[1:].rstrip("=")
     try:
         if text[:1] in ("m", "M"):

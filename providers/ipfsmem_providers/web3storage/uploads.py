@@ -1,10 +1,9 @@
 """The upload list of a space: roots, the shards of each, and the pin names that they are listed under.
 
-A w3up service has no pin names. A name is stored as one more shard of an upload: a CAR inside its own CID (identity hash,
-59 bytes or fewer) whose only root is a tag of the name. It takes no storage and no request, and readers of the upload pass
-it over. An upload whose root is DAG-CBOR is an index of shards (shards.py), listed so that a new device finds it; a mark
-beside it, made like a tag, says which indexes to read first. This module reads and changes the list, and knows nothing of
-blobs.
+A w3up service has no pin names. A name is stored as a further shard of an upload: a CAR inside its own CID
+(identity hash, 59 bytes or fewer) whose only root is a tag of the name. It needs no storage or request, and
+readers of the upload skip it. An upload whose root is DAG-CBOR is an index of shards (shards.py), listed so
+that a new device finds it; its mark, made like a tag, says which indexes to read first.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from ipfsmem_providers.http.per_loop import PerLoop
 from ipfsmem_providers.web3storage.rpc import InvocationResult, Service
 
 _TAG: Final = b"ipfsmem:"
-#: A tag is no longer than this.
+#: Maximum bytes of a tag.
 _TAG_MAX: Final = 64
 _PAGE: Final = 1000
-#: Of a row, what is kept.
+#: Fields kept of a row.
 _FIELDS: Final = ("root", "shards", "insertedAt", "updatedAt")
 _SHA256: Final = b"\x12\x20"
 #: Characters of an entry that are kept to name it.
@@ -36,15 +35,16 @@ _LABEL: Final = 80
 #: In front of a mark; then one byte of kind, then a digest or nothing.
 _MARK: Final = b"ipfsmem index "
 _MARK_MAX: Final = 96
-#: Seconds for which the list, once read, answers different questions.
+#: Seconds for which the list, once read, serves different questions.
 _MOMENT: Final = 15.0
 
 
 class IndexKind(enum.Enum):
-    """What an index describes: one small shard, large shards, or small ones that were merged and serve older roots.
+    """What an index describes: one small shard, large shards, or small ones that were merged and serve older
+    roots.
 
-    The mark of a small shard's index names the shard. The mark of a merged index names that index itself, as the indexes
-    that it replaces are listed beside it: gateways know those, and they are removed with it.
+    The mark of a small shard's index names the shard. The mark of a merged index names that index, since the
+    indexes it replaces are listed next to it: gateways know those, and they are removed with it.
     """
 
     SMALL = b"s"
@@ -53,10 +53,11 @@ class IndexKind(enum.Enum):
 
 
 class Upload(msgspec.Struct, frozen=True):
-    """One entry of the list: `shards` are digests of CARs, `tags` CIDs that stand for names, `created` ms since 1970 UTC.
+    """One entry of the list: `shards` are digests of CARs, `tags` CIDs for names, `created` ms since 1970
+    UTC.
 
-    `inline`: CARs inside their CIDs that are more than a tag (names.py). `kind` and `marked` (a digest): the mark of an
-    index.
+    `inline`: CARs inside their CIDs other than tags (names.py). `kind` and `marked` (a digest): the mark of
+    an index.
     """
 
     root: CID
@@ -70,35 +71,36 @@ class Upload(msgspec.Struct, frozen=True):
 
     @property
     def is_pin(self) -> bool:
-        """Whether it is a tree that is listed under a name."""
+        """Tell whether it is a tree that is listed under a name."""
         return bool(self.tags) and not self.inline
 
     @property
     def is_index(self) -> bool:
-        """Whether it is an index. Uploads of other programs may look like one; an index is checked when it is read."""
+        """Tell whether it is an index. Uploads of other programs may look like one; an index is checked when
+        it is read."""
         one = len(self.shards) == 1 or (self.kind is IndexKind.MERGED and self.marked in self.shards)
         return self.root.codec == DAG_CBOR and one and not self.tags
 
     @property
     def small(self) -> bytes:
-        """The digest of the small shard that this is the index of; b"" for other indexes."""
+        """Return the digest of the small shard that this is the index of; b"" for other indexes."""
         return self.marked if self.kind is IndexKind.SMALL else b""
 
     @property
     def index(self) -> bytes:
-        """The digest of the index, if this is one."""
+        """Return the digest of the index, if this is one."""
         return self.marked if self.kind is IndexKind.MERGED else next(iter(self.shards), b"")
 
 
 def tag_of(name: str) -> CID:
-    """The shard that stands for a pin name."""
+    """Return the shard of a pin name."""
     mark = _TAG + hashlib.sha256(name.encode()).digest()[:16]
     car = header([CID(1, RAW, bytes((IDENTITY, len(mark))) + mark)])
     return CID(1, CAR, bytes((IDENTITY, len(car))) + car)
 
 
 def mark_of(kind: IndexKind, digest: bytes = b"") -> CID:
-    """The shard that marks an index."""
+    """Return the shard that marks an index."""
     mark = _MARK + kind.value + digest
     car = header([CID(1, RAW, bytes((IDENTITY, len(mark))) + mark)])
     return CID(1, CAR, bytes((IDENTITY, len(car))) + car)
@@ -118,7 +120,7 @@ def _marks(links: Iterable[CID]) -> dict[CID, tuple[IndexKind, bytes]]:
 
 
 class Uploads:
-    """The list of one space, read anew by `refresh`."""
+    """The list of one space, re-read by `refresh`."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -133,11 +135,11 @@ class Uploads:
         self.gaps = ListGaps(service.redact)
 
     async def recent(self, question: Hashable, *, own: bool = False) -> tuple[dict[CID, Upload], bool]:
-        """The list as it was a moment ago, and whether it was read just now. `question` is why it is needed.
+        """Return a recent list, and whether it was just read. `question` is the purpose.
 
-        It is read again when it is older, when the same question was asked of it before (so the caller wants news), and
-        after a change made here, unless `own` says that changes of our own may come from memory. A caller that does not
-        find what it needs calls `refresh` or `reread_once`.
+        It is read again when older, when the same question was asked of it before (so the caller wants news),
+        and after a change made here, unless `own` allows own changes to come from memory. A caller that does
+        not find what it needs calls `refresh` or `reread_once`.
         """
         async with self._lock():
             old = self._read is None or self._service.now() - self._read > _MOMENT
@@ -148,7 +150,7 @@ class Uploads:
             return self.known, read
 
     async def reread_once(self) -> dict[CID, Upload]:
-        """The list, read again once for all names that a sync does not find in it."""
+        """Return the list, read again once for all names that a sync does not find in it."""
         async with self._lock():
             if not self._again:
                 await self.refresh()
@@ -156,11 +158,12 @@ class Uploads:
             return self.known
 
     def note_question(self, question: Hashable) -> None:
-        """Have `recent` read the list again for this question."""
+        """Make `recent` read the list again for this question."""
         self._asked.add(question)
 
     async def refresh(self) -> dict[CID, Upload]:
-        """Read the whole list: a request for each thousand uploads, and more where the service lists shards apart."""
+        """Read the whole list: a request per thousand uploads, and more if the service lists shards
+        separately."""
         rows: list[Mapping[str, Any]] = []
         unread: list[str] = []
         pages, cursor = Pages(self._service.name), None
@@ -190,14 +193,14 @@ class Uploads:
             fresh[root] = self.known[root] if links is None and "shards" not in row else _upload(row, links)
         self.gaps.note("", dict.fromkeys(unread))
         self.known = fresh
-        # What was added while the list was being read may not be in it.
+        # Entries added while the list was being read may not be in it.
         self._read, self._written = (began if writes == self._writes else None), writes
         self._again = False
         self._asked.clear()
         return fresh
 
     async def one(self, root: CID) -> Upload | None:
-        """One entry, without reading the list where the service supports that."""
+        """Return one entry, without reading the list if the service supports that."""
         allow = {"gone", "HandlerNotFound"}
         (answer,) = await self._service.invoke(
             [("upload/get", {"root": root})], what="look up a root", allow=allow
@@ -217,7 +220,7 @@ class Uploads:
             self.note_added(root, shards)
 
     def note_added(self, root: CID, shards: Iterable[CID]) -> None:
-        """Note what was just listed. Its time is unknown here."""
+        """Note a new entry. Its time is unknown here."""
         self._writes += 1
         added, known = _upload({"root": root}, list(shards)), self.known.get(root)
         if known is not None:
@@ -234,7 +237,7 @@ class Uploads:
         self.known[root] = added
 
     async def remove(self, roots: Sequence[CID]) -> None:
-        """Remove roots from the list; that one is missing is no error."""
+        """Remove roots from the list; absent ones are ignored."""
         self._writes += 1
         await self._service.invoke(
             [("upload/remove", {"root": root}) for root in roots], what="unlist a root", allow={"gone"}
@@ -247,7 +250,8 @@ class Uploads:
         return known is not None and known.changed == _changed(row)
 
     async def _shards_apart(self, roots: Sequence[CID], unread: list[str]) -> dict[CID, list[CID]]:
-        """The shards of uploads at services that list them apart. Roots some of whose shards cannot be read go to `unread`."""
+        """Return the shards of uploads at services that list them apart. Roots some of whose shards cannot be
+        read go to `unread`."""
         found: dict[CID, list[CID]] = {root: [] for root in roots}
         left: dict[CID, str | None] = dict.fromkeys(roots)
         pages = {root: Pages(self._service.name) for root in roots}
@@ -275,7 +279,7 @@ class Uploads:
 
 
 def _page(answer: InvocationResult, pages: Pages, unread: list[str]) -> tuple[list[Any], str | None]:
-    """The entries of a page, and the cursor of the next one. A page that is no list is an entry of `unread`."""
+    """Return the entries of a page, and the cursor of the next one. A malformed page is an entry of `unread`."""
     page = answer.receipt.ok if isinstance(answer.receipt.ok, dict) else {}
     results, cursor = page.get("results"), page.get("cursor")
     if not isinstance(results, list):
@@ -291,7 +295,7 @@ def _are_links(links: Any) -> bool:
 
 
 def _label(row: Any) -> str:
-    """What an entry that cannot be read calls itself."""
+    """Return an unreadable entry's own label."""
     return str(row.get("root", "without a root") if isinstance(row, dict) else row)[:_LABEL]
 
 
