@@ -1,7 +1,7 @@
 """MEMORY.md shared with other programs: their lines are an ordinary text, ours one marked block (format
 section 1.3).
 
-`split_index_file` is the inverse of `join_index_file`. A line between the marks that we did not write is
+`split_index_file` undoes `join_index_file`. A line between the marks that we did not write is
 theirs. Pure functions on bytes.
 """
 
