@@ -79,7 +79,7 @@ class Objects:
 
     @property
     def heavy(self) -> float:
-        """Return the additional seconds of a request for the largest object."""
+        """Return the seconds beyond `light` of a request for the largest object."""
         return PUT_MAX / _SLOWEST
 
     def close(self) -> None:
