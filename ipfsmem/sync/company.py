@@ -109,7 +109,7 @@ class Company:
         told_of_pauses.set(self.say)
         self._pauses = kept_pauses(replica)
         self.members = [Member(self, provider) for provider in providers]
-        #: Providers that matter to each other. One that is only read, like a file, does not.
+        #: Providers between which waits are bounded. One that is only read, like a file, is not among them.
         self._others = [one for one in self.members if one.is_place]
         self.hurried = False
         for one in self.members:
