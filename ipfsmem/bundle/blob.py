@@ -298,6 +298,5 @@ def _integer(text: str) -> int | float:
     return int(text) if len(text) <= _DIGITS else float("inf")
 
 
-#: Detects what the strict decoder does not report: duplicate names, and lone surrogates where they are
-#: harmless.
+#: Detects what the strict decoder does not report: duplicate names, and lone surrogates where they are harmless.
 _loose = json.JSONDecoder(parse_constant=_refuse, parse_int=_integer, object_pairs_hook=_Object)

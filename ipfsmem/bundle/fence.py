@@ -58,8 +58,7 @@ class Quoted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def clean_text(text: str) -> str:
-    """Remove invisible characters from lines of text; joiners between letters stay, as scripts and emoji need
-    them."""
+    """Remove invisible characters from lines of text; joiners between letters stay, as scripts and emoji need them."""
     text = _CONTROL.sub("\ufffd", _BREAK.sub("\n", text))
     return text if text.isascii() else INVISIBLE.sub(_unless_joining, text)
 
@@ -135,8 +134,7 @@ def fence_memory(item: Quoted, most: int = MAX_ATTRIBUTE) -> str:
 
 
 def fence(items: Iterable[Quoted], most: int = MAX_ATTRIBUTE) -> str:
-    """Fence memories after the introductory sentence; empty without memories. `most`: maximum characters of a
-    field."""
+    """Fence memories after the introductory sentence; empty without memories. `most`: maximum characters of a field."""
     items = list(items)
     if not items:
         return ""

@@ -1,5 +1,4 @@
-"""Another program's header at the start of a body: TOML, JSON, or YAML that is not parsed here (format
-section 1.2).
+"""Another program's header at the start of a body: TOML, JSON, or YAML that is not parsed here (format section 1.2).
 
 It is part of the body, and stays in place when a writer passes a body without one.
 """

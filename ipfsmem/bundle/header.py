@@ -74,8 +74,7 @@ _json_str = msgspec.json.Decoder(str)
 
 
 def quote(value: str) -> str:
-    """Return `value` as a JSON string: non-ASCII unchanged, control characters and U+2028, U+2029, U+FEFF
-    escaped."""
+    """Return `value` as a JSON string: non-ASCII unchanged, control characters and U+2028, U+2029, U+FEFF escaped."""
     return '"' + _ESCAPE.sub(_escaped, value) + '"'
 
 
@@ -406,8 +405,7 @@ def _check_indented(lines: Iterable[str], columns: list[int]) -> None:
 
 
 def _tree(events: Iterable[Any], scalar: Callable[[Any], Any]) -> Any:
-    """Build scalars, lists and dicts from YAML events, iteratively; the first non-empty of duplicate names
-    wins."""
+    """Build scalars, lists and dicts from YAML events, iteratively; the first non-empty of duplicate names wins."""
     result: Any = None
     stack: list[
         tuple[Any, list[str]]

@@ -37,8 +37,7 @@ _SPACE = " \t\r"
 def edit_memory(
     data: bytes, changes: Mapping[str, str], body: str | None = None, *, stamps: Mapping[str, str] = _NONE
 ) -> bytes:
-    """Return the file with some fields set, or removed if the new value is empty, and optionally another
-    body.
+    """Return the file with some fields set, or removed if the new value is empty, and optionally another body.
 
     `stamps`: further fields, set where the header allows it in an editable form. A body without another
     program's header (`front_matter`) keeps that of the old body. Raises FormatError when the change would
@@ -269,8 +268,7 @@ def _scalar(name: str, value: str) -> str:
 
 
 def _line(lines: list[str], one: _Entry, value: str, is_flat: bool) -> str:
-    """Return a field's line with another value and its comment. Raises FormatError if the value contains
-    comments."""
+    """Return a field's line with another value and its comment. Raises FormatError if the value contains comments."""
     line = lines[one.start]
     end = "\r" if line.endswith("\r") else ""
     rest = line[one.value :].rstrip("\r")

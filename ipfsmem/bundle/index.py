@@ -32,8 +32,7 @@ _LINE = lazy_pattern(r"- \[(?:[^\\\]]|\\.)*\]\(([^)]*)\)")
 
 
 class IndexItem(msgspec.Struct, frozen=True):
-    """One line of the index; `file` names a conflict copy, else the file is `<key>.md`. `session`: the header
-    field."""
+    """One line of the index; `file` names a conflict copy, else the file is `<key>.md`. `session`: the header field."""
 
     key: str
     name: str = ""
@@ -58,8 +57,7 @@ def render_index(items: Iterable[IndexItem], attention: Iterable[IndexItem] = ()
 
 
 def index_line(item: IndexItem) -> tuple[str, str]:
-    """Return the section and line of an item; the section is "" for a part of a session, which is not
-    indexed.
+    """Return the section and line of an item; the section is "" for a part of a session, which is not indexed.
 
     Raises KeyNameError or FormatError.
     """

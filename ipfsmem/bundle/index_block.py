@@ -1,5 +1,4 @@
-"""MEMORY.md shared with other programs: their lines are an ordinary text, ours one marked block (format
-section 1.3).
+"""MEMORY.md shared with other programs: their lines are an ordinary text, ours one marked block (format section 1.3).
 
 `split_index_file` undoes `join_index_file`. A line between the marks that we did not write is
 theirs. Pure functions on bytes.
@@ -72,8 +71,7 @@ def split_index_file(data: bytes, known: Collection[bytes] = ()) -> IndexFile:
 
 
 def join_index_file(text: bytes, lines: Iterable[bytes], before: IndexFile | None = None) -> bytes:
-    """Return the file: other programs' text, with our lines in a block at its end, or at its position
-    `before`."""
+    """Return the file: other programs' text, with our lines in a block at its end, or at its position `before`."""
     ours = list(lines)
     if not ours:
         return text
@@ -98,8 +96,7 @@ def block_lines(
     text: bytes,
     held: Mapping[str, bytes] | None = None,
 ) -> list[bytes]:
-    """Return our lines next to a text of others: one for each memory that it does not name, by section and
-    key.
+    """Return our lines next to a text of others: one for each memory that it does not name, by section and key.
 
     `lines`: (key, section, line) of each memory; `files`: the files of keys whose name here is not
     `<key>.md`; `held`: files whose lines stay unchanged for now, empty for a file without a line.

@@ -13,8 +13,7 @@ import msgspec
 
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: Maximum characters of a link target, and of the line quoted with it: a text may be one line with a link at
-#: each word.
+#: Maximum characters of a link target, and of the line quoted with it: a text may be one line with a link at each word.
 MAX_TARGET: Final = 200
 _LINE: Final = 400
 

@@ -51,8 +51,7 @@ class Marks(msgspec.Struct, frozen=True):
 
 
 def find_marks(data: bytes) -> Marks | None:
-    """Find the two lines `---` of a text that opens with one. `read_lines` judges whether a header lies
-    between."""
+    """Find the two lines `---` of a text that opens with one. `read_lines` judges whether a header lies between."""
     opening = _OPEN.match(data)
     if opening is None:
         return None
@@ -163,8 +162,7 @@ class MemoryFile(msgspec.Struct, frozen=True):
         return self.fields.get("origin_name", "")
 
     def with_fields(self, changes: Mapping[str, str], body: str | None = None) -> MemoryFile:
-        """Return a copy with some fields set, or removed if the new value is empty, and optionally another
-        body."""
+        """Return a copy with some fields set, or removed if the new value is empty, and optionally another body."""
         fields = {**self.fields, **changes}
         kept = {name: value for name, value in fields.items() if value}
         return MemoryFile(kept, self.body if body is None else body)
@@ -198,8 +196,7 @@ def has_header(data: bytes) -> bool:
 
 
 def render_memory(memory: MemoryFile) -> bytes:
-    """Return the normal form: known fields in order, LF, one blank line, one LF at the end of a non-empty
-    body.
+    """Return the normal form: known fields in order, LF, one blank line, one LF at the end of a non-empty body.
 
     Raises LimitError beyond the limits, FormatError for text that is not Unicode.
     """

@@ -59,8 +59,7 @@ def check_kind(kind: str) -> None:
 
 
 def is_use(event: Mapping[str, Any]) -> bool:
-    """Tell whether an event only records which memories a device used, and is irrelevant to a timeline
-    search."""
+    """Tell whether an event only records which memories a device used, and is irrelevant to a timeline search."""
     return event.get("type") == USED and event.keys() == {"ts", "type", "id", "counts"}
 
 

@@ -62,8 +62,7 @@ def scope_token(vault_tag: bytes, remote: str, path: str = "", *, name: str = ""
 
 
 def random_token(name: str, random: bytes) -> str:
-    """Return the token of a project in plain mode (no digits may derive from its remote), or without remote
-    and id.
+    """Return the token of a project in plain mode (no digits may derive from its remote), or without remote and id.
 
     `random`: 6 bytes.
     """

@@ -683,8 +683,7 @@ FOR_WHAT: Final = (
     r"(?P<bare>[^\s\"'`]{7,80})(?=[.,;)]?(?:\s|$))(?![ ][a-z])"
 )
 
-#: Endings of names to which secrets are assigned, longest first; any case style, digits and an environment
-#: may follow.
+#: Endings of names to which secrets are assigned, longest first; any case style, digits and an environment may follow.
 SECRET_NAMES: Final = (
     *PASSWORD_NAMES,
     "secret", "secrets", "token", "apikey", "authkey", "authtoken", "accesstoken", "secretkey", "privatekey", "credential", "credentials", "mnemonic", "pepper",

@@ -64,8 +64,7 @@ class SecretFinding(msgspec.Struct, frozen=True, order=True):
 
 
 class _Lazy:
-    """A pattern compiled on first use: most texts need few of them, and compiling all takes longer than
-    scanning."""
+    """A pattern compiled on first use: most texts need few of them, and compiling all takes longer than scanning."""
 
     def __init__(self, pattern: str | Callable[[], str]) -> None:
         self._pattern = pattern
@@ -222,8 +221,7 @@ def _phrases_in(text: str, run: list[tuple[int, int, int]]) -> list[_Span]:
 
 
 def _phrase_starts(numbers: list[int], size: int) -> set[int]:
-    """Return where `size` numbers form a BIP-39 phrase: the last 1/33 of its bits start the SHA-256 of the
-    others."""
+    """Return where `size` numbers form a BIP-39 phrase: the last 1/33 of its bits start the SHA-256 of the others."""
     check = size // 3
     length, mask, most = size * 4 // 3, (1 << size * 11) - 1, (1 << check) - 1
     found: set[int] = set()
@@ -331,8 +329,7 @@ _DIGITS = {
 }
 _SHAPES = tuple((kind, _Lazy(pattern)) for kind, _, pattern in SHAPES)
 _LEAST_DIGITS = tuple(_DIGITS.get(kind, 0) for kind, _, _ in SHAPES)
-#: A text of one of these shapes contains one of these words; the hints of the shape also occur in other
-#: texts.
+#: A text of one of these shapes contains one of these words; the hints of the shape also occur in other texts.
 _NEEDED: dict[str, tuple[str, ...]] = {
     "code of a door or a card": (
         "code", "comb", "cvv", "cvc", "puk", "tan", "код", "digo", "码", "锁", "コード", "番号"
@@ -373,8 +370,7 @@ def _windows(
     lower: str,
     lines: dict[str, set[tuple[int, int]]],
 ) -> list[tuple[int, int]]:
-    """Return where in a text a shape with hints can occur: lines with a hint (cached in `lines`), or
-    anywhere."""
+    """Return where in a text a shape with hints can occur: lines with a hint (cached in `lines`), or anywhere."""
     if kind in _MANY_LINES:
         return [(0, len(lower))]
     for hint in hints:
@@ -439,8 +435,7 @@ _NOT_ASCII = re.compile("[^\x00-\x7f]")
 
 
 class _Sought:
-    """Finds hints and stems by the words of a text, with a cache: most words contain none, and texts share
-    most words.
+    """Finds hints and stems by the words of a text, with a cache: most words contain none, and texts share most words.
 
     A hint of three letters must be a whole word, a longer one or a stem may be part of one.
     """
@@ -687,8 +682,7 @@ def _is_phrase(text: str) -> bool:
 
 
 def _is_quoted_phrase(text: str) -> bool:
-    """Tell whether quoted words after a password's name are one: with a number, or neither sentence nor
-    label."""
+    """Tell whether quoted words after a password's name are one: with a number, or neither sentence nor label."""
     words = _words_of(text)
     if PHRASE_WORDS.intersection(words) or not 2 <= len(words) <= 12 or re.search(r"[{}<>$%]|\.{3}|…", text):
         return False
@@ -711,8 +705,7 @@ def _is_mixed(word: str) -> bool:
 
 
 def _is_strong(word: str) -> bool:
-    """Tell whether a word looks like a password in any context: upper and lower case with digits or
-    punctuation."""
+    """Tell whether a word looks like a password in any context: upper and lower case with digits or punctuation."""
     word = word.rstrip(".,;:)\"'`|*")
     if (
         not 8 <= len(word) <= 100

@@ -8,8 +8,7 @@ from typing import Final
 
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: Between a file's name and its suffix. Names that users also choose, like `plan 2` and `plan (1)`, are
-#: excluded.
+#: Between a file's name and its suffix. Names that users also choose, like `plan 2` and `plan (1)`, are excluded.
 _MARKS: Final = lazy_pattern(
     r"(?P<base>[^/]*[^/ ])(?:"
     r"\.sync-conflict-\d{8}-\d{6}(?:-[A-Z0-9]{7})?"

@@ -121,14 +121,12 @@ def conversation_of(event: Event) -> tuple[str, str, str] | None:
 
 
 def foreign_id(event: Event) -> str:
-    """Return the first 16 hex digits of the SHA-256 of the event's RFC 8785 form without `id`. Raises
-    FormatError."""
+    """Return the first 16 hex digits of the SHA-256 of the event's RFC 8785 form without `id`. Raises FormatError."""
     return hashlib.sha256(canonical({k: v for k, v in event.items() if k != "id"})).hexdigest()[:16]
 
 
 def as_foreign(event: Event) -> Event:
-    """Return the event under its foreign id: when its own id is missing or not its writer's. Raises
-    FormatError."""
+    """Return the event under its foreign id: when its own id is missing or not its writer's. Raises FormatError."""
     return {"ts": event["ts"], "type": event["type"], **event, "id": foreign_id(event)}
 
 
@@ -154,8 +152,7 @@ def event_line(event: Event) -> bytes:
 
 
 def parse_line(line: bytes, day: str | None = None) -> Event:
-    """Parse one event; without an id it gets its foreign id, and a line that is not an event becomes a `raw`
-    one.
+    """Parse one event; without an id it gets its foreign id, and a line that is not an event becomes a `raw` one.
 
     `day`: the UTC day of the line's file, the fallback instant of a raw line.
     """
@@ -254,8 +251,7 @@ def union(*sources: Iterable[Event]) -> list[Event]:
 
 
 def union_of_scopes(*sources: Iterable[Event]) -> list[Event]:
-    """Return the events of several scopes as one list, in the order (ts, id), without duplicates of id and
-    line.
+    """Return the events of several scopes as one list, in the order (ts, id), without duplicates of id and line.
 
     An id is unique only within its scope, so different events of one id all stay unchanged (format section
     5.1).
@@ -276,8 +272,7 @@ def _checked_foreign(event: Event) -> Event:
 
 
 def _decode_loosely(line: bytes) -> Any:
-    """Decode a JSON text, None when invalid; what only the strict decoder refuses, `_value_fault` refuses
-    too."""
+    """Decode a JSON text, None when invalid; what only the strict decoder refuses, `_value_fault` refuses too."""
     try:
         check_depth(line, "a timeline line")
         return _decode(line)
@@ -294,8 +289,7 @@ def _decode_loosely(line: bytes) -> Any:
 
 
 def has_repeated_name(line: bytes, event: Any) -> bool:
-    """Tell whether an object in this line, decoded as `event`, has a duplicate name: the decoder kept the
-    last."""
+    """Tell whether an object in this line, decoded as `event`, has a duplicate name: the decoder kept the last."""
     if not isinstance(event, dict):
         return False
     # Every name ends in a quote and a colon, perhaps with white space between. If they equal the names

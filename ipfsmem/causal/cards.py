@@ -205,8 +205,7 @@ def redirects(cards: Mapping[str, Card]) -> dict[str, str]:
 
 
 def write_target(scope: str, onward: Mapping[str, str]) -> str:
-    """Return the scope that receives new writes for `scope`: at most 8 steps along `onward` (see
-    `redirects`)."""
+    """Return the scope that receives new writes for `scope`: at most 8 steps along `onward` (see `redirects`)."""
     for _ in range(MAX_STEPS):
         if scope not in onward:
             break

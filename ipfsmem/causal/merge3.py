@@ -118,8 +118,7 @@ def _region(base: Lines, a: Lines, b: Lines) -> Lines | None:
 
 
 def matches(base: Lines, side: Lines) -> list[tuple[int, int]]:
-    """Return pairs of equal lines (index in base, index in side): the longest common subsequence of the
-    format.
+    """Return pairs of equal lines (index in base, index in side): the longest common subsequence of the format.
 
     With L[i][j] the length for base[i:] and side[j:], walk from (0, 0): equal lines match; else skip a base
     line when L[i+1][j] >= L[i][j+1], else a side line.
@@ -164,8 +163,7 @@ def _count(row: int, width: int) -> int:
 
 
 def _suffix_rows(base: Lines, side: Lines) -> list[int]:
-    """Return the table L, one integer per row: L[i][j] is the number of ones in the lowest len(side)-j bits
-    of row i.
+    """Return the table L, one integer per row: L[i][j] is the number of ones in the lowest len(side)-j bits of row i.
 
     Uses the bit-parallel recurrence of Crochemore et al. (2001) and Hyyrö (2004) from the end: a row costs a
     few integer operations instead of one step per pair, with identical lengths.

@@ -46,8 +46,7 @@ def drew_pair(drawn: Mapping[int, str], seen_n: int, seen_r: str) -> bool:
 
 
 def equivocating_devices(mine: Mapping[str, Seen], theirs: Mapping[str, Seen]) -> list[str]:
-    """Return devices for which two verified ctxs show a different r at one n: join the first head, hold the
-    second."""
+    """Return devices for which two verified ctxs show a different r at one n: join the first head, hold the second."""
     return sorted(dev for dev, seen in theirs.items() if dev in mine and _fork(mine[dev], seen))
 
 

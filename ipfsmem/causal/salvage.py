@@ -108,8 +108,7 @@ def rewrite(entry: Entry, change: SalvageChange, dev: str, n: int, mine: IsMine)
 
 
 def is_known_text(value: Value, kept: Iterable[Value]) -> bool:
-    """Tell whether one of these values has the same text (or is also a wish to forget), or replaced this
-    text."""
+    """Tell whether one of these values has the same text (or is also a wish to forget), or replaced this text."""
     for other in kept:
         if (value.body, value.kind) == (other.body, other.kind):
             return True

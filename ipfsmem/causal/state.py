@@ -23,14 +23,12 @@ from ipfsmem.ring.authority import BY_ROOT, LetIn
 
 #: Device id -> the highest counter known.
 Ctx = dict[str, int]
-#: Picks between two values of one write that differ in `loc` or `base`: (dot, mine, theirs) -> the one to
-#: keep.
+#: Picks between two values of one write that differ in `loc` or `base`: (dot, mine, theirs) -> the one to keep.
 ChooseLocation = Callable[[str, Value, Value], Value]
 
 
 class Clash(msgspec.Struct, frozen=True, order=True):
-    """Equivocation: one dot with two identities, in one entry or in two. The head that brought it is held
-    back."""
+    """Equivocation: one dot with two identities, in one entry or in two. The head that brought it is held back."""
 
     dot: str
     mine: str
@@ -46,8 +44,7 @@ class EntryDifference(msgspec.Struct, frozen=True, gc=False):
 
 
 class JoinResult(msgspec.Struct, frozen=True):
-    """The entries that a join changes, in their new form; an empty one is removed. With `clashes`, keep
-    nothing.
+    """The entries that a join changes, in their new form; an empty one is removed. With `clashes`, keep nothing.
 
     `ctx`: the counters of both. `crowded`: number of values that did not fit, by entry.
     """
@@ -96,8 +93,7 @@ def counts_of(seen: Mapping[str, Seen]) -> Ctx:
 
 
 def location_chooser(passes: Callable[[Loc, str], bool], epoch_of: Callable[[str], int]) -> ChooseLocation:
-    """Return the format's choice of a location: the one whose object passes; if both pass, the greater
-    (epoch, EK id).
+    """Return the format's choice of a location: the one whose object passes; if both pass, the greater (epoch, EK id).
 
     `passes(loc, hash)` opens the object at `loc` and compares the hash of the plain bytes (64 hex for `loc`,
     32 for `base`); `epoch_of` returns the epoch of an EK id. When neither passes, ours stays.
@@ -250,8 +246,7 @@ def write(entry: Entry, replaces: Iterable[str], new_dot: str, value: Value) -> 
 
 
 def delete(entry: Entry, replaces: Iterable[str]) -> Entry:
-    """Return `entry` after a delete of the shown dots, without a tombstone. Remove the entry if the result is
-    empty."""
+    """Return `entry` after a delete of the shown dots, without a tombstone. Remove the entry if the result is empty."""
     gone = set(replaces)
     return {dot: old for dot, old in entry.items() if dot not in gone}
 
@@ -277,8 +272,7 @@ def next_bases(
 
 
 def check_covered(ctx: Mapping[str, int], name: str, entry: Entry, where: dict[str, str]) -> None:
-    """Refuse an entry with a dot beyond the state's ctx, or with a dot that another entry has too. Raises
-    FormatError.
+    """Refuse an entry with a dot beyond the state's ctx, or with a dot that another entry has too. Raises FormatError.
 
     `where` maps each dot of the entries checked so far to its entry; it is updated.
     """
@@ -298,7 +292,6 @@ def _same_write(dot: str, mine: Value, theirs: Value, choose: ChooseLocation) ->
     value = mine
     if mine.loc != theirs.loc or mine.base != theirs.base:
         value = choose(dot, mine, theirs)
-    # The signature is not part of the identity; any fixed choice between valid ones makes all devices
-    # converge.
+    # The signature is not part of the identity; any fixed choice between valid ones makes all devices converge.
     s = max(mine.s, theirs.s)
     return value if value.s == s else msgspec.structs.replace(value, s=s)

@@ -128,8 +128,7 @@ def decode_entry(name: str, data: bytes) -> Entry:
 
 
 def check_entry(name: str, entry: Entry, *, published: bool = True) -> None:
-    """Refuse an entry that the format does not allow: its name, each dot and value, too many dots of one
-    device.
+    """Refuse an entry that the format does not allow: its name, each dot and value, too many dots of one device.
 
     Raises FormatError, LimitError. Signatures are not verified.
     """

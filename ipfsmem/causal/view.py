@@ -130,8 +130,7 @@ def own_view(
     base_bodies: BaseBodies,
     merge: Merge | None = None,
 ) -> KeyView:
-    """Return the view of the reader's own texts alone, for folders, context and the agents' index (section
-    5.2).
+    """Return the view of the reader's own texts alone, for folders, context and the agents' index (section 5.2).
 
     `own(dot, of)` tells whether a value is the reader's own. Other texts are in `others`. A write after this
     view replaces the own dots and the foreign dots with identical bodies: among equal bodies, own wins.
@@ -177,8 +176,7 @@ def copies_of(key: str, entry: Entry) -> tuple[ConflictCopy, ...]:
 
 
 def siblings(entry: Entry) -> list[Sibling]:
-    """Return the live texts of an entry, equal bodies as one, in view order: the greatest (HLC, device, body)
-    first."""
+    """Return the live texts of an entry, equal bodies as one, in view order: the greatest (HLC, device, body) first."""
     if len(entry) == 1:
         ((dot, value),) = entry.items()
         return [_sibling([(dot, value)])] if value.body is not None else []

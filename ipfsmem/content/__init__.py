@@ -1,5 +1,4 @@
-"""Content addressing: CIDs, dag-pb, UnixFS files and folders, CAR files, and verification of untrusted
-blocks.
+"""Content addressing: CIDs, dag-pb, UnixFS files and folders, CAR files, and verification of untrusted blocks.
 
 Pure functions on bytes without I/O.
 """

@@ -1,5 +1,4 @@
-"""Folders too large for one block: the UnixFS hash trie (HAMT) with murmur3, built whole and read shard by
-shard.
+"""Folders too large for one block: the UnixFS hash trie (HAMT) with murmur3, built whole and read shard by shard.
 
 Building is a pure function of the set of links. Reading checks that every name is where its hash says, so
 that a lookup and a listing never disagree. reader.py fetches shards.

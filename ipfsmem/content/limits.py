@@ -15,8 +15,7 @@ FILE_DEPTH_MAX = 8
 
 
 class Limits(NamedTuple):
-    """Limits of one read: unique blocks, their bytes, names listed, bytes of one file, folders below the
-    root."""
+    """Limits of one read: unique blocks, their bytes, names listed, bytes of one file, folders below the root."""
 
     blocks: int = 250_000
     total_bytes: int = 512 * 1024 * 1024

@@ -84,8 +84,7 @@ class Reader:
     # -- blocks
 
     def get(self, cids: Iterable[CID]) -> Fetch[dict[CID, bytes]]:
-        """Return the checked blocks of `cids`, requested in batches, each once. NotFoundError names a missing
-        one."""
+        """Return the checked blocks of `cids`, requested in batches, each once. NotFoundError names a missing one."""
         wanted: list[CID] = []
         out: dict[CID, bytes] = {}
         for cid in dict.fromkeys(cids):
@@ -154,8 +153,7 @@ class Reader:
         return {by_path[path]: entries for path, entries in folders.items()}
 
     def resolve(self, root: CID, path: str | Sequence[str]) -> Fetch[TreeEntry]:
-        """Return the target of `path` (slashes, or a sequence of names) below `root`; read only the shards on
-        the way.
+        """Return the target of `path` (slashes, or a sequence of names) below `root`; read only the shards on the way.
 
         Raises NotFoundError naming the missing part.
         """
@@ -295,8 +293,7 @@ class Reader:
     # -- trees
 
     def walk(self, root: CID, *, enter: Callable[[str, CID], bool] | None = None) -> Fetch[dict[str, CID]]:
-        """Return every file below `root` as path (no leading slash) and CID, requesting folders level by
-        level.
+        """Return every file below `root` as path (no leading slash) and CID, requesting folders level by level.
 
         Reads only folders, and dag-pb entries to learn their type. `enter(path, cid)` may return False for a
         folder or dag-pb file with known content, which is then left out. A file as `root` has the path "".

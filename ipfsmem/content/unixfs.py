@@ -1,5 +1,4 @@
-"""Build UnixFS trees under the profile `unixfs-v1-2025` (IPIP-0499; format section 6): files and folders to
-blocks.
+"""Build UnixFS trees under the profile `unixfs-v1-2025` (IPIP-0499; format section 6): files and folders to blocks.
 
 Kubo with that profile and Helia give the same CIDs. A large file is streamed, never held whole; children come
 before parents.
@@ -59,8 +58,7 @@ class FileRoot(NamedTuple):
 
 
 class Directory(NamedTuple):
-    """A finished folder: its CID, bytes of all blocks below, its own blocks (one, or the shards; the root
-    last)."""
+    """A finished folder: its CID, bytes of all blocks below, its own blocks (one, or the shards; the root last)."""
 
     cid: CID
     tsize: int

@@ -22,8 +22,7 @@ def good_for(can: Capabilities) -> str:
 
 
 def limits(can: Capabilities) -> list[str]:
-    """Return the missing capabilities, each with its consequence, gravest first; empty when nothing is
-    missing."""
+    """Return the missing capabilities, each with its consequence, gravest first; empty when nothing is missing."""
     found = []
     if not can.put and can.pin:
         found.append("it takes no uploads: another provider must hold what it keeps")

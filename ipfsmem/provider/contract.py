@@ -74,8 +74,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     has: bool = False
     #: `put_car` accepts a CAR without the blocks that `has` named. Off: always send the whole tree.
     partial_car: bool = False
-    #: `put_car` keeps our tree and returns our root. Off: it lays files out its own way and returns another
-    #: root.
+    #: `put_car` keeps our tree and returns our root. Off: it lays files out its own way and returns another root.
     keeps_root: bool = True
     #: `get_blocks` serves single blocks.
     blocks: bool = False
@@ -162,8 +161,7 @@ class Connecting(Protocol):
     """Optional: a node that opens connections to other nodes."""
 
     async def connect(self, addresses: Sequence[str]) -> int:
-        """Connect to these nodes so that they can fetch from here; return the number of successful
-        connections."""
+        """Connect to these nodes so that they can fetch from here; return the number of successful connections."""
 
 
 @runtime_checkable
@@ -182,8 +180,7 @@ class Listing(Protocol):
     """Methods of a provider with the capability `listing`."""
 
     async def listing(self) -> dict[str, int]:
-        """Return what is stored: blocks and pins, under any names, each with a number that changes with its
-        content.
+        """Return what is stored: blocks and pins, under any names, each with a number that changes with its content.
 
         Cheap, and as short as the provider can keep it: once per sync. An entry that vanished or changed may
         have removed blocks or pins; a new one removed nothing. A hint like `has`.
@@ -220,15 +217,13 @@ class Provider(Protocol):
         """
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
-        """Return those of `cids` (at most MAX_BATCH) that are stored there now. May be called before every
-        publish.
+        """Return those of `cids` (at most MAX_BATCH) that are stored there now. May be called before every publish.
 
         A hint: a block can be gone or damaged when it is read.
         """
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Return the blocks of `cids` (at most MAX_BATCH) that it can serve, unchecked; missing ones are left
-        out.
+        """Return the blocks of `cids` (at most MAX_BATCH) that it can serve, unchecked; missing ones are left out.
 
         Called in batches while a tree is walked. Every caller verifies each block. An absent block is not an
         error. If an outage leaves a block's presence unknown, raise ProviderUnavailable with the blocks read
@@ -330,8 +325,7 @@ def open_reader(settings: Mapping[str, Any] | None = None) -> FileReader:
 
 
 def open_embedder(settings: Mapping[str, Any] | None) -> Embedder | None:
-    """Return the embedding model named by the settings (`EmbeddingSettings`, and `question`: whether somebody
-    waits).
+    """Return the embedding model named by the settings (`EmbeddingSettings`, and `question`: whether somebody waits).
 
     Without settings, the model of the extra `semantic` if installed; None when not, or when off. No network
     access. Raises ConfigError.

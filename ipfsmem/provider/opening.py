@@ -23,8 +23,7 @@ _CLOSING: set[asyncio.Task[None]] = set()
 
 
 class NotOpened(msgspec.Struct, frozen=True):
-    """A provider that cannot be opened now: its token is not set, its package is missing, or its spec is
-    unknown.
+    """A provider that cannot be opened now: its token is not set, its package is missing, or its spec is unknown.
 
     Its capabilities and contents are unknown. `problem` and `hint` are those of the ConfigError.
     """
@@ -69,8 +68,7 @@ class ProviderPool:
         self.home = home
 
     def open(self, given: Iterable[str | Provider]) -> Providers:
-        """Open the providers of specs with the settings of their kinds from the settings file; keep open
-        ones.
+        """Open the providers of specs with the settings of their kinds from the settings file; keep open ones.
 
         A provider opened here with the same settings is reused. Raises ConfigError for an unreadable settings
         file; errors of single providers are in their values.

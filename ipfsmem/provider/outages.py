@@ -22,8 +22,7 @@ class UnreadRoots:
         self._newer: dict[CID, list[frozenset[CID]]] = {}
         #: Providers that did not list their roots, and why.
         self.silent: dict[str, ProviderError] = {}
-        #: Providers whose pin list was unreadable, even if other calls worked: an empty name there proves
-        #: nothing.
+        #: Providers whose pin list was unreadable, even if other calls worked: an empty name there proves nothing.
         self.unread_lists: dict[str, ProviderError] = {}
 
     def note(self, root: CID, why: ProviderError) -> None:

@@ -49,8 +49,7 @@ class _Failed(Exception):
 
 
 async def probe(provider: Provider, *, now_ms: int, random: Callable[[int], bytes]) -> list[Step]:
-    """Probe everything that a provider declares, in order, with a verdict last. Never raises: failures are
-    steps."""
+    """Probe everything that a provider declares, in order, with a verdict last. Never raises: failures are steps."""
     steps = await _Trial(provider, now_ms, random).run()
     failed = [step.what for step in steps if step.outcome == "failed"]
     can = provider.capabilities

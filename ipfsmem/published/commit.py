@@ -65,8 +65,7 @@ class SignedCommit(msgspec.Struct, frozen=True):
         return verify(public, _DOMAIN + self.json, self.signature)
 
     def says_the_same(self, other: Commit) -> bool:
-        """Tell whether both commits have one state, ctx, ring and epoch key: then no new one is needed
-        (section 7)."""
+        """Tell whether both commits have one state, ctx, ring and epoch key: then no new one is needed (section 7)."""
         mine = self.commit
         return (mine.state, mine.ctx, mine.ring, mine.ek) == (other.state, other.ctx, other.ring, other.ek)
 

@@ -65,8 +65,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def nanoseconds(when: datetime | int) -> int:
-    """Return nanoseconds since 1970-01-01 UTC; an int is returned unchanged. Raises UsageError without a time
-    zone."""
+    """Return nanoseconds since 1970-01-01 UTC; an int is returned unchanged. Raises UsageError without a time zone."""
     if isinstance(when, int):
         return when
     if when.tzinfo is None:
@@ -148,8 +147,7 @@ def parse_record(encoded: bytes) -> Record:
 
 
 def verify_record(name: str, encoded: bytes) -> Record:
-    """Parse a record of `name` and check its signature, but not its expiry: an old record still shows a
-    sequence.
+    """Parse a record of `name` and check its signature, but not its expiry: an old record still shows a sequence.
 
     Raises FormatError or LimitError when it is not a record, SignatureError when the key of `name` did not
     sign it.

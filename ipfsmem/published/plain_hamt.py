@@ -22,8 +22,7 @@ from ipfsmem.errors import IpfsmemError
 
 
 class _Slot(msgspec.Struct, frozen=True, array_like=True):
-    """Cache entry for one slot of the top shard: its hash, the root of its shards, the digests of all of
-    them."""
+    """Cache entry for one slot of the top shard: its hash, the root of its shards, the digests of all of them."""
 
     code: bytes
     links: bytes
@@ -37,8 +36,7 @@ _decoder = msgspec.msgpack.Decoder(_Slot)
 
 
 def flat_folder(db: Database, hashed: list[Hashed], scope: str = "") -> Folder:
-    """Build the folder of these links, each with the hash of its name, in the block store (inside a
-    transaction).
+    """Build the folder of these links, each with the hash of its name, in the block store (inside a transaction).
 
     `scope` separates its cached shards from those of other scopes.
     """

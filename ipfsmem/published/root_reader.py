@@ -64,8 +64,7 @@ def differences(
     digest: bytes,
     open_node: Callable[[str, bytes], bytes],
 ) -> Fetch[list[Difference]]:
-    """Return every entry in which the state under the folder `state` differs from `mine`, reading only
-    differing paths.
+    """Return every entry in which the state under the folder `state` differs from `mine`, reading only differing paths.
 
     `digest` is the hash of its top node as named by the commit; `open_node(prefix, stored)` unseals a node. A
     signed hash leads to every node, so only each portion is bounded, not the total that members wrote. Raises

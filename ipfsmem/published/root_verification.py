@@ -96,8 +96,7 @@ class VerifiedRoot(msgspec.Struct, frozen=True):
     head: Head | None
     #: This root's ring alone.
     shown: UnlockedKeyring
-    #: Keys that its own ring names, or that seal its commit, and that the joined ring lacks: only for
-    #: reading.
+    #: Keys that its own ring names, or that seal its commit, and that the joined ring lacks: only for reading.
     spare: tuple[EpochKey, ...] = ()
 
 
@@ -149,8 +148,7 @@ def check_commit(
     *,
     held: bool = False,
 ) -> VerifiedCounters:
-    """Refuse a commit of another vault or ring, by a member who may not write, or with a pair not signed by
-    its device.
+    """Refuse a commit of another vault or ring, by a member who may not write, or with a pair not signed by its device.
 
     `held`: verified while its device might write, so a later revoke does not affect it. Raises FormatError, MembershipError,
     SignatureError, OpenError.

@@ -50,8 +50,7 @@ class HistoryEntry(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """The revisions of one memory, newest first; `gone`: number of known roots not kept here and hence not
-    searched."""
+    """The revisions of one memory, newest first; `gone`: number of known roots not kept here and hence not searched."""
 
     key: str
     versions: list[HistoryEntry]
@@ -59,8 +58,7 @@ class History(msgspec.Struct, frozen=True):
 
 
 def history(memories: Memories, key: str) -> History:
-    """Return every local revision of a key, each once. Raises KeyNameError, NotFoundError when there are
-    none."""
+    """Return every local revision of a key, each once. Raises KeyNameError, NotFoundError when there are none."""
     replica, name = memories.replica, memories.checked_name(key)
     with replica.reading():
         here = memories.entry(key)

@@ -73,11 +73,9 @@ class Authority(msgspec.Struct, frozen=True):
     out: frozenset[str]
     #: `out` with all ids of their families
     revoked: frozenset[str]
-    #: enrolled ids that an epoch must list: `out`, and ids that an epoch in force lists before their revoke
-    #: has arrived
+    #: enrolled ids that an epoch must list: `out`, and ids that an epoch in force lists before their revoke has arrived
     asked: frozenset[str]
-    #: ids of `asked` removed by admins only -> these admins; holds only as long as their statements are in
-    #: force
+    #: ids of `asked` removed by admins only -> these admins; holds only as long as their statements are in force
     put_out_by: Mapping[str, frozenset[str]]
     #: revoked id -> greatest counter accepted when it was revoked; later values need approval
     cutoffs: Mapping[str, int]
@@ -124,8 +122,7 @@ class Authority(msgspec.Struct, frozen=True):
         return member in self.rights.root_ids or (known is not None and known.role == "admin")
 
     def rank_of(self, member: str) -> int:
-        """Return the distance to a root: 0 if a root admitted the family of this id, 1 if an admin did, else
-        2.
+        """Return the distance to a root: 0 if a root admitted the family of this id, 1 if an admin did, else 2.
 
         A removed family keeps its rank, so the writes of its membership keep theirs.
         """
@@ -183,8 +180,7 @@ def names_of(statements: Iterable[Statement]) -> frozenset[str]:
 
 
 def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain: bool = False) -> Authority:
-    """Evaluate statements returned by `kept_statements`. `eks`: the epoch keys named by them that this device
-    has.
+    """Evaluate statements returned by `kept_statements`. `eks`: the epoch keys named by them that this device has.
 
     Raises FormatError without a genesis statement.
     """
@@ -416,8 +412,7 @@ def _owners(
     claimed: Mapping[str, str],
     final_persons: Mapping[str, str],
 ) -> dict[str, str]:
-    """Map each id to its person: for removed members by a root's revoke, since their enrolments may be
-    dropped."""
+    """Map each id to its person: for removed members by a root's revoke, since their enrolments may be dropped."""
     counting = _counting_enrolments(enrolled, rights)
     heads = {one: claimed[st.hash] for one, st in counting.items() if st.hash in claimed}
     heads |= final_persons

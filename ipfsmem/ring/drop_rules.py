@@ -40,14 +40,12 @@ class Rights(msgspec.Struct, frozen=True):
         return by in self.admins if listed is None else st.hash in listed
 
     def nothing_stands_of_one(self, admins: Iterable[str]) -> bool:
-        """Tell whether roots revoked one of these ids with nothing left standing. No later statement changes
-        that."""
+        """Tell whether roots revoked one of these ids with nothing left standing. No later statement changes that."""
         return any(one in self.let_stand and not self.let_stand[one] for one in admins)
 
 
 def rights_of(statements: Iterable[Statement]) -> Rights:
-    """Return the rights granted by a set of statements. Several genesis statements of one vault unite their
-    roots.
+    """Return the rights granted by a set of statements. Several genesis statements of one vault unite their roots.
 
     Raises FormatError without a genesis statement, and for those of two vaults.
     """
@@ -120,8 +118,7 @@ def _may_enrol(st: Statement, body: Member, rights: Rights) -> bool:
 def _successors(
     claims: Iterable[Statement], kept: Mapping[str, Statement], rights: Rights
 ) -> list[Statement]:
-    """Return the successors signed by an enrolled key under a kept enrolment of its own, the least hashes of
-    each."""
+    """Return the successors signed by an enrolled key under a kept enrolment of its own, the least hashes of each."""
     under: defaultdict[str, list[Statement]] = defaultdict(list)
     for st in claims:
         body = as_member(st)
@@ -146,8 +143,7 @@ def _without_repeated_revokes(said: list[Statement]) -> list[Statement]:
 
 
 def _makes_needless(body: Revoke, other: Revoke) -> bool:
-    """Tell whether `body` lets less stand than `other` and states everything else that `other` states (rule
-    h)."""
+    """Tell whether `body` lets less stand than `other` and states everything else that `other` states (rule h)."""
     return (
         set(body.keep) < set(other.keep)
         and all(count <= other.n.get(one, 0) for one, count in body.n.items())

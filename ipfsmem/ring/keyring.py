@@ -95,8 +95,8 @@ class Ring:
     """An immutable key ring of one vault. Equal when vault, statements and epoch keys are equal.
 
     `statements` are sorted by hash, `keys` (those that the statements name) by (epoch, id). `view` is their
-    meaning. `spare` are keys no longer named, which only let this device read and are not part of the ring.
-    Plain `ipfs` mode (`plain`) has no epoch keys. The repr shows no key.
+    meaning. `spare` are keys that they do not name (any more), which only let this device read and are not
+    part of the ring. Plain `ipfs` mode (`plain`) has no epoch keys. The repr shows no key.
     """
 
     __slots__ = (
@@ -365,8 +365,7 @@ class Keyring:
     def unlock(
         self, box_secrets: bytes | Iterable[bytes] = (), known: Iterable[EpochKey] = ()
     ) -> UnlockedKeyring:
-        """Open the body with a known epoch key, or with one from a slot of these X25519 secrets, newest
-        first.
+        """Open the body with a known epoch key, or with one from a slot of these X25519 secrets, newest first.
 
         Raises OpenError when no key opens it; FormatError, LimitError or SignatureError for a bad body.
         """
@@ -380,10 +379,9 @@ class Keyring:
                 payload = Sealer(key, self.vault).open(RING_BODY, b"", sealed)
             except OpenError:
                 continue
-            # Keys already tried are included: the result must not depend on the order.
+            # Keys tried before get no preference: the result must not depend on the order.
             shown = self._shown(_read_body(payload), key)
-            # A body that lacks a key from a root's slot is dishonest; every reader must learn the same from
-            # it.
+            # A body that lacks a key from a root's slot is dishonest; every reader must learn the same from it.
             have = {(ek.epoch, ek.id) for ek in (*known, *shown.keys)}
             roots = rights_of(self.open).roots
             lacking = [e for e in self.epochs if e.by in roots and (e.epoch, e.ek) not in have]
@@ -432,8 +430,7 @@ class Keyring:
 
 
 def parse_keyring(data: bytes, vault: bytes | None = None) -> Keyring:
-    """Parse keyring.json: check size, form, the vault (if the 16-byte tag is given) and signatures of the
-    open part.
+    """Parse keyring.json: check size, form, the vault (if the 16-byte tag is given) and signatures of the open part.
 
     Raises LimitError beyond 1 MiB, FormatError when not canonical or of another vault, SignatureError.
     """

@@ -1,5 +1,4 @@
-"""Operations on a key ring: create, enrol, rotate, revoke, successors and enrolment requests (format section
-4).
+"""Operations on a key ring: create, enrol, rotate, revoke, successors and enrolment requests (format section 4).
 
 Each takes a ring and returns one with more statements. In one step, the caller joins all heads before and
 publishes after. Epoch keys, times and the slot function are arguments: no randomness, no clock. A statement
@@ -123,8 +122,7 @@ def create(
     root_label: str = "wallet",
     box: BoxSeal = box_seal,
 ) -> Ring:
-    """Return the ring of a new vault: genesis, the roots, this device, and the first epoch key (`ek`, 32
-    random bytes).
+    """Return the ring of a new vault: genesis, the roots, this device, and the first epoch key (`ek`, 32 random bytes).
 
     `ek=None` makes the ring of a plain `ipfs` vault. `since` is the current HLC (16 hex digits).
     """
@@ -181,8 +179,7 @@ def enrol(
 
 
 def relabel(ring: Ring, signer: Signer25519, member: str, label: str, *, since: str) -> Ring:
-    """Change the label of the family of `member` by repeating its enrolment. Returns the same ring if
-    unchanged.
+    """Change the label of the family of `member` by repeating its enrolment. Returns the same ring if unchanged.
 
     Raises MembershipError when the signer may not, or a root's enrolment would override it; FormatError for
     an invalid label.
@@ -208,8 +205,7 @@ def relabel(ring: Ring, signer: Signer25519, member: str, label: str, *, since: 
 
 
 def _later_since(ring: Ring, signer: Signer25519, member: str, since: str) -> str:
-    """Return `since`, or the least clock value after the enrolments of a member that the new one must
-    supersede.
+    """Return `since`, or the least clock value after the enrolments of a member that the new one must supersede.
 
     The newest wins and a clock may have gone back; a root's supersedes all of admins at any time. Raises
     LimitError after the last.
@@ -328,8 +324,7 @@ def add_successor(
 
 
 def give_key(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_seal) -> Ring:
-    """Make `ek` the sealing key if none seals or it cannot be opened here, and add slots for all who lack the
-    key.
+    """Make `ek` the sealing key if none seals or it cannot be opened here, and add slots for all who lack the key.
 
     Every admin unlock runs it. Returns the same ring when nothing is missing.
     """
@@ -463,8 +458,7 @@ def _what_stands(ring: Ring, target: str) -> tuple[str, ...]:
         if isinstance(st.body, Revoke) and st.body.id in view.put_out_by.keys() & others:
             order = (st.body.at, st.hash)
             removed[st.body.id] = min(order, removed.get(st.body.id, order))
-    # A stolen recovery phrase can admit and remove any number: removals that the owner may have made come
-    # first.
+    # A stolen recovery phrase can admit and remove any number: removals that the owner may have made come first.
     lost = [order for one, order in sorted(removed.items()) if view.rank_of(one) == RANK_ROOT]
     more = [order for one, order in sorted(removed.items()) if view.rank_of(one) != RANK_ROOT]
     return tuple(sorted(found for _, found in [*lost, *members, *more][:MAX_KEEP]))
@@ -532,8 +526,7 @@ def _add_epochs(
     own, *others = made
     if whole or not others:
         return ring.add(made, [key])
-    # Others' statements must not keep the roots, and those they admitted, from their key, nor use up their
-    # room.
+    # Others' statements must not keep the roots, and those they admitted, from their key, nor use up their room.
     grown = ring.add([own], [key])
     for st in sorted(others, key=lambda st: len(st.payload)):
         with contextlib.suppress(LimitError):
@@ -584,8 +577,7 @@ def _older_names(ring: Ring, by: str) -> set[str]:
 
 
 def _entitled(view: Authority) -> list[RingMember]:
-    """Return the families that may be given a key: none that an epoch calls revoked, even before its revoke
-    arrives."""
+    """Return the families that may be given a key: none that an epoch calls revoked, even before its revoke arrives."""
     return [
         person
         for one, person in view.members.items()

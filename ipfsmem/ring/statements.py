@@ -64,8 +64,7 @@ class Epoch(
     forbid_unknown_fields=True,
     rename={"for_": "for", "not_": "not", "while_": "while"},
 ):
-    """Gives an epoch key to the families in `for_`, and names the older epoch keys that its maker holds
-    (`old`).
+    """Gives an epoch key to the families in `for_`, and names the older epoch keys that its maker holds (`old`).
 
     It lists the removals known to its maker: for good, by a root (`not_`), or as long as an admin's
     statements are in force (`while_`: admin's id -> ids). `of`: the admins that admitted those it serves,
@@ -222,8 +221,7 @@ def _hex_of(key: bytes | None) -> str | None:
 
 
 def sign_statement(signer: Signer25519, body: Body, vault: bytes) -> Statement:
-    """Sign `body` for the vault with this tag. Raises FormatError when malformed, SignatureError for another
-    signer."""
+    """Sign `body` for the vault with this tag. Raises FormatError when malformed, SignatureError for another signer."""
     payload = encode(body)
     if body.by != signer.public.hex():
         raise SignatureError(
@@ -243,8 +241,7 @@ def envelope(statement: Statement) -> Envelope:
 
 
 def open_envelope(k: str, s: str, vault: bytes) -> Statement:
-    """Parse and verify a statement of the vault with this tag; cached, so that reading a known ring again is
-    cheap.
+    """Parse and verify a statement of the vault with this tag; cached, so that reading a known ring again is cheap.
 
     Raises FormatError when malformed, LimitError when too long, SignatureError when the signature is not the
     signer's or the key is not a proper one (format section 2.4).
@@ -262,8 +259,7 @@ def open_envelope(k: str, s: str, vault: bytes) -> Statement:
 
 
 def restore_envelope(k: str, s: str, vault: bytes) -> Statement:
-    """Parse a statement that this device verified and kept under its own key; signatures are not checked
-    again.
+    """Parse a statement that this device verified and kept under its own key; signatures are not checked again.
 
     Raises FormatError when malformed.
     """
@@ -318,8 +314,7 @@ def _verified_statement(payload: bytes, signature: bytes, vault: bytes) -> State
 
 
 def decode(payload: bytes) -> Body:
-    """Parse a payload strictly: one of the four kinds, no unknown field, canonical, every part of the right
-    form."""
+    """Parse a payload strictly: one of the four kinds, no unknown field, canonical, every part of the right form."""
     body = _parse(payload)
     _check(body)
     return body

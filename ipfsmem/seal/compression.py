@@ -1,5 +1,4 @@
-"""Raw deflate inside sealed memories: compress, and inflate with one verdict for all readers (format section
-3).
+"""Raw deflate inside sealed memories: compress, and inflate with one verdict for all readers (format section 3).
 
 An object accepted by one reader and refused by another could displace an honest one. So a stream is valid
 only if it is finished, nothing follows it, and it inflates to at most a memory file's size. `objects` chooses
@@ -27,8 +26,7 @@ def deflate(data: bytes, level: int = _LEVEL) -> bytes:
 
 
 def inflate(stream: bytes) -> bytes:
-    """Decompress a stream. Raises OpenError if it is unfinished, has trailing data, or exceeds MAX_INFLATED
-    bytes."""
+    """Decompress a stream. Raises OpenError if it is unfinished, has trailing data, or exceeds MAX_INFLATED bytes."""
     inflater = zlib.decompressobj(_RAW)
     try:
         # One byte more than allowed reveals an oversized stream without inflating it all.

@@ -104,8 +104,7 @@ def padded_size(n: int) -> int:
 
 
 def deflate_if_smaller(payload: bytes) -> bytes | None:
-    """Return `payload` as a raw deflate stream if that makes the object smaller, else None (format section
-    3)."""
+    """Return `payload` as a raw deflate stream if that makes the object smaller, else None (format section 3)."""
     plain = padded_size(_LENGTH + len(payload))
     if plain == _MIN_BUCKET or len(payload) > MAX_INFLATED:
         return None

@@ -103,8 +103,7 @@ def box_key_ok(public: bytes) -> bool:
 
 
 def box_seal(data: bytes, public: bytes) -> bytes:
-    """Seal with libsodium's `crypto_box_seal`: anonymous, 48 bytes longer than `data`, different on every
-    call.
+    """Seal with libsodium's `crypto_box_seal`: anonymous, 48 bytes longer than `data`, different on every call.
 
     Raises FormatError when `public` is not a usable key.
     """

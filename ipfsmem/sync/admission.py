@@ -59,8 +59,7 @@ def _is_later(h: str, than: str, now: int) -> bool:
 
 
 def _is_of_other_copy(run: Run, found: Found, head: Head, named: Set[str], doubled: set[str]) -> bool:
-    """Compare a head with its device's mark and move the mark; tell whether another copy of the device made
-    it.
+    """Compare a head with its device's mark and move the mark; tell whether another copy of the device made it.
 
     That is so when its number is lower and its clock later. Reports a head older than the mark, and, once per
     device (`doubled`), two commits with one number.

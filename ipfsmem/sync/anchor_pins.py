@@ -40,8 +40,7 @@ PINS_AT_ONCE = 128
 
 
 class AnchorRoot(msgspec.Struct, frozen=True):
-    """The content of such a root: the ring's bytes, and by name the records that lead from the anchor to that
-    ring."""
+    """The content of such a root: the ring's bytes, and by name the records that lead from the anchor to that ring."""
 
     keyring: bytes
     records: dict[str, bytes]
@@ -58,8 +57,7 @@ def ring_tree(keyring: bytes) -> BuiltTree:
 
 
 def chain(anchor: bytes, known: Callable[[str], Record | None]) -> tuple[dict[str, bytes], CID] | None:
-    """Return the records from an anchor to a root, and that root; None when one is missing or they form a
-    cycle."""
+    """Return the records from an anchor to a root, and that root; None when one is missing or they form a cycle."""
     name = ipns_name(anchor)
     records: dict[str, bytes] = {}
     while len(records) < MAX_HOPS and name not in records:
@@ -153,8 +151,7 @@ async def learn_unknown_anchors(run: Run) -> None:
 
 
 def further_anchors(run: Run) -> list[bytes]:
-    """Return the anchors of all members that may administer (recovery keys, other wallets), without the
-    vault's own.
+    """Return the anchors of all members that may administer (recovery keys, other wallets), without the vault's own.
 
     Revoked members' anchors are included: an old record leads to a ring with them as members, the newest to
     one without.
@@ -198,8 +195,7 @@ def _takes(provider: Provider) -> bool:
 
 
 def _anchor_root(run: Run, anchor: bytes) -> AnchorRoot | None:
-    """Return the root to pin for an anchor, from the greatest known records; None when a part is missing
-    here."""
+    """Return the root to pin for an anchor, from the greatest known records; None when a part is missing here."""
     try:
         led = chain(anchor, run.names.known)
         keyring = _ring_bytes(run, led[1]) if led is not None else None
@@ -257,8 +253,7 @@ def _pinned_roots(run: Run) -> dict[str, dict[str, str]]:
 
 
 async def pinned_anchors(run: Run, provider: Provider) -> list[Pin]:
-    """Return the pins for further anchors there. Those gone are forgotten, so that the next sync restores
-    them."""
+    """Return the pins for further anchors there. Those gone are forgotten, so that the next sync restores them."""
     found: list[Pin] = []
     noted = _pinned_roots(run)
     for anchor in further_anchors(run) if _takes(provider) else ():
@@ -272,14 +267,12 @@ async def pinned_anchors(run: Run, provider: Provider) -> list[Pin]:
 
 
 def known_roots(run: Run) -> list[CID]:
-    """Return the roots that this device last pinned for anchors, from local notes: usable when nothing can be
-    read."""
+    """Return the roots that this device last pinned for anchors, from local notes: usable when nothing can be read."""
     return [parse_cid(root) for each in _pinned_roots(run).values() for root in each.values()]
 
 
 async def check_anchor_pins(run: Run, provider: Provider) -> None:
-    """Check that every further anchor that this device can publish is there. Raises ProviderRefused naming
-    one."""
+    """Check that every further anchor that this device can publish is there. Raises ProviderRefused naming one."""
     for anchor in further_anchors(run) if _takes(provider) else ():
         if _anchor_root(run, anchor) is not None and not await provider.pins(pin_name(anchor)):
             raise ProviderRefused(

@@ -100,8 +100,7 @@ def _anchor_now(run: Run) -> bytes:
 
 
 def build_ring_root(replica: Replica) -> CID:
-    """Build the root with only keyring.json, to which anchors point, and store its blocks (inside a
-    transaction)."""
+    """Build the root with only keyring.json, to which anchors point, and store its blocks (inside a transaction)."""
     assert replica.ring is not None
     tree = ring_tree(replica.ring.serialise())
     replica.db.add_blocks((cid.digest, data) for cid, data in tree.blocks)

@@ -46,8 +46,7 @@ class Rules(msgspec.Struct, frozen=True):
 
 
 class Collection(msgspec.Struct, frozen=True):
-    """The result of a collection: a verdict for each root, at each provider and here, and the blocks removed
-    here.
+    """The result of a collection: a verdict for each root, at each provider and here, and the blocks removed here.
 
     `freed`: bytes freed at a provider that collects on request, now or a day later. `problems`: why such a
     provider did not, or could not be called. `guards`: the guarded roots, and which were released.
@@ -104,8 +103,7 @@ async def _unpin(
 
 
 def judge_known_roots(run: Run, rings: Set[CID], rules: Rules, guards: Set[str]) -> list[Verdict]:
-    """Return a verdict for each root known to this device, newest first. `guards`: the roots that stay
-    guarded."""
+    """Return a verdict for each root known to this device, newest first. `guards`: the roots that stay guarded."""
     return _judge_known(run.replica, run.names.roots(), rings, rules, guards)
 
 

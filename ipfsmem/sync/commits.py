@@ -167,8 +167,7 @@ def _seal_pending(replica: Replica) -> None:
 
 
 def _draw_pair(replica: Replica) -> dict[str, Seen]:
-    """Return the signed pairs for a commit; a new one for this device if it wrote since the last (stored with
-    them)."""
+    """Return the signed pairs for a commit; a new one for this device if it wrote since the last (stored with them)."""
     store, device = replica.store, replica.device
     frame = store.frame
     n = frame.ctx.get(device.id, 0)

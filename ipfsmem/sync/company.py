@@ -83,8 +83,7 @@ def clock_time(milliseconds: int) -> str:
 
 
 async def side_by_side(works: Iterable[Awaitable[T]]) -> list[T]:
-    """Run concurrently and return all results. If any failed, all are awaited, then the first failure is
-    raised."""
+    """Run concurrently and return all results. If any failed, all are awaited, then the first failure is raised."""
     found = await asyncio.gather(*works, return_exceptions=True)
     for one in found:
         if isinstance(one, BaseException):

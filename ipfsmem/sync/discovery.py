@@ -147,8 +147,7 @@ class Search:
 
 
 async def _follow_all(search: Search, todo: list[str], asked: set[str]) -> None:
-    """Look up the names `todo` and all that their rings lead to, collecting them in `asked`; also read pin
-    lists."""
+    """Look up the names `todo` and all that their rings lead to, collecting them in `asked`; also read pin lists."""
     listed = False
     while todo:
         asked.update(todo)

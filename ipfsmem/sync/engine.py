@@ -310,8 +310,7 @@ async def salvage(
     root: RootKeys | None = None,
     progress: Progress = no_progress,
 ) -> tuple[Salvageable, Salvaged | None, SyncReport]:
-    """Pull, restore what damaged heads prove and the loose values under the entry names `picked`, and
-    publish.
+    """Pull, restore what damaged heads prove and the loose values under the entry names `picked`, and publish.
 
     `layout=None` only reports. Nothing beyond format section 7.1 is trusted.
     """

@@ -65,8 +65,7 @@ class Fetcher:
     async def side_by_side(
         self, reads: Mapping[K, Fetch[T]], use: Callable[[K, T], IpfsmemError | None]
     ) -> dict[K, IpfsmemError]:
-        """Drive many reads concurrently with shared requests, then call `use` with each result; return the
-        failures.
+        """Drive many reads concurrently with shared requests, then call `use` with each result; return the failures.
 
         `use` is called in the order of `reads` and returns the error for which a result is refused. A failed
         read stops no other; blocks fetched only by failed reads are dropped.
@@ -126,8 +125,7 @@ class Fetcher:
         return found, None
 
     async def get_tree(self, root: CID, replica: Replica) -> None:
-        """Fetch and keep a whole tree in one answer, if a provider supports it: for a device that has nothing
-        yet.
+        """Fetch and keep a whole tree in one answer, if a provider supports it: for a device that has nothing yet.
 
         One request replaces one per level and batch; missing blocks are requested later. A block is accepted
         if an earlier one links to it, up to WHOLE_MAX bytes per answer. Unlinked raw blocks are accepted up

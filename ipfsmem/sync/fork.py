@@ -137,8 +137,7 @@ def adopt_head(
 def adopt(
     replica: Replica, changes: list[EntryDifference], ctx: dict[str, int], devices: set[str]
 ) -> AdoptionResult:
-    """Rewrite the differing texts of `devices` under our own dots, and those without room under keys made
-    from them.
+    """Rewrite the differing texts of `devices` under our own dots, and those without room under keys made from them.
 
     Whatever was signed, the rest continues: a text or line that cannot be kept is left out and named.
     """
@@ -214,8 +213,7 @@ def _put_beside(
 
 
 def _one_segment(replica: Replica, name: str, mine: Entry, theirs: Entry) -> tuple[Entry, list[bytes], bool]:
-    """Resolve a segment of a forked device: the remaining value, the lines that move, and whether all texts
-    were local.
+    """Resolve a segment of a forked device: the remaining value, the lines that move, and whether all texts were local.
 
     The greatest value remains if both copies have one. One that nobody has is dropped, or two devices would
     differ in it forever.

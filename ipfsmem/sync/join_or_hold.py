@@ -121,8 +121,7 @@ def join_or_hold(
 
 
 def other_copy_of(work: JoinWork, head: Head) -> set[str]:
-    """Return the device whose other copy made a head when the head's values alone would not show that; else
-    empty."""
+    """Return the device whose other copy made a head when the head's values alone would not show that; else empty."""
     if head.root in work.admitted.copies:
         return {head.commit.commit.dev}
     return {work.found.held[head.root]} if head.root in work.found.held else set()

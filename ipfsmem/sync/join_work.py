@@ -38,8 +38,7 @@ class JoinWork:
         self.held: dict[tuple[str, ...], list[CID]] = {}
         #: Adoptions in this sync, by kind of notice.
         self.adopted: dict[str, list[AdoptionResult]] = {}
-        #: Whether a provider may have missing bodies: until all were asked for them, and if one did not
-        #: answer.
+        #: Whether a provider may have missing bodies: until all were asked for them, and if one did not answer.
         self.unsure_of_bodies = True
         self.unsure = ""
         self.new_identity = False

@@ -96,8 +96,7 @@ def count_deleted(replica: Replica, changes: Iterable[EntryDifference]) -> dict[
 
 
 def find_mass_delete(replica: Replica, lost: Mapping[str, int], by: str) -> MassDelete | None:
-    """Count the deletes of a head of device `by`, `lost` by authors; return a mass delete thereby completed,
-    or None.
+    """Count the deletes of a head of device `by`, `lost` by authors; return a mass delete thereby completed, or None.
 
     Inside a transaction. The last 24 hours are summed: small deletes at each sync amount to everything, and
     fixed windows would let almost twice as much pass. A mass delete resets only the authors it hit: else
@@ -187,8 +186,7 @@ def roots_before_deletes(replica: Replica) -> set[str]:
 
 
 def _parts_of_day(replica: Replica) -> list[DeletedTexts]:
-    """Return the parts still counted: last join less than a day ago. A time in the future comes from a wrong
-    clock."""
+    """Return the parts still counted: last join less than a day ago. A time in the future comes from a wrong clock."""
     stored, now = replica.db.get_meta(meta.GONE_LATELY), replica.world.now()
     parts = read_json(stored, type=list[DeletedTexts]) if stored else []
     return [part for part in parts if now - DAY_MS < part.last <= now]

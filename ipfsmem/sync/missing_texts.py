@@ -54,8 +54,7 @@ class _Asked(msgspec.Struct):
 
 
 async def _ask_for(work: JoinWork, missing: list[bytes]) -> tuple[int, ProviderError | None]:
-    """Request objects by SHA-256; return the number received, and why the others could not be requested
-    everywhere."""
+    """Request objects by SHA-256; return the number received, and why the others could not be requested everywhere."""
     db, now = work.run.replica.db, work.run.replica.world.now()
     stored = db.get_meta(meta.ASKED_FOR)
     asked = read_json(stored, type=_Asked) if stored else _Asked()

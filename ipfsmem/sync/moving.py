@@ -1,5 +1,4 @@
-"""Move a vault to another provider: every live root, verified there block by block before anyone depends on
-it."""
+"""Move a vault to another provider: every live root, verified there block by block before anyone depends on it."""
 
 from __future__ import annotations
 

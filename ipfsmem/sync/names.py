@@ -1,5 +1,4 @@
-"""Name records of one vault: read at every provider with names, moved if this device may sign, republished in
-time.
+"""Name records of one vault: read at every provider with names, moved if this device may sign, republished in time.
 
 Providers are not trusted: a valid signature decides. An expired record is reported but still followed, since
 its target is verified separately. Networks forget records, so this device records when it put each one where.
@@ -334,8 +333,7 @@ class Names:
         return {name for name, root in roots.items() if root not in there}
 
     async def put_at(self, channel: Provider, names: Iterable[str]) -> None:
-        """Put the records of these names at one channel now. `put` reports a failure without a second
-        attempt."""
+        """Put the records of these names at one channel now. `put` reports a failure without a second attempt."""
         for name in names:
             await self._put(name, channel)
 

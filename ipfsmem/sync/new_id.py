@@ -36,8 +36,7 @@ def pairs_drawn(replica: Replica, shown: Iterable[tuple[int, str]]) -> dict[int,
 
 
 def head_of_other_copy(replica: Replica, heads: list[Head]) -> Head | None:
-    """Return a head with a pair of this device that it never drew, so made after another copy of it; None
-    without one.
+    """Return a head with a pair of this device that it never drew, so made after another copy of it; None without one.
 
     Of several the one with the greatest counter.
     """
@@ -84,8 +83,7 @@ def last_pair(replica: Replica) -> int:
 
 
 def move_since(replica: Replica, old: str, common: int, published: list[EntryDifference]) -> list[Line]:
-    """Move what was written under `old` after the counter `common`, shared with the other copy, to the new
-    id.
+    """Move what was written under `old` after the counter `common`, shared with the other copy, to the new id.
 
     Inside a transaction. `published`: differences of this device's last head from the state here. Segments
     stay as in that head, further lines move. Returns the lines to append.

@@ -53,8 +53,7 @@ async def _check_own_name(work: JoinWork) -> None:
 
 
 async def _become_another(work: JoinWork, stranger: Head | None, *, unknown: bool = False) -> None:
-    """Take a new id and move every text of the old one to it that `stranger`, the other copy's head, does not
-    hold.
+    """Take a new id and move every text of the old one to it that `stranger`, the other copy's head, does not hold.
 
     Without a stranger, move what was written since the last pair, which both copies know; with `unknown` move
     all.

@@ -53,8 +53,7 @@ class Looks:
         return cls(replica, looks, unlocked=unlocked)
 
     def is_due(self, provider: str) -> bool:
-        """Tell whether to read this provider's list now. A read in the future comes from a clock that was set
-        back."""
+        """Tell whether to read this provider's list now. A read in the future comes from a clock that was set back."""
         look, now = self._looks.get(provider), self._replica.world.now()
         return self._unlocked or look is None or passed(look.at, now, AGAIN_MS)
 

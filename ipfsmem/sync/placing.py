@@ -32,8 +32,7 @@ from ipfsmem.sync.sending import Sent, new_blocks, send
 from ipfsmem.sync.steps import Joined
 from ipfsmem.sync.times import passed
 
-#: How long, in milliseconds, a service's list may lack a new placement: many answer lists from an index that
-#: lags.
+#: How long, in milliseconds, a service's list may lack a new placement: many answer lists from an index that lags.
 LIST_LAG_MS: Final = 600_000
 
 
@@ -259,8 +258,7 @@ async def _pin_at(run: Run, provider: Provider, root: CID, answered: CID) -> Non
 
 
 async def _connect_nodes(run: Run, provider: Provider) -> bool:
-    """Connect this device's nodes with a service's fetching nodes, as its API requests; tell whether one is
-    connected.
+    """Connect this device's nodes with a service's fetching nodes, as its API requests; tell whether one is connected.
 
     Behind a router only this side can connect.
     """

@@ -1,5 +1,4 @@
-"""Presence checks: is the live set still at each provider, checked as a restore would read it (format section
-7)?
+"""Presence checks: is the live set still at each provider, checked as a restore would read it (format section 7)?
 
 A pin, a list and the root's own block prove nothing. Each sync reads a listing if there is one; structure is
 read daily, every object within seven days, in an order secret to this device. Missing blocks are named, and

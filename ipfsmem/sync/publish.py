@@ -74,8 +74,7 @@ async def publish(
 
 
 def _blocked(run: Run, joined: Joined) -> Published | None:
-    """Report why this device may not publish the joined state; None when it may. Raises NoVaultError without
-    a ring."""
+    """Report why this device may not publish the joined state; None when it may. Raises NoVaultError without a ring."""
     replica = run.replica
     ring, device = replica.ring, replica.device.id
     if ring is None:
@@ -118,8 +117,7 @@ async def _prepare_and_place(
 
 
 async def _place(run: Run, joined: Joined, ready: Prepared, names: _Names, *, every: bool) -> CID:
-    """Place the root at each provider, and move its names there as soon as that one has it: none waits for
-    another."""
+    """Place the root at each provider, and move its names there as soon as that one has it: none waits for another."""
     if run.company is not None:
         run.company.be_patient()
 
@@ -170,8 +168,7 @@ async def _prepare(run: Run, joined: Joined, layout: Layout) -> tuple[Prepared, 
     with replica.transaction(), no_collection():
         ready = prepare(replica, layout, joined.heads.values(), _newest(joined.heads.values()))
         if ready.own and str(ready.root).encode() != replica.db.get_meta(meta.ROOT):
-            # It waits until names point there, even if this sync is interrupted: the commit covers our
-            # writes.
+            # It waits until names point there, even if this sync is interrupted: the commit covers our writes.
             replica.db.set_meta(meta.SENDING, b"1")
     for rival in ready.rivals:
         try:
@@ -188,8 +185,7 @@ async def _prepare(run: Run, joined: Joined, layout: Layout) -> tuple[Prepared, 
 
 
 def _newest(heads: Iterable[Head]) -> list[str]:
-    """Return a commit's parents: the current heads, the newest if a pin list is long (the commit file is
-    bounded)."""
+    """Return a commit's parents: the current heads, the newest if a pin list is long (the commit file is bounded)."""
     return [head.commit.digest for head in sorted(heads, key=lambda h: h.commit.commit.h)[-MAX_PREV:]]
 
 

@@ -33,8 +33,7 @@ class Removal(msgspec.Struct, frozen=True):
 
 
 def removals(ring: Ring | None, before: Ring | None = None) -> list[Removal]:
-    """Return the removals of members: first those admitted by a root, then by others than their removers,
-    then by id.
+    """Return the removals of members: first those admitted by a root, then by others than their removers, then by id.
 
     A root's revoke drops the label from the ring; `before` is one that may still have it.
     """
@@ -76,8 +75,7 @@ def removal_key(device: str, by: str) -> str:
 
 
 def tell_of_removals(replica: Replica, before: Ring | None, notices: Notices) -> None:
-    """Report each removal once with its authors (inside a transaction). `before`: this device's previous
-    ring.
+    """Report each removal once with its authors (inside a transaction). `before`: this device's previous ring.
 
     A device without one (None) is new: it reports reversible removals, and not those by roots.
     """

@@ -1,5 +1,4 @@
-"""Find missing blocks at a provider and resend them from any device that has them, within bounds (format
-section 7).
+"""Find missing blocks at a provider and resend them from any device that has them, within bounds (format section 7).
 
 Per day a provider is sent at most the size of the live tree, plus that of older versions if these were
 checked. A block resent twice and missing again is left to the user: the provider loses or drops what it gets.
@@ -206,8 +205,7 @@ class _Repair:
         return sent
 
     async def _fetch_elsewhere(self, missing: Sequence[CID]) -> None:
-        """Request what this device lacks too from other providers. Objects that nobody has are excluded from
-        roots."""
+        """Request what this device lacks too from other providers. Objects that nobody has are excluded from roots."""
         away = [cid for cid in missing if not self._db.has_block(cid.digest)]
         if not away:
             return
@@ -225,8 +223,7 @@ class _Repair:
         notes, checker = self._notes, self._checker
         partial = self._provider.capabilities.partial_car
         if not partial:
-            # Only whole trees are accepted, and only the newest is sent: what older roots lack stays
-            # recorded.
+            # Only whole trees are accepted, and only the newest is sent: what older roots lack stays recorded.
             live = {*checker.live.structure, *checker.live.objects}
             missing = [cid for cid in missing if cid in live]
         here = blocks_here(self._db, [cid.digest for cid in missing])

@@ -157,8 +157,7 @@ class SyncReport(msgspec.Struct):
 
     @property
     def exit_code(self) -> int:
-        """Return the exit code of a command that synced: 0 when all requested was done, else that of what was
-        not.
+        """Return the exit code of a command that synced: 0 when all requested was done, else that of what was not.
 
         Such as: nothing could be published, live data is missing, heads are unreadable, a file was useless,
         or a provider, text or folder was left out.
@@ -181,8 +180,7 @@ class SyncReport(msgspec.Struct):
         self.notices = list(dict.fromkeys([*self.notices, Notice(kind, text, provider=provider)]))
 
     def after(self, earlier: SyncReport | None) -> None:
-        """Merge the report of an earlier sync of the same command, or its one-time notices would reach
-        nobody."""
+        """Merge the report of an earlier sync of the same command, or its one-time notices would reach nobody."""
         if earlier is None:
             return
         lasting = [notice for notice in earlier.notices if notice.kind not in _SAID_ANEW]

@@ -1,5 +1,4 @@
-"""Retention: which published roots may be removed, and why each other one stays (format section 7,
-"Unpinning").
+"""Retention: which published roots may be removed, and why each other one stays (format section 7, "Unpinning").
 
 Pure, for one provider at a time.
 """

@@ -1,5 +1,4 @@
-"""Salvage what is readable of damaged heads, in this device's name, at the user's request (format section
-7.1).
+"""Salvage what is readable of damaged heads, in this device's name, at the user's request (format section 7.1).
 
 A damaged head has a verified commit but unavailable state nodes; it is never joined. Its readable nodes are
 read concurrently, evaluated by `causal.salvage`, and written in one transaction. Leaves below a lost node

@@ -22,8 +22,7 @@ LEAST_WAIT: Final = 1.0
 
 
 def may_pass(error: Exception) -> bool:
-    """Tell whether waiting may fix this failure: an outage, or another process that syncs. Else the user
-    must."""
+    """Tell whether waiting may fix this failure: an outage, or another process that syncs. Else the user must."""
     return isinstance(error, LockedError) or (isinstance(error, ProviderError) and not error.permanent)
 
 

@@ -99,8 +99,7 @@ class Joined(msgspec.Struct, frozen=True):
 
     @property
     def unreadable(self) -> int:
-        """Return the number of roots that may hold missing data when no head with content was joined whole,
-        else 0.
+        """Return the number of roots that may hold missing data when no head with content was joined whole, else 0.
 
         Those are the unreadable roots; and if no head was joined at all also the refused ones, since one may
         be a true head under a folder that somebody else made.

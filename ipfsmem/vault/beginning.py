@@ -1,5 +1,4 @@
-"""Rules for creating or restoring a vault: which choices fit together, a new wallet, and the errors when a
-step failed.
+"""Rules for creating or restoring a vault: which choices fit together, a new wallet, and the errors when a step failed.
 
 The caller prompts and passes the answers; here is only decided and raised. Nothing is made before its
 prerequisites are known to work.

@@ -41,8 +41,7 @@ def create_replica(
     this device owns. The configuration is written last, so a crash leaves nothing that looks like a vault.
     """
     with folder_claimed(folder):
-        # Derived from the secret kept under it, which nobody has without it, so no further random bytes are
-        # drawn.
+        # Derived from the secret kept under it, which nobody has without it, so no further random bytes are drawn.
         root_key = b"" if root_secret is None else sha256(b"ipfsmem/root key\0" + root_secret).digest()
         replica = begin_replica(folder, config, world, passphrase=passphrase, root_key=root_key)
         with replica.transaction():

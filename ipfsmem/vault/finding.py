@@ -44,8 +44,7 @@ from ipfsmem.wallet.root_keys import RootKeys
 async def find_vault(
     root: RootKeys, providers: Sequence[Provider], replica: Replica, *, sealed: bool
 ) -> VaultConfig:
-    """Return what to pin of a root key's vault: its own, or the one a recovery phrase or second wallet was
-    enrolled in.
+    """Return what to pin of a root key's vault: its own, or the one a recovery phrase or second wallet was enrolled in.
 
     `sealed`: the kind requested. Raises NoVaultError when nobody knows the key, OtherKindError when only a
     vault of the other kind exists, ProviderError when its ring is unavailable, WrongWalletError.
@@ -56,8 +55,7 @@ async def find_vault(
 async def vault_of_root(
     root: RootKeys, newest: CID, providers: Sequence[Provider], replica: Replica, *, sealed: bool
 ) -> VaultConfig:
-    """Return what to pin of the vault of `newest`, a version the user wrote down, when no name or list leads
-    to one.
+    """Return what to pin of the vault of `newest`, a version the user wrote down, when no name or list leads to one.
 
     The user vouches for the vault: a ring with a key in it proves nothing. Raises NotFoundError,
     ProviderError, FormatError when there is no such root, OtherKindError, WrongWalletError when its ring does
@@ -75,8 +73,7 @@ async def vault_of_root(
 
 
 async def check_reachable(providers: Sequence[Provider]) -> None:
-    """Make a cheap request to each provider, so that a mistyped address or an outage shows before anything is
-    made.
+    """Make a cheap request to each provider, so that a mistyped address or an outage shows before anything is made.
 
     Raises ProviderError. Upload-only providers are skipped.
     """
@@ -350,8 +347,7 @@ def _tells(provider: Provider) -> bool:
 
 
 def _main_anchor(root: RootKeys, keyring: Keyring) -> bytes | None:
-    """Return the anchor of the vault's first root, from whichever anchor led here: its pin name is shared by
-    all roots.
+    """Return the anchor of the vault's first root, from whichever anchor led here: its pin name is shared by all roots.
 
     Raises WrongWalletError when the ring does not have this key as a root or an admin.
     """

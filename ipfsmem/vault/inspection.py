@@ -80,8 +80,7 @@ def keys_of(replica: Replica, contexts: tuple[str, ...] = ()) -> Keys:
 
 
 def inspect(path: Path, keys: Keys) -> Facts:
-    """Return facts about a file or a provider's folder. Raises NotFoundError, FormatError, BlockError,
-    UsageError."""
+    """Return facts about a file or a provider's folder. Raises NotFoundError, FormatError, BlockError, UsageError."""
     with storage_errors(path, "read"):
         if path.is_dir():
             return _provider_folder(path, keys)

@@ -44,8 +44,7 @@ def open_replica(folder: Path, passphrase: str | None, world: World) -> Replica:
 
 
 def open_damaged(folder: Path, passphrase: str | None, world: World) -> Replica:
-    """Return the readable part of a vault with a damaged database, in this process only; `lost` names the
-    rest.
+    """Return the readable part of a vault with a damaged database, in this process only; `lost` names the rest.
 
     Nothing is written to the disk. Raises NotFoundError, PassphraseError, StorageError when nothing can be
     read.

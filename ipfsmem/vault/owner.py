@@ -91,8 +91,7 @@ OwnerKey = Unlock | RootKeys | WalletSigner
 
 
 def owner_key(given: OwnerKey) -> Unlock | RootKeys:
-    """Normalise an owner key; a plain wallet becomes an Unlock without a vault. Raises UsageError for
-    anything else."""
+    """Normalise an owner key; a plain wallet becomes an Unlock without a vault. Raises UsageError for anything else."""
     if isinstance(given, Unlock):
         _check_signer(given.signer)
         return given

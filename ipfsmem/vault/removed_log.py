@@ -46,8 +46,7 @@ _STEM = 40
 
 
 def merge_left_copies(replica: Replica) -> None:
-    """Merge all copies in this vault's folder and remove them. One that cannot be merged now stays and is
-    logged."""
+    """Merge all copies in this vault's folder and remove them. One that cannot be merged now stays and is logged."""
     assert replica.folder is not None
     for path in left_copies(replica.folder):
         try:
@@ -276,8 +275,7 @@ class _Merging:
         )
 
     def links(self) -> None:
-        """Link again folders linked only in that log that still carry its marker; their contents are read
-        again."""
+        """Link again folders linked only in that log that still carry its marker; their contents are read again."""
         rows = Copies(self._replica.db.connection, self._replica.codec.cover)
         here = rows.all()
         known = {value for row in here for value in (row.id, row.path)}

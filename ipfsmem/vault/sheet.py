@@ -51,8 +51,7 @@ HIDDEN: Final = "..."
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A provider: its spec without secrets (`hidden` when a part was omitted), and the names of required
-    settings.
+    """A provider: its spec without secrets (`hidden` when a part was omitted), and the names of required settings.
 
     `root`: its own root for the newest version, if different; `at`: time of the last publish.
     """
@@ -221,8 +220,7 @@ def public_spec(spec: str, settings_of: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def without_secrets(spec: str, secrets: Iterable[str]) -> str:
-    """Return a spec without these secrets and without URL parts that may hold one: user, password, query,
-    fragment."""
+    """Return a spec without these secrets and without URL parts that may hold one: user, password, query, fragment."""
     public = spec
     if "://" in spec:
         public = _QUERY.sub(HIDDEN, _USER.sub(HIDDEN + "@", spec))

@@ -81,15 +81,13 @@ def lock_lost_devices() -> list[Path]:
 
 
 def unlocked_until(folder: Path, world: World | None = None) -> int | None:
-    """Return the expiry of the unlocked keys of the vault in `folder`, in ms since 1970 UTC; None when
-    locked."""
+    """Return the expiry of the unlocked keys of the vault in `folder`, in ms since 1970 UTC; None when locked."""
     found = held(folder, (world or World()).now)
     return found.until if isinstance(found, Held) else None
 
 
 def open_device(folder: Path, passphrase: str | None, world: World) -> tuple[Device, LockWatch | None]:
-    """Return the keys of the vault in `folder`: with the passphrase, else the unlocked ones with the watch
-    over them.
+    """Return the keys of the vault in `folder`: with the passphrase, else the unlocked ones with the watch over them.
 
     Raises PassphraseError, FormatError, StorageError.
     """

@@ -35,8 +35,7 @@ def keep_name(replica: Replica, vault: FurtherVault) -> bool:
 def list_in_default_vault(
     home: Path, namespace: str, vault: VaultConfig, passphrase: str | None, world: World
 ) -> str:
-    """Record the vault of `namespace` in the same wallet's vault `default`, if that one is on this device and
-    sealed.
+    """Record the vault of `namespace` in the same wallet's vault `default`, if that one is on this device and sealed.
 
     Return why it could not be recorded; "" when it was, or when there is nothing to record.
     """

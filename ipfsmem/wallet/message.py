@@ -1,5 +1,4 @@
-"""The message that a wallet signs, and the checks on its signature before keys are derived (format sections
-2.1, 2.2).
+"""The message that a wallet signs, and the checks on its signature before keys are derived (format sections 2.1, 2.2).
 
 A signature is never kept or logged, is returned only as `r | s`, and a signer that may answer differently
 next time is refused. Nothing reveals which vault a wallet owns.
@@ -98,8 +97,7 @@ def signing_hash(message: bytes) -> bytes:
 
 
 def normalise_signature(sig: bytes, address20: bytes, message: bytes) -> bytes:
-    """Return `r | s`, 64 bytes, of a wallet's signature of `message` that passes every check of format
-    section 2.2.
+    """Return `r | s`, 64 bytes, of a wallet's signature of `message` that passes every check of format section 2.2.
 
     `s` is reduced to the lower half of the order, so both forms of a signature give the same keys. Raises
     SignerError when it is not an ordinary account's signature, WrongWalletError when another account made it.
@@ -126,14 +124,12 @@ def normalise_signature(sig: bytes, address20: bytes, message: bytes) -> bytes:
 
 
 def sign_once(signer: WalletSigner, message: bytes) -> bytes:
-    """Return `r | s` for an unlock, whose keys are then compared with the pinned ones
-    (`root_keys.require_admin`)."""
+    """Return `r | s` for an unlock, whose keys are then compared with the pinned ones (`root_keys.require_admin`)."""
     return normalise_signature(signer.sign_message(message), signer.address, message)
 
 
 def sign_twice(signer: WalletSigner, message: bytes) -> bytes:
-    """Return `r | s` for making a vault or adding a wallet to one: two signatures must agree (format section
-    2.2).
+    """Return `r | s` for making a vault or adding a wallet to one: two signatures must agree (format section 2.2).
 
     Only this reveals MPC, threshold and anti-klepto signers. Raises SignerError with the likely cause, and
     the errors of `normalise_signature` and the signer.

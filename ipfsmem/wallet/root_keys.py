@@ -56,8 +56,7 @@ class RootKeys(msgspec.Struct, frozen=True, dict=True):
 
     @classmethod
     def from_random(cls, secret64: bytes, vault: str, key_number: int) -> RootKeys:
-        """Derive the keys of a vault without a wallet: 64 random bytes replace the signature, zeros the
-        address."""
+        """Derive the keys of a vault without a wallet: 64 random bytes replace the signature, zeros the address."""
         return cls._from_root("random", secret64, NO_ADDRESS, vault, key_number, b"")
 
     @classmethod

@@ -1,5 +1,4 @@
-"""Chat model behind an endpoint with OpenAI's chat completions API: OpenAI, Ollama, Google, or one that the
-user names.
+"""Chat model behind an endpoint with OpenAI's chat completions API: OpenAI, Ollama, Google, or one that the user names.
 
 Named by the user, it may be anywhere. It gets the texts of the questions, and the key if needed; redirects
 are not followed, so nobody else does. Answers are bounded and checked, and nothing in them is executed here.
@@ -64,8 +63,7 @@ class ChatEndpoint:
     """See ipfsmem.dream.chat.ChatModel."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        """`settings`: `provider`, `model`, `base_url`, `api_key_env`, as the user wrote them. Raises
-        ConfigError."""
+        """`settings`: `provider`, `model`, `base_url`, `api_key_env`, as the user wrote them. Raises ConfigError."""
         found = endpoint_of(settings, _KINDS, "chat models", _HINT)
         self.base_url, self.name = found.base_url, found.model
         self._http = Http(

@@ -1,5 +1,4 @@
-"""Embeddings from an endpoint with OpenAI's embeddings API: OpenAI, Ollama, Google, or one that the user
-names.
+"""Embeddings from an endpoint with OpenAI's embeddings API: OpenAI, Ollama, Google, or one that the user names.
 
 Named by the user, it may be anywhere. It gets the texts, and the key if needed; redirects are not followed,
 so nobody else does. Answers are bounded and checked: one vector per text, of equal length and finite numbers.

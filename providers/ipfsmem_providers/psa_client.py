@@ -36,8 +36,7 @@ DELEGATES_MAX: Final = 20
 _PAGE: Final = 1_000
 #: Minimum number of entries on a page of a service that paginates: the specification's default.
 _PAGE_LEAST: Final = 10
-#: The last representable instant, in milliseconds since 1970 UTC. Earlier ones can be queried for older
-#: entries.
+#: The last representable instant, in milliseconds since 1970 UTC. Earlier ones can be queried for older entries.
 _LATEST: Final = 253_402_300_799_999
 _LIST_MAX: Final = 16 * 1024 * 1024
 #: Maximum characters of a delegate.

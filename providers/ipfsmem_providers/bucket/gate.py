@@ -1,5 +1,4 @@
-"""A loopback forward proxy for obstore: limits the length of answers, and the hosts and ports of an S3
-bucket.
+"""A loopback forward proxy for obstore: limits the length of answers, and the hosts and ports of an S3 bucket.
 
 obstore reads lists and error bodies of any length, and follows redirects with S3's session token in a header.
 The gate ends an answer above the limit and refuses hosts other than the bucket's; for other stores any host
@@ -34,8 +33,7 @@ _HEAD_MAX: Final = 64 * 1024
 _PIECE: Final = 64 * 1024
 #: Bytes that may wait to be sent before no more are read from the other end.
 _BUFFER: Final = 512 * 1024
-#: A client's piece of at most this many bytes is not a request: TLS answers some server records
-#: automatically.
+#: A client's piece of at most this many bytes is not a request: TLS answers some server records automatically.
 _NO_REQUEST: Final = 128
 _CONNECT: Final = 60.0
 #: Seconds for which a client may go on to send after the server has ended the connection: a connection that is closed before loses
@@ -86,8 +84,7 @@ class Gate:
 
     @property
     def url(self) -> str:
-        """Return the URL of the proxy, for obstore. Raises OSError if this machine allows no server on
-        loopback."""
+        """Return the URL of the proxy, for obstore. Raises OSError if this machine allows no server on loopback."""
         with self._lock:
             if not self._url:
                 self._url = self._opened()
@@ -433,8 +430,7 @@ class _Relay:
     def _is_dripping(self, size: int) -> bool:
         """Tell whether too little came in the time that anything may take; `size` bytes more have come now."""
         now = asyncio.get_running_loop().time()
-        # After such a silence the client no longer waits: data now, such as the end of TLS, is not part of an
-        # answer.
+        # After such a silence the client no longer waits: data now, such as the end of TLS, is not part of an answer.
         if self._since is None or now - self._last > self._gate.stall:
             self._since, self._came = now, 0
         self._came += size
@@ -535,8 +531,7 @@ class _Request(NamedTuple):
 
 
 def usable_proxies() -> dict[str, str]:
-    """Return the http and https proxies of the environment by scheme, and in "no" the hosts that are
-    excluded."""
+    """Return the http and https proxies of the environment by scheme, and in "no" the hosts that are excluded."""
     from urllib.request import getproxies  # slow to load
 
     found = getproxies()
@@ -561,8 +556,7 @@ def _proxy_for(proxies: Mapping[str, str], host: str, port: int, scheme: str) ->
 
 
 def _in_network(host: str, networks: str) -> bool:
-    """Tell whether a host is an address in one of the networks that NO_PROXY may name, which urllib does not
-    read."""
+    """Tell whether a host is an address in one of the networks that NO_PROXY may name, which urllib does not read."""
     for one in networks.split(","):
         with contextlib.suppress(ValueError):
             if ipaddress.ip_address(host) in ipaddress.ip_network(one.strip(), strict=False):

@@ -46,14 +46,12 @@ PACK_BYTES: Final = 16 * 1024 * 1024
 Clock: TypeAlias = Callable[[], int]
 #: Seconds for which a listing, or an object read whole, is recent.
 _RECENT: Final = 60
-#: Parts with at most this many bytes between them are read in one request, which costs about as much as the
-#: bytes.
+#: Parts with at most this many bytes between them are read in one request, which costs about as much as the bytes.
 _GAP: Final = 128 * 1024
 _INDEX_GAP: Final = 4 * 1024
 #: An object that is put to learn the server's time from its date.
 _NOW: Final = "now"
-#: An object is read whole when parts of more than `_LITTLE` bytes are wanted; up to `_KEPT` bytes of these
-#: are cached.
+#: An object is read whole when parts of more than `_LITTLE` bytes are wanted; up to `_KEPT` bytes of these are cached.
 _LITTLE: Final = 4 * 1024 * 1024
 _KEPT: Final = 64 * 1024 * 1024
 
@@ -115,8 +113,7 @@ class BucketShelf:
         data = self._objects.read(self._key(name))
         if name.endswith(".car") and hashlib.sha256(data).hexdigest() != name[:64]:
             known = self.files().get(name)
-            # A proxy or portal may have answered instead of the bucket. A damaged pack has at least the right
-            # size.
+            # A proxy or portal may have answered instead of the bucket. A damaged pack has at least the right size.
             if known is None or known.size != len(data):
                 raise ProviderUnavailable(
                     f"{self} answered {len(data)} bytes for {name} that are another file"
@@ -174,8 +171,7 @@ def _cut(near: Sequence[tuple[int, int]], parts: Sequence[bytes], span: tuple[in
 
 
 class _Whole:
-    """Cache of objects recently read whole: a device that fetches everything asks for parts of them many
-    times.
+    """Cache of objects recently read whole: a device that fetches everything asks for parts of them many times.
 
     Entries are short-lived, since later calls check whether the objects still exist.
     """

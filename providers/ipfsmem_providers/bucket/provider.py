@@ -67,8 +67,7 @@ class BucketProvider(PackedStore):
             self._bucket_packs,
             BucketPins(pins, lambda: clock() // 1_000_000),
             BucketNameRecords(names),
-            # Requests have their own time-outs; this bounds an endless list of empty pages, which obstore
-            # skips.
+            # Requests have their own time-outs; this bounds an endless list of empty pages, which obstore skips.
             BlockingWork(self.objects.where, self.objects.light),
             clock,
         )

@@ -38,8 +38,7 @@ class DirectoryProvider(PackedStore):
         *,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        """`path`: the folder. `settings["create"]`: make it if missing; otherwise the disk is not accessed
-        yet.
+        """`path`: the folder. `settings["create"]`: make it if missing; otherwise the disk is not accessed yet.
 
         `settings["stall"]`: seconds without progress after which work there is abandoned. `clock` returns
         nanoseconds since 1970 UTC. Raises ConfigError for an empty path, ProviderUnavailable when the folder

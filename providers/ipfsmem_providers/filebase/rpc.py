@@ -53,8 +53,7 @@ class Rpc:
         self._patience = patience
 
     async def put(self, root: CID, car: SpooledCar) -> CID:
-        """Import a CAR and pin its root. ProviderRefused when the node does not pin it, or returns another
-        root."""
+        """Import a CAR and pin its root. ProviderRefused when the node does not pin it, or returns another root."""
         form = Multipart().file("file", f"{root}.car", car, car.content_type)
         async with self._http.stream(
             "POST", f"{self._rpc}/api/v0/dag/import?pin-roots=true&stats=false", body=form, idempotent=True,

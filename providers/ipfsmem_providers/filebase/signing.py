@@ -38,8 +38,7 @@ class Signer:
     def headers(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, payload: str = EMPTY
     ) -> dict[str, str]:
-        """Return `headers` with the signature added. `url` must be encoded; `payload`: SHA-256 of the body in
-        hex."""
+        """Return `headers` with the signature added. `url` must be encoded; `payload`: SHA-256 of the body in hex."""
         credentials, auth, request_of = self._load()
         request = request_of(method=method, url=url, headers=dict(headers or {}))
         auth(credentials, payload, _REGION).add_auth(request)

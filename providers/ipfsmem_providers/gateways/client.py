@@ -74,8 +74,7 @@ class GatewayClient:
     async def dag(
         self, root: CID, *, limits: Limits = OWN_LIMITS, known: set[CID] | None = None
     ) -> AsyncIterator[Block]:
-        """Yield the checked blocks of a tree, parents before children, each once; none when the gateway lacks
-        the tree.
+        """Yield the checked blocks of a tree, parents before children, each once; none when the gateway lacks the tree.
 
         Left out are blocks without a link from an earlier block, and those in `known`, to which the others
         are added. The CAR may end early without an error: compare with the tree. Raises ProviderRefused for

@@ -1,5 +1,4 @@
-"""Raw blocks of files in a tree with another program's UnixFS layout: chunked or wrapped files are
-reassembled.
+"""Raw blocks of files in a tree with another program's UnixFS layout: chunked or wrapped files are reassembled.
 
 Stored objects are looked up by their CID as one raw block (format section 6.1), but a service with its own
 layout keeps the same bytes in other blocks. So each file that we would store as one block is reassembled

@@ -43,8 +43,7 @@ _RETRY: Final = Retry(attempts=3)
 
 
 class BlockPlace(NamedTuple):
-    """Location of a block: the root, the path below it, and whether it is only a part of the folder or file
-    there."""
+    """Location of a block: the root, the path below it, and whether it is only a part of the folder or file there."""
 
     root: CID
     path: tuple[str, ...]
@@ -309,8 +308,7 @@ class OwnGateway:
             raise ProviderRefused(f"{self._url} answered a bad CAR: {error}") from None
 
     def _learn(self, cid: CID, data: bytes) -> None:
-        """Record the locations of a block's children; the last one seen wins, since roots are unpinned over
-        time."""
+        """Record the locations of a block's children; the last one seen wins, since roots are unpinned over time."""
         if cid.codec != DAG_PB:
             return
         if len(self._places) > _PLACES_MAX:

@@ -1,5 +1,4 @@
-"""URLs from outside may lead to public addresses only, and the connection uses the very address that was
-checked.
+"""URLs from outside may lead to public addresses only, and the connection uses the very address that was checked.
 
 A URL by a stranger (a manifest_uri, a gateway found by routing, a redirect) must not make this machine talk
 to itself, its network, or its cloud's metadata service. URLs that the user configured are not checked here.
@@ -49,8 +48,7 @@ Lookup = Callable[[str, int], Coroutine[Any, Any, list[tuple[Any, ...]]]]
 
 
 def is_public(address: str) -> bool:
-    """Tell whether an IP address (text) is a public unicast one, also after looking through IPv6 forms of
-    IPv4."""
+    """Tell whether an IP address (text) is a public unicast one, also after looking through IPv6 forms of IPv4."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

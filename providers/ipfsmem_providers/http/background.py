@@ -21,8 +21,7 @@ BOUND: Final = 20.0
 
 
 class BackgroundWork:
-    """Work in progress, by subject. Usable from one event loop at a time; work unfinished when a loop ends is
-    lost."""
+    """Work in progress, by subject. Usable from one event loop at a time; work unfinished when a loop ends is lost."""
 
     def __init__(self, bound: float = BOUND) -> None:
         """`bound`: seconds that `settle` may take."""

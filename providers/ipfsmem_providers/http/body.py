@@ -196,6 +196,5 @@ class Multipart:
 
 
 def _quoted(text: str) -> str:
-    """Return text for a quoted header value, as browsers write it: only what would end it is escaped; UTF-8
-    stays."""
+    """Return text for a quoted header value, as browsers write it: only what would end it is escaped; UTF-8 stays."""
     return text.replace("\r", "%0D").replace("\n", "%0A").replace('"', "%22")

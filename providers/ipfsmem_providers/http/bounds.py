@@ -87,8 +87,7 @@ class Bounds:
         self._silence.answered(began, ended, self.timeouts.little)
 
     def stalled(self, host: Hashable, seconds: float) -> None:
-        """Note a host that accepted a request and made no progress for `seconds`. It is left alone for some
-        minutes."""
+        """Note a host that accepted a request and made no progress for `seconds`. It is left alone for some minutes."""
         self._silence.add(seconds)
         self._outages.stalled(host)
 

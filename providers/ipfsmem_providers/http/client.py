@@ -242,8 +242,7 @@ class Http:
 
     @property
     def listing_seconds(self) -> float | None:
-        """Return the maximum seconds of a whole listing, even if it progresses; None if nobody else waits for
-        it."""
+        """Return the maximum seconds of a whole listing, even if it progresses; None if nobody else waits for it."""
         return self._bounds.listing
 
     def failure(self, answer: Answer, what: str = "") -> ProviderError:

@@ -81,8 +81,7 @@ def _without_value(found: re.Match[str]) -> str:
 
 
 def reason_of(body: bytes, redact: Callable[[str], str] = str) -> Reason:
-    """Return the service's own reason from a failure's body: JSON of many shapes, S3 XML, HTML, or text.
-    Never fails.
+    """Return the service's own reason from a failure's body: JSON of many shapes, S3 XML, HTML, or text. Never fails.
 
     `redact` removes secrets before texts are truncated: half a token would not be recognised.
     """

@@ -1,5 +1,4 @@
-"""Policies of HTTP providers: retries, waits, requests per minute. Pure; time, sleep and chance come from
-`Timing`."""
+"""Policies of HTTP providers: retries, waits, requests per minute. Pure; time, sleep and chance come from `Timing`."""
 
 from __future__ import annotations
 

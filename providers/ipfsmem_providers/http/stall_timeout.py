@@ -19,8 +19,7 @@ CountBytes = Callable[[str, int], None]
 
 
 class StallTimeout:
-    """The time-outs of one attempt: `stall` seconds until the next `drip` bytes have passed, and `total` for
-    all of it.
+    """The time-outs of one attempt: `stall` seconds until the next `drip` bytes have passed, and `total` for all of it.
 
     Wrap every wait for the service in `async with timeout:`, which raises TimeoutError when no time is left.
     The clock stops between waits: the caller's own work is not the service's fault.

@@ -128,8 +128,7 @@ class Pins:
             before = "" if made is not None else await self.text_of(root)
             if made is not None or before is None:
                 break
-            # Older nodes keep the first name, js-ipfs the first metadata; or somebody else named it
-            # concurrently.
+            # Older nodes keep the first name, js-ipfs the first metadata; or somebody else named it concurrently.
             text = before if _time(before, name) is not None else _more(root, before, name, now)
             if await self._rpc.at_least(*_RENAMES):
                 await self._set(root, text)
@@ -180,8 +179,7 @@ class Pins:
             await self._replace(pin.cid, _join(rest))
 
     async def _replace(self, root: CID, text: str) -> None:
-        """Change a pin's text by removing and re-creating it, while a holder with the text in its name is
-        pinned."""
+        """Change a pin's text by removing and re-creating it, while a holder with the text in its name is pinned."""
         holder = _holder(root)
         named = f"{_HOLDS}{_quoted(text)}"
         with await SpooledCar.write(holder.cid, holder.blocks) as car:

@@ -35,8 +35,7 @@ _NODE_STATUSES: Final = (400, 404, 500)
 
 
 class CommandFailed(ProviderUnavailable):
-    """The node reported a failed command; `words` is its reason. It may work later unless the reason rules
-    that out."""
+    """The node reported a failed command; `words` is its reason. It may work later unless the reason rules that out."""
 
     def __init__(self, message: str, words: str) -> None:
         super().__init__(message)
@@ -61,8 +60,7 @@ class KuboRpc:
     """Commands for one node."""
 
     def __init__(self, url: str, authorization: str = "", settings: Mapping[str, Any] | None = None) -> None:
-        """`url` with or without `/api/v0`, or a multiaddr; `authorization` as returned by
-        `node_authorization`."""
+        """`url` with or without `/api/v0`, or a multiaddr; `authorization` as returned by `node_authorization`."""
         self.url, inside = rpc_url(url)
         authorization = authorization or inside
         self.http = Http(
@@ -125,8 +123,7 @@ class KuboRpc:
         max_bytes: int,
         max_line: int = ANSWER_MAX,
     ) -> AsyncIterator[T]:
-        """Yield the lines of an NDJSON answer. Raises as `stream` does, ProviderUnavailable for an invalid
-        line."""
+        """Yield the lines of an NDJSON answer. Raises as `stream` does, ProviderUnavailable for an invalid line."""
         async with self.stream(command, params, body=body, what=what, max_bytes=max_bytes) as answer:
             async for line in answer.lines(max_line=max_line):
                 try:

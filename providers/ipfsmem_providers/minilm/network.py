@@ -1,5 +1,4 @@
-"""all-MiniLM-L6-v2 in NumPy: six BERT layers (Devlin et al. 2018) over 384 numbers per piece, averaged,
-normalised.
+"""all-MiniLM-L6-v2 in NumPy: six BERT layers (Devlin et al. 2018) over 384 numbers per piece, averaged, normalised.
 
 Texts of a batch are concatenated without padding: all but attention is one product. Weights are signed bytes
 with a scale per column; those of the word list stay bytes. For a single question the others are expanded

@@ -191,8 +191,7 @@ class Collector(ABC):
     def _needed(
         self, leaving: list[tuple[str, int]], staying: list[tuple[str, int]], live: set[bytes]
     ) -> set[bytes]:
-        """Return the live blocks of leaving packs that no staying pack can provide; an index alone is no
-        proof."""
+        """Return the live blocks of leaving packs that no staying pack can provide; an index alone is no proof."""
         inside = set().union(*(self._digests(*item) for item in leaving)) & live
         needed = sorted(inside)
         for start in range(0, len(needed), _BATCH):

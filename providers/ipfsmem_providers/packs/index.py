@@ -39,8 +39,7 @@ _KEPT: Final = _PIECE * 128
 #: Minimum bytes of a block in a pack: its length and a CID with a SHA-256.
 _LEAST: Final = 35
 _HEADER_MAX: Final = 1 << 20
-#: Number of non-block sections, beyond the number of blocks, after which the rest of a pack is treated as
-#: garbage.
+#: Number of non-block sections, beyond the number of blocks, after which the rest of a pack is treated as garbage.
 JUNK_MAX: Final = 1_000
 _SECTION_MAX: Final = BLOCK_MAX + 256
 
@@ -100,8 +99,7 @@ class Index:
         return found
 
     def places(self) -> Iterator[Place]:
-        """Yield all positions; reads the whole index. FileNotFoundError when its file was replaced since
-        opening."""
+        """Yield all positions; reads the whole index. FileNotFoundError when its file was replaced since opening."""
         for piece in self._pieces():
             yield from map(Place._make, _RECORD.iter_unpack(piece))
 
@@ -204,8 +202,7 @@ def open_indexes(shelf: Shelf, packs: Mapping[str, int]) -> dict[str, Index]:
 
 
 def open_index(shelf: Shelf, name: str, pack_size: int) -> Index | None:
-    """Return the index in a file; None when it is missing, damaged, or not that of a pack of `pack_size`
-    bytes."""
+    """Return the index in a file; None when it is missing, damaged, or not that of a pack of `pack_size` bytes."""
     return open_indexes(shelf, {name: pack_size}).get(name)
 
 
@@ -267,8 +264,7 @@ def _section(section: bytes, end: int) -> Section:
 
 
 def read_at(file: BinaryIO, offset: int, length: int) -> bytes:
-    """Return `length` bytes from `offset`, fewer only at the end of the file: a single system read may return
-    fewer."""
+    """Return `length` bytes from `offset`, fewer only at the end of the file: a single system read may return fewer."""
     file.seek(offset)
     data = file.read(length)
     while len(data) < length:

@@ -50,8 +50,7 @@ class NameRecords:
             file = f"{name}{self.separator}{tag}{self.ending}"
             self._shelf.write(file, offered.encoded)
             records[file] = offered
-        # Only records lesser than an existing one are removed, so the greatest stays, whoever else puts one
-        # now.
+        # Only records lesser than an existing one are removed, so the greatest stays, whoever else puts one now.
         best = ipns_record.newest_record(records.values())
         for file, record in records.items():
             if best is not None and ipns_record.record_order(record) < ipns_record.record_order(best):
@@ -64,8 +63,7 @@ class NameRecords:
                     self._shelf.set_aside(file)
 
     def _remove_old_garbage(self, name: str) -> None:
-        """Remove files that have not been a record of this name for a day. One still being copied may become
-        one."""
+        """Remove files that have not been a record of this name for a day. One still being copied may become one."""
         files = self._shelf.files(f"{name}{self.separator}")
         garbage = [file for file in self.unread & files.keys() if file.endswith(self.ending)]
         newest = max((info.modified for info in files.values()), default=0)
@@ -119,8 +117,7 @@ class NameRecords:
         return there
 
     def _read(self, files: Mapping[str, FileInfo]) -> dict[str, ipns_record.Record]:
-        """Return the valid records in these files: each must be signed by the name that its file is called
-        after."""
+        """Return the valid records in these files: each must be signed by the name that its file is called after."""
         ours = [file for file in files if file.endswith(self.ending) and self.separator in file]
         # A file is read again only when its version has changed.
         found = {

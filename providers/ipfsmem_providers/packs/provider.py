@@ -139,8 +139,7 @@ class PackedStore(ProviderBase):
         await self._run(self._pins.remove, pins)
 
     async def collect(self) -> int:
-        """Mark packs with unneeded blocks, and remove those marked a day ago; return the bytes freed now or
-        later.
+        """Mark packs with unneeded blocks, and remove those marked a day ago; return the bytes freed now or later.
 
         ProviderRefused when a pin's tree is incomplete here, so that its needs are unknown.
         """
@@ -205,8 +204,7 @@ class PackedStore(ProviderBase):
 
 
 def _by_digest(cids: Iterable[CID]) -> dict[bytes, list[CID]]:
-    """Group CIDs by SHA-256 digest: CIDs with one digest name the same bytes. Other hashes cannot be stored
-    here."""
+    """Group CIDs by SHA-256 digest: CIDs with one digest name the same bytes. Other hashes cannot be stored here."""
     found: dict[bytes, list[CID]] = {}
     for cid in cids:
         if cid.multihash[:2] == _SHA256:

@@ -58,8 +58,7 @@ class Shelf(Protocol):
         be read."""
 
     def containing(self, part: str) -> frozenset[str]:
-        """Return every name that contains `part`, including links and folders; empty where no sync program
-        works.
+        """Return every name that contains `part`, including links and folders; empty where no sync program works.
 
         Programs that sync a folder put a placeholder for an absent file.
         """
@@ -97,5 +96,4 @@ class Shelf(Protocol):
         (Unix time, seconds)."""
 
     def held_open(self) -> AbstractContextManager[None]:
-        """Keep this thread working in the same folder during the block, even if its path comes to lead
-        elsewhere."""
+        """Keep this thread working in the same folder during the block, even if its path comes to lead elsewhere."""

@@ -46,8 +46,7 @@ _HEX: Final = frozenset("0123456789abcdef")
 
 
 class PackWriter:
-    """One new pack: `add` blocks, `flush` them to the shelf now and then, and end with `Packs.place` or
-    `drop`."""
+    """One new pack: `add` blocks, `flush` them to the shelf now and then, and end with `Packs.place` or `drop`."""
 
     def __init__(self, file: FileWriter, root: CID) -> None:
         self._file = file
@@ -97,8 +96,7 @@ class PackWriter:
 
     @property
     def stem(self) -> str:
-        """Return the file's name without its ending, right once all is flushed; "" for a pack without a
-        block."""
+        """Return the file's name without its ending, right once all is flushed; "" for a pack without a block."""
         return self._hash.hexdigest() if self._places else ""
 
     def index(self) -> bytes:
@@ -143,8 +141,7 @@ class Packs:
     merge_bytes: int = 256 * 1024 * 1024
     #: Packs of this size or more are neither counted nor merged.
     large_bytes: float = float("inf")
-    #: Whether a listing is a snapshot. Otherwise a file may be absent from it that appeared while another was
-    #: removed.
+    #: Whether a listing is a snapshot. Otherwise a file may be absent from it that appeared while another was removed.
     consistent_listing: bool = False
 
     def __init__(self, shelf: Shelf) -> None:
@@ -314,8 +311,7 @@ class Packs:
             self._indexes[unread[index]] = opened
 
     def index(self, name: str, size: int) -> Index | None:
-        """Return the index of a pack, made again from the pack when it is missing; None when the pack was
-        removed."""
+        """Return the index of a pack, made again from the pack when it is missing; None when the pack was removed."""
         found = self._indexes.get((name, size))
         if found is None:
             heartbeat()

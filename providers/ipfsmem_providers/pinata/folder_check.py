@@ -29,8 +29,7 @@ _SAMPLE_MAX: Final = 8 * 1024 * 1024
 async def difference(
     reader: OwnGateway, root: CID, parts: Sequence[tuple[str, Body]], counted: int | None
 ) -> str:
-    """Return how `root` differs from `parts` (paths below one folder, or one file), as the end of a sentence,
-    or "".
+    """Return how `root` differs from `parts` (paths below one folder, or one file), as the end of a sentence, or "".
 
     `counted`: the number of files by Pinata, None when unknown. Without a readable gateway, nothing more is
     compared. Raises ProviderUnavailable when the folder can be read there and a file of it cannot.
@@ -70,8 +69,7 @@ async def difference(
 
 
 def _top(block: bytes, ours: set[str]) -> str:
-    """Return how the names in a folder's first block differ; a sharded folder has other labels and is not
-    compared."""
+    """Return how the names in a folder's first block differ; a sharded folder has other labels and is not compared."""
     try:
         node = decode_node(block)
         kind = decode_unixfs(node.data or b"").type

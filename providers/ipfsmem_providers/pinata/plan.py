@@ -41,8 +41,7 @@ def sent_by_legacy_api(file: File) -> bool | None:
 
 
 async def takes_cars(api: Api) -> bool:
-    """Upload a CAR of a few hundred bytes, and delete it if accepted; tell whether it was. Raises
-    ProviderError."""
+    """Upload a CAR of a few hundred bytes, and delete it if accepted; tell whether it was. Raises ProviderError."""
     tree = build_tree({"README.txt": _TEXT})
     with await SpooledCar.write(tree.cid, tree.blocks) as car:
         try:

@@ -92,8 +92,7 @@ async def _progress(api: Api, target: str, offset: int, error: ProviderUnavailab
 
 
 def _location(api: Api, location: str, base: URL) -> str:
-    """Return the URL that the pieces are sent to. It gets the token, so it must be at one of the configured
-    hosts."""
+    """Return the URL that the pieces are sent to. It gets the token, so it must be at one of the configured hosts."""
     try:
         target = str(base.join(URL(location, encoded=True))) if location else ""
     except ValueError:

@@ -33,8 +33,7 @@ _NO_RECORD: Final = re.compile(
 
 
 def record_in(answer: Answer, http: Http, *, ours: bool = False) -> bytes | None:
-    """Return the record in an answer, unchecked; None when the server reports that it has no record of the
-    name.
+    """Return the record in an answer, unchecked; None when the server reports that it has no record of the name.
 
     `ours`: the server is `ipfsmem serve peer`. Raises ProviderUnavailable for any other answer.
     """

@@ -65,8 +65,7 @@ class RoutingClient:
         self.failures: list[str] = []
 
     async def put(self, name: str, record: bytes) -> None:
-        """Put a record of a canonical name to all operators. One success suffices; `failures` has those of
-        the others.
+        """Put a record of a canonical name to all operators. One success suffices; `failures` has those of the others.
 
         An operator that refuses because it holds a greater or the same record is a success.
         """
@@ -169,8 +168,7 @@ class RoutingClient:
 
 
 def parse_providers(answer: Answer) -> list[PeerRecord]:
-    """Return the peer records of an answer in JSON or NDJSON; other schemas and broken entries are passed
-    over."""
+    """Return the peer records of an answer in JSON or NDJSON; other schemas and broken entries are passed over."""
     if answer.content_type == _NDJSON:
         rows: list[bytes | msgspec.Raw] = [line for line in answer.body.split(b"\n") if line.strip()]
     else:

@@ -22,8 +22,7 @@ class RoutingProvider(ProviderBase):
     """Names at routing servers. See ipfsmem.provider.contract for the methods."""
 
     def __init__(self, rest: str, settings: Mapping[str, Any] | None = None) -> None:
-        """`rest` is a comma-separated list of URLs; the setting `routing` when empty. ConfigError without
-        one."""
+        """`rest` is a comma-separated list of URLs; the setting `routing` when empty. ConfigError without one."""
         spec = rest or (settings or {}).get("routing") or ""
         if not spec:
             raise ConfigError(
@@ -42,8 +41,7 @@ class RoutingProvider(ProviderBase):
         return _CAPABILITIES
 
     async def put_name(self, name: str, record: bytes) -> None:
-        """Put a record to all operators. One success suffices; `client.failures` has the failures of the
-        others."""
+        """Put a record to all operators. One success suffices; `client.failures` has the failures of the others."""
         name, _ = checked_record(name, record)
         await self.client.put(name, record)
 

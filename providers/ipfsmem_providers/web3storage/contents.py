@@ -36,8 +36,7 @@ _BATCH: Final = 2_000
 _WALK: Final = 1_000_000
 #: Maximum bytes of small shards kept in memory.
 _HELD: Final = 16 * SMALL_BYTES
-#: Number of indexes that a search reads first, unless one belongs to a wanted root; then twice as many, and
-#: so on.
+#: Number of indexes that a search reads first, unless one belongs to a wanted root; then twice as many, and so on.
 _WAVE: Final = 4
 
 
@@ -210,8 +209,7 @@ class Contents:
         return [place for place in self._positions.get(cid.multihash[2:], ()) if place.shard in self._listed]
 
     async def blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Return checked blocks from their shards; one that cannot be read from one shard is read from the
-        next."""
+        """Return checked blocks from their shards; one that cannot be read from one shard is read from the next."""
         places = {cid.digest: self.positions(cid) for cid in cids}
         found: dict[bytes, bytes] = {}
         for digest, known in places.items():

@@ -1,5 +1,4 @@
-"""DAG-CBOR and DAG-JSON with links (ipld.io/specs/codecs): the two codecs of the UCANs and receipts of w3up
-services.
+"""DAG-CBOR and DAG-JSON with links (ipld.io/specs/codecs): the two codecs of the UCANs and receipts of w3up services.
 
 Values are None, bool, int, float (read only), str, bytes, list, dict and CID. A CID is written as a link and
 bytes as bytes. The library `libipld` cannot be used: it writes bytes that look like a CID, such as any

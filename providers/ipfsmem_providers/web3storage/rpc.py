@@ -74,8 +74,7 @@ class Service:
     def __init__(
         self, http: Http, url: str, did: str, signer: Signer, space: str, proof: Proof | None, receipts: str
     ) -> None:
-        """`url`: for invocations. `did`: of the service. `receipts`: the URL to which a task's CID is
-        appended."""
+        """`url`: for invocations. `did`: of the service. `receipts`: the URL to which a task's CID is appended."""
         self._http = http
         self._url = url
         self._receipts = receipts
@@ -143,8 +142,7 @@ class Service:
                 raise self.failure("ucan/conclude", answer.receipt.error, what)
 
     async def receipt(self, task: CID, *, what: str, wait: bool) -> InvocationResult | None:
-        """Return the result of a task; None without a receipt. `wait`: wait for it, or raise
-        ProviderUnavailable."""
+        """Return the result of a task; None without a receipt. `wait`: wait for it, or raise ProviderUnavailable."""
         for pause in (*_POLLS, None) if wait else (None,):
             got = await self._http.request(
                 "GET", f"{self._receipts}{task}", allow={404}, max_bytes=_ANSWER_MAX, what=what

@@ -139,8 +139,7 @@ class ShardIndex(msgspec.Struct, frozen=True):
 
 
 def make_index(content: CID, slices: Mapping[bytes, Mapping[bytes, tuple[int, int]]]) -> ShardIndex:
-    """Return the index of shards (digest -> multihash -> offset and length) that hold blocks of the tree
-    `content`.
+    """Return the index of shards (digest -> multihash -> offset and length) that hold blocks of the tree `content`.
 
     Format: w3-index, `index/sharded/dag@0.1`; shards and blocks in the order of their digests.
     """
@@ -152,8 +151,7 @@ def make_index(content: CID, slices: Mapping[bytes, Mapping[bytes, tuple[int, in
 
 
 def read_index(data: bytes) -> dict[bytes, list[tuple[bytes, int, int]]]:
-    """Return shards (by digest) of an index and their blocks: digest, offset, length. FormatError when
-    invalid.
+    """Return shards (by digest) of an index and their blocks: digest, offset, length. FormatError when invalid.
 
     Only shards and blocks named by SHA-256 within the block limit are returned, which is all that we store.
     """
@@ -183,8 +181,7 @@ def _read_index(data: bytes) -> dict[bytes, list[tuple[bytes, int, int]]]:
 
 
 def _sections(data: bytes) -> Iterable[Block]:
-    """Yield the blocks of a CAR whose whole digest was checked; those of an index may be longer than those of
-    trees."""
+    """Yield the blocks of a CAR whose whole digest was checked; those of an index may be longer than those of trees."""
     for cid, start, length in _places(data):
         yield cid, data[start : start + length]
 
@@ -202,8 +199,7 @@ def _places(data: bytes) -> Iterable[tuple[CID, int, int]]:
 
 
 def _shard_index(digest: bytes, slices: Mapping[bytes, tuple[int, int]]) -> bytes:
-    """Encode [shard multihash, [[block multihash, [offset, length]], ...]] as DAG-CBOR; written directly for
-    speed."""
+    """Encode [shard multihash, [[block multihash, [offset, length]], ...]] as DAG-CBOR; written directly for speed."""
     head = dag_cbor.head
     out = [b"\x82", head(2, 34), _SHA256, digest, head(4, len(slices))]
     for multihash in sorted(slices):

@@ -146,8 +146,7 @@ def issue(
     proofs: Sequence[CID] = (),
     facts: Sequence[Mapping[str, Any]] = (),
 ) -> Block:
-    """Return a signed token as a block. An invocation is a token with one ability whose audience is the
-    service.
+    """Return a signed token as a block. An invocation is a token with one ability whose audience is the service.
 
     Give each invocation a new `nonce`: services answer one that they know with its old receipt.
     """

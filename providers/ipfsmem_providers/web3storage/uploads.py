@@ -40,8 +40,7 @@ _MOMENT: Final = 15.0
 
 
 class IndexKind(enum.Enum):
-    """What an index describes: one small shard, large shards, or small ones that were merged and serve older
-    roots.
+    """What an index describes: one small shard, large shards, or small ones that were merged and serve older roots.
 
     The mark of a small shard's index names the shard. The mark of a merged index names that index, since the
     indexes it replaces are listed next to it: gateways know those, and they are removed with it.
@@ -53,8 +52,7 @@ class IndexKind(enum.Enum):
 
 
 class Upload(msgspec.Struct, frozen=True):
-    """One entry of the list: `shards` are digests of CARs, `tags` CIDs for names, `created` ms since 1970
-    UTC.
+    """One entry of the list: `shards` are digests of CARs, `tags` CIDs for names, `created` ms since 1970 UTC.
 
     `inline`: CARs inside their CIDs other than tags (names.py). `kind` and `marked` (a digest): the mark of
     an index.
@@ -162,8 +160,7 @@ class Uploads:
         self._asked.add(question)
 
     async def refresh(self) -> dict[CID, Upload]:
-        """Read the whole list: a request per thousand uploads, and more if the service lists shards
-        separately."""
+        """Read the whole list: a request per thousand uploads, and more if the service lists shards separately."""
         rows: list[Mapping[str, Any]] = []
         unread: list[str] = []
         pages, cursor = Pages(self._service.name), None
