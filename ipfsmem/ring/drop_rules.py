@@ -1,9 +1,8 @@
 """Drop rules: which statements a ring keeps, and who may make them (format section 4, "What a ring drops").
 
-A ring keeps every statement that is or may become valid. Statements of strangers, ended by a root's revoke,
-or superseded by a later epoch for everyone, are dropped so that they cannot fill it. A drop is final, and
-nothing is dropped to make room, so rings join in any order. `authority` gives the meaning, `keyring` enforces
-the size.
+A ring keeps every statement that is or may become valid. It drops those that are by strangers, ended by a
+root's revoke, or superseded by a later epoch for everyone, so that they cannot fill it. A drop is final, and
+nothing is dropped to make room, so rings join in any order. Meaning: `authority`; size limits: `keyring`.
 """
 
 from __future__ import annotations
