@@ -22,19 +22,19 @@ from ipfsmem.wallet.message import key_request, sign_once
 from ipfsmem.wallet.recovery_words import to_words
 from ipfsmem.wallet.root_keys import RootKeys
 from ipfsmem.wallet.signers import RawKeySigner
+from tests.support.format_text import CHAPTERS, FORMAT, INDEX, headings
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "ipfsmem"
-FORMAT = (ROOT / "docs" / "FORMAT.md").read_text("utf-8")
 ARCHITECTURE = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
-DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 #: The public first account of Hardhat and Anvil.
 HARDHAT = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
 
 
 def section(number: str) -> str:
     """The text of one section of the format, with those below it."""
-    match = re.search(rf"^(#+) {re.escape(number)}\.? .*?(?=^#{{2,3}} \d|\Z)", FORMAT, re.M | re.S)
+    match = re.search(rf"^(#+) {re.escape(number)}\.? .*?(?=^#{{1,2}} \d|\Z)", FORMAT, re.M | re.S)
     assert match, f"no section {number}"
     return match[0]
 
@@ -115,8 +115,22 @@ def test_every_vector_file_belongs_to_a_section() -> None:
     files = {path.name for path in (ROOT / "fixtures" / "vectors").glob("*.json")}
     # What recall finds and a model is given is the same in every face, and no part of the format.
     assert files - {"context.json", "graph.json", "ranking.json", "time_ranges.json"} == set(
-        re.findall(r"\(\.\./fixtures/vectors/(\w+\.json)\)", FORMAT)
+        re.findall(r"\(\.\./\.\./fixtures/vectors/(\w+\.json)\)", FORMAT)
     )
+
+
+def test_format_index_lists_every_section_of_each_chapter() -> None:
+    """A reference such as "FORMAT 7.2" leads to its section: each one is listed in order, with its chapter and heading."""
+    row = r"^\| ([\d.]+) \| \[([^\]]+)\]\(format/([\w-]+\.md)(?:#([\w-]+))?\) \|$"
+    listed = re.findall(row, INDEX.read_text("utf-8"), re.M)
+    assert [str(number) for number in range(1, 11)] == [number for number, *_ in listed if "." not in number]
+    assert [(number, chapter) for number, _, chapter, _ in listed] == [
+        (number, path.name) for path in CHAPTERS for number in headings(path.read_text("utf-8"))
+    ]
+    for number, title, _, anchor in listed:
+        heading = f"{number} {title}" if anchor else f"{number}. {title}"
+        assert re.search(rf"^#+ {re.escape(heading)}$", FORMAT, re.M), heading
+        assert anchor in ("", re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-"))
 
 
 def test_every_module_of_the_house_is_on_the_plan() -> None:

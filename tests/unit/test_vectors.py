@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.format_text import FORMAT, headings
+
 FOLDER = Path(__file__).parents[2] / "fixtures" / "vectors"
 README = (FOLDER / "README.md").read_text("utf-8")
-FORMAT = (Path(__file__).parents[2] / "docs" / "FORMAT.md").read_text("utf-8")
 FILES = sorted(path.name for path in FOLDER.glob("*.json"))
 #: What every row may have, told at the top of the page.
 EVERYWHERE = {"about", "name", "why"}
@@ -27,7 +28,7 @@ def test_each_file_stands_in_the_table_and_each_line_is_of_a_file() -> None:
 
 
 def test_the_sections_in_the_table_are_of_the_format() -> None:
-    known = set(re.findall(r"^#+ ([\d.]+?)\.? ", FORMAT, re.M))
+    known = set(headings(FORMAT))
     for file, sections in re.findall(r"^\| `(\w+\.json)` \| ([^|]+) \|", README, re.M):
         numbers = set(re.findall(r"\d[\d.]*", sections))
         assert numbers <= known and (numbers or sections == "none"), file
