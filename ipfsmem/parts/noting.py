@@ -167,7 +167,8 @@ def noting(
 
     def ended(result: object) -> None:
         nonlocal outcome
-        if not result and method in _TAKES_AWAY:
+        # A number counts what went: 0 of a scope without memories.
+        if method in _TAKES_AWAY and (result is False or (isinstance(result, msgspec.Struct) and not result)):
             outcome = NotFoundError.__name__
 
     if _INSIDE.get() or said.get("dry_run"):

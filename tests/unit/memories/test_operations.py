@@ -42,6 +42,12 @@ def settings_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int) -> 
     monkeypatch.setenv("IPFSMEM_CONFIG", str(tmp_path / "config.toml"))
 
 
+def test_forgetting_a_scope_without_memories_is_noted_as_done(memory: Memory) -> None:
+    memory.scopes.make("work")
+    assert memory.scopes.forget("work") == 0
+    assert told(memory)[-1] == "python scope forget work/work"
+
+
 def test_what_is_done_is_noted_once_with_its_face_and_looking_is_not(memory: Memory) -> None:
     memory.write("tone", "direct")
     memory.list(), memory.read("tone"), memory.status(), memory.operations.list()
