@@ -84,6 +84,8 @@ def command(
         raise UsageError("--drop-guarded, --daily and --by-hand are about versions, which --only leaves out")
     if only and "leftovers" not in only and older_than is not None:
         raise UsageError("--older-than is about leftovers, which --only leaves out")
+    if drop_guarded or daily is not None or provider:
+        only = only or PARTS  # where nothing is published, this is refused and not passed over
     with context.memory(provider=provider) as memory, Meter(silent=context.json) as meter:
         done = asyncio.run(
             memory.maintenance.compact(

@@ -141,6 +141,14 @@ def test_compact_says_why_each_version_stays_and_what_each_part_frees(sealed: Cl
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "option", [("--daily",), ("--by-hand",), ("--drop-guarded", "all"), ("--provider", "./folder")]
+)
+def test_compact_of_a_local_vault_refuses_what_is_about_versions(cli: Cli, option: tuple[str, ...]) -> None:
+    assert "is not published" in cli.fails(2, "vault", "compact", *option).err
+    assert "files: " in cli.ok("vault", "compact").out
+
+
 def test_compact_takes_the_users_word_for_each_mass_delete(sealed: Cli, second: Cli) -> None:
     """All were dropped by one word, also the one that nobody had meant: now each is named by its root or by the device with
     whose published state the deletes came, and shown with what went."""
