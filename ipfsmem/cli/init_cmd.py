@@ -19,6 +19,7 @@ from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.init_questions import InitRequest, ask_for_the_rest
 from ipfsmem.cli.new_memory import (
     bring_back,
+    by_vault_name,
     device_passphrase,
     end,
     memory_request_options,
@@ -185,7 +186,14 @@ def _wallet_for(folder: Path, keystore: Path | None, unlock: Unlock | None) -> I
 def _find(
     context: CommandContext, request: InitRequest, settings: dict[str, Any], unlock: Unlock
 ) -> Memory | None:
-    """The wallet's memory when the provider has one. Any doubt is an error: a second memory is never made by mistake."""
+    """The wallet's memory when the provider has one, that of the name that --vault says first. Any doubt is an error: a second memory is
+    never made by mistake."""
+    if (named := by_vault_name(context, unlock)) is not None:
+        try:
+            return bring_back(context, settings, named, request.root)
+        except NoVaultError as error:
+            if error.doubt and not request.create:
+                raise no_memory_error(error) from None
     try:
         return bring_back(context, settings, unlock, request.root)
     except NoVaultError as error:

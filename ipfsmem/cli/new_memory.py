@@ -19,6 +19,7 @@ from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import label_option, not_empty, provider_option, root_option
 from ipfsmem.cli.printing import Meter, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
+from ipfsmem.errors import UsageError
 from ipfsmem.mode import Mode
 from ipfsmem.vault.beginning import restored_exit_code, saying_nothing_was_made
 from ipfsmem.wording import count
@@ -140,6 +141,27 @@ def bring_back(
     with saying_nothing_was_made(), Meter(silent=context.json) as meter:
         home = msgspec.structs.replace(settings["home"], progress=meter)
         return asyncio.run(Memory.recover(**{**settings, "home": home}, unlock=unlock, root_cid=root, **how))
+
+
+def by_vault_name(context: CommandContext, unlock: Unlock | RootKeys) -> Unlock | None:
+    """What opens the wallet's vault that is called as --vault says, which once meant that name alone; None where it is looked for under
+    that name anyway, or was not named."""
+    import msgspec
+
+    from ipfsmem.device.namespaces import vault_label
+    from ipfsmem.vault.owner import Unlock
+    from ipfsmem.wallet.message import check_vault
+
+    if not isinstance(unlock, Unlock) or unlock.vault is not None or not context.vault_named:
+        return None
+    name = context.namespace
+    try:
+        check_vault(name)
+    except UsageError:
+        return None  # no vault has such a name
+    if vault_label(context.home, name, None) == name:
+        return None
+    return msgspec.structs.replace(unlock, vault=name)
 
 
 def publish_restored(memory: Memory, context: CommandContext, yes_public: bool) -> SyncReport | None:

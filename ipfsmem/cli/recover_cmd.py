@@ -13,6 +13,7 @@ from ipfsmem.cli.folder_attach_cmd import ask_before_making
 from ipfsmem.cli.new_memory import (
     MemoryRequest,
     bring_back,
+    by_vault_name,
     device_passphrase,
     end,
     memory_request_options,
@@ -97,19 +98,9 @@ def _bring_back(
     context: CommandContext, request: RecoverRequest, settings: dict[str, Any], unlock: Unlock | RootKeys
 ) -> Memory:
     """The memory. A wallet may know the vault by the name that --vault says, or as `default` where it was its first."""
-    import msgspec
-
-    from ipfsmem.device.namespaces import vault_label
-    from ipfsmem.vault.owner import Unlock
-    from ipfsmem.wallet.message import check_vault
-
-    if isinstance(unlock, Unlock) and unlock.vault is None and context.vault_named:
-        name = context.namespace
+    if (named := by_vault_name(context, unlock)) is not None:
         with contextlib.suppress(NoVaultError):
-            if vault_label(context.home, name, None) != name:
-                check_vault(name)
-                named = msgspec.structs.replace(unlock, vault=name)
-                return bring_back(context, settings, named, request.root, damaged_ok=request.damaged)
+            return bring_back(context, settings, named, request.root, damaged_ok=request.damaged)
     return bring_back(context, settings, unlock, request.root, damaged_ok=request.damaged)
 
 

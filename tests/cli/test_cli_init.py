@@ -47,6 +47,18 @@ def test_an_encrypted_memory_is_published_with_its_words(bare: Cli, stick: Path)
     assert list((stick / "names").iterdir())
 
 
+def test_init_elsewhere_brings_back_the_vault_of_that_name_in_the_wallet(
+    sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the wallet's first vault, into which texts meant for another one would go."""
+    sealed.ok("init", "--vault", "work", "--unprotected-keys", key=KEY)
+    sealed.ok("write", "plan", "--vault", "work", "--body", "of work")
+    sealed.ok("sync", "--vault", "work")
+    other = Cli(tmp_path / "other", monkeypatch)
+    said = other.ok("init", "--vault", "work", "--unprotected-keys", "--json", key=KEY).json
+    assert said["restored"] and other.ok("read", "plan", "--vault", "work", "--body").out == "of work\n"
+
+
 def test_the_same_wallet_elsewhere_gets_its_memory_back(
     sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,6 +110,17 @@ def test_recover_finds_a_vault_under_the_name_that_its_wallet_knows_it_by(
     assert other.ok("read", "tone", "--vault", "bob", "--body").out == "of bob\n"
 
 
+@pytest.mark.parametrize("command", ["init", "recover"])
+def test_vault_of_a_name_that_no_wallet_has_is_looked_for_as_default(
+    sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    sealed.ok("write", "tone", "--body", "direct")
+    sealed.ok("sync")
+    other = Cli(tmp_path / "other", monkeypatch)
+    other.ok(command, "--vault", "a_b", "--unprotected-keys", key=KEY)
+    assert other.ok("read", "tone", "--vault", "a_b", "--body").out == "direct\n"
+
+
 def test_recover_with_the_options_of_an_earlier_sheet_finds_the_same_vault(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
