@@ -10,19 +10,22 @@ import contextlib
 import os
 import re
 import secrets
-import shutil
+from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from ipfsmem.config import CONFIG_FILE, is_namespace
-from ipfsmem.device.atomic_files import make_directory, storage_errors
+from ipfsmem.device.atomic_files import storage_errors
 from ipfsmem.device.database_file import DATABASE, DATABASE_FILES
 from ipfsmem.device.identity import KEY_FILE, passphrase_protected
 from ipfsmem.device.replica import read_config
 from ipfsmem.errors import ChangedError, ConfigError, IpfsmemError, NotFoundError, UsageError
-from ipfsmem.parts.versions import is_unpublished
+from ipfsmem.memories.sessions_here import named_sessions_here
+from ipfsmem.parts.providers import leading_providers
+from ipfsmem.parts.versions import are_members_unpublished, is_unpublished
 from ipfsmem.results import VaultHere
 from ipfsmem.sync.presence import Presence
 from ipfsmem.sync.progress import Progress, no_progress
@@ -30,6 +33,7 @@ from ipfsmem.vault.unlocking import lock_device, lock_lost_devices, unlocked_unt
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
+    from ipfsmem.device.replica import Replica
     from ipfsmem.memory import Memory
 
 #: The files that this program makes in a vault's folder.
@@ -39,6 +43,8 @@ _OURS: Final = re.compile(
 )
 #: Where a vault's folder is while it is deleted: no vault has such a name.
 _AWAY: Final = ".removed-{name}-{random}"
+#: The files of ours in a folder of plain files that show no text.
+_MARKS: Final = ((".ipfsmem", "marker"), (".ipfsmem", ".gitignore"))
 
 
 class Remains(msgspec.Struct, frozen=True):
@@ -102,23 +108,40 @@ async def what_remains(memory: Memory, progress: Progress = no_progress) -> Rema
         memory.folders.last_look()
     except IpfsmemError as error:
         lost.append(str(error))
-    if is_unpublished(memory.replica):
-        lost.append("changes here are not published")
+    lost += _only_here(memory.replica)
     presence: list[Presence] = []
+    leading: list[str] = []
     try:
         presence = await memory.providers.check(progress=progress)
+        leading = await leading_providers(memory.providers, progress)
     except IpfsmemError as error:
         lost.append(str(error))
-    whole = [
-        one for one in presence if one.state == "ok" and not _is_inside(one.provider, memory.replica.folder)
-    ]
-    if not whole:
+    inside = memory.replica.folder
+    if not any(one.state == "ok" and not _is_inside(one.provider, inside) for one in presence):
         lost.append("no provider was found to have all of it")
+    if not any(not _is_inside(one, inside) for one in leading):
+        lost.append(
+            "no provider leads a new device to it: the address in `ipfsmem key sheet` would be the only way"
+        )
     sheet = memory.members.recovery_sheet()
     others = [one for one in memory.members.list() if one.kind == "device" and one.id != memory.device]
     if not (sheet.with_words or sheet.with_wallet or others):
         lost.append("no recovery phrase, wallet or other device opens it")
     return Remains(True, lost, presence, folders, sheet.with_words, sheet.with_wallet)
+
+
+def _only_here(replica: Replica) -> list[str]:
+    """What no published version has, in words."""
+    found = []
+    if is_unpublished(replica):
+        found.append("changes here are not published")
+    if are_members_unpublished(replica):
+        found.append("a change of the members is not published")
+    with replica.reading():
+        sessions = named_sessions_here(replica)
+    if sessions:
+        found.append(f"{count(len(sessions), 'session')} on this device only, which no sync publishes")
+    return found
 
 
 def refuse_loss(remains: Remains, name: str) -> None:
@@ -138,12 +161,16 @@ def remove_copy(memory: Memory, *, force: bool = False, plain_files: bool = Fals
     if folder is None:
         raise UsageError("a memory in mode none has no copy on this device")
     refuse_link(folder)
+    shown: dict[str, bytes] = {}
+    if plain_files and (files := memory._view().opened.files) is not None:
+        files.scan()  # so that edits since the last look keep the vault
+        shown = files.own_files()
     if os.name == "nt":  # which renames no folder of which a file is open: so nobody else has one open
         memory.close()
-        return delete_folder(folder, plain_files=plain_files)
+        return delete_folder(folder, plain_files=plain_files, shown=shown)
     with contextlib.suppress(_MovedAway), memory.replica.transaction():
         # Nobody writes now. Whoever wants to next finds the folder gone, and says so.
-        if not force and is_unpublished(memory.replica):
+        if not force and _only_here(memory.replica):
             raise ChangedError(
                 "somebody wrote meanwhile what is not published: nothing was deleted",
                 hint=f"Publish it: ipfsmem sync. Then once more: ipfsmem vault remove {memory.namespace}.",
@@ -151,7 +178,7 @@ def remove_copy(memory: Memory, *, force: bool = False, plain_files: bool = Fals
         away = _move_away(folder)
         raise _MovedAway
     memory.close()
-    left = _delete(away, folder, plain_files=plain_files)
+    left = _delete(away, folder, plain_files=plain_files, shown=shown)
     lock_lost_devices()
     return left
 
@@ -160,14 +187,16 @@ class _MovedAway(Exception):
     """Ends the transaction without a write."""
 
 
-def delete_folder(folder: Path, *, plain_files: bool = False) -> list[str]:
-    """Delete the copy of a vault that is not opened; what stays. Raises NotFoundError, StorageError."""
+def delete_folder(
+    folder: Path, *, plain_files: bool = False, shown: Mapping[str, bytes] | None = None
+) -> list[str]:
+    """Delete the copy of a vault that is not opened; what stays. `shown` as for `_delete`. Raises NotFoundError, StorageError."""
     if not holds_vault(folder):
         raise NotFoundError(f"there is no vault in {folder}")
     refuse_link(folder)
     with contextlib.suppress(NotFoundError, ConfigError):  # of a vault without its settings
         lock_device(folder)
-    return _delete(_move_away(folder), folder, plain_files=plain_files)
+    return _delete(_move_away(folder), folder, plain_files=plain_files, shown=shown)
 
 
 def holds_vault(folder: Path) -> bool:
@@ -198,22 +227,51 @@ def _move_away(folder: Path) -> Path:
     return away
 
 
-def _delete(away: Path, folder: Path, *, plain_files: bool = False) -> list[str]:
-    """Delete what is ours; the rest goes back to its place, and is named."""
-    with storage_errors(away, "remove"):
+def _delete(
+    away: Path, folder: Path, *, plain_files: bool = False, shown: Mapping[str, bytes] | None = None
+) -> list[str]:
+    """Delete what is ours; the rest goes back to its place, or next to it where there is another vault by now, and is named.
+
+    `shown`: the SHA-256 of the plain files that show a text of the vault; None: it is not known which do.
+    """
+    # Another removal may finish this one.
+    with storage_errors(away, "remove"), contextlib.suppress(FileNotFoundError):
         for path in sorted(away.iterdir()):
-            if path.name in (CONFIG_FILE, *DATABASE_FILES, KEY_FILE) or _OURS.fullmatch(path.name):
+            if path.is_dir() and not path.is_symlink():
+                if plain_files and path.name == "memory":
+                    _delete_plain(path, shown)
+            elif path.name in (CONFIG_FILE, *DATABASE_FILES, KEY_FILE) or _OURS.fullmatch(path.name):
                 path.unlink(missing_ok=True)
-            elif plain_files and path.name == "memory" and path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-        left = sorted(away.iterdir())
-        if left:
-            make_directory(folder)
-        for path in left:
-            path.rename(folder / path.name)
-        with contextlib.suppress(FileNotFoundError):  # another removal finished this one
+        left = sorted(path.name for path in away.iterdir())
+        if not left:
             away.rmdir()
-    return [str(folder / path.name) for path in left]
+            return []
+        if os.path.lexists(folder):
+            folder = folder.with_name(away.name.removeprefix("."))
+        away.rename(folder)
+        return [str(folder / name) for name in left]
+    return []
+
+
+def _delete_plain(folder: Path, shown: Mapping[str, bytes] | None) -> None:
+    """Delete the plain files that show a text of the vault, and what this program put next to them; folders that are empty then."""
+    for name, folders, files in os.walk(folder, topdown=False):
+        for file in files:
+            path = Path(name, file)
+            place = path.relative_to(folder)
+            if path.is_symlink():
+                continue
+            if place.parts in _MARKS or (
+                path.suffix == ".md"
+                if shown is None
+                else shown.get(place.as_posix()) == sha256(path.read_bytes()).digest()
+            ):
+                path.unlink(missing_ok=True)
+        for each in (Path(name, one) for one in folders):
+            if not each.is_symlink() and not any(each.iterdir()):
+                each.rmdir()
+    if not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def _is_inside(provider: str, folder: Path | None) -> bool:

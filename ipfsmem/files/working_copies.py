@@ -127,6 +127,12 @@ class WorkingCopies:
         assert self._replica.folder is not None
         return self._replica.folder / "memory"
 
+    def own_files(self) -> dict[str, bytes]:
+        """The SHA-256 of each file in the vault's own folder that shows what the vault holds, by its name."""
+        return {
+            file: body for copy in self.all() if not copy.copy.path for file, body in copy.shown().items()
+        }
+
     def paths(self) -> list[Path]:
         """The folders of those that are not paused."""
         return [copy.folder.path for copy in self.all() if not copy.copy.paused]

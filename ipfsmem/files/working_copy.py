@@ -72,6 +72,10 @@ class WorkingCopy:
         self._unrendered: dict[str, str] = {}
         self._standing: dict[str, str] = {}
 
+    def shown(self) -> dict[str, bytes]:
+        """The SHA-256 of each file that shows what the memory holds, as it was last written or read, by its name."""
+        return {row.file: row.body for row in self._renders.all().values() if row.text is not None}
+
     @cached_property
     def _timeline(self) -> Timeline:
         """The events of its scope."""

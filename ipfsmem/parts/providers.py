@@ -28,7 +28,7 @@ from ipfsmem.provider.opening import NotOpened, ProviderPool, Providers
 from ipfsmem.provider.probe import Step, probe
 from ipfsmem.published.layout import Layout
 from ipfsmem.results import ProviderInfo
-from ipfsmem.sync.engine import check, look_there, move, sync
+from ipfsmem.sync.engine import check, leading, look_there, move, sync
 from ipfsmem.sync.forwarding import note_answer, unanswered_move
 from ipfsmem.sync.moving import Moved
 from ipfsmem.sync.presence import Presence
@@ -310,3 +310,9 @@ def providers_in_use(replica: Replica, syncing: Syncing) -> list[ProviderInfo]:
 def _name_of(one: Provider | NotOpened) -> str:
     """What people know a provider by: of one that is not open nothing but its spec is known."""
     return one.spec if isinstance(one, NotOpened) else one.name
+
+
+async def leading_providers(providers: MemoryProviders, progress: Progress = no_progress) -> list[str]:
+    """The names of the providers that lead a new device to the version published last: by their list, or by the names of an anchor
+    and of this device. One that does not answer is not among them."""
+    return await leading(providers._replica, providers._syncing.published_at().open, progress=progress)

@@ -7,7 +7,7 @@ from ipfsmem.causal.entries import entry_place, memory_name
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
-from ipfsmem.errors import NotFoundError
+from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.memories.readings import Reading, Seen
 from ipfsmem.memories.writers import members_of
 from ipfsmem.parts.open_memory import OpenMemory
@@ -107,6 +107,28 @@ def is_unpublished(replica: Replica) -> bool:
         or replica.db.get_meta(meta.ROOT) is None
         or replica.db.get_meta(meta.SENDING) == b"1"
     )
+
+
+def are_members_unpublished(replica: Replica) -> bool:
+    """Whether the version published last has another list of members than this device, which may publish its own."""
+    from ipfsmem.content.fetch import drive
+    from ipfsmem.content.reader import Reader
+    from ipfsmem.published.root_reader import read_root
+    from ipfsmem.ring.authority import PLAIN_REASON
+
+    def blocks(cids: list[CID]) -> dict[CID, bytes]:
+        found = {cid: replica.db.block(cid.digest) for cid in cids}
+        return {cid: data for cid, data in found.items() if data is not None}
+
+    with replica.reading():
+        root, ring = replica.db.get_meta(meta.ROOT), replica.ring
+        if root is None or ring is None or ring.view.reason not in ("", PLAIN_REASON):
+            return False
+        try:
+            files = drive(read_root(Reader(), parse_cid(root.decode()), ring_alone=True), blocks)
+        except IpfsmemError:
+            return True  # it cannot be compared
+        return not ring.equals_file(files.keyring)
 
 
 def published_root(replica: Replica, root: str | None) -> CID:

@@ -21,10 +21,19 @@ import msgspec
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.device.lock import file_lock_async
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.tables import meta
-from ipfsmem.errors import ConfigError, DamagedError, FormatError, NotFoundError, ProviderError
+from ipfsmem.device.tables import meta, placed
+from ipfsmem.errors import (
+    ConfigError,
+    DamagedError,
+    FormatError,
+    LimitError,
+    NotFoundError,
+    ProviderError,
+    SignatureError,
+)
 from ipfsmem.provider.contract import Provider, Settling, Unreading
 from ipfsmem.provider.opening import NotOpened
+from ipfsmem.published.ipns_record import Record, verify_record
 from ipfsmem.published.layout import Layout
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.ring.statements import member_id
@@ -40,7 +49,7 @@ from ipfsmem.sync.guards import bring_out_guards
 from ipfsmem.sync.join_step import join_found
 from ipfsmem.sync.join_work import joined_before
 from ipfsmem.sync.moving import Moved, move_roots
-from ipfsmem.sync.names import member_names, pin_name, target
+from ipfsmem.sync.names import anchor_names, member_names, pin_name, target
 from ipfsmem.sync.presence import Presence
 from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.publish import publish
@@ -394,6 +403,44 @@ async def check(
             for provider in providers
             if provider.capabilities.put or provider.capabilities.pin
         ] + [Presence(one.spec, "unchecked", text=one.error().in_a_line()) for one in not_opened]
+
+
+async def leading(
+    replica: Replica, providers: Sequence[Provider], *, progress: Progress = no_progress
+) -> list[str]:
+    """The names of the providers that lead a new device to what was published last. One that does not answer is not among them."""
+    async with _begun(replica, providers, None, progress) as run:
+        root = replica.db.get_meta(meta.ROOT)
+        return [one.name for one in providers if root is not None and await _leads(run, one, root.decode())]
+
+
+async def _leads(run: Run, provider: Provider, root: str) -> bool:
+    """Whether a provider lists a root, or shows an anchor and that the name of this device points at the root."""
+    row = placed.under_either_name(run.replica.db.connection, provider.name, root)
+    roots = {parse_cid(root), *([parse_cid(row.answered)] if row is not None else [])}
+    own = ipns_name(run.replica.device.sign_public)
+    try:
+        if provider.capabilities.list:
+            pins = await provider.pins(pin_name(run.anchor))
+            if any(pin.cid in roots for pin in pins):
+                return True
+        if not provider.capabilities.names:
+            return False
+        record = await _record(provider, own)
+        if record is None or target(record) not in roots:
+            return False
+        return any([await _record(provider, name) for name in sorted(anchor_names(run.replica))])
+    except (ProviderError, FormatError):
+        return False
+
+
+async def _record(provider: Provider, name: str) -> Record | None:
+    """The valid record of a name that a provider shows."""
+    encoded = await provider.get_name(name)
+    try:
+        return None if encoded is None else verify_record(name, encoded)
+    except (FormatError, SignatureError, LimitError):
+        return None
 
 
 async def look_there(

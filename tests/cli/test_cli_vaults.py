@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from pathlib import Path
 
 import pytest
+from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem import vaults_here
 from ipfsmem.cli import secret_input, vault_remove_cmd
 from ipfsmem.device.kernel_keyring import has_kernel_keyring
 from ipfsmem.device.runtime_folder import runtime_folder
+from ipfsmem.errors import ProviderError
 from ipfsmem.memory import Memory
 from tests.support.cli_lab import KEY, Cli, pipe
 
@@ -65,6 +68,106 @@ def test_remove_keeps_a_vault_of_which_something_is_only_here(sealed: Cli, stick
     said = sealed.fails(2, "vault", "remove", "default", "--yes").err
     assert "no provider was found to have all of it" in said
     assert sealed.ok("read", "tone", "--body").out == "direct\n"
+
+
+def test_remove_keeps_a_vault_with_a_session_that_is_only_here(
+    sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text("[sessions]\nhere_only = true\n")
+    monkeypatch.setenv("IPFSMEM_CONFIG", str(settings))
+    sealed.ok("session", "add", "talk", stdin=b'{"role": "user", "content": "only here"}\n')
+    sealed.ok("sync")
+    assert "1 session on this device only" in sealed.fails(2, "vault", "remove", "default", "--yes").err
+    assert "only here" in sealed.ok("session", "export", "talk").out
+    sealed.ok("vault", "remove", "default", "--yes", "--force")
+
+
+def test_remove_keeps_a_vault_that_no_provider_leads_to(sealed: Cli, stick: Path) -> None:
+    sealed.ok("write", "tone", "--body", "direct")
+    sealed.ok("sync")
+    shutil.rmtree(stick / "pins")
+    shutil.rmtree(stick / "names")
+    said = sealed.fails(2, "vault", "remove", "default", "--yes").err
+    assert "no provider leads a new device to it" in said and kept(sealed)
+    sealed.ok("sync")
+    sealed.ok("vault", "remove", "default", "--yes")
+    sealed.ok("recover", "--unprotected-keys", key=KEY)
+    assert sealed.ok("read", "tone", "--body").out == "direct\n"
+
+
+@pytest.mark.parametrize("lost", ["pins", "names"])
+def test_remove_goes_by_the_list_or_the_names_of_a_provider(sealed: Cli, stick: Path, lost: str) -> None:
+    sealed.ok("write", "tone", "--body", "direct")
+    sealed.ok("sync")
+    shutil.rmtree(stick / lost)
+    sealed.ok("vault", "remove", "default", "--yes")
+    sealed.ok("recover", "--unprotected-keys", key=KEY)
+    assert sealed.ok("read", "tone", "--body").out == "direct\n"
+
+
+def test_remove_keeps_a_vault_with_a_revoke_that_is_not_published(
+    sealed: Cli, second: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(*_: object, **__: object) -> None:
+        raise ProviderError("full")
+
+    sealed.ok("sync")
+    with monkeypatch.context() as patch:
+        patch.setattr(DirectoryProvider, "put_car", full)
+        sealed.fails(40, "member", "revoke", "second", key=KEY)
+    said = sealed.fails(2, "vault", "remove", "default", "--yes").err
+    assert "a change of the members is not published" in said and kept(sealed)
+    sealed.ok("sync")
+    sealed.ok("vault", "remove", "default", "--yes")
+    assert second("sync").code != 0
+
+
+def test_remove_with_files_leaves_plain_files_that_the_vault_does_not_have(
+    bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare.ok("init", "--mode", "ipfs", "--yes-public", "--unprotected-keys", key=KEY)
+    bare.ok("write", "tone", "--body", "direct")
+    bare.ok("write", "late", "--body", "first")
+    bare.ok("sync", "--yes-public")
+    own = bare.home / "default" / "memory"
+    (own / "photo.png").write_bytes(b"mine")
+    move = vaults_here._move_away
+
+    def moved(folder: Path) -> Path:
+        (own / "late.md").write_text("written at the last moment\n")
+        return move(folder)
+
+    monkeypatch.setattr(vaults_here, "_move_away", moved)
+    said = bare.ok("vault", "remove", "default", "--yes", "--files").out
+    assert f"stays: {own}" in said
+    assert sorted(path.name for path in own.iterdir()) == ["late.md", "photo.png"]
+    assert (own / "late.md").read_text() == "written at the last moment\n"
+
+
+def test_remove_with_files_keeps_an_edit_made_during_the_question(
+    bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare.ok("init", "--mode", "ipfs", "--yes-public", "--unprotected-keys", key=KEY)
+    bare.ok("write", "tone", "--body", "direct")
+    bare.ok("sync", "--yes-public")
+    file, agree = bare.home / "default" / "memory" / "tone.md", vault_remove_cmd._agree
+
+    def agreed(*given: object) -> None:
+        agree(*given)  # type: ignore[arg-type]
+        file.write_text(file.read_text() + "one more line\n")
+
+    monkeypatch.setattr(vault_remove_cmd, "_agree", agreed)
+    bare.fails(6, "vault", "remove", "default", "--yes", "--files")
+    assert bare.ok("read", "tone", "--body").out == "direct\none more line\n"
+
+
+def test_remove_leaves_a_folder_that_has_a_name_of_ours(cli: Cli) -> None:
+    inside = cli.home / "default" / "mine.lock"
+    inside.mkdir()
+    (inside / "note").write_text("mine")
+    assert f"stays: {inside}" in cli.ok("vault", "remove", "default", "--yes", "--force", "--files").out
+    assert (inside / "note").read_text() == "mine" and not [*cli.home.glob(".removed*")]
 
 
 def test_remove_does_not_count_a_provider_inside_the_vaults_own_folder(
@@ -162,6 +265,25 @@ def test_remove_goes_on_with_what_an_interrupted_removal_left(
     sealed.fails(4, "vault", "remove", "default", "--yes", "--force")
     assert not [*sealed.home.glob(".removed*")]
     assert [path.name for path in (sealed.home / "default").iterdir()] == ["mine.txt"]
+
+
+def test_remove_puts_nothing_of_an_interrupted_removal_into_a_new_vault(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.ok("write", "tone", "--body", "old")
+    (cli.home / "default" / "mine.txt").write_text("old")
+    with monkeypatch.context() as patch:
+        patch.setattr(vaults_here, "_delete", _killed)
+        with pytest.raises(KeyboardInterrupt), Memory.load(home=cli.home) as memory:
+            vaults_here.remove_copy(memory, force=True)
+    cli.ok("init", "--mode", "local")
+    (cli.home / "default" / "mine.txt").write_text("new")
+    cli.ok("init", "--mode", "local", "--vault", "other")
+    cli.ok("vault", "remove", "other", "--yes", "--force")
+    assert cli.ok("list").out == "" and (cli.home / "default" / "mine.txt").read_text() == "new"
+    (left,) = cli.home.glob("removed-default-*")
+    assert (left / "mine.txt").read_text() == "old" and (left / "memory" / "tone.md").exists()
+    assert not [*cli.home.glob(".removed*")]
 
 
 @pytest.mark.parametrize("when", ["before the last look", "after it"])
