@@ -187,7 +187,7 @@ def _bucket_google(at: Bench) -> Opened:
 
 def _peer(at: Bench) -> Opened:
     url = at.stack.enter_context(serve(lambda: serving.app(at.directory(), token=TOKEN)))
-    return PeerProvider(url, {"peer_token": TOKEN}), "what `ipfsmem serve peer` serves, over a folder"
+    return PeerProvider(url, {"peer_token": TOKEN}), "`ipfsmem serve peer`, over a folder"
 
 
 def _node(at: Bench) -> Opened:
@@ -212,7 +212,7 @@ def _service(kind: str) -> Callable[[Bench], Opened]:
 
     def opened(at: Bench) -> Opened:
         made = at.stack.enter_context(account(kind))
-        return made.open(), f"stand-in that {npm(folder, sdk)} is driven against too"
+        return made.open(), f"stand-in, also tested with {npm(folder, sdk)}"
 
     return opened
 
@@ -225,7 +225,7 @@ def _pinning(at: Bench) -> Opened:
         "pinning_service_token": TOKEN, "pinning_service_patience": "0", "pinning_service_gateway": gateway,
     }  # fmt: skip
     provider = PinningServiceProvider(url, settings)
-    text = f"our service, which {npm('pinning', '@ipfs-shipyard/pinning-service-compliance')} judges"
+    text = f"our service, checked by {npm('pinning', '@ipfs-shipyard/pinning-service-compliance')}"
     return Parts(provider, {"put_car": at.directory()}, put=True), text
 
 
