@@ -1,0 +1,61 @@
+"""The documents use the field's nouns, and none of the phrases that a native reader stumbles over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+#: Documents written for users and contributors. Generated ones get their words from the code, which other tests read.
+DOCUMENTS = (
+    "README.md", "CONTRIBUTING.md", "SECURITY.md",
+    *(f"docs/{name}.md" for name in (
+        "ADAPTERS", "AGENTS", "CLI", "COMPATIBILITY", "HTTP", "IMPORT", "LIMITS", "MCP", "PLUGINS", "PROVIDERS", "PYTHON")),
+)  # fmt: skip
+#: Each phrase with the words to use instead.
+BANNED = {
+    r"\bthat is none\b": "an unknown ...",
+    r"\bthere is none\b": "no ... exists",
+    r"(?<!there )\bis no\b(?! longer\b)": "is not a ...",
+    r"\bstands? (?:in|at)\b": "is in",
+    r"\b(?:is|are) said\b": "the report says",
+    r"\bso many\b": "the number",
+    r"\bbelongs? into\b": "must be in",
+    r"(?<!front )\bof it\b": "the noun",
+    r"\banew\b": "again",
+    r"\blets? go of\b": "release",
+    r"\b(?:puts?|putting) out\b": "remove",
+    r"\blets? in\b|\bletting in\b": "add",
+    r"\bbeside\b": "next to, in addition to",
+    r"\bby (?:itself|themselves)\b": "automatically",
+    r"\bwhat (?:is|are|was|were)\b": "the noun",
+    r"(?:^|[.;] |\| |\*\* )(?:What|Who)\b[^.?|]*(?:[.|]|$)": "the noun",
+}  # fmt: skip
+
+
+def prose(text: str) -> Iterator[str]:
+    """Paragraphs, list items and rows of a document, without code, headings, addresses, and the options that the code describes."""
+    text = re.sub(r"^( *)```.*?^\1```$|<!-- options of .*?<!-- end of ", "", text, flags=re.M | re.S)
+    text = re.sub(r"<!--.*?-->|`[^`]*`|\]\([^)]*\)", "`", text, flags=re.S)
+    for paragraph in re.split(r"\n(?=\n|\||#| *[-*] | *\d+\. )", text):
+        if line := " ".join(paragraph.split()):
+            if not line.startswith("#"):
+                yield line
+
+
+def stumbles(text: str) -> list[str]:
+    """The banned phrases of a text, each with its surroundings and the words to use instead."""
+    return [
+        f"{line[max(0, found.start() - 40) : found.end() + 40]!r}: {instead}"
+        for line in prose(text)
+        for phrase, instead in BANNED.items()
+        for found in re.finditer(phrase, line, re.I if phrase.islower() else 0)
+    ]
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_document_has_no_banned_phrase(name: str) -> None:
+    assert stumbles((ROOT / name).read_text("utf-8")) == []
