@@ -27,8 +27,9 @@ class Lab(NamedTuple):
         importlib.invalidate_caches()
 
     def switch_on(self, *names: str, more: str = "") -> None:
-        """Name them in the settings file."""
-        self.settings.write_text(f'[plugins]\non = "{", ".join(names)}"\n{more}')
+        """Name them in the settings file. A call has a minute, so that a loaded machine never ends one, unless `more` says less."""
+        limit = "" if "seconds" in more else "seconds = 60\n"
+        self.settings.write_text(f'[plugins]\non = "{", ".join(names)}"\n{limit}{more}')
 
 
 def plugin_lab(base: Path, patch: pytest.MonkeyPatch) -> Lab:
