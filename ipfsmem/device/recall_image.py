@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal
 
@@ -58,14 +59,35 @@ _first = msgspec.msgpack.Decoder(tuple[bytes, memoryview]).decode
 _second = msgspec.msgpack.Decoder(tuple[memoryview, memoryview]).decode
 
 
-def save_image(replica: Replica, image: RecallImage, stack: str = "", *, kind: Kind = "words") -> bool:
-    """Put what is kept of a kind for a stack of scopes in the place of the one before. Gives whether there is a place for one: not in mode
-    `none`, in a memory that was opened to be read only, or without keys. Raises StorageError."""
+def save_image(
+    replica: Replica,
+    image: RecallImage,
+    stack: str = "",
+    *,
+    kind: Kind = "words",
+    holds: Callable[[], bool] = lambda: True,
+) -> bool:
+    """Put what is kept of a kind for a stack of scopes in the place of the one before. Gives whether it is there now: not in mode `none`, in a
+    memory that was opened to be read only, without keys, or where it does not hold any more. Raises StorageError.
+
+    `holds`: whether nothing went of what it was made of, asked inside `reading` once all of it lies beside its place: what is forgotten
+    before that is seen there, and who forgets later removes it. So it is not put there inside `reading`, where no other process is seen."""
     path = image_path(replica, stack, kind)
-    first, second = _encode((image.state, image.rest)), _encode((image.index, image.moments))
-    data = b"".join((len(first).to_bytes(_LENGTH, "little"), first, second))
-    if path is None or not _FILES.save(replica, path, data):
+    with replica.db.alone:
+        blind = replica.db.connection.in_transaction
+    if path is None or blind:
         return False
+    first, second = _encode((image.state, image.rest)), _encode((image.index, image.moments))
+    ready = _FILES.prepare(replica, path, b"".join((len(first).to_bytes(_LENGTH, "little"), first, second)))
+    if ready is None:
+        return False
+    try:
+        with replica.reading():
+            if not holds():
+                return False
+            ready.put()
+    finally:
+        ready.leave()
     written = {one: stat.st_mtime for one, stat in images(replica) if _kind_of(one) == kind}
     last = written.pop(path, 0.0)
     newest = sorted(written, key=lambda one: -written[one])
@@ -95,9 +117,10 @@ def remove_images(replica: Replica, *, begun: bool = True) -> None:
     """Remove all kept indexes; `begun`: also those that are being written, or that a killed process left half written. What cannot be
     removed does not open either, or is not believed by its state."""
     if not replica.read_only:
-        for path, _ in images(replica):
-            _remove(path)
+        # One that is put in its place just now is found there once it is not found here any more.
         for path in _begun(replica) if begun else ():
+            _remove(path)
+        for path, _ in images(replica):
             _remove(path)
 
 

@@ -39,7 +39,7 @@ from ipfsmem.graph.graph import Graph, GraphImage, Relation
 from ipfsmem.memories.fact_history import keep_in
 from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.readings import readable_file
-from ipfsmem.memories.search_index import index_kind
+from ipfsmem.memories.search_index import index_kind, stand
 
 #: From what an entity is, None for a new one: its name, its kind, its observations, its relations.
 _Make = Callable[[Entity | None], tuple[str, str, list[str], list[Out]]]
@@ -174,8 +174,15 @@ class GraphIndex:
             RecallImage(self._kind, memoryview(rest), memoryview(b"")),
             self._memories.scope,
             kind="graph",
+            holds=self._holds,
         ):
             self._stale = 0
+
+    def _holds(self) -> bool:
+        """Whether all that it was made of stands there as it did (inside `reading`)."""
+        if self._kind != index_kind([self._memories]):
+            return False
+        return stand(self._replica.store, self._mark, self._known)
 
     def _look(self, name: str) -> None:
         place, text = memory_name(name), self._replica.store.raw(name)

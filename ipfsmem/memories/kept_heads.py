@@ -15,7 +15,8 @@ import msgspec
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.device.recall_image import VERSION, RecallImage, load_image, save_image
 from ipfsmem.device.replica import Replica
-from ipfsmem.errors import StorageError
+from ipfsmem.device.state import StateMark
+from ipfsmem.errors import IpfsmemError
 
 #: What its file says of itself.
 _STATE: Final = b"heads %d" % VERSION
@@ -37,8 +38,11 @@ def load_heads(replica: Replica, scope: str) -> dict[str, MemoryFile]:
     return {sha: MemoryFile(fields) for sha, fields in found.items()}
 
 
-def save_heads(replica: Replica, scope: str, heads: Mapping[str, MemoryFile]) -> None:
-    """Keep these in the place of those before, where there is a place for them; a list is right without."""
+def save_heads(replica: Replica, scope: str, heads: Mapping[str, MemoryFile], mark: StateMark) -> bool:
+    """Keep these of the texts of a state in the place of those before (not inside `reading`). Gives whether they are: not where there is
+    no place for them, or another process changed the state since; a list is right without."""
     rest = msgspec.msgpack.encode({sha: file.fields for sha, file in heads.items()})
-    with contextlib.suppress(StorageError):
-        save_image(replica, RecallImage(_STATE, memoryview(rest), memoryview(b"")), scope, kind="heads")
+    image = RecallImage(_STATE, memoryview(rest), memoryview(b""))
+    with contextlib.suppress(IpfsmemError):
+        return save_image(replica, image, scope, kind="heads", holds=lambda: replica.store.is_at(mark))
+    return False

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ipfsmem.bundle.index import IndexItem
+    from ipfsmem.device.state import StateMark
     from ipfsmem.device.uses import Uses
     from ipfsmem.device.writing import Writing
     from ipfsmem.memories.fact_words import FactWords
@@ -130,6 +131,8 @@ class Memories:
         #: Headers by the hash of their texts, as the last list met them; None until one was asked for. How many of them are not kept on the disk.
         self._heads: dict[str, MemoryFile] | None = None
         self._new_heads = 0
+        #: The state that the last list read, where its headers are to be kept.
+        self._heads_of: StateMark | None = None
 
     @property
     def fading(self) -> float:
@@ -387,7 +390,8 @@ class Memories:
             if by_head and (lost := self._without_text(by_head)):
                 found = [one for one in found if one is None or one.key not in lost]
                 found += [self._listed(key, self.entry(key), heads) for key in lost]
-        self._keep_heads(heads)
+            self._remember_heads(heads)
+        self._keep_heads()
         listed = [
             item
             for item in found
@@ -396,15 +400,23 @@ class Memories:
         ]
         return sorted(listed, key=attrgetter("key"))
 
-    def _keep_heads(self, heads: dict[str, MemoryFile]) -> None:
-        """Remember the headers that a list met; for the next process too, where enough of them are new."""
-        from ipfsmem.memories.kept_heads import NEW, save_heads
+    def _remember_heads(self, heads: dict[str, MemoryFile]) -> None:
+        """Remember the headers that a list met (inside `reading`)."""
+        from ipfsmem.memories.kept_heads import NEW
 
         self._new_heads += len(heads.keys() - (self._heads or {}).keys())
         self._heads = heads
-        if self._new_heads >= NEW:
-            save_heads(self.replica, self.scope, heads)
-            self._new_heads = 0
+        keeps = self._new_heads >= NEW and not self.replica.read_only
+        self._heads_of = self.replica.store.mark() if keeps else None
+
+    def _keep_heads(self) -> None:
+        """Write them down for the next process, where enough of them are new (not inside `reading`)."""
+        if self._heads is None or self._heads_of is None:
+            return
+        from ipfsmem.memories.kept_heads import save_heads
+
+        if save_heads(self.replica, self.scope, self._heads, self._heads_of):
+            self._new_heads, self._heads_of = 0, None
 
     def shows(self, key: str) -> bool:
         """Whether a memory has a text now, on this device or not (inside `reading`)."""
@@ -900,6 +912,8 @@ def listed(parts: Sequence[Memories], *, hidden: bool = False) -> list[Listed]:
                 before = found.get(item.key)
                 if before is None or (item.own and not before.own):
                     found[item.key] = item
+    for part in parts:
+        part._keep_heads()
     return sorted(found.values(), key=attrgetter("key"))
 
 

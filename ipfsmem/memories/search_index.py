@@ -28,7 +28,6 @@ from ipfsmem.causal.entries import MemoryName, memory_name, segment_name
 from ipfsmem.causal.value import Entry, decode_entry
 from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.recall_image import VERSION, RecallImage, load_image, remove_images, save_image
-from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateMark, Store
 from ipfsmem.errors import FormatError, IpfsmemError
 from ipfsmem.memories.decoded_later import DecodedLater, damaged_index
@@ -57,6 +56,8 @@ _STALE, _FEW = 200, 100
 _EACH = 500
 #: Maximum characters of the events and messages that are cached.
 _MOST_TOLD = 1_000_000
+#: How often an index is written that lost something meanwhile.
+_TRIES = 2
 #: Bytes by which the vector of a memory is kept.
 VECTOR_ID = 16
 
@@ -275,12 +276,33 @@ class SearchIndex:
             self._later = lambda: _same(load_image(replica, stack), image)
         return True
 
-    def keep(self, replica: Replica, stack: str, *, always: bool = False) -> None:
-        """Write it down for the next process, where enough is new, or `always`. Raises StorageError."""
+    def keep(self, parts: Sequence[Memories], *, always: bool = False) -> None:
+        """Write it down for the next process as things are now, where enough is new, or `always`; nothing that is forgotten meanwhile
+        stays in it (not inside `reading`). Raises StorageError."""
+        replica = parts[0].replica
+        for _ in range(0 if replica.folder is None or replica.read_only else _TRIES):
+            with replica.reading():
+                self.refresh(parts)
+                image = self._to_keep(always=always)
+            if image is None:
+                return
+            if save_image(replica, image, _stack(parts, self.kind), holds=lambda: self._holds(parts)):
+                self._stale, self._is_kept = 0, True
+                return
+
+    def _holds(self, parts: Sequence[Memories]) -> bool:
+        """Whether all that it was made of stands there as it did (inside `reading`)."""
+        made = self._made
+        if made is None or self._kind != index_kind(parts):
+            return False
+        return stand(parts[0].replica.store, made.mark, self._known)
+
+    def _to_keep(self, *, always: bool) -> RecallImage | None:
+        """What is written down; None where too little is new."""
         words, made = self._indexes.get(_ALL), self._made
         few = len(self.held) + len(self.moments) < _FEW and not self._is_kept
         if made is None or words is None or ((few or self._stale < _STALE) and not always):
-            return
+            return None
         others, vectors = self._whose(), self.vectors
         rest = (
             made.today,
@@ -302,9 +324,7 @@ class SearchIndex:
             others & self.moments.keys(),
         )
         kept, moments = memoryview(msgspec.msgpack.encode(rest)), memoryview(msgspec.msgpack.encode(told))
-        image = RecallImage(self._kind, kept, memoryview(words.image()), moments)
-        if save_image(replica, image, stack):
-            self._stale, self._is_kept = 0, True
+        return RecallImage(self._kind, kept, memoryview(words.image()), moments)
 
     def behind(self, parts: Sequence[Memories]) -> int:
         """How many memories changed since (inside `reading`); what was held of them counts no more."""
@@ -799,6 +819,16 @@ def _size(one: Told) -> int:
 _ALL = Filter()
 
 
+def stand(store: Store, mark: StateMark, known: Mapping[str, bytes]) -> bool:
+    """Whether entries that had these hashes at a mark stand as they did; what is new is no matter."""
+    if store.is_at(mark):
+        return True
+    since = store.changes_since(mark)
+    return not since.may_be_gone(known) and all(
+        known.get(name) in (None, blake2b(text, digest_size=8).digest()) for name, text in since.texts.items()
+    )
+
+
 def index_kind(parts: Sequence[Memories]) -> bytes:
     """What an index is of, beside the state: other scopes, another reader, or an earlier program make another one."""
     replica = parts[0].replica
@@ -877,7 +907,7 @@ def make_index(parts: Sequence[Memories], kind: Kind) -> None:
     with parts[0].replica.reading():
         found = index_of(parts, kind)
         found.index(parts, _ALL)
-        found.keep(parts[0].replica, _stack(parts, kind), always=True)
+    found.keep(parts, always=True)
 
 
 def index_at_hand(parts: Sequence[Memories]) -> SearchIndex | None:
@@ -938,25 +968,25 @@ def unlike_the_texts(parts: Sequence[Memories]) -> list[str] | None:
 
 
 def made_anew(parts: Sequence[Memories]) -> SearchIndex:
-    """The index of a stack of scopes made of the texts (inside `reading`); nothing that was kept stays."""
+    """The index of a stack of scopes made of the texts; nothing that was kept stays."""
     replica, indexes = parts[0].replica, parts[0].indexes
     remove_images(replica, begun=False)  # another process may make one anew too
     indexes.clear()
     found = SearchIndex()
-    found.refresh(parts)
-    found.index(parts, _ALL)
-    found.keep(replica, _stack(parts))
+    with replica.reading():
+        found.refresh(parts)
+        found.index(parts, _ALL)
+    found.keep(parts)
     return _held_last(parts, found)
 
 
 def keep_indexes(memories: Memories) -> None:
     """Write down for the next process what this one holds, as things are now: what was forgotten since stands in none. What cannot
     be written is made anew there."""
-    with contextlib.suppress(IpfsmemError), memories.replica.reading():
+    with contextlib.suppress(IpfsmemError):
         for stack, index in memories.indexes.items():
             scopes = stack.partition(_OF_KIND)[0].split("\n")
-            index.refresh([memories.in_scope(scope) for scope in scopes])
-            index.keep(memories.replica, stack)
+            index.keep([memories.in_scope(scope) for scope in scopes])
 
 
 def entry_id(name: str, text: bytes) -> bytes:

@@ -167,8 +167,7 @@ class MemoryMaintenance(MemoryPart):
         is brought up to date by each recall, and one that does not fit is made anew. Raises StorageError."""
         from ipfsmem.memories.search_index import made_anew
 
-        with self._replica.reading():
-            made_anew((self._memories,))
+        made_anew((self._memories,))
         problem = self._open.meaning().complete(progress or (lambda *_: None))
         found = self.index_status()
         return msgspec.structs.replace(found, problem=found.problem or problem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from datetime import date
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from ipfsmem.device import derived_file, recall_image
 from ipfsmem.device.recall_image import RecallImage, image_notice, image_path, images, load_image, save_image
 from ipfsmem.device.replica import Replica
+from ipfsmem.errors import StorageError
 from ipfsmem.memory import Memory
 from ipfsmem.recall.ranking import Document, Index, rank
 from tests.unit.device.replica_lab import make, reopen, world
@@ -223,4 +225,34 @@ def test_of_other_versions_the_newest_stay_and_none_that_is_a_week_older(
     old = image_of(replica).with_name("recall-v2.image")
     os.utime(old, (now - 8 * 86_400, now - 8 * 86_400))
     assert save_image(replica, kept()) and not old.exists() and len(images(replica)) == 7
+    replica.close()
+
+
+@pytest.mark.parametrize("looked", ["_begun", "images"])
+def test_image_put_in_its_place_while_all_are_removed_does_not_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked: str
+) -> None:
+    replica = make(tmp_path / "m")
+    ready = recall_image._FILES.prepare(replica, image_of(replica), b"quokka")
+    assert ready is not None
+    look, done = getattr(recall_image, looked), list[str]()
+
+    def put_before_the_look(*given: object) -> object:
+        if not done:
+            done.append("put")
+            with contextlib.suppress(StorageError):
+                ready.put()
+        return look(*given)
+
+    monkeypatch.setattr(recall_image, looked, put_before_the_look)
+    recall_image.remove_images(replica)
+    assert done and not [path for path in image_of(replica).parent.iterdir() if "recall" in path.name]
+    replica.close()
+
+
+def test_image_is_not_put_in_its_place_inside_a_snapshot(tmp_path: Path) -> None:
+    replica = make(tmp_path / "m")
+    with replica.reading():
+        assert not save_image(replica, kept())
+    assert images(replica) == [] and save_image(replica, kept())
     replica.close()
