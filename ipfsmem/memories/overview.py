@@ -87,8 +87,8 @@ class Overview:
         self._replica = replica
         #: The cached leaves by their prefix in the tree, each with its hash.
         self._leaves: dict[str, tuple[bytes, _Leaf]] = {}
-        #: By (entry name, hash of the text): texts that were read and whose leaf is not cached yet.
-        self._lines: dict[tuple[str, str], Line] = {}
+        #: By (entry name, hash of the text, when it was written): texts that were read and whose leaf is not cached yet.
+        self._lines: dict[tuple[str, str, str], Line] = {}
         #: Prefixes of cached leaves whose row is not written yet.
         self._unwritten: set[str] = set()
         #: Prefixes that had a row when rows were last written.
@@ -162,7 +162,7 @@ class Overview:
         """The line in MEMORY.md of an entry with this one text; None when the text is not on this device."""
         if value.body is None:
             return None
-        known = self._lines.get((name, value.body))
+        known = self._lines.get((name, value.body, value.h))
         if known is None:
             data = self._replica.store.body(name, value)
             if data is None:
@@ -174,7 +174,7 @@ class Overview:
         """Cache the line of an entry with this one text, whose header a caller has read, so that `line` does not read the text again."""
         line = line_of(_key(name), head, value)
         if value.body is not None:
-            self._lines[name, value.body] = line
+            self._lines[name, value.body, value.h] = line
         return line
 
     def _read_leaf(self, node: Node) -> tuple[_Leaf, bool]:
@@ -199,7 +199,7 @@ class Overview:
                 others[name] = text
                 complete = complete and line is not None
                 continue
-            self._lines.pop((name, value.body), None)
+            self._lines.pop((name, value.body, value.h), None)
             slot = name_hash(file_name(parsed.key))
             sha = bytes.fromhex(loc.sha)
             shown = leaf.shown.setdefault(parsed.scope, [])

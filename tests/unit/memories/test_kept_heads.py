@@ -161,3 +161,22 @@ def test_a_small_list_keeps_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         memory.write("k", "tea")
         lines(memory)
     assert images(tmp_path) == []
+
+
+def test_a_text_that_is_written_again_is_dated_as_of_then(lab: Lab) -> None:
+    memory = lab.create("a")
+    part = memory._open.memories
+
+    def changed() -> int:
+        with memory.replica.reading():
+            (value,) = part.entry("tone").values()
+            line = part.overview.line(part.name("tone"), value)
+        assert line is not None
+        return line.merits.changed
+
+    memory.write_text("tone", b"calm\n")
+    first = changed()
+    memory.write_text("tone", b"loud\n", seen=memory.read("tone"))
+    lab.clock.advance(40 * 86_400)
+    memory.write_text("tone", b"calm\n", seen=memory.read("tone"))
+    assert changed() == first + 40
