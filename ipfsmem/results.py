@@ -538,11 +538,21 @@ class Packed(Answer, frozen=True, kw_only=True):
 
 
 class FolderDetached(Answer, frozen=True, kw_only=True):
-    """A folder that is no working copy any more, and the files that came out of what was set aside."""
+    """A folder that is not a working copy any more, the files that came out of what was set aside, and the files whose last edits were
+    not taken in, each with the reason."""
 
     path: str
     detached: bool = True
     brought_out: list[str]
+    left_alone: list[str]
+
+    def raise_if_incomplete(self) -> None:
+        """Raise IncompleteError when a last edit was not taken in."""
+        if self.left_alone:
+            raise IncompleteError(
+                "the folder is detached, but these edits were not taken in: " + "; ".join(self.left_alone),
+                hint="The files stay as they are: put them right, and attach the folder again or import them.",
+            )
 
 
 class FolderPaused(Answer, frozen=True, kw_only=True):

@@ -48,7 +48,7 @@ from ipfsmem.compat.http import HttpRoute
 from ipfsmem.errors import NotFoundError, PassphraseError, UsageError
 from ipfsmem.http.connection_limits import TRUSTED
 from ipfsmem.memory import Memory
-from ipfsmem.parts.noting import acting_as, collecting
+from ipfsmem.parts.noting import acting_as, collecting, hearing
 
 #: Seconds that one request may take to send its body, and between two signs of life in a stream of changes.
 BODY_TIME: Final = 30.0
@@ -241,6 +241,7 @@ class Api:
         values = {**query, **path}
 
         better: list[str] = []
+        doubts: list[str] = []
 
         def work(whole: Memory) -> Any:
             caller = self._caller(known, served, whole)
@@ -253,10 +254,11 @@ class Api:
             memory = whole.scope(scope) if scope else whole
             remembered = functools.partial(served.remembered, whole)
             call = Call(memory, whole, caller, scope, stack, key, values, body, seen, remembered)
-            with acting_as("http", known.by), collecting() as said:
+            with acting_as("http", known.by), collecting() as said, hearing() as heard:
                 try:
                     made = route.work(call)
                     better.extend(said)
+                    doubts.extend(heard)
                     return made
                 finally:
                     if route.right != "read" and not route.beside:
@@ -274,7 +276,7 @@ class Api:
         finally:
             if route.right != "read":  # one that failed halfway may have written too
                 served.wrote()
-        return _with_advice(_answer(made), better)
+        return _with_notes(_answer(made), better=better, outdated=doubts)
 
     async def _program_health(self, _: web.Request) -> web.Response:
         return _json({"status": "ok", "version": __version__})
@@ -493,15 +495,17 @@ def _has_half(data: bytes) -> bool:
     return False
 
 
-def _with_advice(answer: web.Response, better: list[str]) -> web.Response:
-    """The same answer; where it is an object of JSON, with what could be better about what was written."""
-    if better and answer.content_type == "application/json" and isinstance(answer.body, bytes):
+def _with_notes(answer: web.Response, **notes: list[str]) -> web.Response:
+    """The same answer; where it is an object of JSON, with those of these lists that say something: what could be `better` about what was
+    written, and why it may be `outdated`."""
+    said = {name: texts for name, texts in notes.items() if texts}
+    if said and answer.content_type == "application/json" and isinstance(answer.body, bytes):
         try:
             value = read_json(answer.body)
         except (msgspec.DecodeError, RecursionError):
             return answer  # nested too deep to be read again: what was written is told all the same
         if isinstance(value, dict):
-            answer.body = msgspec.json.encode({**value, "better": better})
+            answer.body = msgspec.json.encode({**value, **said})
     return answer
 
 

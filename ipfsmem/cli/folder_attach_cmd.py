@@ -14,11 +14,11 @@ from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, style
 from ipfsmem.config import expanded
-from ipfsmem.errors import UsageError
+from ipfsmem.errors import IncompleteError, UsageError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.files.working_copies import FolderPreview
+    from ipfsmem.files.working_copies import FolderFacts, FolderPreview
 
 #: File names that a preview shows.
 _NAMED = 10
@@ -61,10 +61,20 @@ def command(
         if preview.taken and not preview.known and not yes:
             _ask(preview)
         made = memory.folders.attach(folder, scope=scope, take_over=take_over, timeline=timeline)
-        notices = memory.folders.notices(made.path)
+        left = memory.folders.left_alone(made.path)
+        notices = [text for text in memory.folders.notices(made.path) if f"{made.path}: {text}" not in left]
     if context.json:
         context.emit(made)
-        return
+    else:
+        _show_made(made, notices, stood)
+    if left:
+        raise IncompleteError(
+            "; ".join(left),
+            hint="The rest was taken in, and the folder is attached. Put these files right: the next command takes them in.",
+        )
+
+
+def _show_made(made: FolderFacts, notices: list[str], stood: bool) -> None:
     whose = f" of scope {clean(made.scope)}" if made.scope else ""
     was = "is" if stood else "was made, and is"
     click.echo(f"{clean(made.path)} {was} a working copy{whose} now: {count(made.files, 'file')}.")
@@ -77,6 +87,7 @@ def _show_preview(context: CommandContext, preview: FolderPreview) -> None:
         context.emit(preview)
     else:
         click.echo("\n".join(_told(preview)))
+    preview.raise_if_incomplete()
 
 
 def _ask(preview: FolderPreview) -> None:
@@ -132,5 +143,8 @@ def _told(preview: FolderPreview) -> list[str]:
     lines += [f"    {clean(name)}" for name in preview.taken[:_NAMED]]
     if len(preview.taken) > _NAMED:
         lines.append(f"    and {len(preview.taken) - _NAMED} more")
+    if preview.left_alone:
+        lines.append(f"  files that are left alone: {len(preview.left_alone)}")
+        lines += [f"    {clean(text)}" for text in preview.left_alone]
     lines.append(f"  memories written here as files: {preview.written}")
     return lines

@@ -19,14 +19,13 @@ def command(context: CommandContext, folder: str, gone: bool) -> None:
     What was just edited is taken in first. A text that was set aside and could not be taken in comes out as a conflict copy.
     """
     with context.memory() as memory:
-        brought = memory.folders.detach(folder, gone=gone)
+        done = memory.folders.detach(folder, gone=gone)
     if context.json:
-        from ipfsmem.results import FolderDetached
-
-        context.emit(FolderDetached(path=folder, brought_out=brought))
-        return
-    click.echo(f"{clean(folder)} is not a working copy any more; its files stay as they are.")
-    if brought:
-        click.echo(
-            f"{count(len(brought), 'text')} came out of what was set aside: {clean(', '.join(brought))}"
-        )
+        context.emit(done)
+    else:
+        click.echo(f"{clean(folder)} is not a working copy any more; its files stay as they are.")
+        if done.brought_out:
+            click.echo(
+                f"{count(len(done.brought_out), 'text')} came out of what was set aside: {clean(', '.join(done.brought_out))}"
+            )
+    done.raise_if_incomplete()

@@ -42,7 +42,8 @@ DAY = 86_400_000
 RETURNED_FOR = 60_000
 #: More files than this that hold earlier texts again within `RETURNED_FOR`: something put the whole folder back.
 _MOST_RETURNS = 3
-
+#: Why a second file of one memory is left alone.
+ANOTHER_FORM = "another file here has this name in another form of Unicode; give one of them another name"
 
 #: Which values a file that was taken in shows.
 _Shown = tuple[tuple[str, ...], Shows]
@@ -284,9 +285,7 @@ class Scan:
             if known is None or (stat is not None and known.inode == stat.inode):
                 continue
             if unicodedata.normalize("NFC", other) == same:
-                raise UsageError(
-                    "another file here has this name in another form of Unicode; give one of them another name"
-                )
+                raise UsageError(ANOTHER_FORM)
 
     def _view(self, key: str) -> KeyView:
         """What is shown under a key, with what this look has taken in so far."""

@@ -10,7 +10,7 @@ import contextlib
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -21,8 +21,9 @@ from ipfsmem.device.project_folders import connected_folders
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.device.tables.working_copies import BY_HAND, REPLACED, Copies, Copy
-from ipfsmem.errors import IncompleteError, IpfsmemError, NotFoundError, StorageError
+from ipfsmem.errors import IncompleteError, IpfsmemError, NotFoundError, StorageError, UsageError
 from ipfsmem.memories.memories import Memories
+from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.device.tables.renders import Renders
@@ -59,28 +60,76 @@ class FolderPreview(msgspec.Struct, frozen=True):
     repository: str
     #: Whether it was attached before, and goes on.
     known: bool
+    #: Files that would be left alone, and why.
+    left_alone: list[str] = []
+
+    def raise_if_incomplete(self) -> None:
+        """Raise IncompleteError when `attach` would leave files alone."""
+        if self.left_alone:
+            raise IncompleteError(
+                f"nothing was changed, and {count(len(self.left_alone), 'file')} would be left alone",
+                hint="Put them right, or attach the folder without --dry-run: the rest is taken in.",
+            )
+
+
+class Detached(NamedTuple):
+    """A folder that was let go of: files that came out of what was set aside, and why others were not taken in before."""
+
+    brought_out: list[str]
+    left_alone: list[str]
 
 
 def preview_of(place: Place, scope: str = "", keys: Collection[str] = ()) -> FolderPreview:
     """What `attach` would do with a folder; `keys`: of the memories of the scope."""
     import os
 
-    from ipfsmem.bundle.keys import INDEX_FILE
-    from ipfsmem.files.folder import PlainFolder
     from ipfsmem.files.repositories import find_repository
 
-    names: list[str] = []
-    if not place.new:
-        plain = PlainFolder(place.path)
-        try:
-            found = plain.look().files
-        finally:
-            plain.close()
-        names = sorted(name for name in found if "/" not in name and name != INDEX_FILE)
+    names, left = ([], []) if place.new else _judged(place.path)
     repository = find_repository(Path(os.path.realpath(place.path)))
     written = set(keys) - {name[:-3] for name in names}
     tree = "" if repository is None else str(repository.tree)
-    return FolderPreview(str(place.path), scope, names, len(written), tree, place.known is not None)
+    known = place.known is not None
+    return FolderPreview(str(place.path), scope, names, len(written), tree, known, left)
+
+
+def _judged(path: Path) -> tuple[list[str], list[str]]:
+    """The files of a folder that a look would take in as memories, and why it would leave others alone, as `Scan` does."""
+    import unicodedata
+
+    from ipfsmem.bundle.index_block import INDEX_KEY, split_index_file
+    from ipfsmem.bundle.keys import INDEX_FILE
+    from ipfsmem.bundle.origin_name import with_origin
+    from ipfsmem.files.file_names import copies_last, longest, name_of
+    from ipfsmem.files.folder import TIMELINE, NotPlainError, PlainFolder
+    from ipfsmem.files.scan import ANOTHER_FORM
+    from ipfsmem.memories.memories import check_body
+
+    taken: list[str] = []
+    left: list[str] = []
+    inodes: dict[tuple[str, str], int] = {}
+    plain = PlainFolder(path)
+    try:
+        found = plain.look()
+        found.leave_out(f"{INDEX_KEY}.md")
+        for name in copies_last(sorted(found.files)):
+            try:
+                key, origin = name_of(name)
+                read = plain.read(name, longest(name))
+                if read is None or name.startswith(TIMELINE + "/"):
+                    continue
+                inode = found.files[name].inode
+                if inodes.setdefault((key, unicodedata.normalize("NFC", name)), inode) != inode:
+                    raise UsageError(ANOTHER_FORM)
+                text = split_index_file(read.data).text if name == INDEX_FILE else read.data
+                check_body(key, with_origin(text, origin))
+                if name != INDEX_FILE:
+                    taken.append(name)
+            except (NotPlainError, IpfsmemError) as error:
+                left.append(f"{name} was left alone: {error}")
+    finally:
+        plain.close()
+    return sorted(taken), sorted(left)
 
 
 def readers_of(path: Path) -> str:
@@ -207,17 +256,19 @@ class WorkingCopies:
         random = self._replica.world.random
         return Copy(random(16).hex(), path, scope, None, timeline, random(32))
 
-    def detach(self, folder: str | Path, *, gone: bool = False) -> list[str]:
-        """Let go of a working copy; every file in it stays. The names of files that came out of what was set aside.
+    def detach(self, folder: str | Path, *, gone: bool = False) -> Detached:
+        """Let go of a working copy; every file in it stays.
 
         Raises StorageError when texts set aside would be lost, or the folder is not there (unless `gone`: it never comes
         back); NotFoundError when it is none.
         """
         copy = self._find(Path(folder))
         brought: list[str] = []
+        left: list[str] = []
         if not gone:
             if not copy.copy.paused:
                 copy.scan()
+                left = copy.left_alone()
             try:
                 brought = copy.bring_out()
             except StorageError as error:
@@ -227,10 +278,12 @@ class WorkingCopies:
                     f"{copy.folder.path} was not detached: {error}",
                     hint=f"When the folder is gone for good: ipfsmem folder detach {shlex.quote(str(copy.folder.path))} --gone.",
                 ) from None
-            copy.let_go()
         with self._replica.transaction():
             self._rows.drop(copy.copy.id)
-        return brought
+        # Not before: a folder without its marker, whose files were edited since, would be taken for one whose files are gone.
+        if not gone:
+            copy.let_go()
+        return Detached(brought, left)
 
     def _find(self, folder: Path) -> WorkingCopy:
         path = expanded(folder).absolute()
@@ -326,14 +379,33 @@ class WorkingCopies:
         return [text for copy in self.all() if str(copy.folder.path) == path for text in copy.notices()]
 
     def troubles(self) -> list[str]:
-        """Why folders are not taken in and not brought up to date, of which too many files are missing, and where an edit of a
-        generated file went, as of the last look."""
+        """Why folders are not taken in and not brought up to date, of which too many files are missing, which memories may be older
+        than their files, and where an edit of a generated file went, as of the last look."""
         return [
             text
             for copy in self.all()
-            for text in (copy.trouble() or copy.missing(), copy.moved_away())
+            for text in (copy.trouble() or copy.missing(), copy.outdated(), copy.moved_away())
             if text
         ]
+
+    def doubts(self, key: str | None = None, scope: str = "") -> list[str]:
+        """Why an answer may be older than the files, for a program or a model: about all folders, or about one memory. It has no path
+        and no name of a file. As of the last look."""
+        copies = [one for one in self._open.values() if key is None or one.copy.scope == scope]
+        said = ["a linked folder is not read: edits made there are missing here"] * any(
+            one.trouble() for one in copies
+        )
+        older = [one for copy in copies for one in copy.older().values() if key in (None, one)]
+        if older and key is not None:
+            said.append("this memory may be older than its file in a linked folder, which cannot be read")
+        elif older:
+            files = count(len(older), "file")
+            said.append(f"memories may be older than {files} of linked folders, which cannot be read")
+        return [f"{one} (ipfsmem status)" for one in said]
+
+    def left_alone(self, path: str) -> list[str]:
+        """Which files of one folder could not be taken in, and why, as of the last look."""
+        return [text for copy in self.all() if str(copy.folder.path) == path for text in copy.left_alone()]
 
     def missing(self) -> list[str]:
         """Of which folders more files are missing than are taken for deletes, as of the last look."""

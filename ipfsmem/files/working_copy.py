@@ -68,6 +68,8 @@ class WorkingCopy:
         self._problems: dict[str, str] = {}
         #: Files whose texts the last look could not take in.
         self._left_alone: list[str] = []
+        #: Those of them of which an earlier text was taken in, with its key ("" for a day of the timeline).
+        self._older: dict[str, str] = {}
         #: What the last rendering of a file had to say: also of one that does not stand there, so no look drops it.
         self._unrendered: dict[str, str] = {}
         self._standing: dict[str, str] = {}
@@ -129,8 +131,26 @@ class WorkingCopy:
         taken in. As of the last look; nothing where a person asked for that."""
         if whole := self.trouble():
             return [whole]
-        files = (file for file in self._left_alone if file in self._problems)
+        return self.left_alone()
+
+    def left_alone(self) -> list[str]:
+        """Which files could not be taken in, and why. As of the last look."""
+        files = {file for file in self._left_alone if file in self._problems}
         return [f"{self.folder.path}: {self._problems[file]}" for file in sorted(files)]
+
+    def older(self) -> dict[str, str]:
+        """Files that could not be taken in, and of which the memory has an earlier text, each with the key of that. As of the last
+        look; nothing where the whole folder is not taken in."""
+        if self.copy.paused or not self._standing.keys().isdisjoint(("folder", "disk")):
+            return {}
+        return {file: key for file, key in self._older.items() if file in self._problems}
+
+    def outdated(self) -> str:
+        """That memories may be older than their files; "" where every file was taken in. As of the last look."""
+        if not (files := sorted(self.older().keys() - set(self.behind))):
+            return ""
+        more = f"; and {count(len(files) - 1, 'more file')} (ipfsmem status)" if files[1:] else ""
+        return f"{self.folder.path}: {self._problems[files[0]]}; its memory may be older than the file{more}"
 
     def is_there(self) -> bool:
         """Whether the folder is there, ours, and not paused."""
@@ -169,7 +189,12 @@ class WorkingCopy:
         self._leave_alone(found)
         seen = self._renders.differences(found.files)
         now = self._replica.world.now()
-        self._left_alone = []
+        covered = {
+            row.file: row.key
+            for row in seen.missing
+            if row.file in found.irregular and self._is_input(row.file)
+        }
+        self._left_alone, self._older = list(covered), covered
         missing = [
             row for row in seen.missing if row.file not in found.irregular and self._is_input(row.file)
         ]
@@ -194,9 +219,16 @@ class WorkingCopy:
             scan.take_all(file for file in seen.changed if file not in waiting)
             self._say("missing", scan.take_deletes(due, seen.known))
             scan.set_aside.look()
-            self._left_alone = scan.left_alone
+            self._note_left_alone(scan)
             self._note_taken(scan)
         return self._state() != before
+
+    def _note_left_alone(self, scan: Scan) -> None:
+        """Note what a look could not take in."""
+        self._left_alone += [file for file in scan.left_alone if file not in self._left_alone]
+        for file in scan.left_alone:
+            if (row := self._renders.get(file)) is not None:
+                self._older[file] = row.key or ""
 
     def _note_taken(self, scan: Scan) -> None:
         """Note what somebody writes in this folder (inside the transaction of a look). A first look finds what was there before."""
@@ -284,15 +316,20 @@ class WorkingCopy:
 
     def _take_key(self, key: str) -> tuple[str, ...] | None:
         rows = self._renders.of_key(key)
+        files = sorted({f"{key}.md", *rows})
         changed = [
             file
-            for file in sorted({f"{key}.md", *rows})
+            for file in files
             if self._is_input(file)
             and (stat := self.folder.stat(file)) is not None
             and ((row := rows.get(file)) is None or not row.is_unchanged(stat))
             # On a disk that folds case another file answers to this name.
             and (row is not None or file in self.folder.names())
         ]
+        for file in files:
+            if file in self._older and (file in changed or self.folder.stat(file) is not None):
+                self._left_alone.remove(file)
+                del self._older[file]
         if not changed:
             return None
         if self.copy.head and git_head(self.folder.path) != self.copy.head:
@@ -306,6 +343,7 @@ class WorkingCopy:
             if all_back:
                 return None
             scan.take_all(file for file in changed if file not in waiting)
+            self._note_left_alone(scan)
             self._note_taken(scan)
         return shown if self._state() != before else None
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import builtins
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ipfsmem.device.tables.working_copies import BY_HAND
 from ipfsmem.errors import StorageError, UsageError
 from ipfsmem.files.working_copies import FolderFacts, FolderPreview, WorkingCopies
 from ipfsmem.parts.part import MemoryPart
+
+if TYPE_CHECKING:
+    from ipfsmem.results import FolderDetached
 
 
 class MemoryFolders(MemoryPart):
@@ -78,14 +82,17 @@ class MemoryFolders(MemoryPart):
         nothing. Raises what `attach` raises of the folder."""
         return self._plain_files().preview(folder, scope=scope or "", take_over=take_over)
 
-    def detach(self, folder: str | Path, *, gone: bool = False) -> builtins.list[str]:
-        """Let go of a working copy; every file in it stays as it is. Names of files that came out of what was set aside.
+    def detach(self, folder: str | Path, *, gone: bool = False) -> FolderDetached:
+        """Let go of a working copy; every file in it stays as it is. The answer names the files that came out of what was set aside, and
+        the edits that could not be taken in.
 
         `gone`: the folder is not there and will not be again. Raises NotFoundError, StorageError when something would be lost.
         """
-        brought = self._plain_files().detach(folder, gone=gone)
+        from ipfsmem.results import FolderDetached
+
+        done = self._plain_files().detach(folder, gone=gone)
         self._open.changed()
-        return brought
+        return FolderDetached(path=str(folder), brought_out=done.brought_out, left_alone=done.left_alone)
 
     def list(self) -> builtins.list[FolderFacts]:
         """The working copies of this memory on this device, and how they are."""
@@ -103,6 +110,10 @@ class MemoryFolders(MemoryPart):
     def notices(self, folder: str) -> builtins.list[str]:
         """What a person should know about the files of one working copy, by its path as listed, as of the last look."""
         return copies.notices_of(folder) if (copies := self._open.files) is not None else []
+
+    def left_alone(self, folder: str) -> builtins.list[str]:
+        """Which files of one working copy could not be taken in, and why, by its path as listed, as of the last look."""
+        return copies.left_alone(folder) if (copies := self._open.files) is not None else []
 
     def pause(self, folder: str | Path, *, why: str = BY_HAND) -> None:
         """Take nothing in from a working copy and write nothing to it, until `accept` or `put_back`. `why`: what a list of them says."""

@@ -126,6 +126,7 @@ _WRITES: Final = frozenset(
 #: Methods whose result is false if there was nothing to delete or to end.
 _TAKES_AWAY: Final = frozenset(["forget", "delete", "unrelate", "abort"])
 _COLLECTED: Final[ContextVar[list[str] | None]] = ContextVar("advice", default=None)
+_HEARD: Final[ContextVar[_Heard | None]] = ContextVar("heard", default=None)
 #: What a call is about, by the name of the parameter.
 _ABOUT: Final = ("key", "session", "token")
 _INSIDE: Final[ContextVar[bool]] = ContextVar("inside", default=False)
@@ -195,6 +196,35 @@ def collecting() -> Iterator[list[str]]:
         yield found
     finally:
         _COLLECTED.reset(token)
+
+
+class _Heard(msgspec.Struct):
+    texts: list[str] = []
+    #: Whether they are about the memory that the call is about, not about all.
+    about_one: bool = False
+
+
+@contextlib.contextmanager
+def hearing() -> Iterator[list[str]]:
+    """Why answers inside may be older than the files of linked folders, one sentence each."""
+    heard = _Heard()
+    token = _HEARD.set(heard)
+    try:
+        yield heard.texts
+    finally:
+        _HEARD.reset(token)
+
+
+def tell(reasons: Callable[[], list[str]], *, about_one: bool = False) -> None:
+    """Give these to the interface that hears them, if there is one. What is said about one memory takes the place of what is said
+    about all."""
+    heard = _HEARD.get()
+    if heard is None or (heard.about_one and not about_one):
+        return
+    if not heard.about_one and about_one:
+        heard.about_one = True
+        heard.texts.clear()
+    heard.texts += [one for one in reasons() if one not in heard.texts]
 
 
 def advise_on(opened: OpenMemory, word: str, method: str, result: Any, given: Mapping[str, Any]) -> None:

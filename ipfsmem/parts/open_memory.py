@@ -21,6 +21,7 @@ from ipfsmem.errors import ClosedError, ConfigError, IpfsmemError, PassphraseErr
 from ipfsmem.files.working_copies import WorkingCopies
 from ipfsmem.memories.memories import Memories
 from ipfsmem.mode import Mode
+from ipfsmem.parts.noting import tell
 
 if TYPE_CHECKING:
     from ipfsmem.device.events import Timeline
@@ -356,12 +357,14 @@ class OpenMemory:
         """`scan`, unless the last one was less than a second ago: before lists."""
         if self.files is not None:
             self.files.look()
+            tell(self.files.doubts)
 
     @_alone
     def take(self, key: str, scope: str) -> None:
         """Take in edits of one memory's files: before it is read or changed."""
         if self.files is not None:
             self.files.take(key, scope)
+            tell(functools.partial(self.files.doubts, key, scope), about_one=True)
 
     @_alone
     def show(self, key: str, scope: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ipfsmem.errors import ChangedError, IpfsmemError, KeyNameError, PassphraseError
-from ipfsmem.parts.noting import collecting
+from ipfsmem.parts.noting import collecting, hearing
 from ipfsmem.tools.lenient import meant
 from ipfsmem.tools.schema import JSON, checked, unknown
 
@@ -56,7 +56,7 @@ class Tool(msgspec.Struct, frozen=True):
         given = meant(self.parameters, arguments, self.side)
         ignored = unknown(self.parameters, given) if self.read_only else []
         try:
-            with collecting() as better:
+            with collecting() as better, hearing() as doubts:
                 result = self.answer(
                     checked(
                         self.name,
@@ -69,6 +69,8 @@ class Tool(msgspec.Struct, frozen=True):
         new = [one for one in better if one not in result.text] if self.advises else []
         if new:
             result = msgspec.structs.replace(result, text=f"{result.text}\n{' '.join(new)}")
+        if doubts and not result.is_error:
+            result = msgspec.structs.replace(result, text=f"{result.text}\n(Note: {'; '.join(doubts)}.)")
         if not ignored:
             return result
         names = ", ".join(repr(name[:60]) for name in ignored[:5])

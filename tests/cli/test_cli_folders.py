@@ -31,8 +31,11 @@ def test_a_folder_from_attach_to_detach(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "second").mkdir()
     (tmp_path / "second" / "latin.md").write_bytes(b"caf\xe9")
     (place / "link.md").symlink_to("role.md")
-    said = cli.ok("folder", "attach", str(tmp_path / "second"), "--scope", "second").out
+    done = cli("folder", "attach", str(tmp_path / "second"), "--scope", "second")
+    said = done.out + done.err
+    assert done.code == 7
     assert "latin.md was left alone" in said and "link.md" not in said  # of the other folder
+    (tmp_path / "second" / "latin.md").unlink()
     cli.ok("folder", "detach", str(tmp_path / "second"))
     (place / "link.md").unlink()
     assert cli("folder", "detach", str(place)).code == 4
@@ -300,6 +303,52 @@ def test_attach_dry_run_previews_and_changes_nothing(cli: Cli, tmp_path: Path) -
     assert "memories written here as files: 1" in said
     assert [path.name for path in folder.iterdir()] == ["one.md"]
     assert "one" not in cli.ok("list").out
+
+
+def incomplete(cli: Cli, *arguments: str) -> Result:
+    """A command that did what it could, and ends with 7."""
+    done = cli(*arguments)
+    assert done.code == 7, done
+    return done
+
+
+def test_attach_and_its_dry_run_name_the_same_files_as_left_alone(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "one.md").write_text("First.\n")
+    (folder / "latin.md").write_bytes(b"caf\xe9\n")
+    (folder / "long.md").write_text("y" * (961 * 1024))
+    (folder / "caf\u00e9.md").write_text("One form.\n")
+    (folder / "cafe\u0301.md").write_text("Another form.\n")
+    (folder / "link.md").symlink_to("one.md")
+    there = len(list(folder.glob("caf*.md")))  # some disks show one file under both names
+    shown = incomplete(cli, "folder", "attach", str(folder), "--dry-run")
+    assert "files that become memories: 2\n" in shown.out
+    assert f"files that are left alone: {1 + there}\n" in shown.out
+    assert "latin.md was left alone" in shown.out and "link.md" not in shown.out
+    planned = incomplete(cli, "folder", "attach", str(folder), "--dry-run", "--json").json
+    assert sorted(path.name for path in folder.iterdir() if path.name.startswith(".")) == []
+    made = incomplete(cli, "folder", "attach", str(folder), "--yes")
+    assert "is a working copy now: 2 files" in made.out
+    assert "latin.md was left alone" in made.err and "the folder is attached" in made.err
+    assert len(cli.ok("list", "--json").json["memories"]) == len(planned["taken"])
+
+
+def test_commands_say_that_a_memory_may_be_older_than_its_file(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "one.md").write_text("First.\n")
+    cli.ok("folder", "attach", str(folder), "--yes")
+    (folder / "one.md").write_bytes(b"\xff\xfe")
+    for command in (("read", "one"), ("list",), ("list", "--json"), ("recall", "First")):
+        assert "one.md was left alone" in cli.ok(*command).err
+    (folder / "one.md").write_text("Second.\n")
+    done = cli.ok("read", "one", "--body")
+    assert done.out == "Second.\n" and done.err == ""
+    (folder / "one.md").write_bytes(b"\xff\xfe")
+    gone = incomplete(cli, "folder", "detach", str(folder))
+    assert "is not a working copy any more" in gone.out and "one.md was left alone" in gone.err
+    assert cli.fails(4, "folder", "detach", str(folder))
 
 
 def test_attach_of_a_git_repository_without_a_terminal_needs_yes(cli: Cli, tmp_path: Path) -> None:

@@ -422,9 +422,13 @@ def paused(place: Place) -> None:
     place.ok("folder attach PLAIN", "folder pause PLAIN")
 
 
+def unreadable_file(place: Place) -> None:
+    (place.folder / "latin.md").write_bytes(b"caf\xe9\n")
+
+
 def paused_unreadable(place: Place) -> None:
     paused(place)
-    (place.folder / "latin.md").write_bytes(b"caf\xe9\n")
+    unreadable_file(place)
 
 
 def served(place: Place) -> None:
@@ -944,6 +948,9 @@ ROWS: tuple[Row, ...] = (
     Row("folder attach", "--dry-run: shown what would be done", 0, "folder attach PLAIN --dry-run"),
     Row("folder attach", "its files are of a git repository, and nobody can be asked", 2, "folder attach PLAIN", prepare=lambda p: (p.folder / ".git").mkdir()),
     Row("folder attach", "marked as another memory's, or no place for one", 2, "folder attach PLAIN", before=("folder attach PLAIN", "init -n b --mode local", "folder attach PLAIN -n b --take-over")),
+    Row("folder attach", "attached, and a file in it could not be taken in", 7, "folder attach PLAIN", prepare=unreadable_file),
+    Row("folder attach", "--dry-run: a file would be left alone", 7, "folder attach PLAIN --dry-run", prepare=unreadable_file),
+    Row("folder detach", "detached, and an edit in it could not be taken in", 7, "folder detach PLAIN", before=("folder attach PLAIN",), prepare=unreadable_file),
     Row("folder detach", "detached", 0, "folder detach PLAIN", before=("folder attach PLAIN",)),
     Row("folder detach", "it is no working copy of this memory", 4, "folder detach PLAIN"),
     Row("folder list", "listed", 0, "folder list"),

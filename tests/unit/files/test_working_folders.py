@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from ipfsmem.device import directory_handle
 from ipfsmem.device.directory_handle import Directory
 from ipfsmem.device.replica import Replica
+from ipfsmem.device.tables.working_copies import Copies
 from ipfsmem.errors import (
     IncompleteError,
     KeyNameError,
@@ -51,6 +53,48 @@ def many(lab: Lab, count: int, word: str = "text") -> None:
     for n in range(count):
         (lab.dir / f"m{n}.md").write_bytes(b"%b %d\n" % (word.encode(), n))
     lab.look()
+
+
+# -- files that cannot be taken in any more ----------------------------------------------------------------------------
+
+
+def spoiled(path: Path) -> None:
+    path.write_bytes(b"firmw\xe4re\n")
+
+
+def a_folder_instead(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("spoil", [spoiled, a_folder_instead])
+def test_a_memory_whose_file_cannot_be_taken_in_is_named_as_outdated(
+    lab: Lab, spoil: Callable[[Path], None]
+) -> None:
+    path = lab.dir / "role.md"
+    (lab.dir / "new.md").write_bytes(b"\xff\n")
+    assert lab.memory.folders.troubles() == []
+    spoil(path)
+    lab.look()
+    (said,) = lab.memory.folders.troubles()
+    assert "role.md was left alone" in said and "may be older than the file" in said
+    assert lab.memory.read("role").data == b"firmware\n"  # type: ignore[union-attr]
+    assert lab.memory.folders.troubles() == [said]
+    path.rmdir() if path.is_dir() else path.unlink()
+    path.write_bytes(b"drivers\n")
+    assert lab.memory.read("role").data == b"drivers\n"  # type: ignore[union-attr]
+    assert lab.memory.folders.troubles() == []
+    lab.look()
+    assert lab.memory.folders.troubles() == []
+
+
+def test_a_read_alone_tells_that_the_file_of_its_memory_was_left_alone(lab: Lab) -> None:
+    spoiled(lab.dir / "role.md")
+    assert lab.memory.read("role").data == b"firmware\n"  # type: ignore[union-attr]
+    (said,) = lab.memory.folders.troubles()
+    assert "role.md was left alone" in said
+    lab.memory.folders.pause(lab.dir)
+    assert lab.memory.folders.troubles() == []
 
 
 # -- several folders (rule 28) -----------------------------------------------------------------------------------------
@@ -827,7 +871,8 @@ def test_detach_takes_in_the_last_edits_and_leaves_every_file(lab: Lab, tmp_path
     handle.close()
     (lab.dir / "role.md").write_bytes(b"edited last\n")
     before = {**lab.files()}
-    assert lab.memory.folders.detach(lab.dir) == []
+    done = lab.memory.folders.detach(lab.dir)
+    assert done.brought_out == done.left_alone == []
     assert lab.files() == before and not (lab.dir / ".ipfsmem").exists()
     assert b"late" in b"".join(lab.texts()) and lab.memory.read("role").data == b"edited last\n"  # type: ignore[union-attr]
     assert lab.memory.folders.list() == [] and lab.memory.status().files == []
@@ -857,9 +902,39 @@ def test_detach_brings_out_what_could_not_be_taken_in_or_refuses(
     assert len(lab.memory.folders.list()) == 1 and late.exists()
     monkeypatch.undo()
     late.chmod(0o600)
-    (name,) = lab.memory.folders.detach(lab.dir)
+    (name,) = lab.memory.folders.detach(lab.dir).brought_out
     assert name.startswith("role.conflict-")
     assert (lab.dir / name).read_bytes() == b"firmware\n" + "spät\n".encode("latin-1")
+
+
+def test_detach_names_an_edit_that_it_could_not_take_in(lab: Lab) -> None:
+    (lab.dir / "role.md").write_bytes(b"r\xf4le\n")
+    (lab.dir / "tone.md").write_bytes(b"calm\n")
+    done = lab.memory.folders.detach(lab.dir)
+    (left,) = done.left_alone
+    assert "role.md was left alone" in left and lab.memory.folders.list() == []
+    with pytest.raises(IncompleteError, match=r"role\.md was left alone"):
+        done.raise_if_incomplete()
+    assert lab.files()["role.md"] == b"r\xf4le\n"
+    assert lab.memory.read("tone").data == b"calm\n"  # type: ignore[union-attr]
+
+
+def test_detach_that_fails_leaves_a_folder_whose_later_edits_are_taken_in(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+
+        def full(*_: object) -> None:
+            raise StorageError("the disk is full")
+
+        patched.setattr(Copies, "drop", full)
+        with pytest.raises(StorageError, match="full"):
+            lab.memory.folders.detach(lab.dir)
+    for path in lab.dir.glob("*.md"):
+        path.write_bytes(b"edited afterwards\n")
+    lab.again()
+    assert lab.memory.folders.troubles() == []
+    assert lab.memory.read("role").data == b"edited afterwards\n"  # type: ignore[union-attr]
 
 
 def test_detach_of_a_folder_that_is_not_there_needs_a_word_more(lab: Lab) -> None:
