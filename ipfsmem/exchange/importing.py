@@ -19,6 +19,7 @@ from ipfsmem import canonical
 from ipfsmem.bundle.keys import key_of_foreign_name
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.secrets import find_secrets
+from ipfsmem.bundle.session_parts import unsure_parts
 from ipfsmem.bundle.sync_conflicts import base_of_conflict
 from ipfsmem.bundle.timeline import Event, as_foreign, conversation_of, event_line, foreign_id, too_long_text
 from ipfsmem.causal.clock import ZERO
@@ -46,7 +47,7 @@ from ipfsmem.exchange.records import (
 )
 from ipfsmem.exchange.taken_before import TakenBefore
 from ipfsmem.memories.bundle_tree import MAX_EVENTS, MAX_NAMES
-from ipfsmem.memories.importing import Strategy, refuse_left_out
+from ipfsmem.memories.importing import Strategy, is_cut_off, refuse_left_out
 from ipfsmem.memories.memories import Memories, check_body
 from ipfsmem.memories.part_guard import check_incoming
 from ipfsmem.memories.sessions import Sessions
@@ -130,6 +131,8 @@ class Gathered(msgspec.Struct):
     problems: list[str]
     sessions: list[Conversed] = []
     notes: list[str] = []
+    #: Keys of memories that could not be read.
+    unread: set[str] = set()
 
     @property
     def scopes(self) -> set[str]:
@@ -160,6 +163,7 @@ def gather(items: Iterable[Item], program: str) -> Gathered:
             found.skipped[item.why] += 1
         else:
             found.problems.append(str(item))
+            found.unread |= {*item.keys, item.where.rpartition("/")[2].removesuffix(".md")}
         if len(found.records) + len(found.problems) > MAX_NAMES:
             raise LimitError(f"there are more than {MAX_NAMES:,} records in it")
         if events > MAX_EVENTS:
@@ -218,7 +222,7 @@ class Importer:
         with self._memories.replica.reading(), no_collection():
             self._before = TakenBefore(self._memories.replica)
             store = self._memories.replica.store
-            choices = list(self._plan(found.records, store.entry, store.body, problems))
+            choices = self._choices(found, store.entry, store.body, problems)
             choices = self._with_room(choices, store.entry, problems)
             events = 0
             for scope, some in found.events.items():
@@ -238,7 +242,7 @@ class Importer:
         with writing(replica) as change, no_collection():
             # Not before: another process may have taken in something meanwhile, and its marks would be written over.
             self._before = TakenBefore(replica)
-            choices = list(self._plan(found.records, change.entry, change.body, problems))
+            choices = self._choices(found, change.entry, change.body, problems)
             for at in range(0, len(choices), _AHEAD):
                 written += self._write(change, choices[at : at + _AHEAD], problems)
             for scope, some in found.events.items():
@@ -282,14 +286,39 @@ class Importer:
 
     # -- planning ----------------------------------------------------------------------------------------------
 
+    def _choices(
+        self,
+        found: Gathered,
+        entry_of: Callable[[str], Entry],
+        body: Callable[[str, Value], bytes | None],
+        problems: list[str],
+    ) -> list[_Choice]:
+        """What becomes of each record, without parts of sessions of which a later part cannot be taken in: that one may say that their
+        messages are pending. `problems` grows."""
+        unfit = set(found.unread)
+        choices = list(self._plan(found.records, entry_of, body, problems, unfit))
+        own = [one for one in choices if one.plan.what in _WRITTEN and not one.plan.candidate]
+        cut_off = {one.plan.key for one in own if is_cut_off(one.plan.key, one.data)}
+        unsure = unsure_parts((one.plan.key for one in own), unfit | cut_off)
+        sure: list[_Choice] = []
+        for choice in choices:
+            plan = choice.plan
+            if plan.key in unsure and plan.what in _WRITTEN and not plan.candidate:
+                why = "its last line is cut off" if plan.key in cut_off else "a later part of its session was"
+                problems.append(f"{plan.where} was left out: {why}")
+            else:
+                sure.append(choice)
+        return sure
+
     def _plan(
         self,
         records: list[Record],
         entry_of: Callable[[str], Entry],
         body: Callable[[str, Value], bytes | None],
         problems: list[str],
+        unfit: set[str],
     ) -> Iterator[_Choice]:
-        """What becomes of each record, in their order. `problems` grows."""
+        """What becomes of each record, in their order. `problems` grows, and `unfit` with the names of files that cannot be taken in."""
         scopes = {scope: self._memories.in_scope(self._into[scope]) for scope in {r.scope for r in records}}
         keys = {scope: self._known_keys(memories.scope) for scope, memories in scopes.items()}
         met: dict[tuple[str, str], list[bytes]] = {}
@@ -303,6 +332,7 @@ class Importer:
                 self._check_secrets(key, data)
             except IpfsmemError as error:
                 problems.append(f"{shown(record.where)} was left out: {error}")
+                unfit.add(record.key or record.file_name.removesuffix(".md"))
                 continue
             same = met.setdefault((memories.scope, key), [])
             if data in same or (same and not (record.ident or record.file_name)):

@@ -149,10 +149,12 @@ class Conversed(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Something that could not be read."""
+    """Something that could not be read. `keys`: of the memories that it, or what could not be read beside it, would have been; a file of
+    a memory says its own."""
 
     where: str
     why: str
+    keys: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         return f"{shown(self.where)} was left out: {self.why}"

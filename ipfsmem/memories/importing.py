@@ -227,7 +227,7 @@ class _Taking:
         texts += [(key, data, False, FOREIGN) for key, data in blob.others]
         unfit = {
             *blob.unread,
-            *(key for key, data, _, whose in texts if not whose and _is_unfit_part(key, data)),
+            *(key for key, data, _, whose in texts if not whose and is_unfit_part(key, data)),
         }
         unsure = unsure_parts((key for key, _, _, whose in texts if not whose), unfit) - unfit
         for at, (key, data, replaces, whose) in enumerate(texts):
@@ -236,7 +236,7 @@ class _Taking:
                 change.seal_ahead((memories.name(text[0]), text[1]) for text in ahead if text[0] not in left)
             if key in left:
                 continue
-            if not whose and _is_cut_off(key, data):
+            if not whose and is_cut_off(key, data):
                 wrong.append(f"{where}{key} was left out: its last line is cut off")
                 continue
             if key in unsure and not whose:
@@ -264,17 +264,17 @@ class _Taking:
         return done
 
 
-def _is_unfit_part(key: str, data: bytes) -> bool:
+def is_unfit_part(key: str, data: bytes) -> bool:
     """Whether a text under the key of a part of a session cannot be taken in, or not whole."""
     if may_be_part(key):
         try:
             check_body(key, data)
         except IpfsmemError:
             return True
-    return _is_cut_off(key, data)
+    return is_cut_off(key, data)
 
 
-def _is_cut_off(key: str, data: bytes) -> bool:
+def is_cut_off(key: str, data: bytes) -> bool:
     """Whether the last line of a part of a session is no JSON, as in a file that was not copied whole: it may have said which messages are
     pending, which stands behind them."""
     if not may_be_part(key):

@@ -60,7 +60,7 @@ def _blob(blob: Blob, file: str) -> Iterator[Item]:
     for event in blob.events:
         yield Happened({name: value for name, value in event.items() if name != "id"})
     for problem in blob.problems:
-        yield Problem(f"a part of {file}", problem)
+        yield Problem(f"a part of {file}", problem, blob.unread)
 
 
 def _events(file: str, data: bytes) -> Iterator[Item]:

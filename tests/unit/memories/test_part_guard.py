@@ -279,11 +279,12 @@ def test_restored_scope_has_no_message_whose_mark_is_not_kept(
     assert (restored.texts, restored.not_fetched) == (1, imported)
 
 
+@pytest.mark.parametrize("program", ["", "three-ws"])
 @pytest.mark.parametrize(
     "fault", ["too long", "not UTF-8", "cut off", "lone surrogate in a blob", "no text in a blob"]
 )
 def test_bundle_of_which_the_part_with_the_mark_is_left_out_brings_no_message_before_it(
-    fault: str, memory: Memory, tmp_path: Path
+    fault: str, program: str, memory: Memory, tmp_path: Path
 ) -> None:
     mark = taken_in(memory, tmp_path / "agent.db")
     later, text = other_part(memory, mark, {"item": {"role": "user", "content": "Said later."}})
@@ -301,6 +302,6 @@ def test_bundle_of_which_the_part_with_the_mark_is_left_out_brings_no_message_be
         bundle = tmp_path / "bundle.json"
         bundle.write_text(json.dumps({"version": "memory/0.1", "files": texts}))
     with Memory.create("default", "local", home=tmp_path / "fresh") as fresh:
-        done = fresh.bundles.import_(bundle)
+        done = fresh.bundles.import_from(program, bundle) if program else fresh.bundles.import_(bundle)
         assert given(fresh) == set() and list(fresh.files()) == [later]
         assert len(done.problems) == len(memory.files())
