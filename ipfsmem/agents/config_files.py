@@ -12,6 +12,7 @@ import contextlib
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -84,24 +85,52 @@ def check_writable(found: Found) -> None:
         raise StorageError(f"nothing can be written to the folder {folder}")
 
 
-def replace(found: Found, data: bytes | None) -> None:
-    """Write `data` in the place of what was read, None: remove the file. Raises ChangedError when it is not that any more."""
+class Ready(NamedTuple):
+    """A file that can be replaced without more room on the disk: its folder, held open, and the name of the new one; "" where it goes."""
+
+    found: Found
+    data: bytes | None
+    folder: Directory
+    new: str
+
+
+@contextlib.contextmanager
+def prepared(found: Found, data: bytes | None) -> Iterator[Ready]:
+    """Have `data` written beside what was read, None: nothing, for `put`. What is not put in its place by the end goes again."""
     with storage_errors(found.path, "write"):
         found.real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = open_directory(str(found.real.parent))
+    try:
+        with storage_errors(found.path, "write"):
+            new = "" if data is None else _written(folder, found, data)
         try:
-            if data is None:
-                _remove(folder, found)
-            else:
-                _replace(folder, found, data)
-            folder.sync()
+            yield Ready(found, data, folder, new)
         finally:
-            folder.close()
+            with contextlib.suppress(OSError):
+                if data is not None and _same(folder, new, data):
+                    folder.unlink(new)
+    finally:
+        folder.close()
 
 
-def _replace(folder: Directory, found: Found, data: bytes) -> None:
+def put(ready: Ready) -> None:
+    """Put the new file in the place of what was read, or remove that. Raises ChangedError when it is not that any more."""
+    with storage_errors(ready.found.path, "write"):
+        if ready.data is None:
+            _remove(ready.folder, ready.found)
+        else:
+            _replace(ready.folder, ready.found, ready.new, ready.data)
+        ready.folder.sync()
+
+
+def replace(found: Found, data: bytes | None) -> None:
+    """Write `data` in the place of what was read, None: remove the file. Raises ChangedError when it is not that any more."""
+    with prepared(found, data) as ready:
+        put(ready)
+
+
+def _replace(folder: Directory, found: Found, new: str, data: bytes) -> None:
     name = found.real.name
-    new = _written(folder, found, data)
     try:
         if found.data is None:
             free = folder.rename_new(new, folder, name)
@@ -129,10 +158,6 @@ def _replace(folder: Directory, found: Found, data: bytes) -> None:
         folder.unlink(new)
     except (FileExistsError, FileNotFoundError):
         raise _changed(found) from None
-    finally:
-        with contextlib.suppress(OSError):
-            if _same(folder, new, data):
-                folder.unlink(new)
 
 
 def _remove(folder: Directory, found: Found) -> None:

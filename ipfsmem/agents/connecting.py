@@ -111,19 +111,46 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             self._write()
 
     def _write(self) -> None:
-        for data in self.kept:
-            connections.keep_for_good(self.home, self.program.name, data)
-        if self.connection is not None:
-            connections.keep(self.home, self.connection, self.copies)
-        for edit in self.edits:
-            if edit.changes:
-                config_files.replace(edit.found, edit.data)
-                if edit.data is None:
-                    _remove_folders(edit.folders)
+        """Write all of it or nothing: room is taken for every file before the first one is replaced."""
+        changing = [edit for edit in self.edits if edit.changes]
+        done: list[_Edit] = []
+        try:
+            for data in self.kept:
+                connections.keep_for_good(self.home, self.program.name, data)
+            with contextlib.ExitStack() as files:
+                ready = [
+                    files.enter_context(config_files.prepared(edit.found, edit.data)) for edit in changing
+                ]
+                if self.connection is not None:
+                    connections.keep(self.home, self.connection, self.copies)
+                for edit, one in zip(changing, ready, strict=True):
+                    config_files.put(one)
+                    done.append(edit)
+        except IpfsmemError:
+            self._put_back(done)
+            for edit in changing:
+                _remove_folders(edit.folders)
+            raise
+        for edit in changing:
+            if edit.data is None:
+                _remove_folders(edit.folders)
         if self.connection is None:
             connections.forget(self.home, self.program.name)
         elif self.connection.replaced:
-            connections.keep(self.home, msgspec.structs.replace(self.connection, replaced=()), {})
+            with contextlib.suppress(
+                StorageError
+            ):  # all is written, and what is remembered tells how to undo it
+                connections.keep(self.home, msgspec.structs.replace(self.connection, replaced=()), {})
+
+    def _put_back(self, done: list[_Edit]) -> None:
+        """Put back what was before these were written. What cannot be put back stays remembered, so that `disconnect` undoes it."""
+        with contextlib.suppress(IpfsmemError):
+            for edit in reversed(done):
+                config_files.replace(edit.found._replace(data=edit.data), edit.found.data)
+            if self.remembered is None:
+                connections.forget(self.home, self.program.name)
+            elif done:
+                connections.keep(self.home, self.remembered, {})
 
 
 def plan_connect(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from ipfsmem.agents import config_files
+from ipfsmem.agents import config_files, connections
 from ipfsmem.agents.command_line import Launch
 from ipfsmem.agents.connecting import states
 from ipfsmem.agents.programs import PROGRAMS
+from ipfsmem.device import atomic_files
 from ipfsmem.device.directory_handle import Directory
 from ipfsmem.errors import ChangedError, ConfigError, FormatError, NotFoundError, StorageError, UsageError
 from tests.unit.agents.connect_lab import HERE, LAUNCH, NOW, Machine
@@ -382,29 +385,58 @@ def test_what_was_begun_and_interrupted_can_be_undone_and_done_again(
     claude: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = claude.picture()
-    replace = config_files.replace
+    put = config_files.put
     for stop_at in (1, 2):
         calls = iter(range(1, 9))
 
-        def stopping(found: config_files.Found, data: bytes | None) -> None:
+        def stopping(ready: config_files.Ready) -> None:
             if next(calls) >= stop_at:  # noqa: B023 - called in this round only
                 raise KeyboardInterrupt
-            replace(found, data)
+            put(ready)
 
-        monkeypatch.setattr(config_files, "replace", stopping)
+        monkeypatch.setattr(config_files, "put", stopping)
         with pytest.raises(KeyboardInterrupt):
             claude.connect("claude-code")
-        monkeypatch.setattr(config_files, "replace", replace)
+        monkeypatch.setattr(config_files, "put", put)
         assert claude.disconnect("claude-code").connected is False
         assert claude.picture() == before
-        monkeypatch.setattr(config_files, "replace", stopping)
+        monkeypatch.setattr(config_files, "put", stopping)
         calls = iter(range(1, 9))
         with pytest.raises(KeyboardInterrupt):
             claude.connect("claude-code")
-        monkeypatch.setattr(config_files, "replace", replace)
+        monkeypatch.setattr(config_files, "put", put)
         claude.connect("claude-code")
         claude.disconnect("claude-code")
         assert claude.picture() == before
+
+
+@pytest.mark.parametrize("module", [config_files, atomic_files])
+def test_connect_on_a_disk_that_fills_changes_no_file(
+    module: ModuleType, claude: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = claude.picture()
+    failed = 0
+    for room in range(20):
+        left = [room]
+
+        def full(descriptor: int) -> None:
+            left[0] -= 1  # noqa: B023 - called in this round only
+            if left[0] < 0:  # noqa: B023
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(module, "flush_to_disk", full)
+        try:
+            claude.connect("claude-code")
+        except StorageError:
+            failed += 1
+            assert claude.picture() == before
+            assert not connections.folder(claude.home).exists()
+        else:
+            break
+    monkeypatch.undo()
+    assert failed >= 2
+    claude.disconnect("claude-code")
+    assert claude.picture() == before
 
 
 def test_copies_are_readable_by_their_owner_alone(claude: Machine) -> None:
