@@ -332,6 +332,8 @@ def test_attach_and_its_dry_run_name_the_same_files_as_left_alone(cli: Cli, tmp_
     assert "is a working copy now: 2 files" in made.out
     assert "latin.md was left alone" in made.err and "the folder is attached" in made.err
     assert len(cli.ok("list", "--json").json["memories"]) == len(planned["taken"])
+    (folder / "latin.md").write_text("Latin.\n")
+    assert cli.ok("read", "latin", "--body").out == "Latin.\n"
 
 
 def test_commands_say_that_a_memory_may_be_older_than_its_file(cli: Cli, tmp_path: Path) -> None:
@@ -349,6 +351,9 @@ def test_commands_say_that_a_memory_may_be_older_than_its_file(cli: Cli, tmp_pat
     gone = incomplete(cli, "folder", "detach", str(folder))
     assert "is not a working copy any more" in gone.out and "one.md was left alone" in gone.err
     assert cli.fails(4, "folder", "detach", str(folder))
+    (folder / "one.md").write_text("Second.\n\nThird.\n")
+    cli.ok("folder", "attach", str(folder), "--yes")
+    assert "Third." in cli.ok("read", "one", "--body").out + cli.ok("conflicts", "one").out
 
 
 def test_attach_of_a_git_repository_without_a_terminal_needs_yes(cli: Cli, tmp_path: Path) -> None:
