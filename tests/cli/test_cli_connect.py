@@ -311,14 +311,14 @@ def test_a_command_that_would_not_start_is_not_written(
 def test_a_program_that_writes_at_the_same_moment_keeps_its_edit(
     cli: Cli, user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    replace = config_files.replace
+    put = config_files.put
 
-    def later(found: config_files.Found, data: bytes | None) -> None:
-        monkeypatch.setattr(config_files, "replace", replace)
+    def later(ready: config_files.Ready) -> None:
+        monkeypatch.setattr(config_files, "put", put)
         (user / ".claude.json").write_text('{"numStartups": 4}')
-        replace(found, data)
+        put(ready)
 
-    monkeypatch.setattr(config_files, "replace", later)
+    monkeypatch.setattr(config_files, "put", later)
     refused = cli("connect", "claude-code")
     assert refused.code == 6 and settings(user) == '{"numStartups": 4}'
     hinted("Run it again; close the program first when it happens again.", refused.err)
