@@ -227,7 +227,9 @@ class WorkingCopy:
         """Note what a look could not take in."""
         self._left_alone += [file for file in scan.left_alone if file not in self._left_alone]
         for file in scan.left_alone:
-            if (row := self._renders.get(file)) is not None:
+            # A name that is not Unicode text has no row, and the table takes none.
+            is_text = file.encode(errors="replace").decode() == file
+            if is_text and (row := self._renders.get(file)) is not None:
                 self._older[file] = row.key or ""
 
     def _note_taken(self, scan: Scan) -> None:
