@@ -1,9 +1,8 @@
-"""What the hooks of agents' programs and the syncs beside them noted, for `status` and for the next session.
+"""Notes that hooks of agents' programs and background syncs leave for `status` and for the next session.
 
-Small files in the folder of a memory, which can be written while its keys are locked: so they hold moments and the names of
-errors, and no word, path or address. `hooks.json` is written by hooks, `background.json` by the sync beside them, `syncing.json` by
-`sync --every`, as the service runs it. Of what a session was given there is a keyed hash. They are written without
-waiting for the disk, are lost without harm, and what is damaged is as if it were not there.
+Small files in the folder of a vault: `hooks.json` of hooks, `background.json` of the syncs they start, `syncing.json` of `sync
+--every`. They are written while the keys may be locked, so they hold only times, names of errors and a keyed hash of what a
+session was given. They are not synced to the disk; a lost or damaged one reads as empty.
 """
 
 from __future__ import annotations
@@ -24,34 +23,34 @@ _HOOKS = "hooks.json"
 _BACKGROUND = "background.json"
 _SYNCING = "syncing.json"
 _MAX = 64 * 1024
-#: Sessions that are remembered; the oldest goes.
+#: Maximum number of remembered sessions; the oldest is dropped.
 MAX_SESSIONS = 32
 
 
 class HookNotes(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Moments in milliseconds since 1970 UTC, 0 for never."""
+    """Times in milliseconds since 1970 UTC, 0 for never."""
 
-    #: When a hook last found the keys locked, and nothing has opened the memory for one since.
+    #: When a hook last found the keys locked; 0 once a hook opened the vault again.
     locked: int = 0
-    #: When a hook last failed, or gave up because it took too long, and by which error.
+    #: When a hook last failed or timed out, and the name of the error.
     failed: int = 0
     failure: str = ""
-    #: When each session was last given what is here, by the hash of its id; -1 for one that began while the keys were locked.
+    #: When each session was last given memories, by the hash of its id; -1 for one that began while the keys were locked.
     sessions: dict[str, int] = {}
     #: A keyed hash of the text that each of these sessions was given last.
     given: dict[str, str] = {}
 
 
 class BackgroundNotes(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Moments in milliseconds since 1970 UTC, 0 for never."""
+    """Times in milliseconds since 1970 UTC, 0 for never."""
 
-    #: When a sync last began, and when one last worked.
+    #: When a sync last began, and when one last succeeded.
     tried: int = 0
     worked: int = 0
-    #: Since when none has worked, and the error of the last.
+    #: When the current run of failures began, and the error of the last one.
     failing: int = 0
     failure: str = ""
-    #: When one last brought something that was not here.
+    #: When a sync last brought something new to this device.
     brought: int = 0
 
 
@@ -59,23 +58,23 @@ _Notes = TypeVar("_Notes", HookNotes, BackgroundNotes)
 
 
 def hook_notes(folder: Path) -> HookNotes:
-    """What hooks noted of the memory in a folder."""
+    """Return the notes of hooks in the folder of a vault."""
     return _read(folder / _HOOKS, HookNotes())
 
 
 def background_notes(folder: Path) -> BackgroundNotes:
-    """What syncs beside agents noted of the memory in a folder."""
+    """Return the notes of background syncs in the folder of a vault."""
     return _read(folder / _BACKGROUND, BackgroundNotes())
 
 
 def syncing_notes(folder: Path) -> BackgroundNotes:
-    """What `sync --every` noted of the memory in a folder."""
+    """Return the notes of `sync --every` in the folder of a vault."""
     return _read(folder / _SYNCING, BackgroundNotes())
 
 
 def note_hook(folder: Path, *, session: str = "", at: int = 0, given: str = "", **changes: int | str) -> None:
-    """Note something of a hook. `session`: the hash of one that was given what is here, `at` when, `given`: a keyed hash of that.
-    Failing to note it fails nothing."""
+    """Record the result of a hook; a failure to record is ignored. `session`: the hash of the id of a session that was given
+    memories, `at`: when, `given`: a keyed hash of the text."""
     with contextlib.suppress(IpfsmemError), file_lock(folder / "hooks.lock", wait=0.1):
         before = hook_notes(folder)
         sessions, texts = before.sessions, before.given
@@ -95,17 +94,18 @@ def note_hook(folder: Path, *, session: str = "", at: int = 0, given: str = "", 
 
 
 def note_background(folder: Path, **changes: int | str) -> None:
-    """Note something of a sync beside an agent; only the one that holds the lock of these syncs may. Failing to note it fails nothing."""
+    """Record changes to the notes of a background sync; only the holder of their lock may call it. A failure to record is
+    ignored."""
     _note(folder / _BACKGROUND, **changes)
 
 
 def note_attempt(folder: Path, error: Exception | None, *, brought: bool = False) -> None:
-    """Note how a sync beside an agent ended, as `note_background`. `brought`: it brought something that was not here."""
+    """Record how a background sync ended, as `note_background`. `brought`: it brought something new to this device."""
     _note_attempt(folder / _BACKGROUND, error, brought)
 
 
 def note_syncing(folder: Path, error: Exception | None, *, brought: bool = False) -> None:
-    """Note how one sync of `sync --every` ended."""
+    """Record how one sync of `sync --every` ended."""
     if folder.is_dir():
         _note_attempt(folder / _SYNCING, error, brought)
 
@@ -116,7 +116,7 @@ def _note_attempt(path: Path, error: Exception | None, brought: bool) -> None:
         _note(path, worked=now, failing=0, failure="", brought=now if brought else before.brought)
         return
     kind = error.kind if isinstance(error, IpfsmemError) else type(error).__name__
-    # A first failure in the future is one of a clock that was set back.
+    # A first failure in the future is from a clock that was set back.
     since = before.failing if 0 < before.failing <= now else now
     _note(path, failing=since, failure=kind)
 

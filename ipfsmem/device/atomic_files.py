@@ -19,14 +19,14 @@ from ipfsmem.file_durability import flush_to_disk, retry_while_held_open
 
 _BINARY = getattr(os, "O_BINARY", 0)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
-#: Opening a pipe must not wait for somebody to write into it.
+#: Opening a pipe must not wait for a writer.
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 _IN_ITS_PLACE = "Move it away: something else is in its place."
 
 
 @contextlib.contextmanager
 def storage_errors(path: Path | str, doing: str) -> Iterator[None]:
-    """Turn an OSError into a StorageError that says what was being done to which file."""
+    """Turn an OSError into a StorageError that names the action and the file."""
     try:
         yield
     except OSError as error:
@@ -34,7 +34,7 @@ def storage_errors(path: Path | str, doing: str) -> Iterator[None]:
 
 
 def reason(error: OSError) -> str:
-    """The cause in everyday words."""
+    """Return the cause of an OSError in everyday words."""
     words = {
         errno.ENOSPC: "the disk is full",
         errno.EROFS: "the disk is read-only",
@@ -53,7 +53,7 @@ def make_directory(path: Path) -> None:
 
 
 def new_name(path: Path | str) -> str:
-    """A random path for a temporary file beside `path`, so that nobody can have put a file or link there."""
+    """Return a random path next to `path` for a temporary file, so that nobody can have put a file or link there."""
     where = Path(path)
     return str(where.with_name(f".{where.name}.{os.urandom(8).hex()}.tmp"))
 
@@ -73,10 +73,12 @@ def sync_directory(path: Path) -> None:
 
 
 class Beside:
-    """Bytes that are on the disk beside the file `path`, readable by this user only, to be put in its place or left. Raises StorageError."""
+    """Bytes in a temporary file next to `path`, readable by this user only: `put` renames it to `path`, `leave` removes it.
+    Raises StorageError."""
 
     def __init__(self, path: Path, data: bytes, *, durable: bool = True) -> None:
-        """`durable` False: without waiting for the disk, for what is lost without harm; after a power failure it may be empty."""
+        """Write the temporary file. `durable` False: without fsync, for data that may be lost; after a power failure it may be
+        empty."""
         self._path, self._durable, self._temporary = path, durable, Path(new_name(path))
         with storage_errors(path, "write"):
             fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW, 0o600)
@@ -91,7 +93,7 @@ class Beside:
                 raise
 
     def put(self, *, durable: bool = True) -> None:
-        """Put them in the place of those before; `durable` False: after a power failure these may be back. Raises StorageError."""
+        """Replace the file by these bytes. `durable` False: a power failure may bring back the old file. Raises StorageError."""
         with storage_errors(self._path, "write"):
             try:
                 retry_while_held_open(lambda: self._temporary.replace(self._path))
@@ -102,7 +104,7 @@ class Beside:
                 sync_directory(self._path.parent)
 
     def leave(self) -> None:
-        """Remove them."""
+        """Remove the temporary file."""
         with contextlib.suppress(OSError):
             self._temporary.unlink()
 
@@ -116,9 +118,11 @@ def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
 
 
 def open_regular(path: Path | str, flags: int, *, within: int | None = None) -> int:
-    """A descriptor of a regular file; with O_CREAT in `flags` it is made with mode 0600. No link is followed, no pipe waited for.
+    """Return a descriptor of a regular file; O_CREAT in `flags` creates it with mode 0600. Links are not followed, and a pipe
+    does not block.
 
-    `within`: the descriptor of a folder in which `path` is a name. Raises OSError, and StorageError for anything but a file.
+    `within`: the descriptor of a folder in which `path` is a name. Raises OSError, and StorageError for anything but a regular
+    file.
     """
     refuse_open_database(path, within=within)
     fd = os.open(path, flags | _BINARY | _NOFOLLOW | _NO_WAIT, 0o600, dir_fd=within)
@@ -129,7 +133,7 @@ def open_regular(path: Path | str, flags: int, *, within: int | None = None) -> 
 
 
 def read_file(path: Path | str, limit: int, *, within: int | None = None) -> bytes | None:
-    """The bytes of a regular file, None when there is none. Symbolic links are refused.
+    """Return the bytes of a regular file, None if there is none. Symbolic links are refused.
 
     `within` as for `open_regular`. Raises StorageError, also when the file is longer than `limit` bytes.
     """
@@ -140,7 +144,8 @@ def read_file(path: Path | str, limit: int, *, within: int | None = None) -> byt
 def read_in_two(
     path: Path | str, first: int, limit: int, *, within: int | None = None
 ) -> tuple[bytes, bytes] | None:
-    """The same: the first bytes, so many, and all others. Who cuts a long text later has it in memory twice."""
+    """Read a file as `read_file` in two parts: the first `first` bytes, and the rest; splitting a long file later would need
+    twice the memory."""
     begin, data = b"", None
     with storage_errors(path, "read"):
         try:
@@ -160,8 +165,8 @@ def read_in_two(
 
 
 def read_in_pieces(path: Path | str, first: int, piece: int, limit: int) -> Iterator[bytes]:
-    """The first bytes of a regular file, so many, and then the others, so many at a time: all of a long one at once take new memory,
-    which takes longer than to read them. Nothing where there is none. Raises as `read_file`."""
+    """Yield the first `first` bytes of a regular file, then the rest in pieces of `piece` bytes: allocating memory for a long
+    file at once takes longer than reading it. Yields nothing for a missing file. Raises as `read_file`."""
     with storage_errors(path, "read"):
         try:
             fd = open_regular(path, os.O_RDONLY)
@@ -178,7 +183,7 @@ def read_in_pieces(path: Path | str, first: int, piece: int, limit: int) -> Iter
 
 
 def _read_up_to(fd: int, size: int) -> bytes:
-    """So many bytes, fewer at the end of a file."""
+    """Read `size` bytes, fewer at the end of the file."""
     data = os.read(fd, size)
     while len(data) < size and (more := os.read(fd, size - len(data))):
         data += more
@@ -186,8 +191,8 @@ def _read_up_to(fd: int, size: int) -> bytes:
 
 
 def _read_all(fd: int, size: int, limit: int) -> bytes:
-    """The bytes of a file of about `size` bytes; more than `limit` only shows that it is too long. One read of `limit` bytes
-    would allocate as many, and a file object makes four times as many system calls: both cost more than all the rest."""
+    """Read a file of about `size` bytes. More than `limit` bytes in the result only show that the file is too long. One read of
+    `limit` bytes would allocate that much, and a file object makes four times as many system calls."""
     data = os.read(fd, size + 1)
     while len(data) <= limit and (more := os.read(fd, max(size, 4096))):
         data += more

@@ -1,7 +1,7 @@
-"""When a file or folder was made, where the system tells: the number that a file system gives it (its inode) is given again
-to the next one as soon as it is removed, and the time of its making is not.
+"""The creation time of a file or folder, where the system has one: an inode number is reused after the file is removed, the time
+is not.
 
-Linux tells it by `statx` (man 2 statx), which Python calls from 3.15 on; macOS and Windows in `os.stat`.
+Linux has it in `statx` (man 2 statx), which Python wraps from 3.15 on; macOS and Windows in `os.stat`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Final
 _AT_FDCWD: Final = -100
 #: AT_SYMLINK_NOFOLLOW, STATX_BTIME.
 _NOFOLLOW, _BTIME = 0x100, 0x800
-#: `struct statx` has 256 bytes; where its mask and the birth time (seconds, then nanoseconds) stand in it.
+#: `struct statx` has 256 bytes; the positions of its mask and of the birth time (seconds, then nanoseconds).
 _SIZE, _MASK, _SECONDS, _NANOSECONDS = 256, slice(0, 4), slice(80, 88), slice(88, 92)
 
 
 def birth_time(path: Path) -> int:
-    """When what is at a path was made, in nanoseconds since 1970; 0 where that is not known. A link is not followed."""
+    """Return when the file at a path was created, in nanoseconds since 1970; 0 if unknown. Links are not followed."""
     if sys.platform != "linux":
         try:
             found = path.lstat()
@@ -45,8 +45,8 @@ def birth_time(path: Path) -> int:
 
 @functools.cache
 def _statx() -> Callable[..., int] | None:
-    """The C library's function; None where it has none."""
-    import ctypes  # where no project is connected nobody asks, and it takes longer to load than most of a hook's modules
+    """Return the C library's function; None if it has none."""
+    import ctypes  # only needed with connected projects, and slower to load than most of a hook's modules
 
     try:
         found: Callable[..., int] = ctypes.CDLL(None).statx

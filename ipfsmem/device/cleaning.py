@@ -1,6 +1,6 @@
-"""What lies in a memory's folder beside the state, may be made anew or only tells of the past, and is older than somebody wants to keep.
+"""Deletes old files in the folder of a vault that can be rebuilt or only record the past.
 
-Texts, versions, keys, what can still be undone and what was set aside are none of it: nothing goes of which this is the only copy.
+Never the only copy of something: texts, versions, keys, undo data and files set aside stay.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from ipfsmem.device.recall_image import images
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import reports
 
-#: What a process that was killed left of a file that it wrote (`new_name`), and of the page's link (`ipfsmem ui`).
+#: Temporary files of a killed process: of a file being written (`new_name`), or of the page's link (`ipfsmem ui`).
 _LEFT: Final = re.compile(r"\..+\.[0-9a-f]{16}\.tmp|open-\d+\.html")
-#: Nothing younger than this goes, milliseconds: a process may be writing it.
+#: Minimum age of a file that is deleted, in milliseconds: a process may be writing a younger one.
 YOUNGEST: Final = 3_600_000
-#: Longer ago is nothing, milliseconds.
+#: Maximum age that a caller can ask for, in milliseconds.
 OLDEST: Final = 366_000 * 86_400_000
 
 
 class Old(NamedTuple):
-    """Files by name with their bytes, and how many operations and notices of earlier syncs."""
+    """Deleted files by name with their sizes in bytes, and the number of operations and of notices of earlier syncs."""
 
     files: dict[str, int]
     operations: int
@@ -33,14 +33,13 @@ class Old(NamedTuple):
 
 
 def remove_old(replica: Replica, before: int, *, dry_run: bool) -> Old:
-    """Take away what is older than a moment (milliseconds since 1970 UTC); with `dry_run` only say what. Raises
-    StorageError."""
+    """Delete files older than `before` (milliseconds since 1970 UTC); with `dry_run` only list them. Raises StorageError."""
     files = {}
     for path, size in _files(replica, before):
         if not dry_run:
             try:
                 path.unlink()
-            except OSError:  # another process was faster, or holds it open
+            except OSError:  # another process removed it first, or has it open
                 continue
         files[path.name] = size
     operations = forget_operations(replica, before, dry_run=dry_run)

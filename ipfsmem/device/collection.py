@@ -28,8 +28,8 @@ class Collected(msgspec.Struct, frozen=True):
 
 
 def reachable(db: Database, roots: Iterable[CID]) -> set[bytes]:
-    """Digests of every block of the trees `roots`. Below a block that is missing here, or that is no folder, nothing is known."""
-    # A CID says what its block is: who calls a folder of others a raw block must not hide what is below it.
+    """Return the digests of every block of the trees `roots`, except below a block that is missing here or is not a folder."""
+    # By CID and not by digest: a folder that a hostile root names as a raw block must not hide the blocks below it.
     seen: set[CID] = set()
     stack = list(roots)
     while stack:
@@ -38,7 +38,7 @@ def reachable(db: Database, roots: Iterable[CID]) -> set[bytes]:
             continue
         seen.add(cid)
         if cid.codec == DAG_PB and (block := db.block(cid.digest)) is not None:
-            with contextlib.suppress(FormatError):  # anybody can call a text a folder
+            with contextlib.suppress(FormatError):  # any text can be named as a folder
                 stack.extend(link.cid for link in decode_node(block).links)
     return {cid.digest for cid in seen}
 

@@ -1,7 +1,7 @@
-"""A connection to the SQLite file of a memory: its errors are ours, and values of damaged rows are recognised.
+"""A connection to the SQLite file of a vault: its errors become ours, and values of damaged rows are recognised.
 
-Several threads may use one: a statement or a row at a time, and it is closed between two of these, for Python ends the process where
-a connection goes under a statement. Transactions are in `device.database`, statements in `device.tables`.
+Several threads may use it, one statement or row at a time; it is closed only between two of these, as Python crashes when a
+connection is closed during a statement. Transactions are in `device.database`, statements in `device.tables`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ipfsmem.errors import ClosedError, IpfsmemError, LockedError, StorageError
 
 T = TypeVar("T")
 
-#: Values in one `IN (...)`; SQLite takes 999 in its oldest builds.
+#: Number of values in one `IN (...)`; SQLite's oldest builds accept 999.
 _AT_ONCE = 500
 
 
 def explained(path: Path, error: Exception) -> IpfsmemError:
-    """An error of SQLite as ours."""
+    """Return an error of SQLite as ours."""
     text = str(error)
     if isinstance(error, sqlite3.OperationalError):
         if text.startswith("database is locked"):
@@ -38,7 +38,7 @@ def explained(path: Path, error: Exception) -> IpfsmemError:
                 f"{path} is in use by another program",
                 hint="Wait until it is done, or end it; then try again.",
             )
-        if text.startswith(("no such ", "table ")):  # a name in its schema is another one
+        if text.startswith(("no such ", "table ")):  # the damaged schema has another name
             return damaged(path, text)
         if text.startswith("Could not decode"):
             return damaged(path, "a text in it is not UTF-8")
@@ -61,7 +61,7 @@ _WORDS = {
 
 
 class _Cursor(sqlite3.Cursor):
-    """A cursor whose errors are ours. (A damaged file makes SQLite speak of names that are not even text.)"""
+    """A cursor that raises our errors. (A damaged file makes SQLite report names that are not even text.)"""
 
     connection: Connection
 
@@ -102,28 +102,28 @@ class _Cursor(sqlite3.Cursor):
 
 
 class Connection(sqlite3.Connection):
-    """A connection whose errors are ours."""
+    """A connection that raises our errors."""
 
     path = Path(":memory:")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        #: Held for one step of a statement, and to close.
+        #: Held during one step of a statement, and while closing.
         self.in_use = threading.RLock()
-        #: Why it was closed; None while it is of use.
+        #: Why it was closed; None while it is usable.
         self._given_up: IpfsmemError | None = None
-        #: Whether another process found the file sound, once this connection did not.
+        #: Whether another process found the file sound after this connection did not; None before it was asked.
         self._sound_elsewhere: bool | None = None
         super().__init__(*args, **kwargs)
 
     def close(self) -> None:
-        """Close it, once the step that another thread is in has ended. What is begun later raises ClosedError."""
+        """Close the connection after the step that another thread is in. Later uses raise ClosedError."""
         with self.in_use:
             super().close()
 
     def copy_to(self, path: Path) -> None:
-        """Write all that this connection reads to a new file, durably. What is not committed is rolled back.
+        """Write everything that this connection reads to a new file, durably. Uncommitted changes are rolled back.
 
-        Raises OSError and sqlite3.Error; then there is no file.
+        Raises OSError and sqlite3.Error, and leaves no file then.
         """
         temporary = Path(new_name(path))
         try:
@@ -141,10 +141,10 @@ class Connection(sqlite3.Connection):
             raise
 
     def give_up(self, reason: IpfsmemError, *, checkpoint: bool) -> None:
-        """Close it for `reason`, which every later use raises.
+        """Close the connection; every later use raises `reason`.
 
-        SQLite writes the log into the file when the last connection is closed; `checkpoint` False prevents it, as that destroys
-        a file whose log was replaced.
+        SQLite writes the log into the file when the last connection is closed; `checkpoint` False prevents it, as that destroys a
+        file whose log was replaced.
         """
         with self.in_use:
             self._given_up = reason
@@ -158,9 +158,9 @@ class Connection(sqlite3.Connection):
                     super().close()
 
     def explained(self, error: Exception) -> IpfsmemError:
-        """An error of SQLite on this connection as ours.
+        """Return an error of SQLite on this connection as ours.
 
-        A file that only this connection cannot read is not called damaged: another process looks first.
+        A file counts as damaged only after another process found it damaged too.
         """
         if self._given_up is not None:
             return self._given_up
@@ -185,7 +185,7 @@ class Connection(sqlite3.Connection):
             raise self.explained(error) from None
 
     def create_function(self, *args: Any, **kwargs: Any) -> None:
-        """A function that statements may call."""
+        """Define a function for statements."""
         try:
             with self.in_use:
                 super().create_function(*args, **kwargs)
@@ -193,15 +193,15 @@ class Connection(sqlite3.Connection):
             raise self.explained(error) from None
 
     def execute(self, *args: Any) -> _Cursor:
-        """One statement."""
+        """Execute one statement."""
         return self.own_cursor().execute(*args)
 
     def executemany(self, *args: Any) -> _Cursor:
-        """One statement for many rows."""
+        """Execute one statement for many rows."""
         return self.own_cursor().executemany(*args)
 
     def rows_where(self, query: str, keys: Iterable[object]) -> list[tuple[Any, ...]]:
-        """The rows of `query`, in which `{}` stands for a list of `keys`: "SELECT ... WHERE name IN ({})"."""
+        """Return the rows of `query`, in which `{}` stands for a list of `keys`: "SELECT ... WHERE name IN ({})"."""
         wanted = list(keys)
         rows: list[tuple[Any, ...]] = []
         for start in range(0, len(wanted), _AT_ONCE):
@@ -210,14 +210,14 @@ class Connection(sqlite3.Connection):
         return rows
 
     def own_cursor(self) -> _Cursor:
-        """A cursor for several statements in a row."""
+        """Return a cursor for several statements in a row."""
         try:
             return self.cursor(_Cursor)
         except sqlite3.Error as error:
             raise self.explained(error) from None
 
 
-#: SQLite's names of errors that say that the file is not what was written.
+#: SQLite's error names for a file that differs from what was written.
 _DAMAGE = frozenset({"SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR_SHORT_READ"})
 _CHECK = """
 import sqlite3, sys
@@ -226,8 +226,8 @@ print(sqlite3.connect(sys.argv[1], uri=True).execute("PRAGMA quick_check(1)").fe
 
 
 def _is_sound_elsewhere(path: Path) -> bool:
-    """Whether SQLite's check of the whole file in a new process finds nothing. False if no process can be started."""
-    import subprocess  # 3 ms that a read of one memory need not pay
+    """Return whether SQLite's check of the whole file in a new process finds no fault. False if no process can be started."""
+    import subprocess  # 3 ms that a read of one memory does not need
 
     command = [sys.executable, "-I", "-S", "-c", _CHECK, f"file:{quote(str(path))}?mode=ro"]
     try:
@@ -237,7 +237,7 @@ def _is_sound_elsewhere(path: Path) -> bool:
     return done.stdout == "ok\n"
 
 
-#: Takes SQLite's shared lock on a file (os_unix.c: SHARED_FIRST, SHARED_SIZE) until its input ends.
+#: Holds SQLite's shared lock on a file (os_unix.c: SHARED_FIRST, SHARED_SIZE) until its input ends.
 _HOLD = """
 import fcntl, os, sys
 fcntl.lockf(os.open(sys.argv[1], os.O_RDWR), fcntl.LOCK_SH, 510, 0x40000002)
@@ -248,8 +248,8 @@ sys.stdin.read()
 
 @contextlib.contextmanager
 def _shared_lock_elsewhere(path: Path) -> Iterator[None]:
-    """Have another process hold SQLite's shared lock, so that no connection here is the last one. Python 3.11 only, where
-    sqlite3 has no other way to close without a checkpoint; on Windows the log of an open file cannot be replaced."""
+    """Have another process hold SQLite's shared lock, so that no connection here is the last one. Python 3.11 only, where sqlite3
+    cannot close otherwise without a checkpoint; on Windows the log of an open file cannot be replaced."""
     if sys.platform == "win32":
         yield
         return
@@ -266,13 +266,13 @@ def _shared_lock_elsewhere(path: Path) -> Iterator[None]:
 
 
 def open_to_be_read(path: Path) -> Connection:
-    """Open a file of which no byte may change. A text in it that is none reads as another one. Raises StorageError."""
+    """Open a file read-only, changing no byte. Invalid text is decoded with replacements. Raises StorageError."""
     with storage_errors(path, "read"):
         if find(path) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         log = path.with_name(path.name + "-wal")
         logged = log.stat().st_size if log.exists() else None
-    # With a log SQLite has to look into it; without one nobody has the file open, and nothing is made beside it.
+    # A log must be read by SQLite; without one nobody has the file open, and SQLite creates no files next to it.
     if logged is None:
         return _open_to_be_read(path, "&immutable=1")
     try:
@@ -280,7 +280,7 @@ def open_to_be_read(path: Path) -> Connection:
     except StorageError:
         if logged:
             raise
-        # What it needs for that cannot be made, on a full disk for one, and there is nothing in the log.
+        # SQLite cannot create the files it needs (a full disk, for example), and the log is empty.
         return _open_to_be_read(path, "&immutable=1")
 
 
@@ -320,32 +320,32 @@ class DatabaseDamagedError(StorageError):
 
 
 def verdict(db: Connection) -> str:
-    """SQLite's check of the whole file: "ok", or the first fault. Takes longer for a larger file."""
+    """Return the result of SQLite's check of the whole file: "ok", or the first fault. Takes longer for a larger file."""
     return str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
 
 
 def damaged(path: Path, what: str) -> DatabaseDamagedError:
-    """The error for a database that does not contain what was written to it."""
+    """Return the error for a database that does not contain what was written to it."""
     return DatabaseDamagedError(f"{path} is damaged: {what}")
 
 
 def unusable(what: str) -> StorageError:
-    """The error for a database that cannot be used, with what to do then."""
+    """Return the error for a database that cannot be used, with what to do then."""
     return StorageError(what, hint=DAMAGED_HINT)
 
 
 def not_found_again(path: Path, what: str) -> DatabaseDamagedError:
-    """The error for something that was just written and cannot be read back; its transaction must fail."""
+    """Return the error for data that was just written and cannot be read back; its transaction must fail."""
     return damaged(path, f"{what} cannot be read back after it was written")
 
 
 def blob(value: object) -> bytes | None:
-    """A value from SQLite when it is a BLOB; None for anything else, which only a damaged row holds."""
+    """Return a value from SQLite if it is a BLOB; None for anything else, which only a damaged row holds."""
     return value if isinstance(value, bytes) else None
 
 
 def typed(db: Connection, row: object, form: type[T]) -> T:
-    """A row (or rows) as the type `form`. StorageError where a value has another type: a damaged file may hold anything."""
+    """Return a row (or rows) as the type `form`. StorageError if a value has another type: a damaged file may hold anything."""
     try:
         return msgspec.convert(row, form, builtin_types=(bytes,))
     except msgspec.ValidationError as error:

@@ -1,7 +1,7 @@
-"""Making the files of a memory on this device: one process at a time, and never over a memory that is there already.
+"""Creates the files of a vault on this device: one process at a time, and never over an existing vault.
 
-`ipfsmem.json` is written last. Until then whatever lies in the folder is unfinished and is made anew by the next try;
-from then on nothing here removes it, not even when that file is lost.
+`ipfsmem.json` is written last. Until then the folder is unfinished and the next attempt starts over; afterwards nothing here
+removes it, not even when that file is lost.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ipfsmem.errors import ConfigError, IpfsmemError, StorageError
 
 @contextlib.contextmanager
 def folder_claimed(folder: Path | None) -> Iterator[None]:
-    """Claim a folder for a new memory while the block runs. None, which keeps nothing on disk, is always free.
+    """Claim a folder for a new vault while the block runs. None (nothing on disk) is always free.
 
-    Raises ConfigError when there is a memory already, LockedError when another process makes one.
+    Raises ConfigError if there is a vault already, LockedError if another process is creating one.
     """
     if folder is None:
         yield
@@ -42,38 +42,38 @@ def folder_claimed(folder: Path | None) -> Iterator[None]:
 
 
 def remove_unfinished_database(folder: Path) -> None:
-    """Remove the database that an unfinished try left (inside `folder_claimed`)."""
+    """Remove the database of an unfinished attempt (inside `folder_claimed`)."""
     for name in DATABASE_FILES:
         with storage_errors(folder / name, "remove"):
             (folder / name).unlink(missing_ok=True)
 
 
 def mark_as_memory(replica: Replica) -> None:
-    """From here on the folder holds a memory (inside `folder_claimed`)."""
+    """Mark the folder as holding a vault (inside `folder_claimed`)."""
     if replica.folder is None:
         return
     try:
         write_config(replica.folder, replica.config)
-    except BaseException:  # it may be there all the same, of a memory whose words nobody has seen
+    except BaseException:  # the file may exist all the same, and nobody saw the recovery phrase
         with contextlib.suppress(OSError):
             (replica.folder / CONFIG_FILE).unlink()
         raise
     with contextlib.suppress(
         IpfsmemError
-    ):  # the next opening does it; the memory is made, and its words are still to be shown
+    ):  # the next opening does it; the vault exists, and its recovery phrase must still be shown
         note_finished_in_database(replica)
 
 
 def note_finished_in_database(replica: Replica) -> None:
-    """Have the database say by itself that it holds a memory, should its configuration be lost. Also when a memory is opened: the
-    process that made it may have ended just before."""
+    """Record in the database that it holds a vault, in case its configuration is lost. Also called when a vault is opened: the
+    process that created it may have ended just before."""
     if replica.db.get_meta(meta.FINISHED) is None:
         with replica.transaction():
             replica.db.set_meta(meta.FINISHED, b"1")
 
 
 def remove_unfinished_memory(folder: Path) -> None:
-    """Remove what was made and not finished, and the folder when nothing else is in it."""
+    """Remove an unfinished vault, and the folder if nothing else is in it."""
     leftovers = [*folder.glob(f".{KEY_FILE}.*.tmp"), *folder.glob(f".{CONFIG_FILE}.*.tmp")]
     names = (CONFIG_FILE, *DATABASE_FILES, KEY_FILE, "lock", "sync.lock", "create.lock")
     for path in (*(folder / name for name in names), *leftovers):
@@ -85,8 +85,8 @@ def remove_unfinished_memory(folder: Path) -> None:
 
 
 def _holds_memory(database: Path) -> bool:
-    """Whether a database without a configuration was finished once, or is too damaged to tell. Raises StorageError when it cannot
-    be read now: what holds a memory must not be made anew because a disk or another process was in the way."""
+    """Return whether a database without a configuration was finished once, or is too damaged to tell. Raises StorageError if it
+    cannot be read now: a vault must not be replaced because a disk or another process was in the way."""
     with storage_errors(database, "read"):
         if find(database) is None:  # SQLite would follow a link
             return False
@@ -94,7 +94,7 @@ def _holds_memory(database: Path) -> bool:
         with contextlib.closing(sqlite3.connect(database, timeout=10.0)) as connection:
             return meta.has(connection, meta.FINISHED)
     except sqlite3.OperationalError as error:
-        # No such table: whoever made it did not come so far.
+        # No such table: its creation did not get that far.
         if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
             return False
         raise StorageError(f"cannot read {database}, and nothing was changed: {error}") from error

@@ -1,7 +1,7 @@
-"""The SQLite file of one memory on this device: opening it, transactions, and blocks that are what their digests say.
+"""The SQLite file of one vault on this device: opening it, transactions, and blocks that match their digests.
 
 The tables and all their SQL are in `device.tables`. In encrypted mode everything that could reveal something is sealed before it
-gets there. Each transaction is one fsync (write-ahead log, synchronous FULL).
+gets here. Each transaction is one fsync (write-ahead log, synchronous FULL).
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from ipfsmem.device.lock import file_lock
 from ipfsmem.device.tables import blocks, meta, schema
 from ipfsmem.errors import ConfigError, IpfsmemError, LockedError, StorageError
 
-#: Seconds that giving up a connection waits for a process that writes.
+#: Seconds that closing an abandoned connection waits for a process that writes.
 _PATIENCE = 2.0
-#: Blocks that are written in one statement, and their bytes.
+#: Maximum number of blocks in one statement, and of their bytes.
 _TOGETHER = 250
 _BYTES_TOGETHER = 4 * 1024 * 1024
 #: Pages that are freed in one transaction: two megabytes.
@@ -51,13 +51,12 @@ def _replaced(what: str) -> StorageError:
 
 
 class Database:
-    """A connection. Every use is inside `transaction()`, except reads that may see the last committed state."""
+    """A connection. Every use is inside `transaction()`, except reads of the last committed state."""
 
     def __init__(self, folder: Path | None, *, wait: float = 10.0, make: bool = True) -> None:
-        """Open the file `state.db` in `folder`, and make it where there is none; None keeps everything in this process's memory.
+        """Open the file `state.db` in `folder`, and create it if it is missing; None keeps everything in this process's memory.
 
-        `make` False: it must exist. Raises StorageError when it is missing or empty: a new one in its place would say that
-        there is no memory.
+        `make` False: it must exist. Raises StorageError if it is missing or empty, as a new file would look like an empty vault.
         """
         self._make = make
         self.path = Path(":memory:") if folder is None else folder / DATABASE
@@ -66,16 +65,16 @@ class Database:
         self._depth = 0
         #: Held by the thread that works here: one at a time reads or writes.
         self.alone = threading.RLock()
-        #: Digests of damaged blocks: they count as missing, and are replaced when they come again.
+        #: Digests of damaged blocks: they count as missing, and are replaced when they arrive again.
         self._bad: set[bytes] = set()
         self._order_is_checked = False
         #: Whether the tables are up to date.
         self._ready = False
-        #: Database, log and index of the log, by path, that this connection has open; empty without a file.
+        #: Database, log and index of the log, by path, as this connection has them open; empty without a file.
         self._files: dict[Path, FileId] = {}
-        #: When the file had been written last while nothing was replaced, and its length.
+        #: Modification time and length of the file when it was last seen unreplaced.
         self._intact_at: tuple[int, int] | None = None
-        #: Why this connection was abandoned; "" while it is of use.
+        #: Why this connection was abandoned; "" while it is usable.
         self._gone = ""
         #: Why acknowledged writes may be lost with a log that was removed; "" if none are.
         self._lost = ""
@@ -104,22 +103,22 @@ class Database:
             raise
 
     def _find_or_make(self, make: bool) -> FileId:
-        """The file that will be opened, so that neither it nor what SQLite puts beside it is ever readable by others, and so that
-        SQLite follows no link."""
+        """Return the file to open, created so that neither it nor the files that SQLite puts next to it are ever readable by
+        others, and so that SQLite follows no link."""
         with storage_errors(self.path, "open"):
             file = find_or_make(self.path) if make else find(self.path)
         if file is None:
             saved = left_copies(self.path.parent)
             told = f". A program that had it open saved it: rename {saved[-1]} to {DATABASE}" if saved else ""
             raise unusable(f"{self.path} is missing, and with it the memory on this device{told}")
-        # A new connection would share the index of a log that is not there any more.
+        # A new connection would share the index of a log that was removed.
         for other in open_here(file):
             other.abandon_if_replaced()
         return file
 
     def _note_files(self) -> None:
-        """Remember which files this connection has open. As long as it is, no other program that keeps to SQLite's locks
-        replaces one of them."""
+        """Remember which files this connection has open. Meanwhile no other program that respects SQLite's locks replaces one of
+        them."""
         if not self._files:
             return
         with storage_errors(self.path, "read"):
@@ -128,7 +127,7 @@ class Database:
             for name in DATABASE_FILES[1:]:
                 path = self.path.with_name(name)
                 file, held = find(path), held_open(path)
-                # Another one is open here too: it was removed since SQLite opened it, and made again, perhaps by this very process.
+                # Another file is open here too: it was removed and created again since SQLite opened it, perhaps by this process.
                 if only_ours or file not in held:
                     file = next((one for one in held if one != file), file)
                 if file is not None:
@@ -144,16 +143,16 @@ class Database:
         if version == 0 and not self._make:
             raise unusable(f"{self.path} is damaged: it is empty")
         if version == 0:
-            # Counts while there is no table yet (see shrink); repeated, it would write to the file each time.
+            # Effective only while there is no table (see shrink); repeated, it would write to the file each time.
             run("PRAGMA auto_vacuum=INCREMENTAL")
         run("PRAGMA journal_mode=WAL")
         run("PRAGMA synchronous=FULL")
-        # On macOS only this reaches the disk itself; elsewhere it says nothing.
+        # Only this flushes to the disk itself on macOS; elsewhere it does nothing.
         run("PRAGMA fullfsync=ON")
         run("PRAGMA checkpoint_fullfsync=ON")
         run("PRAGMA secure_delete=ON")
         run("PRAGMA cache_size=-16000")
-        # A page whose rows do not fit into it is refused when it is read, before anything is written into it.
+        # Refuse a page whose rows do not fit into it when it is read, before anything is written into it.
         run("PRAGMA cell_size_check=ON")
         if version != schema.VERSION:
             with self.transaction():
@@ -162,7 +161,7 @@ class Database:
         self._ready = True
 
     def _check_tables(self) -> None:
-        # A newer program may have changed them since this process opened the file.
+        # A newer program may have changed the tables since this process opened the file.
         if self._ready and (found := schema.version(self.connection)) != schema.VERSION:
             raise ConfigError(
                 f"{self.path} was changed meanwhile by another version of this program (schema {found}, this one knows {schema.VERSION})",
@@ -170,8 +169,8 @@ class Database:
             )
 
     def replaced(self) -> str:
-        """How the file at this path, or its log, differs from what is open here: it was put back from a backup, moved or deleted.
-        What is written now would be where nobody looks for it. "" if nothing does."""
+        """Return how the file at this path, or its log, differs from the one open here (restored from a backup, moved or
+        deleted), so that writes would go where nobody looks for them; "" if it does not."""
         if self._gone:
             return self._gone
         for path, file in self._files.items():
@@ -180,14 +179,14 @@ class Database:
             except FileNotFoundError:
                 return f"{path} is not there any more"
             except OSError:
-                continue  # whoever reads or writes it is told
+                continue  # any read or write reports it
             if file_id(now) != file:
                 return f"{path} is another file than the one that is open here"
         self._intact_at = self._written_at()
         return ""
 
     def _written_at(self) -> tuple[int, int] | None:
-        """The modification time and length of the file; None if unknown."""
+        """Return the modification time and length of the file; None if unknown."""
         try:
             status = os.lstat(self.path)
         except OSError:
@@ -195,13 +194,13 @@ class Database:
         return status.st_mtime_ns, status.st_size
 
     def abandon_if_replaced(self) -> str:
-        """Close the connection if `replaced`; the reason. From then on every use of it raises StorageError."""
+        """Close the connection if `replaced`, and return the reason. From then on every use raises StorageError."""
         if not self._gone and (what := self.replaced()):
             self._unregister()
             self._gone = what
             with contextlib.ExitStack() as held:
-                # Locks of SQLite are in the index. Without it only this lock keeps another process from writing into the file while
-                # this one looks whether somebody did, and writes its log into it.
+                # SQLite's locks are in the index. Without the index only this lock keeps another process from writing to the file
+                # while this one checks for such writes and writes its log into it.
                 alone = self._is_alone(held)
                 stale = self._is_stale()
                 saved = self._save_copy(stale)
@@ -209,7 +208,7 @@ class Database:
         return self._gone
 
     def _is_alone(self, held: contextlib.ExitStack) -> bool:
-        """Take the lock under which all processes write; False where another one keeps it."""
+        """Take the lock under which all processes write; False if another one holds it."""
         if self._depth or self._lock_path is None:
             return True
         try:
@@ -219,31 +218,31 @@ class Database:
         return True
 
     def _save_copy(self, stale: bool) -> bool:
-        """Copy what is read here to a file in the folder, where the log, its index or the database was removed: what is read here is
-        then nowhere else. Whoever opens the memory next merges the copy (`vault.removed_log`). Whether there is a copy."""
+        """Copy the content to a file in the folder after the log, its index or the database was removed, as it is then nowhere
+        else. Whoever opens the vault next merges the copy (`vault.removed_log`). Returns whether there is a copy."""
         try:
             there = find(self.path)
             if there is None:
                 if not (self.path.parent / CONFIG_FILE).exists():
-                    return False  # the memory was moved or deleted, and not only its database
+                    return False  # the whole folder was moved or deleted
                 stale = True
             elif there != self._files[self.path]:
-                return False  # another database was put in its place
+                return False  # another database took its place
             self.connection.copy_to(left_copy(self.path.parent))
             return True
         except (OSError, sqlite3.Error, StorageError) as error:
             if stale:
                 self._lost = f"{self._gone}: what was written last is only in a removed file, and a copy could not be saved ({error})"
-                import logging  # 4 ms that no other process need pay
+                import logging  # 4 ms that other processes do not need
 
                 logging.getLogger("ipfsmem.database").error("%s", self._lost)
             return False
 
     def _is_stale(self) -> bool:
-        """Whether the file may have newer pages than the log that is open here.
+        """Return whether the file may have newer pages than the log that is open here.
 
-        Not where the log's name was removed, and nothing was written since: then the log is still whole here, and SQLite writes it into
-        the file on closing, unless another process has the file open. Nor where the file is another one: SQLite does not write into that.
+        False if the log's name was removed and nothing was written since: the log is still whole here, and SQLite writes it into
+        the file on closing, unless another process has the file open. False for another file too: SQLite does not write into it.
         """
         log, index = (self.path.with_name(name) for name in DATABASE_FILES[1:])
         try:
@@ -263,7 +262,7 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """The lock file and one SQLite transaction; nested uses of this thread join the outer one."""
+        """Hold the lock file and one SQLite transaction; nested uses in this thread join the outer one."""
         with self.alone:
             yield from self._transaction()
 
@@ -297,7 +296,7 @@ class Database:
             self._refuse_replaced()
 
     def shrink(self) -> None:
-        """Give the space of deleted rows back to the disk, a little in each transaction, so that nobody waits long for one."""
+        """Return the space of deleted rows to the disk, a little in each transaction, so that nobody waits long for one."""
         while self.connection.execute("PRAGMA freelist_count").fetchone()[0]:
             with self.transaction():
                 before = self.connection.execute("PRAGMA freelist_count").fetchone()[0]
@@ -308,7 +307,7 @@ class Database:
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def unused_bytes(self) -> int:
-        """The bytes of the file that no row uses."""
+        """Return how many bytes of the file no row uses."""
         with self.alone, storage_errors(self.path, "read"):
             (pages,), (size,) = (
                 self.connection.execute(f"PRAGMA {name}").fetchone()
@@ -317,9 +316,8 @@ class Database:
         return int(pages) * int(size)
 
     def compact(self) -> None:
-        """Write the file anew without the room that changes left in it, while nobody else writes. Needs twice as much room on the disk
-        for as long as it takes. Raises StorageError, before anything is written, for a file that is damaged or a disk without that room;
-        LockedError."""
+        """Rewrite the file without free space, while nobody else writes. Temporarily needs twice its size on the disk. Raises
+        StorageError before anything is written if the file is damaged or the disk lacks that space; LockedError."""
         with self.alone:
             found = self.verdict()
             if found != "ok":
@@ -338,20 +336,20 @@ class Database:
                 )
             with file_lock(self._lock_path, wait=self._wait):
                 self._check_tables()
-                # What is sorted on the way stays in memory, and no text of a plain memory in the system's folder for such files.
+                # Sorting stays in memory, so that no text of a plain memory gets into the system's temporary folder.
                 self.connection.execute("PRAGMA temp_store=MEMORY")
                 schema.compact(self.connection)
                 self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def _roll_back(self) -> None:
-        # SQLite has rolled back by itself when the disk is full or broken. The first error is the one to report.
+        # SQLite has already rolled back if the disk is full or broken. The first error is the one to report.
         if not self._gone and self.connection.in_transaction:
             with contextlib.suppress(IpfsmemError):
                 self.connection.execute("ROLLBACK")
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Reads inside see one committed state, whatever other processes and threads do meanwhile."""
+        """Have all reads inside see one committed state, whatever other processes and threads do meanwhile."""
         with self.alone:
             if self.connection.in_transaction:
                 yield
@@ -368,31 +366,31 @@ class Database:
             self.connection.execute("COMMIT")
 
     def version(self) -> int:
-        """A number that changes whenever another connection commits something."""
+        """Return a number that changes whenever another connection commits something."""
         return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
 
     def get_meta(self, name: str) -> bytes | None:
-        """One named value; the names are in `tables.meta`. StorageError when it is not what was set."""
+        """Return one named value; the names are in `tables.meta`. StorageError if it differs from what was set."""
         return meta.get(self.connection, name)
 
     def set_meta(self, name: str, value: bytes) -> None:
-        """Set one named value (inside a transaction). StorageError when it cannot be read back."""
+        """Set one named value (inside a transaction). StorageError if it cannot be read back."""
         meta.put(self.connection, name, value)
 
     def block(self, digest: bytes) -> bytes | None:
-        """A block by its SHA-256; None when it is missing or damaged."""
+        """Return a block by its SHA-256; None if it is missing or damaged."""
         data = blocks.get(self.connection, digest)
         return data if data is not None and self.is_sound(digest, data) else None
 
     def check_order(self) -> None:
-        """Raise StorageError when rows of blocks are out of order, so that blocks may be hidden. To call once a block is missed;
+        """Raise StorageError if rows of blocks are out of order, so that blocks may be hidden. Call it once a block is missing;
         checks once."""
         if not self._order_is_checked:
             blocks.check_order(self.connection)
             self._order_is_checked = True
 
     def is_sound(self, digest: bytes, data: object) -> bool:
-        """Whether the content of a block's row has the block's digest. If not, the block counts as missing from now on."""
+        """Return whether the content of a block's row has the block's digest. If not, the block counts as missing from now on."""
         if isinstance(data, bytes) and sha256(data).digest() == digest:
             self._bad.discard(digest)
             return True
@@ -401,21 +399,21 @@ class Database:
 
     @property
     def suspects(self) -> Set[bytes]:
-        """Blocks that were found damaged once; `is_damaged` says whether they still are."""
+        """Blocks that were once found damaged; `is_damaged` says whether they still are."""
         return self._bad
 
     def is_damaged(self, digest: bytes) -> bool:
-        """Whether a block was found damaged. It is read again, as another process may have replaced it since."""
+        """Return whether a block was found damaged. It is read again, as another process may have replaced it since."""
         return digest in self._bad and self.block(digest) is None
 
     def has_block(self, digest: bytes) -> bool:
-        """Whether a block is on this device. Its bytes are checked only when it is read."""
+        """Return whether a block is on this device. Its bytes are checked only when it is read."""
         return not self.is_damaged(digest) and blocks.has(self.connection, digest)
 
     def add_blocks(self, new: Iterable[tuple[bytes, bytes]]) -> None:
-        """Store (SHA-256, bytes) pairs (inside a transaction). StorageError when one cannot be read back.
+        """Store (SHA-256, bytes) pairs (inside a transaction). StorageError if one cannot be read back.
 
-        Each is read back, as in a damaged file SQLite can put a row where it does not find it.
+        Each is read back, as SQLite can put a row of a damaged file where it does not find it.
         """
         some: list[tuple[bytes, bytes]] = []
         size = 0
@@ -435,8 +433,7 @@ class Database:
         self._bad.difference_update(digest for digest, _ in new)
 
     def drop_damaged(self) -> list[bytes]:
-        """Delete the rows of damaged objects (inside a transaction), so that every process misses them. Returns their
-        digests."""
+        """Delete the rows of damaged objects (inside a transaction), so that every process misses them. Returns their digests."""
         return [
             digest
             for digest in sorted(self._bad)
@@ -444,7 +441,7 @@ class Database:
         ]
 
     def verdict(self) -> str:
-        """SQLite's check of the whole file: "ok", or the first fault. Takes longer for a larger file."""
+        """Return the result of SQLite's check of the whole file: "ok", or the first fault. Takes longer for a larger file."""
         return verdict(self.connection)
 
     def empty_log(self) -> None:
@@ -455,7 +452,7 @@ class Database:
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
-        """Close the file. Raises StorageError, once it is closed, when writes may be lost with a log that was removed."""
+        """Close the file. Raises StorageError after closing if writes may be lost with a log that was removed."""
         if not self.abandon_if_replaced():
             self._unregister()
             self._files.clear()

@@ -1,7 +1,7 @@
-"""The files of a vault's SQLite database, looked at without a descriptor.
+"""The files of a vault's SQLite database, examined without a descriptor.
 
-POSIX drops every record lock of a process on a file as soon as the process closes any descriptor of that file (fcntl(2);
-"How To Corrupt An SQLite Database File", section 2.2). SQLite's locks are record locks, so only SQLite opens these files.
+POSIX drops every record lock of a process on a file as soon as the process closes any descriptor of that file (fcntl(2); "How To
+Corrupt An SQLite Database File", section 2.2). SQLite's locks are record locks, so only SQLite opens these files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DATABASE: Final = "state.db"
 #: The database, its write-ahead log, and the index of the log that all processes map.
 DATABASE_FILES: Final = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm")
 
-#: Prefix and suffix of a copy of a database that was open when its log was removed; 16 hex digits stand between.
+#: Prefix and suffix of a copy of a database that was open when its log was removed, around 16 hex digits.
 _LEFT, _LEFT_END = "state-left-", ".db"
 
 #: Device and inode.
@@ -30,7 +30,7 @@ class OpenDatabase(Protocol):
     """A connection to a database file."""
 
     def abandon_if_replaced(self) -> str:
-        """Close it if its files were replaced; the reason, else ""."""
+        """Close it if its files were replaced; returns the reason, else ""."""
 
 
 _lock = threading.Lock()
@@ -43,7 +43,8 @@ def file_id(status: os.stat_result) -> FileId:
 
 
 def find(path: Path) -> FileId | None:
-    """The file at `path`, None if nothing is there. Raises OSError, and StorageError for a link or anything but a file."""
+    """Return the file at `path`, None if it is missing. Raises OSError, and StorageError for a link or anything but a regular
+    file."""
     try:
         status = os.lstat(path)
     except FileNotFoundError:
@@ -55,8 +56,8 @@ def find(path: Path) -> FileId | None:
 
 
 def held_open(path: Path) -> list[FileId]:
-    """The files that this process has open under this path, also removed ones; empty where the system does not tell (only Linux
-    does). No descriptor is opened."""
+    """Return the files that this process has open under this path, also removed ones; empty where the system does not tell (only
+    Linux does). Opens no descriptor."""
     real, found = f"{os.path.realpath(path.parent)}/{path.name}", []
     try:
         numbers = os.listdir("/proc/self/fd")  # noqa: PTH208 - a Path for each number costs more than the look
@@ -73,14 +74,14 @@ def held_open(path: Path) -> list[FileId]:
 
 
 def find_or_make(path: Path) -> FileId:
-    """The file at `path`, made with mode 0600 if nothing is there. Raises OSError and StorageError."""
+    """Return the file at `path`, created with mode 0600 if it is missing. Raises OSError and StorageError."""
     with _lock:  # nobody in this process opens the new file before its only descriptor is closed
         if (found := find(path)) is not None:
             return found
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
         try:
             fd = os.open(path, flags, 0o600)
-        except FileExistsError:  # another process made it meanwhile
+        except FileExistsError:  # another process created it meanwhile
             pass
         else:
             os.close(fd)
@@ -91,17 +92,17 @@ def find_or_make(path: Path) -> FileId:
 
 
 def left_copy(folder: Path) -> Path:
-    """A path for a copy of a database whose log was removed."""
+    """Return a path for a copy of a database whose log was removed."""
     return folder / f"{_LEFT}{os.urandom(8).hex()}{_LEFT_END}"
 
 
 def left_copies(folder: Path) -> list[Path]:
-    """The copies of databases whose log was removed, which were not merged yet."""
+    """Return the copies of databases whose log was removed that were not merged yet."""
     try:
         with os.scandir(folder) as inside:  # each command does this once
             names = [one.name for one in inside if one.name.startswith(_LEFT)]
     except OSError:
-        return []  # whoever opens the database is told
+        return []  # opening the database reports it
     return sorted(folder / name for name in names if name.endswith(_LEFT_END))
 
 
@@ -121,7 +122,7 @@ def unregister(file: FileId, database: OpenDatabase) -> None:
 
 
 def open_here(file: FileId) -> list[OpenDatabase]:
-    """The databases of this process that have the file open."""
+    """Return the databases of this process that have the file open."""
     with _lock:
         return list(_open.get(file, ()))
 
@@ -136,7 +137,7 @@ def refuse_open_database(path: Path | str, *, within: int | None = None) -> None
     try:
         status = os.stat(path, dir_fd=within, follow_symlinks=False)
     except OSError:
-        return  # whoever opens it is told
+        return  # opening it reports the error
     if open_here(file_id(status)):
         raise StorageError(
             f"{path} is the database of a vault that is open here; its texts come out by export"

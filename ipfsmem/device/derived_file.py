@@ -1,10 +1,10 @@
-"""Files beside the state that are made from it, such as an index of recall: kept for the next process, and thrown away when in doubt.
+"""Files derived from the state, such as an index of recall: kept for the next process, and removed when in doubt.
 
-Whatever does not fit, a torn file, another key, another version, is removed, and whoever needs it makes it anew. In a sealed
-memory it is sealed under a key of its own that follows from this device's row key, and not compressed: the size of a compressed
-one would tell whoever can add texts which words are there already. One that each question opens is sealed in pieces: to open it at once
-takes the memory of it three times, and most of the time goes there. In plain modes, where the texts lie beside it, it is
-compressed. What stands in a file, and whether it is still true, its maker says.
+A torn file, or one of another key or version, is removed, and its user rebuilds it. In a sealed vault a file is sealed under a
+key of its own derived from this device's row key, and not compressed: the size of a compressed one would tell anyone who can add
+texts which words are in it. A file that each question opens is sealed in pieces, as opening a large one at once needs three times
+its memory and most of the time. In plain modes, where the texts are on the disk too, it is compressed. The caller defines the
+content and whether it is current.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from ipfsmem.errors import FormatError
 _NONCE, _SUM = 24, 32
 #: Bytes of a piece, of its tag, of the length of the whole, and of the counter at the end of a nonce.
 _PIECE, _TAG, _LENGTH, _COUNTING = 64 * 1024, 16, 8, 8
-#: Bytes of a file, and of what it inflates to. An index of a hundred thousand long texts comes to about 60 MB.
+#: Maximum bytes of a file, and of its inflated content. An index of a hundred thousand long texts has about 60 MB.
 _MOST: Final = 1024 * 1024 * 1024
-#: How many bytes the beginning of some data has, by its first bytes.
+#: Returns how many bytes of some data are needed, from its first bytes.
 Size = Callable[[bytes | bytearray], int]
 
 
 class DerivedFiles:
-    """Files of one kind: what they begin with, and what their key is for (at most 16 bytes)."""
+    """Files of one kind, with a magic prefix and the purpose of their key (at most 16 bytes)."""
 
     def __init__(self, begins: bytes, person: bytes, *, level: int = 1, in_pieces: bool = False) -> None:
         """`level`: compression level of a plain file, 0 for none; `in_pieces`: whether a sealed file consists of pieces."""
-        #: What a file begins with, by whether it is sealed; sealed ones are bound to it.
+        #: The magic prefix of a sealed and of a plain file; sealed ones are bound to it.
         self._sealed, self._plain = begins + b" sealed\n", begins + b" plain\n"
         self._person, self._level, self._in_pieces = person, level, in_pieces
 
     def save(self, replica: Replica, path: Path | None, data: bytes, *, durable: bool = True) -> bool:
-        """Put these bytes in the place of those before; `durable` False: without waiting for the disk. Gives whether there is a place for them: not without a path, in a memory
-        that was opened to be read only, or without keys. Raises StorageError."""
+        """Replace the file by these bytes; `durable` False: without fsync. Returns False if it cannot be stored: without a path,
+        in a vault that was opened read-only, or without keys. Raises StorageError."""
         prepared = self.prepare(replica, path, data, durable=durable)
         if prepared is None:
             return False
@@ -51,7 +51,7 @@ class DerivedFiles:
     def prepare(
         self, replica: Replica, path: Path | None, data: bytes, *, durable: bool = True
     ) -> Beside | None:
-        """The same without its last step; None where there is no place. Raises StorageError."""
+        """Write the replacement of `save` without the final rename; None if it cannot be stored. Raises StorageError."""
         sealed = replica.config.mode.sealed
         if path is None or replica.read_only or (sealed and not replica.device.row_key):
             return None
@@ -69,8 +69,9 @@ class DerivedFiles:
         return Beside(path, stored, durable=durable)
 
     def open(self, replica: Replica, path: Path | None, size: Size | None = None) -> bytes | bytearray | None:
-        """The bytes that were kept last; None where there are none, or no keys. `size`: only the beginning is needed, as many bytes as
-        it says of the first ones; a file in pieces is read no further. Raises FormatError when the file does not fit, StorageError."""
+        """Return the bytes saved last; None if there are none, or no keys. `size`: only the beginning is needed, with the number
+        of bytes that it returns for the first ones; a file in pieces is read no further. Raises FormatError if the file does
+        not fit, StorageError."""
         sealed = replica.config.mode.sealed
         if path is None or (sealed and not replica.device.row_key):
             return None
@@ -90,7 +91,7 @@ class DerivedFiles:
         return data
 
     def _key(self, replica: Replica) -> bytes:
-        """The key of these files alone."""
+        """Return the key of these files alone."""
         return hashlib.blake2b(digest_size=32, key=replica.device.row_key, person=self._person).digest()
 
     def _sealed_pieces(self, data: bytes, nonce: bytes, key: bytes) -> bytes:
@@ -135,7 +136,7 @@ class DerivedFiles:
 
 
 def _nonce_of(nonce: bytes, number: int) -> bytes:
-    """The nonce of a piece: that of the file with the number of the piece added to its end."""
+    """Return the nonce of a piece: that of the file with the number of the piece added to its end."""
     begin, counter = nonce[:-_COUNTING], int.from_bytes(nonce[-_COUNTING:], "little")
     return begin + ((counter + number) % (1 << 8 * _COUNTING)).to_bytes(_COUNTING, "little")
 

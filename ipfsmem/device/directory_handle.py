@@ -1,8 +1,8 @@
-"""A folder that is held open: each operation is done in that folder, even when its path comes to lead elsewhere.
+"""A folder that is held open: each operation happens in that folder, even if its path later leads elsewhere.
 
-Where the system can, the folder is a descriptor and each file is reached through it; elsewhere (Windows) it is its path,
-checked for links just before each operation. Names are single names, never paths, and links are never followed. The kinds of
-renames that each system offers are here too. OSErrors come out as they are; nothing here knows what files mean.
+Where the system can, the folder is a descriptor and each file is reached through it; elsewhere (Windows) it is its path, checked
+for links just before each operation. Names are single names, never paths, and links are never followed. The renames that each
+system offers are here too. OSErrors pass through unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ipfsmem.file_durability import flush_to_disk, retry_while_held_open
 
 _BINARY = getattr(os, "O_BINARY", 0)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
-#: Opening a pipe must not wait for somebody to write into it.
+#: Opening a pipe must not wait for a writer.
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 #: Whether folders can be held by descriptor on this system.
@@ -33,7 +33,7 @@ INODE = (1 << 63) - 1
 
 
 class LinkError(OSError):
-    """Something that should be a folder is a link, or no folder."""
+    """A folder was expected, and a link or something else was found."""
 
 
 class Directory:
@@ -47,7 +47,7 @@ class Directory:
         self._fd = fd
 
     def sub(self, name: str) -> Directory:
-        """A folder in this one. Raises FileNotFoundError, LinkError."""
+        """Open a folder in this one. Raises FileNotFoundError, LinkError."""
         path = self._path(name)
         try:
             if self._fd is not None:
@@ -64,7 +64,7 @@ class Directory:
         return Directory(path, None, known)
 
     def make(self, name: str, mode: int = 0o700) -> Directory:
-        """A folder in this one, made when it is missing. Raises LinkError."""
+        """Open a folder in this one, created if it is missing. Raises LinkError."""
         try:
             return self.sub(name)
         except FileNotFoundError:
@@ -73,29 +73,29 @@ class Directory:
             return self.sub(name)
 
     def again(self) -> Directory:
-        """The same folder, opened once more."""
+        """Open the same folder once more."""
         fd = None if self._fd is None else os.dup(self._fd)
         return Directory(self.path, fd, os.stat(self.path) if fd is None else os.fstat(fd))  # noqa: PTH116
 
     @contextlib.contextmanager
     def scan(self) -> Iterator[Iterator[os.DirEntry[str]]]:
-        """Its entries."""
+        """Yield an iterator over its entries."""
         if self._fd is None:
             self._check()
         with os.scandir(self.path if self._fd is None else self._fd) as entries:
             yield entries
 
     def names(self) -> set[str]:
-        """The names of its entries."""
+        """Return the names of its entries."""
         with self.scan() as entries:
             return {entry.name for entry in entries}
 
     def lstat(self, name: str) -> os.stat_result:
-        """The status of a name, of a link that of the link itself."""
+        """Return the status of a name, of a link that of the link itself."""
         return os.stat(self._name(name), dir_fd=self._fd, follow_symlinks=False)
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> int:
-        """A descriptor of a file. A link is refused (LinkError or ELOOP), and opening a pipe does not wait."""
+        """Return a descriptor of a file. A link is refused (LinkError or ELOOP), and opening a pipe does not wait."""
         where = self._name(name)
         if not _NOFOLLOW and not flags & os.O_EXCL:
             with contextlib.suppress(FileNotFoundError):
@@ -108,11 +108,11 @@ class Directory:
         retry_while_held_open(lambda: os.unlink(self._name(name), dir_fd=self._fd))
 
     def rmdir(self, name: str) -> None:
-        """Remove a folder that is empty."""
+        """Remove an empty folder."""
         os.rmdir(self._name(name), dir_fd=self._fd)
 
     def link(self, name: str, other: Directory, new: str) -> None:
-        """A second name for a file."""
+        """Create a hard link to a file."""
         os.link(
             self._name(name),
             other._name(new),
@@ -122,13 +122,13 @@ class Directory:
         )
 
     def replace(self, name: str, other: Directory, new: str) -> None:
-        """Rename a file, in place of whatever has the new name."""
+        """Rename a file, replacing whatever has the new name."""
         retry_while_held_open(
             lambda: os.replace(self._name(name), other._name(new), src_dir_fd=self._fd, dst_dir_fd=other._fd)
         )
 
     def rename_new(self, name: str, other: Directory, new: str) -> bool | None:
-        """Rename a file to a free name; False when the name is taken, None where the system or disk cannot do this in one step."""
+        """Rename a file to a free name; False if the name is taken, None if the system or disk cannot do this in one step."""
         if _RENAME_KEEPS:
             try:
                 os.rename(self._name(name), other._name(new))  # noqa: PTH104 - on Windows it never overwrites
@@ -143,14 +143,14 @@ class Directory:
         return None if error is None else True
 
     def exchange(self, name: str, other: Directory, new: str) -> bool:
-        """Exchange two files in one step. False where the system or disk cannot."""
+        """Exchange two files in one step. False if the system or disk cannot."""
         error = self._rename(name, other, new, _SWAP)
         if error:
             raise OSError(error, os.strerror(error), other._path(new))
         return error == 0
 
     def _rename(self, name: str, other: Directory, new: str, how: tuple[int, int]) -> int | None:
-        """Rename with the flags `how`. Returns the error number, 0 for success, None where the system or disk cannot."""
+        """Rename with the flags `how`. Returns the error number, 0 for success, None if the system or disk cannot."""
         call = _renamer()
         if call is None or self._fd is None or other._fd is None:
             return None
@@ -172,7 +172,7 @@ class Directory:
                 raise
 
     def close(self) -> None:
-        """Close it."""
+        """Close the folder."""
         fd, self._fd = self._fd, None
         if fd is not None:
             os.close(fd)
@@ -184,7 +184,7 @@ class Directory:
         return self._path(name)
 
     def _check(self) -> None:
-        """Raise LinkError when the path no longer leads to the folder that was opened (where there is no descriptor)."""
+        """Raise LinkError if the path no longer leads to the opened folder (only without a descriptor)."""
         known = os.stat(self.path)  # noqa: PTH116
         if (known.st_ino & INODE, known.st_dev) != (self.inode, self.device):
             raise LinkError(errno.ELOOP, "it is another folder now", self.path)
@@ -214,7 +214,7 @@ _NEW, _SWAP = (1, 4), (2, 2)
 
 @lru_cache(maxsize=1)
 def _renamer() -> Callable[[int, bytes, int, bytes, tuple[int, int]], int] | None:
-    """The system's rename call with flags, None where it has none."""
+    """Return the system's rename call with flags, None if it has none."""
     import ctypes
 
     try:

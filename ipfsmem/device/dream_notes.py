@@ -1,7 +1,8 @@
-"""How dreams went on this device, and the wish to abort one: small files that any process may read, with no word of a memory.
+"""The progress of dreams on this device and the request to abort one: small files that any process may read, without text of
+memories.
 
-`dream.json` has moments, a phase and the name of an error; `dream.lock` is held by the process that dreams, and the system lets go of it
-when that process ends, however it ends. `dream.abort` is there while somebody wishes it to be aborted.
+`dream.json` has times, a phase and the name of an error. `dream.lock` is held by the process that dreams; the system releases it
+however that process ends. `dream.abort` exists while an abort is requested.
 """
 
 from __future__ import annotations
@@ -22,25 +23,25 @@ _NOTES: Final = "dream.json"
 _LOCK: Final = "dream.lock"
 _ABORT: Final = "dream.abort"
 _MAX = 16 * 1024
-#: Seconds that a dream waits for the lock: longer than whoever looks whether somebody dreams has it.
+#: Seconds that a dream waits for the lock: longer than a check whether a dream runs holds it.
 _WAIT: Final = 0.5
 
 
 class DreamNotes(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Moments in milliseconds since 1970 UTC, 0 for never."""
+    """Times in milliseconds since 1970 UTC, 0 for never."""
 
-    #: When one last began, and how far it came.
+    #: When a dream last began, and the phase that it reached.
     began: int = 0
     phase: str = ""
-    #: When one last ended well; a dream that fails leaves it as it was, so that the next may begin as soon.
+    #: When one last succeeded; a failed dream leaves it unchanged, so that the next may begin as soon.
     worked: int = 0
-    #: When one last failed, and by which error; 0 once one ended well.
+    #: When one last failed, and the name of the error; 0 once one succeeded.
     failed: int = 0
     failure: str = ""
 
 
 def dream_notes(folder: Path) -> DreamNotes:
-    """What is noted of the memory in a folder; what is damaged is as if it were not there."""
+    """Return the notes in the folder of a vault; a damaged file reads as empty."""
     with contextlib.suppress(IpfsmemError, msgspec.DecodeError):
         data = read_file(folder / _NOTES, _MAX)
         if data is not None:
@@ -49,7 +50,7 @@ def dream_notes(folder: Path) -> DreamNotes:
 
 
 def note_dreaming(folder: Path, **changes: int | str) -> None:
-    """Note something. Failing to note it fails nothing."""
+    """Record changes. A failure to record is ignored."""
     with contextlib.suppress(IpfsmemError):
         before = dream_notes(folder)
         after = msgspec.structs.replace(before, **changes)
@@ -59,7 +60,7 @@ def note_dreaming(folder: Path, **changes: int | str) -> None:
 
 @contextlib.contextmanager
 def dreaming(folder: Path) -> Iterator[None]:
-    """Be the one process that dreams. Raises LockedError where another does; an old wish to abort is none of this dream."""
+    """Hold the lock of the one dream at a time, and clear an old request to abort. Raises LockedError if another process dreams."""
     try:
         with file_lock(folder / _LOCK, wait=_WAIT):
             _take_back(folder)
@@ -73,17 +74,17 @@ def dreaming(folder: Path) -> Iterator[None]:
 
 
 def is_dreaming(folder: Path) -> bool:
-    """Whether a process dreams over the memory in a folder."""
+    """Return whether a process dreams over the vault in a folder."""
     return is_held(folder / _LOCK)
 
 
 def ask_to_abort(folder: Path) -> None:
-    """Wish the dream to be aborted. Raises StorageError."""
+    """Request that the dream is aborted. Raises StorageError."""
     write_atomic(folder / _ABORT, b"{}")
 
 
 def is_to_abort(folder: Path) -> bool:
-    """Whether somebody wishes that."""
+    """Return whether an abort is requested."""
     return (folder / _ABORT).exists()
 
 

@@ -1,7 +1,8 @@
-"""What dreams proposed and did on this device, with what is needed to undo it: sealed rows beside the state.
+"""The proposals and results of dreams on this device, with the data to undo them: sealed rows next to the state.
 
-A proposal is kept for each scope until it is done or another takes its place. The last few dreams of each scope are kept, and their texts with them, until these are undone or forgotten. What was done is also an event
-in the timeline, for every device; undoing is for this one. Nothing here changes a memory: that is `memories/dreams.py`.
+A scope has one proposal until it is applied or replaced. The last few dreams of each scope are kept with their texts until they
+are undone or forgotten. A dream is also an event in the timeline, for every device; undo works on this one only. Memories are
+changed in `memories/dreams.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ipfsmem.device.texts_of_others import mark
 from ipfsmem.dream.proposal import Found, Step
 from ipfsmem.errors import OpenError
 
-#: Dreams of a scope that can be undone.
+#: Maximum number of dreams of a scope that can be undone.
 KEPT = 8
 
 
@@ -38,28 +39,28 @@ class Proposed(msgspec.Struct, frozen=True):
     looked_at: int
     left: int
     seen: dict[str, tuple[str, ...]]
-    #: What a model was given and said, in tokens as its endpoint counts them, and how many of its calls were refused.
+    #: Input and output of a model in tokens as its endpoint counts them, and how many of its calls were refused.
     tokens: int = 0
     refused: int = 0
 
 
 class Done(msgspec.Struct, frozen=True):
-    """One memory that a dream changed: the values that it replaced, and the hash of the text in their place (None: it was taken away)."""
+    """One memory that a dream changed: the values that it replaced, and the hash of the new text (None: it was removed)."""
 
     name: str
     gone: Entry
     body: str | None
-    #: The keys of all memories that were changed or gone by together with it.
+    #: The keys of all memories that were changed or used together with it.
     together: tuple[str, ...] = ()
 
     @property
     def what(self) -> Literal["written", "removed"]:
-        """What was done with it."""
+        """How the dream changed it."""
         return "removed" if self.body is None else "written"
 
 
 class Dreamt(msgspec.Struct, frozen=True):
-    """A dream that was done. `at`: milliseconds since 1970 UTC."""
+    """An applied dream. `at`: milliseconds since 1970 UTC."""
 
     id: str
     scope: str
@@ -88,7 +89,7 @@ _dreams = msgspec.json.Decoder(list[_DreamtRow])
 
 
 def keep_proposal(replica: Replica, proposed: Proposed) -> None:
-    """Keep what was proposed of a scope in place of what was before (inside a transaction)."""
+    """Store the proposal of a scope in place of the one before (inside a transaction)."""
     let_go_of_proposal(replica, proposed.scope)
     replica.db.set_meta(
         _place(replica, proposed.scope), replica.codec.seal_row(msgspec.json.encode(proposed))
@@ -96,23 +97,23 @@ def keep_proposal(replica: Replica, proposed: Proposed) -> None:
 
 
 def let_go_of_proposal(replica: Replica, scope: str) -> None:
-    """Nothing is proposed of a scope any more (inside a transaction)."""
+    """Delete the proposal of a scope (inside a transaction)."""
     names = [name for name, kept in _proposals(replica) if kept.scope == scope]
     meta.forget(replica.db.connection, [*names, _place(replica, scope)])
 
 
 def kept_proposal(replica: Replica, scope: str) -> Proposed | None:
-    """What was proposed of a scope last and not done yet."""
+    """Return the open proposal of a scope, if any."""
     return next((kept for _, kept in _proposals(replica) if kept.scope == scope), None)
 
 
 def kept_proposals(replica: Replica) -> list[Proposed]:
-    """What was proposed last and not done yet, of each scope."""
+    """Return the open proposal of each scope."""
     return [kept for _, kept in _proposals(replica)]
 
 
 def _proposals(replica: Replica) -> Iterator[tuple[str, Proposed]]:
-    """Name and value of each that the disk did not change: who lost one dreams again."""
+    """Yield name and value of each undamaged proposal: for a lost one, a dream is run again."""
     for name, row in list(meta.sound(replica.db.connection, meta.DREAM_PROPOSED)):
         with contextlib.suppress(OpenError, msgspec.MsgspecError, UnicodeDecodeError):
             yield name, _proposed.decode(replica.codec.open_row(row))
@@ -124,7 +125,7 @@ def _place(replica: Replica, scope: str) -> str:
 
 
 def dreams(replica: Replica) -> list[Dreamt]:
-    """The dreams that can be undone, the last first."""
+    """Return the dreams that can be undone, newest first."""
     return [
         Dreamt(
             row.id,
@@ -140,7 +141,7 @@ def dreams(replica: Replica) -> list[Dreamt]:
 
 
 def note_dream(replica: Replica, dreamt: Dreamt) -> None:
-    """Remember what a dream did (inside its transaction)."""
+    """Record an applied dream (inside its transaction)."""
     row = _DreamtRow(
         dreamt.id,
         dreamt.scope,
@@ -157,13 +158,13 @@ def note_dream(replica: Replica, dreamt: Dreamt) -> None:
 
 
 def forget_dream(replica: Replica, id: str) -> None:
-    """A dream that was undone can be undone no more (inside a transaction)."""
+    """Delete the record of a dream that was undone (inside a transaction)."""
     _keep(replica, [row for row in _rows(replica.store) if row.id != id])
 
 
 def forget_in_dreams(replica: Replica, scope: str, key: str | None = None) -> None:
-    """Let go of what is kept for undoing of a forgotten memory, or of a whole scope (inside a transaction), with what went together
-    with it, as its sentences may stand there; and of a proposal, which may say what stood there."""
+    """Delete the undo data of a forgotten memory, or of a whole scope (inside a transaction), and of all that was changed with
+    it, which may contain its sentences; also a proposal, which may quote it."""
     proposed = kept_proposal(replica, scope)
     if proposed is not None and (key is None or key in proposed.seen):
         let_go_of_proposal(replica, scope)
@@ -176,7 +177,7 @@ def forget_in_dreams(replica: Replica, scope: str, key: str | None = None) -> No
 
 
 def spoken_of(replica: Replica) -> dict[str, set[str]]:
-    """The keys, by scope, of the memories that a proposal or what is kept for undoing goes by."""
+    """Return by scope the keys of the memories that proposals and undo data are based on."""
     found: dict[str, set[str]] = {}
     for one in kept_proposals(replica):
         found.setdefault(one.scope, set()).update(one.seen)
@@ -186,7 +187,7 @@ def spoken_of(replica: Replica) -> dict[str, set[str]]:
 
 
 def blocks_for_dreams(store: Store) -> set[bytes]:
-    """The digests of the blocks that undoing needs."""
+    """Return the digests of the blocks that undo needs."""
     return {
         bytes.fromhex(loc.sha)
         for row in _rows(store)
@@ -197,7 +198,7 @@ def blocks_for_dreams(store: Store) -> set[bytes]:
 
 def _rows(store: Store) -> list[_DreamtRow]:
     if meta.is_changed(store.db.connection, meta.DREAMS):
-        return []  # none can be taken back: a sync and `check` say so, and nothing else ends for it
+        return []  # none can be undone: sync and `check` report it, and nothing else fails
     stored = store.db.get_meta(meta.DREAMS)
     return _dreams.decode(store.codec.open_row(stored)) if stored else []
 

@@ -31,19 +31,19 @@ from ipfsmem.device.tables import meta
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import UsageError
 
-#: Bytes of a segment after which the next one starts.
+#: Bytes after which a segment is full.
 SEGMENT = 8188
 
 
 def timestamp(ms: int) -> str:
-    """Milliseconds since 1970 UTC as the text of `ts`."""
+    """Return milliseconds since 1970 UTC as the text of `ts`."""
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Timeline:
     """Reads and appends the events of one scope of a replica, by default of the nameless one.
 
-    A device counts its events once for all scopes; the same id in two scopes is two events (format section 1.4).
+    A device numbers its events across all scopes; the same id in two scopes is two events (format section 1.4).
     """
 
     def __init__(self, replica: Replica, scope: str = "") -> None:
@@ -53,15 +53,15 @@ class Timeline:
         self._open: dict[tuple[str, str], int] = {}
 
     def note(self, kind: str, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Append one event of this device, durable when this returns. Returns it with `ts`, `type` and `id`.
+        """Append one event of this device, durable on return. Returns it with `ts`, `type` and `id`.
 
-        Raises UsageError when `data` holds one of these names, LimitError beyond 64 KiB.
+        Raises UsageError if `data` holds one of these names, LimitError beyond 64 KiB.
         """
         with writing(self.replica) as change:
             return self.note_in(change, kind, data)
 
     def note_in(self, change: Writing, kind: str, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """`note` inside a transaction of the caller."""
+        """Append an event as `note`, inside a transaction of the caller."""
         taken = {"ts", "type", "id"} & (data or {}).keys()
         if taken:
             raise UsageError(f"an event's {', '.join(sorted(taken))} cannot be given as data")
@@ -80,7 +80,7 @@ class Timeline:
         stored = self.replica.db.get_meta(meta.EVENTS)
         if stored is not None:
             return int(stored)
-        # No event yet, or a lost row; then a number that is used twice would hide an event.
+        # The first event, or a lost row; a number used twice would hide an event.
         mine = self.replica.device.id
         with self.replica.reading():
             names = [
@@ -104,8 +104,8 @@ class Timeline:
     ) -> int:
         """Add events of others that are missing here, with ids made from their content. Returns how many were added.
 
-        An event with a known id is the same only when its content is too: a device that went back to a snapshot uses its
-        numbers again. `by_content`: do not add an event that is here under any id. `fresh`: the scope has no event yet.
+        An event with a known id is the same only if its content is too: a device restored from a snapshot uses its numbers again.
+        `by_content`: skip an event that is here under any id. `fresh`: the scope has no event yet.
         """
         new: dict[str, dict[str, Any]] = {}
         here = [] if fresh or not events else self.events()
@@ -123,7 +123,7 @@ class Timeline:
         return len(new)
 
     def add_lines(self, change: Writing, events: Iterable[Mapping[str, Any]]) -> None:
-        """Append events with their ids, as lines are moved here from another id of this device."""
+        """Append events with their ids, for lines that are moved here from another id of this device."""
         self._append(change, events)
 
     def add_back(self, change: Writing, lines: Sequence[bytes]) -> int:
@@ -154,11 +154,11 @@ class Timeline:
             self._open[self.replica.device.id, day] = i
 
     def _last(self, change: Writing, day: str) -> tuple[int, bytes]:
-        """The number and content of the segment to append to."""
+        """Return the number and content of the segment to append to."""
         device = self.replica.device.id
         i = self._open.get((device, day), 0)
         while i and not change.entry(segment_entry(day, device, i, self.scope)):
-            # It was noted in a transaction that failed, or was trimmed since.
+            # Its transaction failed, or it was trimmed since.
             i -= 1
         while change.entry(segment_entry(day, device, i + 1, self.scope)):
             i += 1
@@ -171,11 +171,11 @@ class Timeline:
             text = change.body(name, value)
             if text is not None:
                 return i, text
-        # Our segment is not on this device, or has several values: it is left as it is, and lines go to another one.
+        # Our segment is missing here, or has several values: leave it unchanged and use another one.
         return self._free(change, day, i + 1), b""
 
     def _free(self, change: Writing, day: str, i: int) -> int:
-        """The first number from `i` on without a segment. Where segments were trimmed, later ones may exist."""
+        """Return the first number from `i` on without a segment. Where segments were trimmed, later ones may exist."""
         while change.entry(segment_entry(day, self.replica.device.id, i, self.scope)):
             i += 1
         return i
@@ -185,7 +185,7 @@ class Timeline:
         change.put(name, text, tuple(change.entry(name)))
 
     def missing(self, days: tuple[str, str]) -> int:
-        """How many pieces of these days are not on this device, or are damaged."""
+        """Return how many segments of these days are missing on this device, or damaged."""
         with self.replica.reading():
             held = self.replica.store.segments(self.scope)
             return missing_of(self.replica.store, [one for one in held if days[0] <= one[0].day <= days[1]])
@@ -196,9 +196,8 @@ class Timeline:
         *,
         held: Iterable[tuple[SegmentName, Entry]] | None = None,
     ) -> list[dict[str, Any]]:
-        """All events in the order (ts, id); with `days` only those of the UTC days from the first to the last. `held`: the
-        segments of this scope, when the caller has read them already.
-        """
+        """Return all events in the order (ts, id); with `days` only those of the UTC days from the first to the last. `held`: the
+        segments of this scope, if the caller has read them already."""
         with self.replica.reading():
             store = self.replica.store
             if scope_forgotten(store, self.scope):
@@ -214,7 +213,7 @@ class Timeline:
 
 
 def events_of(store: Store, segments: Iterable[tuple[SegmentName, Entry]]) -> list[dict[str, Any]]:
-    """The events in these segments of one scope that are on this device, in the order (ts, id) (inside `reading`)."""
+    """Return the events in these segments of one scope that are on this device, in the order (ts, id) (inside `reading`)."""
     found: list[list[dict[str, Any]]] = []
     for segment, entry in segments:
         for value in entry.values():
@@ -227,7 +226,7 @@ def events_of(store: Store, segments: Iterable[tuple[SegmentName, Entry]]) -> li
 def lines_with(
     store: Store, segment: SegmentName, entry: Entry, hashes: Container[str], hash_of: Callable[[bytes], str]
 ) -> Iterator[bytes]:
-    """The lines of a segment that have one of these hashes, and are the event of its device that stands there, in its one form
+    """Yield the lines of a segment that have one of these hashes and are an event of the segment's device in canonical form
     (inside `reading`)."""
     for value in entry.values():
         for line in segment_lines(store.body(segment.entry, value) or b""):
@@ -238,14 +237,15 @@ def lines_with(
 
 
 def missing_of(store: Store, segments: Iterable[tuple[SegmentName, Entry]]) -> int:
-    """How many pieces of these segments are not on this device, or are damaged (inside `reading`)."""
+    """Return how many of these segments are missing on this device, or damaged (inside `reading`)."""
     return sum(
         store.body(segment.entry, value) is None for segment, entry in segments for value in entry.values()
     )
 
 
 def _owned(device: str, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Events of a device's segment: an id of another device's form is replaced, as it counts in that one's segments only."""
+    """Return the events of a device's segment; an id of another device's form is replaced, as it is valid only in the segments of
+    that one."""
     checked = []
     for event in events:
         claimed = split_own_id(str(event.get("id", "")))

@@ -1,7 +1,7 @@
-"""Texts that this device leaves out of lists, recall and context: acts of this device alone, which change neither state nor root.
+"""Texts that this device hides from lists, recall and context: local to this device, changing neither state nor root.
 
-What is hidden is one text, known by the clock of its write: whoever writes the memory anew, on any device, has it in the lists again.
-A row that the disk changed hides nothing.
+A hidden text is identified by the clock of its write: a new write of the memory, on any device, is visible again. A damaged row
+hides nothing.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ MAX_REASON: Final = 200
 
 
 class Hidden(msgspec.Struct, frozen=True, array_like=True):
-    """A text that is hidden here: where it stands, the clock of its write, when it was hidden (milliseconds since 1970 UTC), and why
-    in words."""
+    """A text that is hidden here: its scope and key, the clock of its write, when it was hidden (milliseconds since 1970 UTC),
+    and the reason."""
 
     scope: str
     key: str
@@ -37,7 +37,7 @@ class Hidden(msgspec.Struct, frozen=True, array_like=True):
 
 
 class KnownHidden(dict[Place, Hidden]):
-    """All that is hidden here, held in memory, with the places that were changed in it, in order."""
+    """All hidden texts in memory, with the places changed since, in order."""
 
     def __init__(self, rows: Iterable[Hidden] = ()) -> None:
         super().__init__({(one.scope, one.key): one for one in rows})
@@ -46,7 +46,7 @@ class KnownHidden(dict[Place, Hidden]):
 
 @functools.cache
 def _rows() -> msgspec.msgpack.Decoder[Hidden]:
-    """Made when it is first used: most calls use none."""
+    """Return the decoder, created on first use: most calls need none."""
     return msgspec.msgpack.Decoder(Hidden)
 
 
@@ -54,12 +54,12 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def hidden_texts(replica: Replica) -> dict[Place, Hidden]:
-    """All that is hidden here, by place (inside `reading` or a transaction)."""
+    """Return all hidden texts by place (inside `reading` or a transaction)."""
     return known_hidden(replica).copy()
 
 
 def known_hidden(replica: Replica) -> KnownHidden:
-    """The same as it is held, to be looked at only."""
+    """Return the cached hidden texts; the caller must not change them."""
     known = replica.known_hidden
     if known is None:
         known = replica.known_hidden = KnownHidden(_read(replica))
@@ -76,23 +76,23 @@ def _read(replica: Replica) -> Iterator[Hidden]:
 
 
 def is_hidden(known: Mapping[Place, Hidden], scope: str, key: str, hlc: str) -> bool:
-    """Whether the text of a memory that was written at `hlc` is one of those."""
+    """Return whether the text of a memory that was written at `hlc` is hidden."""
     one = known.get((scope, key))
     return one is not None and one.hlc == hlc
 
 
 def hide(replica: Replica, texts: Iterable[Hidden]) -> None:
-    """Leave these texts out from now on (inside a transaction)."""
+    """Hide these texts from now on (inside a transaction)."""
     seal, new = replica.codec.seal_row, list(texts)
     rows = [(_mark(replica, (one.scope, one.key)), seal(_encode(one))) for one in new]
     hidden.hide(replica.db.connection, rows)
-    if replica.known_hidden is not None:  # it is read again where this transaction fails
+    if replica.known_hidden is not None:  # if this transaction fails, it is read again
         replica.known_hidden.update({(one.scope, one.key): one for one in new})
         replica.known_hidden.changed += [(one.scope, one.key) for one in new]
 
 
 def show(replica: Replica, places: Iterable[Place]) -> None:
-    """Have the texts of these memories in the lists again (inside a transaction)."""
+    """Show the texts of these memories again (inside a transaction)."""
     gone = list(places)
     hidden.show(replica.db.connection, [_mark(replica, place) for place in gone])
     if replica.known_hidden is not None:

@@ -1,8 +1,8 @@
-"""The identity of this device: its signing key, its box key, the key of its local rows, and the place of its files.
+"""The identity of this device: its signing key, its box key, the key of its local rows, and the location of its files.
 
 The secrets are in one file, protected by a passphrase unless the user chose otherwise. A device whose files are in another
-place than it left them is a copy, and must take a new id before it writes (format section 5). This module tells the
-place; what follows from it is decided elsewhere.
+location than it left them is a copy, and must take a new id before it writes (format section 5); this module only identifies the
+location.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ipfsmem.seal.primitives import Signer25519, x25519_public
 from ipfsmem.seal.secret_file import is_protected, protect, unprotect
 
 KEY_FILE = "device.key"
-#: Files with the id of a machine, and the file in the home that has one for machines without.
+#: Files with the id of a machine, and the file in the home directory for machines without one.
 MACHINE_IDS = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 MACHINE_FILE = ".machine"
 Random = Callable[[int], bytes]
@@ -35,8 +35,8 @@ Random = Callable[[int], bytes]
 class Device(msgspec.Struct, frozen=True, dict=True):
     """The secrets of one device: Ed25519 seed, X25519 secret, key of local rows; 32 bytes each.
 
-    `root_key` is a fourth one on the device that made a vault without a wallet: its root is kept under it. Empty on every other
-    device, and wherever the keys came without the passphrase: `unlock` never hands it out.
+    `root_key` is a fourth one on the device that created a vault without a wallet: it seals the root. Empty on every other
+    device, and wherever the keys came without the passphrase: `unlock` never returns it.
     """
 
     sign_seed: bytes
@@ -49,7 +49,7 @@ class Device(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def signer(self) -> Signer25519:
-        """Signs values, pairs, commits and the device's own name."""
+        """The signer of values, pairs, commits and the device's own name."""
         return Signer25519(self.sign_seed)
 
     @cached_property
@@ -68,26 +68,26 @@ class Device(msgspec.Struct, frozen=True, dict=True):
         return sha256(self.sign_public).hexdigest()[:16]
 
     def with_keys(self, keys: bytes) -> Device:
-        """The same device with other keys: a signing seed (32 bytes) and, when more bytes follow it, a box secret."""
+        """Return the same device with other keys: a signing seed (32 bytes) and, if more bytes follow it, a box secret."""
         return Device(keys[:32], keys[32:] or self.box_secret, self.row_key, self.root_key)
 
     def with_box(self, random: Random) -> Device:
-        """The same device under the same id with a new box key, as the old one is used in another chain of the ring."""
+        """Return the same device under the same id with a new box key, as the old one is used in another chain of the ring."""
         return Device(self.sign_seed, random(32), self.row_key, self.root_key)
 
     def successor(self, random: Random) -> Device:
-        """The same device under a new id: another signing key, the same box and row keys."""
+        """Return the same device under a new id: another signing key, the same box and row keys."""
         return Device(random(32), self.box_secret, self.row_key, self.root_key)
 
     def without_secrets(self) -> Device:
-        """The id and the public keys alone, for what still says whose memory it was. It can neither sign nor open."""
+        """Return the id and the public keys alone, which can neither sign nor open."""
         bare = Device(b"", b"", b"")
         vars(bare).update(id=self.id, sign_public=self.sign_public, box_public=self.box_public)
         return bare
 
 
 def new_device(random: Random, *, root_key: bytes = b"") -> Device:
-    """Fresh secrets; `root_key`: that for the root of a vault without a wallet."""
+    """Return fresh secrets; `root_key`: that for the root of a vault without a wallet."""
     return Device(random(32), random(32), random(32), root_key)
 
 
@@ -98,7 +98,7 @@ def save_device(folder: Path, device: Device, passphrase: str | None, random: Ra
 
 
 def passphrase_protected(folder: Path | None) -> bool:
-    """Whether this device's key file is under a passphrase. Raises FormatError when it is damaged, StorageError."""
+    """Return whether this device's key file is under a passphrase. Raises FormatError if it is damaged, StorageError."""
     path = None if folder is None else folder / KEY_FILE
     data = read_file(path, 64 * 1024) if path is not None else None
     try:
@@ -108,7 +108,7 @@ def passphrase_protected(folder: Path | None) -> bool:
 
 
 def load_device(folder: Path, passphrase: str | None) -> Device:
-    """Read the key file. Raises PassphraseError, FormatError, StorageError when there is none."""
+    """Read the key file. Raises PassphraseError, FormatError, StorageError if it is missing."""
     path = folder / KEY_FILE
     data = read_file(path, 64 * 1024)
     if data is None:
@@ -126,18 +126,19 @@ def load_device(folder: Path, passphrase: str | None) -> Device:
 
 
 def change_passphrase(folder: Path, old: str | None, new: str | None, random: Random) -> None:
-    """Protect the same secrets with another passphrase. Raises PassphraseError, FormatError or StorageError, and changes nothing then."""
+    """Protect the same secrets with another passphrase. Raises PassphraseError, FormatError or StorageError, and changes nothing
+    then."""
     with file_lock(folder / "lock"):
         save_device(folder, load_device(folder, old), new, random)
 
 
 def seal_row(row_key: bytes, row: bytes, nonce: bytes) -> bytes:
-    """A row for this disk only, under the device's own key (XChaCha20-Poly1305, `nonce` 24 random bytes)."""
+    """Seal a row for this disk only, under the device's own key (XChaCha20-Poly1305, `nonce` 24 random bytes)."""
     return nonce + bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(row, b"row", nonce, row_key)
 
 
 def open_row(row_key: bytes, stored: bytes) -> bytes:
-    """The row again. Raises OpenError."""
+    """Open a sealed row. Raises OpenError."""
     try:
         return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(stored[24:], b"row", stored[:24], row_key)
     except (exceptions.CryptoError, exceptions.TypeError, ValueError):
@@ -145,9 +146,9 @@ def open_row(row_key: bytes, stored: bytes) -> bytes:
 
 
 def place(database: Path) -> str:
-    """A hash that identifies the place of this device's files: of the machine's id and the database's inode.
+    """Return a hash of the location of this device's files: of the machine's id and the database's inode.
 
-    A machine without an id gets one in the home. Network addresses are not used: those of containers change with each
+    A machine without an id gets one in the home directory. Network addresses are not used: those of containers change with each
     start.
     """
     inode = database.stat().st_ino
@@ -155,7 +156,7 @@ def place(database: Path) -> str:
 
 
 def forget_machine(home: Path) -> None:
-    """Remove the machine id of a home in which nothing else is: an attempt that was given up leaves nothing."""
+    """Remove the machine id of a home directory that contains nothing else: an abandoned attempt leaves nothing."""
     with contextlib.suppress(OSError):
         if [path.name for path in home.iterdir()] == [MACHINE_FILE]:
             (home / MACHINE_FILE).unlink()
@@ -173,8 +174,8 @@ def _machine(home: Path) -> str:
 
 
 def _kept_id(home: Path) -> str:
-    """A random id in the home, stored with the inode of its file: in a copy of the home the inode differs, and the copy gets
-    another id. "" where no file can be written; then only the database's inode tells copies apart."""
+    """Return a random id in the home directory, stored with the inode of its file: in a copy the inode differs, and the copy gets
+    another id. "" if no file can be written; then only the database's inode tells copies apart."""
     path = home / MACHINE_FILE
     for _ in range(2):
         try:

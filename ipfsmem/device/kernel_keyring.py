@@ -1,9 +1,9 @@
-"""Small secrets in the keyring that the Linux kernel keeps for each user: in the kernel's memory only, never in swap, gone at
-the latest with the machine's power, and gone by themselves at a time that is said when they are put there.
+"""Small secrets in the Linux kernel's keyring of the user: in kernel memory only, never in swap, gone when the machine loses
+power, and removed automatically at a given time.
 
-By system calls, for no package that the core could depend on is kept for them: the bindings that there are need libkeyutils
-and a compiler. Numbers and permission bits are of `asm/unistd.h` and `linux/keyctl.h` (Linux 6.12); what the calls do, of
-keyrings(7), add_key(2) and keyctl(2).
+By system calls, as no maintained package exists that the core could depend on: the existing bindings need libkeyutils and a
+compiler. Numbers and permission bits are from `asm/unistd.h` and `linux/keyctl.h` (Linux 6.12), semantics from keyrings(7),
+add_key(2), keyctl(2).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _NUMBERS = {
 }
 _USER_KEYRING = -4
 _REVOKE, _SETPERM, _UNLINK, _SEARCH, _READ, _SET_TIMEOUT = 3, 5, 9, 10, 11, 15
-#: Possessor: everything. The same user: view, read, write, search, setattr. A service that the system started has another session
+#: Possessor: everything. The same user: view, read, write, search, setattr. A service started by the system has another session
 #: keyring, does not "possess" this user's keyring, and would otherwise see the key but not read it.
 _PERMISSIONS = 0x3F2F0000
-#: What the kernel says of a key that is not there any more.
+#: Error numbers of the kernel for a key that no longer exists.
 _GONE = frozenset(
     getattr(errno, name)
     for name in ("ENOENT", "ENOKEY", "EKEYEXPIRED", "EKEYREVOKED")
@@ -39,7 +39,7 @@ _MOST = 4096
 
 
 def has_kernel_keyring() -> bool:
-    """Whether this machine's kernel keeps keys for this user: Linux, with the calls not forbidden (as containers do)."""
+    """Return whether this machine's kernel keeps keys for this user: Linux, with the calls not forbidden (as containers do)."""
     try:
         read("ipfsmem:is-there")
     except OSError:
@@ -48,7 +48,7 @@ def has_kernel_keyring() -> bool:
 
 
 def put(name: str, secret: bytes, seconds: int) -> None:
-    """Keep a secret for this user under a name, in place of one before; it goes by itself after so many seconds. Raises OSError."""
+    """Store a secret for this user under a name, replacing one before; the kernel removes it after `seconds`. Raises OSError."""
     try:
         key = _call(0, b"user", name.encode(), secret, len(secret), _USER_KEYRING)
         try:
@@ -60,12 +60,12 @@ def put(name: str, secret: bytes, seconds: int) -> None:
     except OSError as error:
         if error.errno not in _GONE:
             raise
-        # Another process took it away in between. A key that is in no keyring any more may also not be changed: that is
-        # seen as a refusal, and then there is nothing to unlink.
+        # Another process removed it in between. Changing a key that is in no keyring any more fails with a refusal; then there is
+        # nothing to unlink.
 
 
 def read(name: str) -> bytes | None:
-    """The secret of a name, None when there is none (any more). Raises OSError where there is no such keyring."""
+    """Return the secret of a name, None if there is none (any more). Raises OSError where there is no such keyring."""
     import ctypes
 
     try:
@@ -80,10 +80,10 @@ def read(name: str) -> bytes | None:
 
 
 def remove(name: str) -> bool:
-    """Take a secret away; whether there was one. Raises OSError."""
+    """Remove a secret; returns whether there was one. Raises OSError."""
     try:
         key = _keyctl(_SEARCH, _USER_KEYRING, b"user", name.encode(), 0)
-        _keyctl(_REVOKE, key)  # also for who looked it up just now
+        _keyctl(_REVOKE, key)  # also for processes that looked it up just now
         _keyctl(_UNLINK, key, _USER_KEYRING)
     except OSError as error:
         if error.errno in _GONE:

@@ -1,8 +1,8 @@
-"""The last write or forget of this device, with what is needed to undo it.
+"""The last write or forget of this device, with the data to undo it.
 
-One sealed row beside the state, written in the transaction of the change itself. A change that cannot be undone (of a whole
-scope, an import) replaces the row: a user who then asks to undo means that change, and not the write before it. Edits of
-plain files and writes of others do not touch it. Undoing is in `memories.undo`.
+One sealed row, written in the transaction of the change itself. A change that cannot be undone (of a whole scope, an import)
+replaces the row: an undo after it means that change, not the write before it. Edits of plain files and writes of others do not
+touch it. Undo is in `memories.undo`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from ipfsmem.device.tables import meta
 
 
 class LastChange(msgspec.Struct, frozen=True):
-    """`name`: the entry; "" for a change that cannot be undone, of which `operation` says what was done. `gone`: the values that
-    it replaced, `came`: the dots in their place, `at`: ms since 1970 UTC."""
+    """`name`: the entry; "" for a change that cannot be undone, which `operation` describes. `gone`: the values that it replaced,
+    `came`: the new dots, `at`: ms since 1970 UTC."""
 
     operation: str
     name: str
@@ -38,7 +38,7 @@ _decoder = msgspec.json.Decoder(_Row)
 
 
 def note_change(replica: Replica, operation: str, name: str, before: Entry, after: Entry) -> None:
-    """Remember a change of one entry as the last one (inside its transaction), unless nothing was changed."""
+    """Record a change of one entry as the last one (inside its transaction), unless nothing was changed."""
     gone = {dot: value for dot, value in before.items() if dot not in after}
     came = tuple(dot for dot in after if dot not in before)
     if gone or came:
@@ -47,7 +47,7 @@ def note_change(replica: Replica, operation: str, name: str, before: Entry, afte
 
 
 def last_change(replica: Replica) -> LastChange | None:
-    """The last change, None without one."""
+    """Return the last change, if any."""
     stored = replica.db.get_meta(meta.LAST_CHANGE)
     if stored is None:
         return None
@@ -57,14 +57,13 @@ def last_change(replica: Replica) -> LastChange | None:
 
 
 def note_irrevocable(replica: Replica, done: str) -> None:
-    """Remember that the last change cannot be undone (inside its transaction). `done` says what it was: "the scope work was
-    forgotten"."""
+    """Record that the last change cannot be undone (inside its transaction). `done` describes it: "the scope work was forgotten"."""
     row = _Row(done, "", replica.world.now(), b"", ())
     replica.db.set_meta(meta.LAST_CHANGE, replica.codec.seal_row(msgspec.json.encode(row)))
 
 
 def blocks_for_undo(store: Store) -> set[bytes]:
-    """The digests of the blocks that undoing needs."""
+    """Return the digests of the blocks that undo needs."""
     stored = store.db.get_meta(meta.LAST_CHANGE)
     if stored is None:
         return set()

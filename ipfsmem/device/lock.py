@@ -1,6 +1,6 @@
 """One process at a time: a lock file that the operating system locks for its holder, and frees when that process ends.
 
-The lock is held for one operation, not for a session, so that a command line and a server can share a memory.
+The lock is held for one operation, not for a session, so that a command line and a server can share a vault.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if sys.platform == "win32":
 
     def _try(fd: int) -> bool:
         try:
-            # Windows keeps other processes from reading the bytes that are locked. So one byte far behind the holder's
-            # process id is locked, and whoever waits can read that.
+            # Windows keeps other processes from reading locked bytes. So one byte far behind the holder's process id is locked,
+            # and waiting processes can read the id.
             os.lseek(fd, 0x7FFF0000, os.SEEK_SET)
             msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -44,11 +44,12 @@ else:
         return True
 
     def _is_free(fd: int) -> bool:
-        return _try(fd, fcntl.LOCK_SH)  # which several who ask get at once
+        return _try(fd, fcntl.LOCK_SH)  # several checks can hold it at once
 
 
 def is_held(path: Path) -> bool:
-    """Whether somebody holds the lock file `path`. Who takes it at this very moment has to wait for a moment. Raises StorageError."""
+    """Return whether some process holds the lock file `path`. A process that takes it at the same time waits briefly. Raises
+    StorageError."""
     if not path.exists():
         return False
     with _opened(path) as fd, storage_errors(path, "lock"):
@@ -57,10 +58,10 @@ def is_held(path: Path) -> bool:
 
 @contextlib.contextmanager
 def file_lock(path: Path, *, wait: float = 10.0) -> Iterator[None]:
-    """Hold the lock file `path`, which is made where it is missing; its folder must exist.
+    """Hold the lock file `path`, which is created if it is missing; its folder must exist.
 
-    Waits up to `wait` seconds for another process, then raises LockedError. StorageError when the file cannot be opened or
-    its file system has no locks.
+    Waits up to `wait` seconds for another process, then raises LockedError. StorageError if the file cannot be opened or its file
+    system has no locks.
     """
 
     held = False
@@ -74,11 +75,11 @@ def file_lock(path: Path, *, wait: float = 10.0) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def file_lock_async(path: Path, *, wait: float = 10.0) -> AsyncIterator[None]:
-    """`file_lock` that lets the event loop run while it waits.
+    """Hold a lock file as `file_lock`, and let the event loop run while waiting.
 
-    For another task of this process it waits to the end, however long that is; a task must not ask for a lock that it holds.
+    It waits without a limit for another task of this process; a task must not request a lock that it holds.
     """
-    import asyncio  # 30 ms that a read or a write of one memory need not pay
+    import asyncio  # 30 ms that a read or a write of one memory does not need
 
     held = False
     while not held:
@@ -94,8 +95,8 @@ async def file_lock_async(path: Path, *, wait: float = 10.0) -> AsyncIterator[No
                     _held_by_tasks.remove(file)
 
 
-#: The lock files that tasks of this process hold, by device and inode. A process id in the file would not tell: another
-#: container may have one alike.
+#: The lock files that tasks of this process hold, by device and inode. A process id in the file would not tell: another container
+#: may have the same.
 _held_by_tasks: set[tuple[int, int]] = set()
 
 
@@ -115,8 +116,8 @@ def _opened(path: Path) -> Iterator[int]:
 
 
 def _is_file_at(fd: int, path: Path) -> bool:
-    """Whether the locked file is still the one at `path`. Its last holder may have deleted it, and the lock on a deleted
-    file keeps nobody out."""
+    """Return whether the locked file is still the one at `path`. Its last holder may have deleted it, and the lock on a deleted
+    file excludes nobody."""
     try:
         return os.path.samestat(os.fstat(fd), path.stat(follow_symlinks=False))
     except FileNotFoundError:
@@ -126,8 +127,8 @@ def _is_file_at(fd: int, path: Path) -> bool:
 def _pauses_until_locked(
     fd: int, path: Path, wait: float, *, held_here: Collection[tuple[int, int]] = ()
 ) -> Iterator[float]:
-    """Seconds to pause before each further attempt; ends when the lock is held and its file names this process. While the
-    file is one of `held_here`, the wait does not end."""
+    """Yield the seconds to pause before each further attempt; ends when the lock is held and its file names this process. While
+    the file is one of `held_here`, the wait does not end."""
     give_up = time.monotonic() + wait
     pause = 0.001
     while not _is_locked_now(fd, path):
@@ -139,7 +140,8 @@ def _pauses_until_locked(
         pause = min(pause * 2, 0.05)
     with contextlib.suppress(OSError):
         os.lseek(fd, 0, os.SEEK_SET)
-        # As long as any before it: to empty the file first may wait for the disk (ext4 writes such a file out when it is closed).
+        # Overwrite in place, with a fixed length: truncating first may wait for the disk (ext4 writes such a file out when it is
+        # closed).
         os.write(fd, f"{os.getpid():<{_HOLDER_BYTES - 1}}\n".encode())
 
 
@@ -149,7 +151,7 @@ def _is_locked_now(fd: int, path: Path) -> bool:
 
 
 def _holder(fd: int) -> str:
-    """The process that holds the lock, as its file names it."""
+    """Return the process that holds the lock, as its file names it."""
     try:
         os.lseek(fd, 0, os.SEEK_SET)
         process = os.read(fd, _HOLDER_BYTES).decode("ascii", "replace").strip()

@@ -1,7 +1,7 @@
-"""The memories on this device by name (namespace), and their vaults: no two namespaces may have the same vault.
+"""The vaults on this device by name (namespace): no two namespaces may have the same vault.
 
-The label of a vault is part of the text that a wallet signs (format section 2.1), so it decides which keys come out. Only the
-configurations are read; no memory is opened and nothing changed.
+The label of a vault is part of the text that a wallet signs (format section 2.1), so it determines the keys. Only the
+configurations are read; no vault is opened and nothing changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIRST: Final = "default"
 
 
 def namespaces(home: Path) -> dict[str, NamespaceConfig]:
-    """The configuration of each memory under `home` that can be read, by name. StorageError when `home` cannot be listed."""
+    """Return the configuration of each vault under `home` that can be read, by name. StorageError if `home` cannot be listed."""
     found: dict[str, NamespaceConfig] = {}
     if not home.is_dir():
         return found
@@ -32,15 +32,15 @@ def namespaces(home: Path) -> dict[str, NamespaceConfig]:
         try:
             config = read_config(folder)
         except IpfsmemError:
-            continue  # reported when that memory is opened
+            continue  # opening that vault reports it
         if config is not None:
             found[folder.name] = config
     return found
 
 
 def vault_label(home: Path, namespace: str, given: str | None) -> str:
-    """The label of the vault for a new namespace: `given`; otherwise `default` for the first namespace with a vault on this
-    device, and the namespace's own name for a further one. UsageError when that cannot be a label."""
+    """Return the label of the vault for a new namespace: `given`; otherwise `default` for the first namespace with a vault on
+    this device, and the namespace's own name for a further one. UsageError if that is not a valid label."""
     if given is not None:
         return given
     others = [name for name, config in namespaces(home).items() if config.vault and name != namespace]
@@ -72,10 +72,10 @@ def refuse_shared(home: Path, namespace: str, vault: VaultConfig) -> None:
 
 
 def memories_in(folder: Path) -> str:
-    """Which memories of this program a folder holds, in words: a memory itself, or a home full of them; "" for none.
+    """Return in words which vaults of this program a folder holds: one vault, or a home with several; "" for none.
 
-    Only the folder and those right in it are looked at. Other programs have a `state.db` too: it counts beside the keys of a device
-    alone. Raises OSError.
+    Only the folder and its direct entries are examined. Other programs have a `state.db` too, so it counts only next to the keys
+    of a device. Raises OSError.
     """
     if (folder / CONFIG_FILE).exists() or ((folder / DATABASE).exists() and (folder / KEY_FILE).exists()):
         return "a memory itself"

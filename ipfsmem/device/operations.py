@@ -1,8 +1,9 @@
-"""What was done with this memory on this device, by which face, when and for whom: a bounded list of the newest, with no text of a memory.
+"""A bounded list of the newest operations on this vault on this device, with the interface, time and caller, and without text of
+memories.
 
-Each operation is one record of a fixed size at the end of the file `operations`, sealed where the memory is, so that neither words nor
-lengths of names are seen. A record is written at once and not waited for: a process that is killed loses none, a power failure may lose
-the last. Failing to note something fails nothing.
+Each operation is one record of a fixed size at the end of the file `operations`, sealed if the vault is, so that neither words
+nor lengths of names are visible. A record is written at once without fsync: a killed process loses none, a power failure may lose
+the last. A failure to record is ignored.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.errors import IpfsmemError
 
 _FILE: Final = "operations"
-#: Bytes of an operation before it is sealed, and those of the longest word in it.
+#: Bytes of an operation before it is sealed, and of the longest word in it.
 _ROOM: Final = 448
 _LONGEST: Final = 64
-#: Bytes of a file that is read: what 100,000 records take, and more.
+#: Maximum bytes of a file that is read: more than 100,000 records.
 _MOST: Final = 64 * 1024 * 1024
-#: Seconds that noting something waits for another process at most.
+#: Maximum seconds to wait for another process before recording.
 _WAIT: Final = 2.0
-#: How often a record is appended anew, when other processes come between.
+#: Maximum attempts to append a record when other processes interfere.
 _TRIES: Final = 100
 
 
 class Operation(msgspec.Struct, frozen=True, array_like=True):
-    """Something that was done: when (milliseconds since 1970 UTC), its name, the scope and the key or name that it was about, by which
-    face and for whom, and `outcome`, "" where it went well, else the kind of the error."""
+    """An operation: time (milliseconds since 1970 UTC), name, scope and key or name that it was about, interface, caller, and
+    `outcome`: "" for success, else the kind of the error."""
 
     at: int
     operation: str
@@ -49,7 +50,7 @@ class Operation(msgspec.Struct, frozen=True, array_like=True):
 
 @functools.cache
 def _decoder() -> msgspec.msgpack.Decoder[Operation]:
-    """Made when it is first used: most calls use none."""
+    """Return the decoder, created on first use: most calls need none."""
     return msgspec.msgpack.Decoder(Operation)
 
 
@@ -57,7 +58,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def note_operation(replica: Replica, one: Operation, kept: int) -> None:
-    """Add one to the list, of which the newest `kept` stay; 0: none is noted."""
+    """Append an operation to the list, of which the newest `kept` stay; 0 records nothing."""
     path = _path(replica)
     if path is None or not kept or replica.read_only:
         return
@@ -75,7 +76,7 @@ def note_operation(replica: Replica, one: Operation, kept: int) -> None:
 
 
 def operations(replica: Replica, kept: int) -> Iterator[Operation]:
-    """The newest `kept`, the newest first. A record that does not open is left out. Raises StorageError."""
+    """Yield the newest `kept` operations, newest first. A record that does not open is left out. Raises StorageError."""
     path = _path(replica)
     data = None if path is None else read_file(path, _MOST)
     rows = _rows(data or b"", _size(replica))
@@ -86,7 +87,8 @@ def operations(replica: Replica, kept: int) -> Iterator[Operation]:
 
 
 def forget_operations(replica: Replica, before: int, *, dry_run: bool = False) -> int:
-    """Take those before a moment out of the list (milliseconds since 1970 UTC), and what does not open; how many. Raises StorageError."""
+    """Remove operations before a time (milliseconds since 1970 UTC) and records that do not open; returns how many. Raises
+    StorageError."""
     path = _path(replica)
     data = None if path is None else read_file(path, _MOST)
     if path is None or not data:
@@ -109,7 +111,7 @@ def _rows(data: bytes, size: int) -> list[bytes]:
 
 
 def _size(replica: Replica) -> int:
-    """Bytes of a record."""
+    """Return the bytes of a record."""
     return len(replica.codec.seal_row(bytes(_ROOM)))
 
 
@@ -124,18 +126,18 @@ def _path(replica: Replica) -> Path | None:
 
 
 def _padded(data: bytes) -> bytes:
-    """One msgpack value never ends with a zero byte here: it ends with a text, which has none."""
+    """Pad a msgpack value with zero bytes. The value itself never ends with one: it ends with a text, which has none."""
     return data[:_ROOM].ljust(_ROOM, b"\0")
 
 
 def _lock(path: Path) -> Path:
-    """Held by who puts another file in the place of this one, and by who mends its end."""
+    """Return the path of the lock for replacing this file and for repairing its end."""
     return path.with_suffix(".lock")
 
 
 def _add(path: Path, row: bytes) -> int:
-    """The length of the file afterwards. One append, so that no lock is needed, but in two cases: a power failure left half a record,
-    which is filled up to a whole one that does not open; or another file was put in the place of this one meanwhile."""
+    """Append a record and return the length of the file. One append needs no lock, except in two cases: a power failure left half
+    a record, which is filled up to a whole one that does not open; or another file replaced this one meanwhile."""
     fd = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         if not _appended(fd, row):
@@ -148,7 +150,7 @@ def _add(path: Path, row: bytes) -> int:
         os.close(fd)
     with file_lock(
         _lock(path), wait=_WAIT
-    ):  # whoever replaced it has ended then, and took the record along or not
+    ):  # the replacing process has ended then, with or without the record
         data = read_file(path, _MOST) or b""
         if row not in _rows(data, len(row)):
             fd = open_regular(path, os.O_WRONLY | os.O_APPEND)
@@ -160,9 +162,9 @@ def _add(path: Path, row: bytes) -> int:
 
 
 def _appended(fd: int, row: bytes) -> bool:
-    """Append a record; whether it stands whole where a record does. The size of the file cannot tell that before: half of what another
-    process is appending may be in it. The place of one's own append can, as appends come one after the other. A disk may take it in
-    pieces: then nothing of another process may stand between them."""
+    """Append a record; returns whether it is aligned. The size of the file cannot tell that in advance, as it may include half of
+    the append of another process; the position of one's own append can, as appends are serialised. A disk may accept it in
+    pieces: then no record of another process may be between them."""
     rest = memoryview(row)
     end: int | None = None
     while rest:
@@ -175,8 +177,8 @@ def _appended(fd: int, row: bytes) -> bool:
 
 
 def _append_aligned(fd: int, row: bytes) -> None:
-    """Append a record behind half a one (holding the lock); what other processes append meanwhile they look for themselves. Raises
-    OSError where they leave no room for a whole one."""
+    """Append a record after half a record (holding the lock); other processes realign their own records. Raises OSError if they
+    leave no room for a whole one."""
     for _ in range(_TRIES):
         if _appended(fd, row):
             return
@@ -185,8 +187,8 @@ def _append_aligned(fd: int, row: bytes) -> None:
 
 
 def _rewrite(path: Path, size: int, change: Callable[[bytes], bytes]) -> None:
-    """Put other records, of `size` bytes each, in the place of these (holding the lock). What another process adds to the old file
-    meanwhile is added to the new one, also where half of it was there before; what it adds later still it looks for itself."""
+    """Replace the records, of `size` bytes each (holding the lock). Records that another process adds to the old file meanwhile
+    are added to the new one, also if half of one was there before; later ones that process adds again itself."""
     fd = open_regular(path, os.O_RDONLY)
     with os.fdopen(fd, "rb") as old:
         data = old.read(_MOST)

@@ -1,8 +1,8 @@
-"""Which folders of this device are which project of a memory: what a person said when they connected one.
+"""Which folders of this device belong to which project of a vault, as a person connected them.
 
-One sealed row beside the state: nothing of it stands in the clear beside a sealed memory, and nothing of it ever leaves this device.
-Copies of a program's own settings that `connect` keeps in `.agents/` are as they were, and those of Claude Code name its projects. What a folder says of itself is read in `agents/repositories.py`; whether it is the one that was connected is
-decided in `agents/projects.py`.
+One sealed row that never leaves this device: a sealed vault has nothing of it in the clear, except the copies of programs'
+settings that `connect` keeps in `.agents/`; those of Claude Code name its projects. The ids of a folder are read in
+`agents/repositories.py`; whether it is the connected one is decided in `agents/projects.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import FormatError, OpenError
 
-#: Folders that are remembered as seen and not connected; the oldest goes.
+#: Maximum number of remembered folders that are not connected; the oldest is dropped.
 MAX_SEEN = 20
 
 
@@ -25,18 +25,18 @@ class ProjectFolder(msgspec.Struct, frozen=True):
     #: Absolute, without links.
     path: str
     scope: str
-    #: Of the folder, and of its `.git` (0 without): a folder that was moved keeps both.
+    #: Of the folder, and of its `.git` (0 without): a moved folder keeps both.
     inode: int
     git_inode: int
-    #: When the folder was made, in nanoseconds since 1970; 0 where that is not known.
+    #: When the folder was created, in nanoseconds since 1970; 0 if unknown.
     born: int = 0
-    #: What it was known by when it was connected.
+    #: Its ids when it was connected.
     ids: tuple[ProjectId, ...] = ()
-    #: The folders that programs keep its memory in, as they were attached, by program.
+    #: The memory folders that programs keep for it, as they were attached, by program.
     adopted: dict[str, str] = {}
-    #: The folders that programs keep its memory in since it was moved, by program, and to which nobody agreed yet.
+    #: The memory folders that programs keep for it since it was moved, by program, which nobody confirmed yet.
     unagreed: dict[str, str] = {}
-    #: Whether the id in its repository's configuration was written when it was connected.
+    #: Whether connecting wrote the id into its repository's configuration.
     wrote_id: bool = False
 
 
@@ -44,7 +44,7 @@ class _Row(msgspec.Struct):
     folders: list[ProjectFolder]
     #: Folders in which an agent's program asked for memories and that nobody connected, the newest last.
     seen: list[str]
-    #: Programs whose projects are connected when they begin, as a person asked for.
+    #: Programs whose projects are connected when they begin, at a person's request.
     follow: list[str] = []
 
 
@@ -52,22 +52,22 @@ _decoder = msgspec.json.Decoder(_Row)
 
 
 def connected_folders(replica: Replica) -> list[ProjectFolder]:
-    """The folders that were connected, by path."""
+    """Return the connected folders, by path."""
     return _read(replica).folders
 
 
 def unconnected_folders(replica: Replica) -> list[str]:
-    """The folders in which an agent's program asked for memories and that nobody connected."""
+    """Return the folders in which an agent's program asked for memories and that nobody connected."""
     return _read(replica).seen
 
 
 def followed_programs(replica: Replica) -> frozenset[str]:
-    """The programs whose projects are connected when they begin."""
+    """Return the programs whose projects are connected when they begin."""
     return frozenset(_read(replica).follow)
 
 
 def follow_program(replica: Replica, program: str, *, follow: bool) -> None:
-    """Have projects of a program connected when they begin, or no longer."""
+    """Set whether projects of a program are connected when they begin."""
     with replica.transaction():
         row = _read(replica)
         if (program in row.follow) is not follow:
@@ -78,7 +78,7 @@ def follow_program(replica: Replica, program: str, *, follow: bool) -> None:
 
 
 def keep_folder(replica: Replica, folder: ProjectFolder, *, instead: ProjectFolder | None = None) -> None:
-    """Remember a folder, in place of what was known of that path; `instead`: also in place of this one."""
+    """Store a folder, replacing the record of its path; `instead`: also replacing this one."""
     with replica.transaction():
         row = _read(replica)
         gone = {folder.path, instead.path if instead is not None else folder.path}

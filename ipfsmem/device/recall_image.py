@@ -1,8 +1,8 @@
-"""`recall-*.image`: the index of recall kept for the next process, so that it need not read every text again.
+"""`recall-*.image`: the index of recall stored for the next process, so that it need not read every text again.
 
-It says of itself which state it was made of; whether that is the present one, its reader decides. How it lies on the disk:
-`derived_file`. The version of what stands in it is a part of its name: an older and a newer version of the program that work on one
-memory would else make anew at each call what the other had kept.
+It records the state that it was made from; its reader decides whether that is current. The form of the file: `derived_file`. The
+version is part of its name: otherwise two versions of the program working on one vault would rebuild each other's index at each
+call.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from ipfsmem.device.derived_file import DerivedFiles
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import FormatError, StorageError
 
-#: What stands in a file of any kind may change with the program; then this does.
+#: Version of the content of these files; increase it when the program changes it.
 VERSION: Final = 19
-#: As earlier versions called that of the nameless scope.
+#: Earlier versions' name for the index of the nameless scope.
 _EARLIER: Final = "recall.image"
-#: What is kept: the words of a stack of scopes, the headers of a scope, or its graph.
+#: What is stored: the words of a stack of scopes, the headers of a scope, or its graph.
 Kind = Literal["words", "heads", "graph"]
-#: The files of each kind, and how many there are at most of each, of this version and of all others: else who lists some scopes would
-#: have the indexes of others made anew.
+#: The files of each kind, and the maximum number of each, of this version and of all others: otherwise listing a few scopes would
+#: evict the indexes of others.
 _FILES_OF: Final[dict[Kind, str]] = {
     "words": "recall-*.image",
     "heads": "recall-heads-*.image",
     "graph": "recall-graph-*.image",
 }
 _MOST: Final[dict[Kind, int]] = {"words": 4, "heads": 12, "graph": 12}
-#: Seconds by which one of another version may be older than what is written now: a version that is at work writes when texts change.
+#: Seconds by which a file of another version may be older than the one written now: a version in use writes when texts change.
 _LEFT_BEHIND: Final = 7 * 86_400
 _FILES: Final = DerivedFiles(b"ipfsmem recall image 2", b"ipfsmem/recall", in_pieces=True)
 
 
 class RecallImage(msgspec.Struct, frozen=True):
-    """An index, what it was made of, and what its maker keeps beside it; all are the maker's."""
+    """An index, the state that it was made from, and extra data of its maker."""
 
     state: bytes
-    #: These of an opened file are parts of its bytes, not copies.
+    #: Parts of the bytes of an opened file, not copies.
     rest: memoryview
-    #: As `Index.image` gives it.
+    #: As `Index.image` returns it.
     index: memoryview = memoryview(b"")
-    #: What is kept of the events and messages of an index of them.
+    #: Data about the events and messages of an index of them.
     moments: memoryview = memoryview(b"")
 
 
-#: A file: how many bytes its first part has, the state with what is kept beside the index, and the index with the moments. So who needs
-#: no more than the first does not open the second, which may be fifty times as long.
+#: A file: the length of its first part, that part (the state with the extra data), and the index with the moments. A reader that
+#: needs only the first part does not open the second, which may be fifty times as long.
 _LENGTH: Final = 8
 _encode = msgspec.msgpack.Encoder().encode
 _first = msgspec.msgpack.Decoder(tuple[bytes, memoryview]).decode
@@ -102,8 +102,8 @@ def save_image(
 def load_image(
     replica: Replica, stack: str = "", *, kind: Kind = "words", first: bool = False
 ) -> RecallImage | None:
-    """What was kept last of a kind for a stack of scopes; None where there is none, or it does not open: then it is removed. `first`:
-    without index and moments, which are not opened."""
+    """Return the stored index of a kind for a stack of scopes; None if there is none, or if it does not open and is removed.
+    `first`: without index and moments, which are not opened."""
     path = image_path(replica, stack, kind)
     try:
         return None if path is None else _open(replica, path, first)
@@ -114,8 +114,8 @@ def load_image(
 
 
 def remove_images(replica: Replica, *, begun: bool = True) -> None:
-    """Remove all kept indexes; `begun`: also those that are being written, or that a killed process left half written. What cannot be
-    removed does not open either, or is not believed by its state."""
+    """Remove all stored indexes; `begun`: also those being written, or left half written by a killed process. An index that
+    cannot be removed does not open either, or does not match its state."""
     if not replica.read_only:
         # One that is put in its place just now is found there once it is not found here any more.
         for path in _begun(replica) if begun else ():
@@ -125,15 +125,15 @@ def remove_images(replica: Replica, *, begun: bool = True) -> None:
 
 
 def _begun(replica: Replica) -> list[Path]:
-    """Indexes that are not in their place yet, named by `atomic_files.new_name`."""
+    """Return indexes that are not in place yet, named by `atomic_files.new_name`."""
     return [] if replica.folder is None else [*replica.folder.glob(".recall*.image.*.tmp")]
 
 
 def image_notice(replica: Replica) -> str:
-    """What a person should know of the kept indexes; "" when they open, or there is none."""
+    """Return a notice about stored indexes that do not open, for a person; "" if there is none."""
     for path, _ in images(replica):
         if not _is_ours(path, _kind_of(path)):
-            continue  # it waits for a program of its version
+            continue  # another version of the program uses it
         try:
             _open(replica, path)
         except (FormatError, StorageError) as error:
@@ -142,7 +142,7 @@ def image_notice(replica: Replica) -> str:
 
 
 def images(replica: Replica) -> list[tuple[Path, os.stat_result]]:
-    """The files of kept indexes, without such as another process removes just now."""
+    """Return the files of stored indexes, without those that another process removes meanwhile."""
     found = []
     folder = replica.folder
     for path in () if folder is None else (*folder.glob(_EARLIER), *folder.glob(_FILES_OF["words"])):
@@ -161,7 +161,7 @@ def _kind_of(path: Path) -> Kind:
 
 
 def _is_ours(path: Path, kind: Kind) -> bool:
-    """Whether it is of this version."""
+    """Return whether a file is of this version."""
     beginning = _beginning(kind)
     return path.name.startswith((f"{beginning}.", f"{beginning}-"))
 
@@ -171,7 +171,7 @@ def _beginning(kind: Kind) -> str:
 
 
 def image_path(replica: Replica, stack: str = "", kind: Kind = "words") -> Path | None:
-    """Where one is kept; None in mode `none`. Its name says nothing of the scopes to who has no key."""
+    """Return where an index is stored; None in mode `none`. Its name reveals nothing of the scopes without a key."""
     if replica.folder is None or (not stack and kind == "words"):
         return None if replica.folder is None else replica.folder / f"{_beginning(kind)}.image"
     key = replica.device.row_key if replica.config.mode.sealed else b""
@@ -180,7 +180,7 @@ def image_path(replica: Replica, stack: str = "", kind: Kind = "words") -> Path 
 
 
 def _open(replica: Replica, path: Path, first: bool = False) -> RecallImage | None:
-    """A kept index. Raises FormatError when the file does not fit, StorageError."""
+    """Open a stored index. Raises FormatError if the file does not fit, StorageError."""
     data = _FILES.open(replica, path, _first_size if first else None)
     if data is None:
         return None
@@ -193,5 +193,5 @@ def _open(replica: Replica, path: Path, first: bool = False) -> RecallImage | No
 
 
 def _first_size(data: bytes | bytearray) -> int:
-    """The bytes of the first part and of its length."""
+    """Return the bytes of the first part and of its length."""
     return _LENGTH + int.from_bytes(data[:_LENGTH], "little")

@@ -1,4 +1,4 @@
-"""One open memory on this device: its folder, configuration, secrets, database and state.
+"""One open vault on this device: its folder, configuration, secrets, database and state.
 
 What a write replaces, what is published and what a ring means is decided elsewhere. Clock and randomness are passed in.
 """
@@ -37,24 +37,24 @@ Random = Callable[[int], bytes]
 
 
 class World:
-    """What comes from outside: the clock (milliseconds since 1970 UTC) and randomness (n -> n bytes)."""
+    """The clock (milliseconds since 1970 UTC) and randomness (n -> n bytes) from outside."""
 
     def __init__(self, now: Now = now_ms, random: Random = os.urandom) -> None:
         self.now = now
         self.random = random
 
     def today(self, zone: tzinfo | None = None) -> date:
-        """The day that it is in `zone`, None: for the person at this machine (`TZ`); where a clock says one that no calendar has, the nearest that one
-        has."""
+        """Return the current day in `zone`, None for that of the person at this machine (`TZ`). If the clock is outside the
+        calendar, the nearest day of the calendar."""
         return local_day(self.now(), zone) or (date.min if self.now() < 0 else date.max)
 
     def utc_today(self) -> date:
-        """The UTC day that it is, for what is added up by days on all devices."""
+        """Return the current UTC day, for counts by day on all devices."""
         return local_day(self.now(), UTC) or (date.min if self.now() < 0 else date.max)
 
 
 class Replica:
-    """An open memory. `folder` is None in mode `none`, which keeps everything in this process."""
+    """An open vault. `folder` is None in mode `none`, which keeps everything in this process."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Replica:
         make: bool = True,
         db: Database | None = None,
     ) -> None:
-        """`make` as for `Database`; `db`: one that is open, which this one closes."""
+        """`make` as for `Database`; `db`: an open one, which this one closes."""
         self.folder = folder
         self.config = config
         self.device = self._first_device = device
@@ -76,22 +76,24 @@ class Replica:
         self.db = db or Database(folder, make=make)
         self.ring: Ring | None = None
         self._ring_dump = b""
-        #: Id of the root or admin key that is unlocked, otherwise "". Before this device is enrolled, it tells whose device it will be.
+        #: Id of the root or admin key that is unlocked, otherwise "". Before this device is enrolled, it names the device's
+        #: owner.
         self.enroller = ""
         self._mine: tuple[Ring, str, frozenset[str]] | None = None
-        #: What is hidden here, as `device/hidden.py` read it; None until then, and when it may have changed on the disk.
+        #: The hidden texts, as `device/hidden.py` read them; None until then, and when they may have changed on the disk.
         self.known_hidden: KnownHidden | None = None
-        #: Looks at the session of a part that a transaction is about to change; what it returns is called at the end (`memories/part_guard.py`).
+        #: Looks at the session of a part that a transaction is about to change; what it returns is called at the end
+        #: (`memories/part_guard.py`).
         self.watch_part: Callable[[Writing, str], Callable[[], None] | None] | None = None
-        #: Messages to the user about values that joins left out because a limit was reached, since this memory was opened.
+        #: Messages to the user about values that joins left out because of a limit, since this vault was opened.
         self.left_out: list[str] = []
-        #: Messages about what could not be read of the damaged database that this is a copy of.
+        #: Messages about data that could not be read from the damaged database of which this is a copy.
         self.lost: tuple[str, ...] = ()
-        #: The ids that surely are this person's, where the ring that would name them was lost; otherwise None.
+        #: The ids that surely belong to this person if the ring that would name them was lost; otherwise None.
         self.own_without_ring: frozenset[str] | None = None
-        #: Why this memory may only be read, in words; "" when it may be written.
+        #: Why this vault is read-only, in words; "" if it may be written.
         self.read_only = ""
-        #: The watch over keys that were taken unlocked; None when they came with the passphrase, or under none.
+        #: The watch over keys that were taken unlocked; None if they came with the passphrase, or had none.
         self.lock_watch: LockWatch | None = None
         try:
             # In one snapshot, as another process may be writing now.
@@ -113,7 +115,7 @@ class Replica:
         return bytes.fromhex(self.config.vault.tag) if self.config.vault else None
 
     def is_mine(self, device: str) -> bool:
-        """Whether a device id belongs to the person whose device this is. In a memory that has no ring all do."""
+        """Return whether a device id belongs to the person whose device this is. In a vault without a ring all do."""
         ring = self.ring
         if ring is None:
             return self.own_without_ring is None or device in self.own_without_ring
@@ -130,28 +132,28 @@ class Replica:
         return frozenset({self.device.id, *(same if mine else ())})
 
     def refuse_read_only(self) -> None:
-        """Raises UsageError for a memory that was opened to be read only."""
+        """Raise UsageError if the vault was opened read-only."""
         if self.read_only:
             raise UsageError(f"{self.read_only} was opened to be read: nothing can be written to it")
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """A write transaction. The store is read again first when another process has written."""
-        # Also while what failed is noted: a thread that waits here must not begin on what was rolled back.
+        """Hold a write transaction. The store is read again first if another process has written."""
+        # Also while a failure is recorded: a thread that waits here must not start on state that was rolled back.
         with self.db.alone:
             try:
                 with self.db.transaction():
                     self._refresh()
                     yield
             except BaseException as error:
-                # Also when it is the COMMIT that fails.
+                # Also if it is the COMMIT that fails.
                 self.store.mark_outdated()
                 self._note_damage(error)
                 raise
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """A snapshot to read from: the state of the last commit."""
+        """Hold a snapshot for reads: the state of the last commit."""
         try:
             with self.db.snapshot():
                 self._refresh()
@@ -161,7 +163,7 @@ class Replica:
             raise
 
     def _note_damage(self, error: BaseException) -> None:
-        """Note that a part of the state is damaged here, so that the next sync of any process restores it from elsewhere."""
+        """Record that a part of the state is damaged here, so that the next sync of any process restores it from elsewhere."""
         if isinstance(error, DamagedStateError) and not self.db.connection.in_transaction:
             with contextlib.suppress(IpfsmemError), self.db.transaction():
                 self.db.set_meta(meta.DAMAGED_STATE, b"1")
@@ -196,26 +198,27 @@ class Replica:
         self._ring_dump = ring.dump()
         self.db.set_meta(meta.RING, seal_row(self.device.row_key, self._ring_dump, self.world.random(24)))
         if before is not None and not set(before.keys) <= set(ring.keys):
-            # Texts may be sealed under keys that the ring does not name any more.
+            # Texts may be sealed under keys that the ring no longer names.
             self.db.set_meta(meta.STRAY, b"1")
         self.codec.use_ring(ring)
 
     def enrolled(self) -> Device:
-        """This device with the keys that were enrolled, which sign its successors."""
+        """Return this device with its enrolled keys, which sign its successors."""
         seed = self.db.get_meta(meta.ENROLLED)
         return self.device.with_keys(open_row(self.device.row_key, seed)) if seed else self.device
 
     def set_enrolled(self, enrolled: Device) -> None:
-        """Remember the keys that were enrolled (inside a transaction)."""
+        """Store the enrolled keys (inside a transaction)."""
         keys = enrolled.sign_seed + enrolled.box_secret
         same = enrolled.id == self.device.id
         row = b"" if same else seal_row(self.device.row_key, keys, self.world.random(24))
         self.db.set_meta(meta.ENROLLED, row)
 
     def set_device(self, device: Device, *, former: Device | None = None) -> None:
-        """Go on under another id (inside a transaction), so that its keys become durable with the values that they sign.
+        """Continue under another id (inside a transaction), so that its keys become durable together with the values that they
+        sign.
 
-        `former`: this device under its old id, whose name is published on until others know the new one.
+        `former`: this device under its old id, whose name is still published until others know the new one.
         """
         self.device = device
         keys = device.sign_seed + device.box_secret
@@ -224,41 +227,41 @@ class Replica:
             self.db.set_meta(meta.FORMER, seal_row(device.row_key, former.sign_seed, self.world.random(24)))
 
     def former_device(self) -> Device | None:
-        """This device under its previous id, until others are known to know the new one; then None."""
+        """Return this device under its previous id until others are known to know the new one; then None."""
         seed = self.db.get_meta(meta.FORMER)
         return self.device.with_keys(open_row(self.device.row_key, seed)) if seed else None
 
     def forget_former_device(self) -> None:
-        """Note that others know the new id (inside a transaction)."""
+        """Record that others know the new id (inside a transaction)."""
         if self.db.get_meta(meta.FORMER):
             self.db.set_meta(meta.FORMER, b"")
 
     def notices_shown(self) -> set[str]:
-        """Notices that were shown once and are not shown again: hashes of revokes that ended with whoever made them, roots that
-        were joined in part."""
+        """Return notices that are shown only once: hashes of revocations that ended with their author, and roots that were joined
+        in part."""
         stored = self.db.get_meta(meta.NOTICES_SHOWN)
         return set(msgspec.json.decode(stored, type=list[str])) if stored else set()
 
     def note_shown(self, *more: str) -> None:
-        """Remember notices as shown (inside a transaction)."""
+        """Record notices as shown (inside a transaction)."""
         self.db.set_meta(meta.NOTICES_SHOWN, msgspec.json.encode(sorted(self.notices_shown().union(more))))
 
     def was_moved(self) -> bool:
-        """Whether the files are in another place than this device left them: a copy, or a restored backup."""
+        """Return whether the files are in another location than this device left them: a copy, or a restored backup."""
         if self.folder is None:
             return False
-        if meta.is_changed(self.db.connection, meta.PLACE):  # unknown; the price of a wrong yes is a new id
+        if meta.is_changed(self.db.connection, meta.PLACE):  # unknown; a wrong yes costs only a new id
             return True
         known = self.db.get_meta(meta.PLACE)
         return known is not None and known.decode() != place(self.db.path)
 
     def note_place(self) -> None:
-        """Remember the place of these files (inside a transaction)."""
+        """Record the location of these files (inside a transaction)."""
         if self.folder is not None:
             self.db.set_meta(meta.PLACE, place(self.db.path).encode())
 
     def save_config(self, config: NamespaceConfig) -> None:
-        """Change `ipfsmem.json`. Raises UsageError for a memory that was opened to be read only."""
+        """Change `ipfsmem.json`. Raises UsageError if the vault was opened read-only."""
         self.refuse_read_only()
         self.config = config
         if self.folder is not None:
@@ -269,7 +272,7 @@ class Replica:
         self.db.close()
 
     def forget_keys(self) -> None:
-        """Let go of the keys, for a memory that is closed because it was locked: nothing here holds one from then on."""
+        """Drop the keys of a vault that is closed because it was locked: nothing here holds one afterwards."""
         self.device = self._first_device = self.device.without_secrets()
         self.ring, self._ring_dump, self._mine = None, b"", None
         self.codec.forget_keys()
@@ -277,13 +280,13 @@ class Replica:
 
 
 def read_config(folder: Path) -> NamespaceConfig | None:
-    """The configuration of the memory in `folder`, None when there is none."""
+    """Return the configuration of the vault in `folder`, None if there is none."""
     data = read_file(folder / CONFIG_FILE, 64 * 1024)
     return None if data is None else parse_namespace(data, folder / CONFIG_FILE)
 
 
 def require_config(folder: Path) -> NamespaceConfig:
-    """The configuration of the memory in `folder`. Raises NotFoundError, ConfigError."""
+    """Return the configuration of the vault in `folder`. Raises NotFoundError, ConfigError."""
     config = read_config(folder)
     if config is None:
         raise NotFoundError(
@@ -300,7 +303,7 @@ def write_config(folder: Path, config: NamespaceConfig) -> None:
 
 
 def claim_folder(folder: Path) -> None:
-    """Refuse a folder that already holds a memory. Raises ConfigError."""
+    """Refuse a folder that already holds a vault. Raises ConfigError."""
     if read_config(folder) is not None:
         raise ConfigError(
             f"there is already a memory in {folder}",

@@ -1,9 +1,9 @@
-"""What can still be read of a damaged database, copied into a sound one in memory.
+"""Copies everything readable from a damaged database into a sound one in memory.
 
-Each row counts for itself: a value of `meta` and a row of the journal by its checksum, a part of the tree by its hash, a block
-by its digest. What does not have its own is left out and named, and so are sessions that are kept on this device only: they go into no
-export. That none is missing or an older one, only the state proves, for the tree, and the hash over the journal, for the changes since:
-without them, that is named too. The damaged file is opened to be read only.
+Each row is judged alone: a value of `meta` and a row of the journal by its checksum, a node of the tree by its hash, a block by
+its digest. Rows that fail are left out and reported, and so are sessions kept on this device only, which go into no export. Only
+the state proves that the tree is complete and current, and only the hash over the journal proves it for later changes: if they
+are missing, that is reported too. The damaged file is opened read-only.
 """
 
 from __future__ import annotations
@@ -48,23 +48,20 @@ from ipfsmem.wording import count
 
 T = TypeVar("T")
 
-#: Values that are made anew here, and need not be read.
+#: Values that are computed here, and need not be read.
 _MADE_ANEW = (meta.STATE, meta.JOURNAL_CHAIN)
 
 
 class Rescued(msgspec.Struct, frozen=True):
-    """A sound database in memory, and what could not be read, in words."""
+    """A sound database in memory, and descriptions of what could not be read."""
 
     db: Database
     lost: tuple[str, ...]
 
 
 def rescue(path: Path, device: Device, codec: Codec, *, sealed: bool) -> Rescued:
-    """Read all that can be read of the database at `path`. `codec` gets the keys of the ring that is found; `sealed`: whether
-    there must be one.
-
-    Raises StorageError when nothing can be read.
-    """
+    """Read everything readable from the database at `path`. `codec` receives the keys of the ring that is found; `sealed`:
+    whether there must be one. Raises StorageError if nothing can be read."""
     lost: list[str] = []
     target = Database(None)
     try:
@@ -91,7 +88,7 @@ def rescue(path: Path, device: Device, codec: Codec, *, sealed: bool) -> Rescued
             held = [*entries.values(), *(entry for _, _, entry in kept)]
             digests = {bytes.fromhex(loc.sha) for entry in held for loc in locations(entry)}
             found = ((digest, data) for digest in digests if (data := _block(source, digest)) is not None)
-            # A text that is not there is named by whoever reads it.
+            # A missing text is reported when it is read.
             Store(target, codec).apply(entries, Frame({}, {}), found)
     except BaseException:
         target.close()
@@ -111,7 +108,7 @@ def _open(path: Path) -> Connection:
 
 
 def _until_damage(db: Connection, rows: Callable[[Connection], Iterator[T]], lost: list[str]) -> Iterator[T]:
-    """Rows of a table, up to one that SQLite cannot find its way behind."""
+    """Yield rows of a table up to one that SQLite cannot get past."""
     try:
         yield from rows(db)
     except (StorageError, TypeError, AttributeError) as error:
@@ -119,7 +116,7 @@ def _until_damage(db: Connection, rows: Callable[[Connection], Iterator[T]], los
 
 
 def _check_file(source: Connection, lost: list[str]) -> None:
-    """Name that SQLite finds a fault: then rows may be hidden also in tables of which nothing proves that all are there."""
+    """Report a fault that SQLite finds: then rows may be hidden even in tables without a proof of completeness."""
     try:
         found = verdict(source)
     except StorageError as error:
@@ -139,7 +136,7 @@ def _values(source: Connection, lost: list[str]) -> dict[str, bytes]:
 def _use_ring(
     device: Device, codec: Codec, stored: bytes | None, target: Database, lost: list[str], *, sealed: bool
 ) -> list[str]:
-    """Give the codec the keys of the ring; the ids of all keys under which something may lie."""
+    """Give the codec the keys of the ring; returns the ids of all keys that may have sealed something."""
     if stored is not None:
         try:
             ring = Ring.restore(open_row(device.row_key, stored))
@@ -156,7 +153,7 @@ def _use_ring(
 
 
 def _kept(source: Connection, codec: Codec, lost: list[str]) -> Iterator[tuple[bytes, bytes, Entry]]:
-    """The own texts that others replaced, as they are stored and as they are read."""
+    """Yield own texts that others replaced, as stored and as read."""
     for mark, row in _until_damage(source, held_texts.kept_rows, lost):
         try:
             if not isinstance(mark, bytes) or not isinstance(row, bytes):
@@ -204,8 +201,8 @@ def _entries(
 def _tree(
     source: Connection, codec: Codec, eks: list[str], state: bytes | None, lost: list[str]
 ) -> dict[str, bytes]:
-    """The texts of the tree. Of parts to which no way leads from the state it is not known whether they are the newest: they
-    come out where nothing newer was found, and that is named."""
+    """Return the texts of the tree. Nodes that the state does not reach may be outdated: they are used where nothing newer was
+    found, and that is reported."""
     found: dict[tuple[str, bytes], Node] = {}
     unread: list[tuple[str, bytes]] = []
     for row in _until_damage(source, nodes.rows, lost):
@@ -239,7 +236,7 @@ def _tree(
 
 
 def _found(found: dict[tuple[str, bytes], Node], prefix: str, digest: bytes) -> bytes:
-    """The JSON of a part. Raises DamagedError for one that was not found."""
+    """Return the JSON of a node. Raises DamagedError if it was not found."""
     node = found.get((prefix, digest))
     if node is None:
         raise DamagedError(f"a part of the memory ({prefix or 'top'}) was not found")
@@ -247,7 +244,7 @@ def _found(found: dict[tuple[str, bytes], Node], prefix: str, digest: bytes) -> 
 
 
 def _node(source: Connection, codec: Codec, eks: list[str], row: NodeRow) -> Node | None:
-    """A part of the tree, when what is stored has the hash that its row names."""
+    """Return a node of the tree if its stored bytes have the hash that its row names."""
     stored = _block(source, row.file)
     for ek in eks if stored is not None and isinstance(row.prefix, str) else ():
         try:
@@ -258,7 +255,7 @@ def _node(source: Connection, codec: Codec, eks: list[str], row: NodeRow) -> Nod
 
 
 def _block(source: Connection, digest: bytes) -> bytes | None:
-    """A block that has its digest; None for every other."""
+    """Return a block that has its digest; None for any other."""
     try:
         data = blocks.get(source, digest)
     except StorageError:

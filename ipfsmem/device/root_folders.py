@@ -1,8 +1,8 @@
 """The two folders of a published root, `s/` (state nodes) and `o/` (objects), updated one path at a time.
 
-Both follow the prefix rule of format section 6.1. Rows tell which file is where; each folder block is stored as it is
-made. An object whose block is not on this device is counted but is in no folder: a root names nothing that its maker
-could not send (format section 7). Nothing here seals, reads a body, or knows what a memory is.
+Both follow the prefix rule of format section 6.1. Rows record which file is where; each folder block is stored as it is made. An
+object whose block is not on this device is counted but is in no folder: a root names nothing that its maker could not send
+(format section 7).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ipfsmem.device.tables import blocks, folders, nodes, objects
 from ipfsmem.device.tables.folders import Folder
 from ipfsmem.device.tables.objects import ObjectRow
 
-#: Digits of its digest that are the name of an object (format section 6.1).
+#: Number of digits of an object's digest that are its name (format section 6.1).
 _NAME = 40
 
 
@@ -45,8 +45,8 @@ def _keep(run: Connection, path: str, folder: Folder) -> Folder:
 
 
 def state_folder(db: Database, extension: str, touched: Iterable[str] | None) -> Folder:
-    """Update the folder `s/` by the rows in `nodes`, and return it. `touched`: prefixes of nodes that changed or were deleted; None
-    for all."""
+    """Update the folder `s/` by the rows in `nodes`, and return it. `touched`: prefixes of nodes that changed or were deleted;
+    None for all."""
     run = db.connection
     if touched is None:
         folders.forget_between(run, "s", "t")
@@ -75,10 +75,10 @@ def state_folder(db: Database, extension: str, touched: Iterable[str] | None) ->
 
 
 def change_objects(db: Database, deltas: Mapping[bytes, tuple[int, int]]) -> None:
-    """Change how often objects are referred to (digest -> size in bytes, change), and update the folders on changed paths.
+    """Change the reference counts of objects (digest -> size in bytes, change), and update the folders on changed paths.
 
-    Each digest has its own row: anybody who may write can invent locations, which must not affect others. The size of an
-    object that is here is that of its bytes, not the one in a location, which nobody signs.
+    Each digest has its own row: any writer can invent locations, which must not affect others. The size of an object that is here
+    is that of its bytes, not the one in a location, which nobody signs.
     """
     run = db.connection
     wanted = {digest: delta for digest, (_, delta) in deltas.items() if delta}
@@ -102,9 +102,9 @@ def change_objects(db: Database, deltas: Mapping[bytes, tuple[int, int]]) -> Non
 
 def recount_objects(db: Database, named: Mapping[bytes, tuple[int, int]]) -> bool:
     """Correct rows of objects that the disk changed (inside a transaction). `named`: all objects that the state names, digest ->
-    (size in bytes, how often). Returns whether a row was wrong.
+    (size in bytes, reference count). Returns whether a row was wrong.
 
-    A count that is too low would take an object out of the root that is still named; one that is too high would keep it for ever.
+    A count too low would drop a named object from the root; one too high would keep it forever.
     """
     run = db.connection
     rows = objects.counts(run)
@@ -138,21 +138,21 @@ def let_go(db: Database, digests: Iterable[bytes]) -> bool:
 
 
 def _sizes_here(db: Database, digests: Collection[bytes]) -> dict[bytes, int]:
-    """Those of these objects whose blocks are here, with their sizes in bytes."""
+    """Return those of these objects whose blocks are here, with their sizes in bytes."""
     rows = blocks.sizes_among(db.connection, digests)
     return {digest: size for digest, size in rows if not db.is_damaged(digest)}
 
 
 def objects_not_here(db: Database) -> set[bytes]:
-    """Digests of the objects that the state names and that are not in `o/`."""
+    """Return the digests of the objects that the state names and that are not in `o/`."""
     return objects.not_held(db.connection)
 
 
 def objects_held(db: Database, prefix: str = "") -> Iterator[tuple[str, bytes, int]]:
-    """The objects in `o/` whose names begin with `prefix`: name, digest and size, sorted.
+    """Yield the objects in `o/` whose names begin with `prefix`: name, digest and size, sorted.
 
-    A name is the first 40 digits of a digest. Should two objects have one name (a collision of 160 bits), the lesser digest
-    has it, on every device alike.
+    A name is the first 40 digits of a digest. If two objects have one name (a collision of 160 bits), the lesser digest has it,
+    on every device alike.
     """
     last = ""
     for digest, size in objects.held_between(db.connection, *_between(prefix)):
@@ -163,7 +163,7 @@ def objects_held(db: Database, prefix: str = "") -> Iterator[tuple[str, bytes, i
 
 
 def _between(prefix: str) -> tuple[bytes, bytes]:
-    """The least and the greatest digest that begin with `prefix`."""
+    """Return the least and the greatest digest that begin with `prefix`."""
     return bytes.fromhex(prefix.ljust(64, "0")), bytes.fromhex(prefix.ljust(64, "f"))
 
 
@@ -173,7 +173,7 @@ def _make_folders(db: Database, changed: Iterable[bytes]) -> None:
 
 
 def objects_folder(db: Database) -> Folder | None:
-    """The folder `o/`; None when it is empty."""
+    """Return the folder `o/`; None when it is empty."""
     return folders.get(db.connection, "o")
 
 

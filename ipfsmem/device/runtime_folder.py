@@ -1,6 +1,6 @@
 """The user's runtime directory, which Linux empties when the user logs out, and our folder in it.
 
-It counts only when it is a directory of this user that nobody else may enter: what lies there is read as this user's.
+Used only if it is a directory of this user that nobody else may enter, as its content is trusted as this user's.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _OURS = "ipfsmem"
 
 
 def runtime_folder() -> Path:
-    """Our folder in the user's runtime directory, which need not exist yet. Raises UsageError where there is no such directory.
+    """Return our folder in the user's runtime directory; it need not exist yet. Raises UsageError if there is no such directory.
 
-    `XDG_RUNTIME_DIR`, on Linux without it `/run/user/<uid>`; on macOS and Windows the user's temporary folder, as
-    platformdirs knows it. Never a folder that other users may write to.
+    `XDG_RUNTIME_DIR`, on Linux without it `/run/user/<uid>`; on macOS and Windows the user's temporary folder, as platformdirs
+    knows it. Never a folder that other users may write to.
     """
     named = os.environ.get("XDG_RUNTIME_DIR")
     if named:
@@ -36,7 +36,7 @@ def runtime_folder() -> Path:
 
 
 def made_runtime_folder() -> Path:
-    """The same, made for this user only. Raises UsageError, OSError."""
+    """Create the folder for this user only, and return it. Raises UsageError, OSError."""
     folder = runtime_folder()
     folder.mkdir(mode=0o700, parents=sys.platform in ("darwin", "win32"), exist_ok=True)
     _refuse_foreign(folder, "the runtime directory has {}, which")
@@ -44,7 +44,7 @@ def made_runtime_folder() -> Path:
 
 
 def is_ours(folder: Path) -> bool:
-    """Whether a folder is a directory (no link) of this user that nobody else may enter."""
+    """Return whether a folder is a directory (not a link) of this user that nobody else may enter."""
     return not _what_is_wrong(folder)
 
 
@@ -64,7 +64,7 @@ def _what_is_wrong(folder: Path) -> str:
     if not stat.S_ISDIR(found.st_mode):
         return "is not a directory"
     if sys.platform == "win32":
-        return ""  # who may enter is inherited from the user's profile
+        return ""  # permissions are inherited from the user's profile
     if found.st_uid != os.geteuid():
         return "belongs to another user"
     return "may be entered by others" if stat.S_IMODE(found.st_mode) & 0o077 else ""

@@ -1,7 +1,7 @@
-"""Scopes in the state of one replica: which exist, which are forgotten, and what goes with a forgotten one (format 5.1).
+"""Scopes in the state of one replica: which exist, which are forgotten, and what is deleted with a forgotten one (format 5.1).
 
-A scope begins with its first write and gets a card then, which is where forgetting it is recorded. The operations that users
-have on scopes are in `memories.scopes`.
+A scope begins with its first write, which creates its card; forgetting is recorded there. The operations on scopes are in
+`memories.scopes`.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 
 def scope_forgotten(store: Store, scope: str) -> bool:
-    """Whether a scope is forgotten. The nameless scope never is."""
+    """Return whether a scope is forgotten. The nameless scope never is."""
     return bool(scope) and is_forgotten(store.entry(card_entry(scope)))
 
 
 def read_card(store: Store, scope: str, entry: Entry) -> Card | None:
-    """The card of a scope, given its siblings; None when it is forgotten, or no sibling can be read."""
+    """Return the card of a scope, given its siblings; None if it is forgotten, or no sibling can be read."""
     name = card_entry(scope)
 
     def fetch(body: str) -> bytes | None:
-        # Of siblings with one body each may be stored somewhere else.
+        # Siblings with the same body may be stored in different locations.
         found = (store.body(name, value) for value in entry.values() if value.body == body)
         return next((data for data in found if data is not None), None)
 
@@ -47,9 +47,9 @@ def read_card(store: Store, scope: str, entry: Entry) -> Card | None:
 
 
 def put_card(change: Writing, token: str, card: Card) -> None:
-    """Write what a scope says now. It replaces all siblings, but for those that hold ids for which the new card has no room.
+    """Write the card of a scope. It replaces all siblings, except those that hold ids for which the new card has no room.
 
-    Raises FormatError for a card that breaks a rule, LimitError where there is no room for its ids at all.
+    Raises FormatError for a card that breaks a rule, LimitError if there is no room for its ids at all.
     """
     name = card_entry(token)
     entry = change.entry(name)
@@ -64,7 +64,7 @@ def put_card(change: Writing, token: str, card: Card) -> None:
 
 
 def known_scopes(store: Store) -> dict[str, Entry]:
-    """Every scope that an entry names: token -> the siblings of its card, empty without a card."""
+    """Return every scope that an entry names: token -> the siblings of its card, empty without a card."""
     found: dict[str, Entry] = {}
     for name in store.names():
         scope = scope_of(name)
@@ -76,7 +76,7 @@ def known_scopes(store: Store) -> dict[str, Entry]:
 def open_scope(change: Writing, scope: str) -> None:
     """Prepare a scope for a write: it must not be forgotten, and it gets a card unless it has one.
 
-    Raises NotFoundError for a forgotten scope, LimitError when it would be one too many.
+    Raises NotFoundError for a forgotten scope, LimitError beyond the number that a device may make.
     """
     name = card_entry(scope)
     check_writable(change, scope)
@@ -86,7 +86,8 @@ def open_scope(change: Writing, scope: str) -> None:
 
 
 def check_writable(change: Writing, scope: str) -> None:
-    """Refuse a forgotten scope (NotFoundError), and a new one beyond those that a device may make (LimitError, format section 8)."""
+    """Refuse a forgotten scope (NotFoundError), and a new one beyond the number that a device may make (LimitError, format
+    section 8)."""
     entry = change.entry(card_entry(scope))
     if is_forgotten(entry):
         raise NotFoundError(
@@ -98,7 +99,7 @@ def check_writable(change: Writing, scope: str) -> None:
 
 
 def check_room(change: Writing, scope: str) -> None:
-    """Count a new scope, or refuse it when this device has made as many as it may. Raises LimitError."""
+    """Count a new scope, or refuse it if this device has reached its limit. Raises LimitError."""
     own = change.own_scopes
     if scope not in own and len(own) >= MAX_SCOPES:
         raise LimitError(
@@ -110,9 +111,8 @@ def check_room(change: Writing, scope: str) -> None:
 
 
 def drop_own_segments(replica: Replica, names: Iterable[str]) -> None:
-    """Delete the segments that this device wrote in scopes which a join found to be forgotten (inside its transaction).
-    `names`: the entries that the join changed.
-    """
+    """Delete the segments that this device wrote in scopes which a join found to be forgotten (inside its transaction). `names`:
+    the entries that the join changed."""
     store = replica.store
     gone = {
         found.scope
@@ -131,7 +131,7 @@ def drop_own_segments(replica: Replica, names: Iterable[str]) -> None:
 
 
 def own_scopes(replica: Replica) -> set[str]:
-    """The live scopes on whose card this device wrote, under any id that it has had. Only these count against its limit."""
+    """Return the live scopes on whose card this device wrote, under any id that it has had. Only these count against its limit."""
     ring = replica.ring
     family = ring.view.family_of if ring is not None else str
     mine = family(replica.device.id)
@@ -143,5 +143,5 @@ def own_scopes(replica: Replica) -> set[str]:
 
 
 def live_scopes(store: Store) -> Iterator[str]:
-    """The tokens of the scopes that are not forgotten, sorted, without the nameless one."""
+    """Yield the tokens of the scopes that are not forgotten, sorted, without the nameless one."""
     return (scope for scope, entry in known_scopes(store).items() if not is_forgotten(entry))

@@ -1,9 +1,8 @@
-"""Files in a folder that other devices and programs write too: on a stick, on a share, or kept in step by a sync program.
+"""Files in a folder that other devices and programs write too: on a stick, on a share, or synchronised by another program.
 
-Nothing that lies there is trusted. So each file is written under a temporary name, flushed and renamed; the folder is used
-through a descriptor and single names, so that a link, at whatever moment it appears, leads nothing elsewhere; only regular
-files are read, and a pipe is not waited for. The user chose the path of the outer folder, so links on that path are followed.
-Nothing here knows what the files mean; OSErrors come out as they are.
+Its content is not trusted. Each file is written under a temporary name, flushed and renamed; the folder is used through a
+descriptor and single names, so that a link that appears at any moment leads nowhere else; only regular files are read, and a pipe
+does not block. The user chose the path of the outer folder, so links on that path are followed. OSErrors pass through unchanged.
 """
 
 from __future__ import annotations
@@ -22,20 +21,21 @@ from ipfsmem.device.directory_handle import Directory, open_directory
 from ipfsmem.file_durability import flush_to_disk as flush_file
 
 TEMPORARY: Final = ".new-"
-#: Errors of opening what is no regular file: a link, a folder, a pipe, a socket or a device.
+#: Errors of opening anything but a regular file: a link, a folder, a pipe, a socket or a device.
 _NO_FILE: Final = frozenset((errno.ELOOP, errno.EMLINK, errno.EISDIR, errno.ENXIO, errno.ENODEV))
 
 
 class SharedFolder:
-    """A folder inside a shared folder, such as `packs`. Raises OSErrors; to read, a missing folder is an empty one.
+    """A folder inside a shared folder, such as `packs`. Raises OSErrors; for reads, a missing folder is an empty one.
 
-    It is opened for each operation and not held open in between, so that a stick can be unmounted."""
+    It is opened for each operation and not held open in between, so that a stick can be unmounted.
+    """
 
     def __init__(self, parent: Path, name: str, *, private: bool = False) -> None:
-        """The folder `name` in `parent`. `private`: what is made can be read by this user only."""
+        """Use the folder `name` in `parent`. `private`: files created in it are readable by this user only."""
         self.parent = parent
         self.path = parent / name
-        # The umask is taken off: on a share, devices of other people use it.
+        # Before the umask: on a share, devices of other people use it.
         self.modes = (0o700, 0o600) if private else (0o777, 0o666)
         self._name = name
         self._thread = threading.local()
@@ -44,12 +44,12 @@ class SharedFolder:
         return str(self.path)
 
     def beside(self, name: str) -> SharedFolder:
-        """Another folder in the same shared folder."""
+        """Return another folder in the same shared folder."""
         return SharedFolder(self.parent, name)
 
     @contextlib.contextmanager
     def held_open(self) -> Iterator[None]:
-        """While the block runs, all that this thread does is done in one and the same open folder."""
+        """Have all operations of this thread use one open folder while the block runs."""
         if getattr(self._thread, "keeps", False):
             yield
             return
@@ -64,7 +64,7 @@ class SharedFolder:
 
     @contextlib.contextmanager
     def opened(self, *, make: bool = False) -> Iterator[Directory]:
-        """The folder, open; `make`: made when it is missing. Raises FileNotFoundError, and LinkError for a link or no folder."""
+        """Open the folder; `make`: create it if it is missing. Raises FileNotFoundError, and LinkError for anything but a folder."""
         inside: Directory | None = getattr(self._thread, "opened", None)
         if inside is not None:
             yield inside
@@ -94,7 +94,7 @@ class SharedFolder:
             shared.close()
 
     def is_there(self) -> bool:
-        """Whether the folder exists."""
+        """Return whether the folder exists."""
         try:
             with self.opened():
                 return True
@@ -102,18 +102,18 @@ class SharedFolder:
             return False
 
     def make(self) -> None:
-        """Make the folder, durably, when it is missing."""
+        """Create the folder, durably, if it is missing."""
         with self.opened(make=True):
             pass
 
     def names(self) -> list[str]:
-        """The names of its regular files; links are left out."""
+        """Return the names of its regular files; links are left out."""
         with contextlib.suppress(FileNotFoundError), self.opened() as inside, inside.scan() as entries:
             return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
         return []
 
     def sizes(self, wanted: Callable[[str], bool] = bool) -> dict[str, int]:
-        """Its regular files whose names are `wanted`, with their sizes in bytes."""
+        """Return its regular files whose names are `wanted`, with their sizes in bytes."""
         found = {}
         with contextlib.suppress(FileNotFoundError), self.opened() as inside, inside.scan() as entries:
             for entry in entries:
@@ -123,12 +123,12 @@ class SharedFolder:
         return found
 
     def lstat(self, name: str) -> os.stat_result:
-        """The status of a name, of a link that of the link itself. Raises FileNotFoundError."""
+        """Return the status of a name, of a link that of the link itself. Raises FileNotFoundError."""
         with self.opened() as inside:
             return inside.lstat(name)
 
     def open_file(self, name: str, *, buffered: bool = False) -> BinaryIO:
-        """A reader of a regular file. FileNotFoundError when it is missing, or something else has its name."""
+        """Open a regular file for reading. FileNotFoundError if it is missing, or anything else has its name."""
         with self.opened() as inside:
             try:
                 fd = inside.open(name, os.O_RDONLY)
@@ -142,7 +142,7 @@ class SharedFolder:
         return os.fdopen(fd, "rb") if buffered else os.fdopen(fd, "rb", buffering=0)
 
     def read(self, name: str, limit: int) -> bytes | None:
-        """A regular file whole; None when it is missing, longer than `limit` bytes, or no regular file."""
+        """Read a whole regular file; None if it is missing, longer than `limit` bytes, or not a regular file."""
         try:
             file = self.open_file(name)
         except FileNotFoundError:
@@ -154,7 +154,7 @@ class SharedFolder:
         return bytes(data) if len(data) <= limit else None
 
     def write(self, name: str, data: bytes, *, flush: bool = True) -> None:
-        """Write a small file whole, in place of one of that name; the folder is made when it is missing.
+        """Write a whole small file, replacing one of that name; the folder is created if it is missing.
 
         It is durable on return, unless `flush` is off: a cache need not wait for a slow medium.
         """
@@ -174,12 +174,12 @@ class SharedFolder:
             inside.unlink(name)
 
     def replace(self, name: str, new: str) -> None:
-        """Rename a file, in place of whatever has the new name."""
+        """Rename a file, replacing whatever has the new name."""
         with self.opened() as inside:
             inside.replace(name, inside, new)
 
     def set_aside(self, name: str) -> None:
-        """Rename a folder or a link in the place of a file, see `_set_aside`; an empty folder goes."""
+        """Rename a folder or a link in the place of a file, see `_set_aside`; an empty folder is removed."""
         with self.opened() as inside:
             _set_aside(inside, name)
 
@@ -205,7 +205,7 @@ class NewFile:
     """A file under a temporary name: `write` its bytes, then `place` it under its own name, or `drop` it."""
 
     def __init__(self, folder: SharedFolder) -> None:
-        """In `folder`, which is made when it is missing. It stays open, so that the file appears where it was begun."""
+        """Create it in `folder`, which is created if it is missing and stays open, so that the file is placed where it was begun."""
         with folder.opened(make=True) as inside:
             self._folder: Directory | None = inside.again()
         self._name = f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(8)}"
@@ -222,8 +222,8 @@ class NewFile:
             rest = rest[os.write(self._fd, rest) :]
 
     def place(self, name: str, *, flush: bool = True) -> None:
-        """Flush the file and rename it to `name`, in place of whatever has that name; a folder with something in it is
-        kept next to the file, see `_set_aside`."""
+        """Flush the file and rename it to `name`, replacing whatever has that name; a folder that is not empty is kept next to
+        the file, see `_set_aside`."""
         if flush:
             flush_file(self._fd)
         self._close()
@@ -263,7 +263,7 @@ def _is_folder(inside: Directory, name: str) -> bool:
 
 
 def _set_aside(inside: Directory, name: str) -> None:
-    """`a.b` becomes `a-b.aside-` and eight hex digits, which no reader takes for a file of the old name."""
+    """Rename `a.b` to `a-b.aside-` and eight hex digits, which no reader mistakes for a file of the old name."""
     if stat.S_ISREG(inside.lstat(name).st_mode):
         return  # another device or a sync program wrote the file meanwhile
     try:

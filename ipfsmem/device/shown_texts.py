@@ -1,7 +1,7 @@
-"""What sessions of agents were shown already, so that the same text is not put before a model twice.
+"""The texts that sessions of agents were already shown, so that a model does not get the same text twice.
 
-Of each session a file in the folder of a memory holds keyed hashes of what it was shown, and no word: `shown.json`. It is written
-without waiting for the disk, is lost without harm, and what is damaged is as if it were not there: then something is shown again.
+`shown.json` in the folder of a vault holds keyed hashes by session, and no text. It is not synced to the disk; if it is lost or
+damaged, texts are shown again.
 """
 
 from __future__ import annotations
@@ -24,45 +24,43 @@ if TYPE_CHECKING:
 
 _FILE = "shown.json"
 _MAX = 1024 * 1024
-#: Digits of a mark; sessions that are remembered, and marks of one: the oldest go.
+#: Digits of a mark; maximum number of sessions, and of marks of one: the oldest are dropped.
 _DIGITS = 12
 MAX_SESSIONS, MAX_MARKS = 64, 400
 
 
 class _Shown(msgspec.Struct, frozen=True):
-    #: By the hash of a session's name, the one that was shown something last at the end: the marks, one after the other.
+    #: The concatenated marks by the hash of a session's name, in the order of their last use.
     sessions: dict[str, str] = {}
 
 
 def mark_of(replica: Replica, *what: str) -> str:
-    """What stands for a text that is shown: only who has this device's keys can tell which."""
+    """Return the mark of a text that is shown: only with this device's keys can it be matched to the text."""
     key = replica.device.row_key if replica.config.mode.sealed else b""
     said = msgspec.json.encode(what)
     return blake2b(said, digest_size=_DIGITS // 2, key=key, person=b"shown text").hexdigest()
 
 
 def session_mark(replica: Replica, session: str) -> str:
-    """What stands for a session that a person or program called so."""
-    called = session.encode(
-        errors="backslashreplace"
-    ).decode()  # any name, also one that holds half a character
+    """Return the mark of a session that a person or program named."""
+    called = session.encode(errors="backslashreplace").decode()  # any name, also one with a lone surrogate
     return f"n{mark_of(replica, 'session', called)}"
 
 
 class ShownTexts:
-    """What the sessions that somebody named were shown of one memory: beside it, or in RAM where nothing lies on a disk."""
+    """The texts of one vault that named sessions were shown: in its folder, or in memory if nothing is on disk."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
         self._held: dict[str, frozenset[str]] = {}
 
     def to(self, session: str) -> frozenset[str]:
-        """The marks of what it was shown."""
+        """Return the marks of the texts that a session was shown."""
         folder, mark = self._replica.folder, session_mark(self._replica, session)
         return self._held.get(mark, frozenset()) if folder is None else shown_to(folder, mark)
 
     def note(self, session: str, marks: Iterable[str]) -> None:
-        """Note that it was shown these."""
+        """Record that a session was shown these."""
         folder, mark = self._replica.folder, session_mark(self._replica, session)
         if folder is None:
             self._held[mark] = self._held.get(mark, frozenset()) | set(marks)
@@ -70,7 +68,7 @@ class ShownTexts:
             note_shown(folder, mark, marks)
 
     def forget(self, session: str) -> None:
-        """Note that it has nothing of that before it any more."""
+        """Record that a session no longer has any of them in its context."""
         folder, mark = self._replica.folder, session_mark(self._replica, session)
         self._held.pop(mark, None)
         if folder is not None and not self._replica.read_only:
@@ -78,13 +76,13 @@ class ShownTexts:
 
 
 def shown_to(folder: Path, session: str) -> frozenset[str]:
-    """The marks of what a session was shown."""
+    """Return the marks of the texts that a session was shown."""
     marks = _read(folder).sessions.get(session, "")
     return frozenset(marks[at : at + _DIGITS] for at in range(0, len(marks), _DIGITS))
 
 
 def note_shown(folder: Path, session: str, marks: Iterable[str]) -> None:
-    """Note that a session was shown these. Failing to note it fails nothing."""
+    """Record that a session was shown these. A failure to record is ignored."""
     new = list(dict.fromkeys(marks))
     if not new or not session:
         return
@@ -97,7 +95,7 @@ def note_shown(folder: Path, session: str, marks: Iterable[str]) -> None:
 
 
 def forget_shown(folder: Path, session: str) -> None:
-    """Note that a session has nothing before it any more of what it was shown. Failing to note it fails nothing."""
+    """Record that a session no longer has in its context any text that it was shown. A failure to record is ignored."""
     if session not in _read(folder).sessions:
         return
     with contextlib.suppress(IpfsmemError), file_lock(folder / "shown.lock", wait=0.5):

@@ -1,4 +1,4 @@
-"""A clock that nobody sets: milliseconds since the machine was started, sleep included, and which start that was."""
+"""A clock that nobody can set: milliseconds since the machine started, sleep included, and the id of that start."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Moment(msgspec.Struct, frozen=True, array_like=True):
-    """A moment by both clocks. A list where it is kept: keys that an earlier version holds unlocked stay unlocked."""
+    """A moment by both clocks. Encoded as a list: keys that an earlier version holds unlocked stay unlocked."""
 
     #: Milliseconds since 1970 UTC, by the clock that can be set.
     wall: int
     #: Milliseconds since the machine was started.
     up: int
-    #: Which start that was; "" where the system does not say.
+    #: Id of the start; "" where the system has none.
     boot: str
 
 
 def moment(now: int) -> Moment:
-    """This moment; `now` is that of the clock that can be set, in milliseconds since 1970 UTC."""
+    """Return the current moment; `now` is the clock that can be set, in milliseconds since 1970 UTC."""
     return Moment(now, _milliseconds_up(), boot_id())
 
 
 def _milliseconds_up() -> int:
-    # Linux's CLOCK_MONOTONIC stands still while the machine sleeps; macOS has no CLOCK_BOOTTIME, and there it goes on.
+    # Linux's CLOCK_MONOTONIC stops while the machine sleeps; macOS has no CLOCK_BOOTTIME, and its CLOCK_MONOTONIC continues.
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     if clock is None and sys.platform == "darwin":
         clock = time.CLOCK_MONOTONIC
@@ -39,7 +39,7 @@ def _milliseconds_up() -> int:
 
 @functools.cache
 def boot_id() -> str:
-    """A word for this start of the machine, "" where the system has none (then a restart shows in the clock that begins anew)."""
+    """Return an id of this start of the machine, "" if the system has none (then a restart shows in the clock that begins again)."""
     if sys.platform == "darwin":
         return _of_sysctl("kern.bootsessionuuid")
     try:

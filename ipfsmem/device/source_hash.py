@@ -1,7 +1,6 @@
-"""A hash of the source code of modules, to be stored beside cached results of theirs.
+"""A hash of the source code of modules, stored next to their cached results.
 
-When an update changes that code, the hash differs and the results are made again, without a version number that somebody
-would have to raise. Reads the modules' own files and nothing else.
+When an update changes that code, the hash differs and the results are computed again, without a version number to maintain.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import ipfsmem
 
 @lru_cache(maxsize=16)
 def source_hash(*modules: ModuleType) -> bytes:
-    """16 bytes that follow from the source of these modules; where sources are not shipped, from the package's version."""
+    """Return 16 bytes derived from the source of these modules, or from the package's version where sources are not shipped."""
     found = sha256()
     for module in modules:
         try:

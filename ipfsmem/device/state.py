@@ -28,7 +28,7 @@ from ipfsmem.errors import FormatError, IpfsmemError, OpenError
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """The part of the state beside the entries: counters, clock, the pairs that devices signed."""
+    """The part of the state besides the entries: counters, clock, the pairs that devices signed."""
 
     #: How far the state has seen each device (own writes included).
     ctx: dict[str, int]
@@ -62,11 +62,11 @@ class _State(msgspec.Struct):
 
 
 class StateMark(msgspec.Struct, frozen=True, array_like=True):
-    """A state, as far as it takes to tell later what may have changed since."""
+    """A record of a state, to tell later what may have changed since."""
 
     #: Digests of the nodes of two digits, and of leaves above them, by prefix.
     nodes: dict[str, bytes] = {}
-    #: The entries that stood in the journal, and a hash of all that it says.
+    #: The entries in the journal, and a hash of its content.
     journal: frozenset[str] = frozenset()
     chain: bytes = b""
 
@@ -74,17 +74,17 @@ class StateMark(msgspec.Struct, frozen=True, array_like=True):
 class ChangesSince(msgspec.Struct, frozen=True):
     """The entries that may differ from those of a mark."""
 
-    #: The canonical JSON of those that are there, by name.
+    #: The canonical JSON of the existing ones, by name.
     texts: dict[str, bytes]
     #: Where in the tree they are, or were.
     prefixes: tuple[str, ...]
     journal: frozenset[str]
-    #: The state as far as this goes, and whether that is all of it.
+    #: The state covered by this, and whether that is all of it.
     mark: StateMark = StateMark()
     whole: bool = True
 
     def may_be_gone(self, names: Iterable[str]) -> set[str]:
-        """Of entries of the mark those that are not there any more."""
+        """Return those entries of the mark that no longer exist."""
         if not self.prefixes:
             known = names if isinstance(names, Mapping) else frozenset(names)
             return {name for name in self.journal if name in known and name not in self.texts}
@@ -97,7 +97,7 @@ class ChangesSince(msgspec.Struct, frozen=True):
 
 
 class DamagedStateError(DatabaseDamagedError):
-    """A part of the state on this device is not what was written; a sync restores it from a provider that has it."""
+    """A part of the state on this device differs from what was written; a sync restores it from a provider that has it."""
 
     hint = (
         "Run: ipfsmem sync, which restores it from a provider that has it. If that does not help: what can still be read "
@@ -111,8 +111,8 @@ _CARD = "c/"
 _KIND = b'"kind":'
 #: Entries in one row of the journal, so that no row needs much memory.
 _ROW = 1_000
-#: A write that leaves a journal of more rows or bytes moves it into the tree, as opening a memory reads the whole journal: 4 MiB
-#: cost each process after an import 50 ms.
+#: A write that leaves a journal of more rows or bytes moves it into the tree, as opening a vault reads the whole journal: 4 MiB
+#: after an import cost each process 50 ms.
 _LONG_ROWS = 512
 _LONG_BYTES = 512 * 1024
 _GONE = msgspec.Raw(b"null")
@@ -120,7 +120,7 @@ _GONE = msgspec.Raw(b"null")
 
 @functools.cache
 def _places_decoder() -> msgspec.json.Decoder[dict[str, _Places]]:
-    """Made when it is first used: most calls use none."""
+    """Return the decoder, created on first use: most calls need none."""
     return msgspec.json.Decoder(dict[str, _Places])
 
 
@@ -157,7 +157,7 @@ class Store:
     # -- reading -----------------------------------------------------------------------------------------------
 
     def outdated(self) -> bool:
-        """Whether another process committed something, or a transaction of ours failed."""
+        """Return whether another process committed something, or a transaction of ours failed."""
         return self.db.version() != self._version
 
     def refresh(self) -> None:
@@ -180,7 +180,7 @@ class Store:
             self._many, self._cards = set(known.many), set(known.cards)
             if self._tree.digest.hex() != known.top:
                 self._tree = open_tree(bytes.fromhex(known.top), self._load_node)
-                # Read now, while it is surely the one of this state. When it is damaged, whoever needs it hears of that.
+                # Read now, while it surely belongs to this state. If it is damaged, its users report that.
                 with contextlib.suppress(IpfsmemError):
                     _ = self._tree.top
         self._overlay.clear()
@@ -228,21 +228,21 @@ class Store:
         return raw
 
     def damaged_nodes(self) -> list[tuple[str, bytes]]:
-        """Prefix and digest of every node of the tree that cannot be read."""
+        """Return prefix and digest of every node of the tree that cannot be read."""
         unread: list[tuple[str, bytes]] = []
         for _ in self._tree.readable(unread):
             pass
         return unread
 
     def file_of_node(self, prefix: str) -> bytes | None:
-        """The SHA-256 of a stored node of the tree, None when its row is missing or damaged."""
+        """Return the SHA-256 of a stored node of the tree, None if its row is missing or damaged."""
         row = nodes.get(self.db.connection, prefix)
         file = None if row is None else blob(row.file)
         return file if file is not None and len(file) == 32 else None
 
     def restore_node(self, prefix: str, digest: bytes, stored: bytes) -> bool:
-        """Replace a damaged node of the tree by bytes from elsewhere (inside a transaction). False, and nothing is changed,
-        when these are not that node."""
+        """Replace a damaged node of the tree by bytes from elsewhere (inside a transaction). Returns False, and changes nothing,
+        if these are not that node."""
         try:
             raw = self.codec.open_node(prefix, self._tree_ek, stored)
         except (FormatError, OpenError):
@@ -253,42 +253,42 @@ class Store:
         return True
 
     def raw(self, name: str) -> bytes | None:
-        """The canonical JSON of an entry, None without one."""
+        """Return the canonical JSON of an entry, None if there is none."""
         if name in self._overlay:
             return self._overlay[name]
         return self._tree.get(name)
 
     def entry(self, name: str) -> Entry:
-        """The siblings of an entry; empty when there is none."""
+        """Return the siblings of an entry; empty if there is none."""
         text = self.raw(name)
         return {} if text is None else decode_entry(name, text)
 
     def entries(self) -> Iterator[tuple[str, Entry]]:
-        """All entries by name, unordered."""
+        """Yield all entries by name, unordered."""
         for name, text in self.texts():
             yield name, decode_entry(name, text)
 
     def readable_entries(self) -> Iterator[tuple[str, Entry]]:
-        """The entries outside damaged nodes, by name, unordered."""
+        """Yield the entries outside damaged nodes, by name, unordered."""
         for name, text in self.texts(readable=True):
             yield name, decode_entry(name, text)
 
     def memories(self, scope: str = "") -> Iterator[tuple[str, Entry]]:
-        """The entries of the memories of a scope by key, unordered."""
+        """Yield the entries of the memories of a scope by key, unordered."""
         for name, text in self.texts():
             found = memory_name(name)
             if found is not None and found.scope == scope:
                 yield found.key, decode_entry(name, text)
 
     def segments(self, scope: str = "") -> Iterator[tuple[SegmentName, Entry]]:
-        """The timeline segments of a scope, unordered."""
+        """Yield the timeline segments of a scope, unordered."""
         for name, text in self.texts():
             found = segment_name(name) if name[0] == SEGMENT else None
             if found is not None and found.scope == scope:
                 yield found, decode_entry(name, text)
 
     def memories_of(self, scopes: Collection[str]) -> dict[str, list[tuple[str, Entry]]]:
-        """The memories of several scopes in one pass, by scope; scopes without memories are left out."""
+        """Return the memories of several scopes in one pass, by scope; scopes without memories are left out."""
         wanted, held = set(scopes), dict[str, list[tuple[str, Entry]]]()
         for name, text in self.texts():
             found = memory_name(name)
@@ -297,7 +297,7 @@ class Store:
         return held
 
     def segments_of(self, scopes: Collection[str]) -> dict[str, list[tuple[SegmentName, Entry]]]:
-        """The timeline segments of several scopes in one pass, by scope; scopes without segments are left out."""
+        """Return the timeline segments of several scopes in one pass, by scope; scopes without segments are left out."""
         wanted, held = set(scopes), dict[str, list[tuple[SegmentName, Entry]]]()
         for name, text in self.texts():
             found = segment_name(name) if name[0] == SEGMENT else None
@@ -306,19 +306,19 @@ class Store:
         return held
 
     def holding(self, text: bytes) -> Iterator[tuple[str, Entry]]:
-        """The entries whose JSON contains `text`."""
+        """Yield the entries whose JSON contains `text`."""
         for name, known in self.texts():
             if text in known:
                 yield name, decode_entry(name, known)
 
     def unsigned(self) -> Iterator[tuple[str, Entry]]:
-        """The entries with an unsigned value, which was written before there was a vault."""
+        """Yield the entries with an unsigned value, which was written before there was a vault."""
         for name, text in self.texts():
             if text.count(b'"s":"') < text.count(_KIND):
                 yield name, decode_entry(name, text)
 
     def texts(self, *, readable: bool = False) -> Iterator[tuple[str, bytes]]:
-        """The canonical JSON of all entries by name, unordered; `readable`: only of those outside damaged nodes."""
+        """Yield the canonical JSON of all entries by name, unordered; `readable`: only of those outside damaged nodes."""
         nodes = self._tree.readable([]) if readable else self._tree.nodes()
         for node in nodes:
             for name, text in (node.entries or {}).items():
@@ -329,16 +329,16 @@ class Store:
                 yield name, changed
 
     def mark(self) -> StateMark:
-        """The state that is here now."""
+        """Return the mark of the current state."""
         return StateMark(self._node_digests(), frozenset(self._overlay), self._chain)
 
     def is_at(self, mark: StateMark) -> bool:
-        """Whether nothing changed since `mark` gave this, which takes less than to make another one."""
+        """Return whether nothing changed since `mark` was taken, which is cheaper than taking another one."""
         return mark.chain == self._chain
 
     def changes_since(self, mark: StateMark, most: int | None = None) -> ChangesSince:
-        """What may have changed since a mark; of the rest of the tree nothing is read. All that is there, since an empty one. `most`: in
-        so many nodes of the tree at once; what else changed is said since the mark that comes with them."""
+        """Return what may have changed since a mark; the rest of the tree is not read. With an empty mark, everything. `most`:
+        maximum number of changed nodes of the tree; further changes are returned since the mark in the result."""
         here = self._node_digests()
         prefixes = tuple(
             prefix for prefix in here.keys() | mark.nodes.keys() if here.get(prefix) != mark.nodes.get(prefix)
@@ -355,7 +355,7 @@ class Store:
                     texts.update(node.entries or {})
         journal = mark.journal | self._overlay.keys()
         at = None if prefixes else self._changed_at.get(mark.chain)
-        if at is not None:  # what the journal said then is how it begins now
+        if at is not None:  # the journal of the mark is the beginning of the current one
             journal = frozenset(self._changed[at:])
         for name in journal:
             text = self.raw(name)
@@ -380,7 +380,7 @@ class Store:
         return found
 
     def entries_with_siblings(self) -> Iterator[tuple[str, Entry]]:
-        """The entries with more than one value; others cost nothing."""
+        """Yield the entries with more than one value; others cost nothing."""
         for name in [name for name in self._many if name not in self._overlay]:
             yield name, self.entry(name)
         for name, changed in list(self._overlay.items()):
@@ -393,37 +393,37 @@ class Store:
         return self._cards_version
 
     def cards(self) -> dict[str, bytes]:
-        """The canonical JSON of every card's entry by the token of its scope; other entries cost nothing."""
+        """Return the canonical JSON of every card's entry by the token of its scope; other entries cost nothing."""
         named = sorted(self._cards | self._card_changes)
         return {name[len(_CARD) :]: text for name in named if (text := self.raw(name)) is not None}
 
     def object_digests(self) -> Iterator[bytes]:
-        """The digest of every object that the state names (bodies and first bases), some of them several times."""
+        """Yield the digest of every object that the state names (bodies and first bases), some several times."""
         for _, text in self.texts():
             for loc in _locations_in(text):
                 yield bytes.fromhex(loc.sha)
 
     def names(self) -> Iterator[str]:
-        """The names of all entries."""
+        """Yield the names of all entries."""
         for name, _ in self._tree.items():
             if name not in self._overlay:
                 yield name
         yield from [name for name, changed in self._overlay.items() if changed is not None]
 
     def body(self, name: str, value: Value) -> bytes | None:
-        """The body of a value, checked against its hash; None when it is not on this device."""
+        """Return the body of a value, checked against its hash; None if it is not on this device."""
         if value.body is None or value.loc is None:
             return None
         return self.open_located(name, value.loc, lambda body: sha256(body).hexdigest() == value.body)
 
     def base(self, name: str, value: Value) -> bytes | None:
-        """The first base of a value, checked against its hash; None when it has none, or it is not on this device."""
+        """Return the first base of a value, checked against its hash; None if it has none, or it is not on this device."""
         if value.base is None or not value.b:
             return None
         return self.open_located(name, value.base, lambda body: sha256(body).hexdigest()[:32] == value.b[0])
 
     def open_located(self, name: str, loc: Loc, right: Callable[[bytes], bool]) -> bytes | None:
-        """The object at a location, when it is here and intact, and `right` accepts it; otherwise None."""
+        """Return the object at a location if it is here and intact, and `right` accepts it; otherwise None."""
         stored = self.db.block(bytes.fromhex(loc.sha))
         if stored is None or len(stored) != loc.size:
             self.db.check_order()
@@ -478,13 +478,13 @@ class Store:
         self._changed_at[chain] = len(self._changed)
 
     def mark_outdated(self) -> None:
-        """Have the state read again before it is used: after a transaction failed, what is in memory may not be on disk."""
+        """Have the state read again before it is used: after a failed transaction, the state in memory may not be on disk."""
         self._version = -1
 
     def checkpoint(self, *, folders: bool) -> StateTree:
         """Move the journal into the tree (inside a transaction); with `folders`, also update `s/` and `o/`. Returns the tree.
 
-        Raises MembershipError when the mode seals and no key may seal now.
+        Raises MembershipError if the mode seals and no key may seal now.
         """
         reseal = self.codec.ek != self._tree_ek or self.db.get_meta(meta.STATE) is None
         changes = self._overlay
@@ -496,7 +496,7 @@ class Store:
         written = {n.prefix: n for n in patch.tree.nodes()} if reseal else patch.written
         self._write_nodes(written, patch.removed)
         if folders:
-            from ipfsmem.device.root_folders import state_folder  # what is published, in no read or write
+            from ipfsmem.device.root_folders import state_folder  # only publishing needs it
             from ipfsmem.device.tables import folders as folder_rows
 
             known = folder_rows.has(self.db.connection, "s")
@@ -583,34 +583,34 @@ class Store:
 
     @property
     def long(self) -> bool:
-        """Whether the journal is so long that opening the memory becomes slow."""
+        """Whether the journal is so long that opening the vault becomes slow."""
         return self._rows > _LONG_ROWS or self._bytes > _LONG_BYTES
 
 
 def read_row(codec: Codec, row: bytes) -> tuple[dict[str, bytes | None], Frame]:
-    """The entries that a row of the journal changes, as canonical JSON (None: it went), and the frame. Raises ValueError,
+    """Return the entries that a row of the journal changes, as canonical JSON (None: deleted), and the frame. Raises ValueError,
     FormatError, OpenError."""
     read = _row_decoder.decode(codec.open_row(row))
     return {name: None if text == _GONE else bytes(text) for name, text in read.e.items()}, read.f
 
 
 def read_top(codec: Codec, state: bytes) -> bytes:
-    """The SHA-256 of the top of the tree of a stored state. Raises ValueError, FormatError, OpenError."""
+    """Return the SHA-256 of the top of the tree of a stored state. Raises ValueError, FormatError, OpenError."""
     return bytes.fromhex(_state_decoder.decode(codec.open_row(state)).top)
 
 
 def read_frame(codec: Codec, state: bytes) -> Frame:
-    """The frame of a stored state. Raises ValueError, FormatError, OpenError."""
+    """Return the frame of a stored state. Raises ValueError, FormatError, OpenError."""
     return _state_decoder.decode(codec.open_row(state)).f
 
 
 def _holds_many(text: bytes) -> bool:
-    """Whether canonical JSON of an entry holds more than one value."""
+    """Return whether canonical JSON of an entry holds more than one value."""
     return text.count(_KIND) > 1
 
 
 def _locations_in(text: bytes) -> Iterator[Loc]:
-    """`locations` of an entry's JSON, without decoding the rest of it."""
+    """Yield `locations` of an entry's JSON, without decoding the rest of it."""
     for place in _places_decoder().decode(text).values():
         if place.loc is not None:
             yield place.loc
@@ -619,7 +619,7 @@ def _locations_in(text: bytes) -> Iterator[Loc]:
 
 
 def locations(entry: Entry) -> Iterator[Loc]:
-    """Every location in an entry: of bodies and first bases."""
+    """Yield every location in an entry: of bodies and first bases."""
     for value in entry.values():
         if value.loc is not None:
             yield value.loc

@@ -1,8 +1,8 @@
-"""Small secrets in the system's own store for them (macOS Keychain, Windows Credential Manager, Secret Service, KWallet), by the
-package `keyring`, extra `keyring`.
+"""Small secrets in the system's own store (macOS Keychain, Windows Credential Manager, Secret Service, KWallet), by the package
+`keyring`, extra `keyring`.
 
-Only stores that encrypt and belong to the user are taken. `keyring` also finds backends that keep nothing, that fail, and
-that write plain files; whoever configured one of those gets a refusal, not a secret on the disk.
+Only stores that encrypt and belong to the user are accepted. `keyring` also finds backends that store nothing, that fail, and
+that write plain files; these are refused instead of putting a secret on the disk.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from ipfsmem.errors import StorageError, UsageError
 
 _SERVICE = "ipfsmem"
-#: The backends of `keyring` 25 that are a store of the system's: module and class.
+#: The backends of `keyring` 25 that are a store of the system: module and class.
 _REAL = frozenset(
     [
         ("keyring.backends.macOS", "Keyring"),
@@ -27,18 +27,18 @@ _REAL = frozenset(
 
 
 def require_system_keyring() -> None:
-    """Raises UsageError where the extra is missing or finds no store that is one."""
+    """Raise UsageError if the extra is missing or finds no accepted store."""
     _backend()
 
 
 def put(name: str, secret: bytes) -> None:
-    """Keep a secret under a name, in place of one before. Raises UsageError, StorageError."""
+    """Store a secret under a name, replacing one before. Raises UsageError, StorageError."""
     text = base64.b64encode(secret).decode()
     _asked(lambda store: store.set_password(_SERVICE, name, text))
 
 
 def read(name: str) -> bytes | None:
-    """The secret of a name, None when there is none. Raises UsageError, StorageError."""
+    """Return the secret of a name, None if there is none. Raises UsageError, StorageError."""
     text = _asked(lambda store: store.get_password(_SERVICE, name))
     if not isinstance(text, str):
         return None
@@ -49,7 +49,7 @@ def read(name: str) -> bytes | None:
 
 
 def remove(name: str) -> bool:
-    """Take a secret away; whether there was one. Raises UsageError, StorageError."""
+    """Remove a secret; returns whether there was one. Raises UsageError, StorageError."""
     if read(name) is None:
         return False
     _asked(lambda store: store.delete_password(_SERVICE, name))
@@ -57,7 +57,7 @@ def remove(name: str) -> bool:
 
 
 def _asked(question: Any) -> Any:
-    """What the store answers. Its own errors differ by system, and a locked store is one of them."""
+    """Return the answer of the store. Its own errors differ by system; a locked store is one of them."""
     store = _backend()
     try:
         return question(store)

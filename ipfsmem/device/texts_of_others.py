@@ -1,8 +1,8 @@
-"""What this device remembers, beside the state, of texts that other persons wrote (format section 5.2).
+"""This device's record, next to the state, of texts that other persons wrote (format section 5.2).
 
 *Held*: a keyed hash of each text of others, so that a text which is written again still counts as theirs. The row stays when the
-text is deleted, as an agent that was shown it may write it later. *Kept*: when others replace the last own text of a memory,
-that own text; agents still see it until there is an own one again. Nothing here decides who belongs to which person.
+text is deleted, as an agent that was shown it may write it later. *Kept*: the last own text of a memory that others replaced;
+agents still see it until there is an own one again. Which person a device belongs to is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ipfsmem.errors import FormatError, OpenError
 
 
 def note_others(replica: Replica, entries: Mapping[str, Entry]) -> None:
-    """Remember the texts of others in these entries (inside a transaction)."""
+    """Record the texts of others in these entries (inside a transaction)."""
     rows = [
         (mark(replica, value.body), of_when_copied(dot, value, replica.is_mine))
         for name, entry in entries.items()
@@ -36,9 +36,8 @@ def note_others(replica: Replica, entries: Mapping[str, Entry]) -> None:
 
 
 def settle_persons(replica: Replica) -> None:
-    """After a ring was joined: when a device turns out to belong to another person than before, make the rows anew (inside a
-    transaction). Usually this compares a few ids.
-    """
+    """Rebuild the rows after a ring was joined if a device turns out to belong to another person than before (inside a
+    transaction). Usually this compares a few ids."""
     strangers = sorted(device for device in replica.store.frame.ctx if not replica.is_mine(device))
     stored = replica.db.get_meta(meta.STRANGERS)
     known = stored.decode().split() if stored else []
@@ -51,9 +50,8 @@ def settle_persons(replica: Replica) -> None:
 
 
 def keep_own(replica: Replica, before: Mapping[str, Entry], after: Mapping[str, Entry]) -> None:
-    """Keep the last own text of each memory that has only texts of others left, and drop it where there is an own text again
-    or the memory is deleted (inside the transaction of the change). `before`, `after`: the changed entries.
-    """
+    """Keep the last own text of each memory that has only texts of others left, and drop it where there is an own text again or
+    the memory is deleted (inside the transaction of the change). `before`, `after`: the changed entries."""
     run, mine = replica.db.connection, replica.is_mine
     some = held_texts.any_kept(run)
     for name, entry in after.items():
@@ -72,7 +70,7 @@ def keep_own(replica: Replica, before: Mapping[str, Entry], after: Mapping[str, 
 
 
 def with_kept(replica: Replica, name: str, entry: Entry) -> Entry:
-    """The entry, with the kept own text under its old dot where others replaced every own one."""
+    """Return the entry, with the kept own text under its old dot where others replaced every own one."""
     if not entry or any(is_own(dot, value.of, replica.is_mine) for dot, value in entry.items()):
         return entry
     known = mark(replica, hashlib.sha256(name.encode()).hexdigest())
@@ -81,7 +79,7 @@ def with_kept(replica: Replica, name: str, entry: Entry) -> Entry:
 
 
 def blocks_of_kept_texts(store: Store) -> set[bytes]:
-    """The digests of the blocks that hold kept texts."""
+    """Return the digests of the blocks that hold kept texts."""
     return {
         bytes.fromhex(loc.sha)
         for row in held_texts.all_kept(store.db.connection)
@@ -90,7 +88,7 @@ def blocks_of_kept_texts(store: Store) -> set[bytes]:
 
 
 def _kept_entry(store: Store, name: str, row: bytes) -> Entry:
-    """A kept own text. Raises DatabaseDamagedError."""
+    """Return a kept own text. Raises DatabaseDamagedError."""
     try:
         return decode_entry(name, store.codec.open_row(row))
     except (FormatError, OpenError):
@@ -98,21 +96,21 @@ def _kept_entry(store: Store, name: str, row: bytes) -> Entry:
 
 
 def author_of_text(replica: Replica, entry: Entry, body: str) -> str:
-    """Whose text it is that has the hash `body`, as far as this device has seen it; "" when it is nobody else's.
+    """Return the author of the text with the hash `body`, as far as this device has seen it; "" if it is not another person's.
 
-    `entry`: the entry that it is written to. When an own value has the same body too, it counts as own.
+    `entry`: the entry that it is written to. If an own value has the same body too, it counts as own.
     """
     whose = held_texts.whose(replica.db.connection, mark(replica, body))
     return "" if whose is None or _own_has(replica, entry, body) else whose
 
 
 def any_others(replica: Replica) -> bool:
-    """Whether this device has held texts of others; not so in the usual memory, which belongs to one person."""
+    """Return whether this device has held texts of others; usually not, as most vaults belong to one person."""
     return held_texts.any_others(replica.db.connection)
 
 
 def entries_of_others(replica: Replica) -> Iterator[tuple[str, Entry]]:
-    """The memories that hold a value which is not the reader's own (inside `reading`)."""
+    """Yield the memories that hold a value of another person (inside `reading`)."""
     if any_others(replica):
         for name, entry in replica.store.entries():
             if memory_name(name) is not None and not all(
@@ -122,7 +120,7 @@ def entries_of_others(replica: Replica) -> Iterator[tuple[str, Entry]]:
 
 
 def _own_has(replica: Replica, entry: Entry, body: str) -> bool:
-    """Whether an own value has this body. Searches all entries, so it is called only when a text of others has it."""
+    """Return whether an own value has this body. Searches all entries, so it is called only when a text of others has it."""
     found = replica.store.holding(body.encode())
     return any(
         value.body == body and is_own(dot, value.of, replica.is_mine)
@@ -132,5 +130,5 @@ def _own_has(replica: Replica, entry: Entry, body: str) -> bool:
 
 
 def mark(replica: Replica, body: str) -> bytes:
-    """A keyed hash of a hash (64 hex digits), so that a row reveals nothing to a thief of this device's disk."""
+    """Return a keyed hash of a hash (64 hex digits), so that a row reveals nothing to a thief of this device's disk."""
     return hashlib.blake2b(bytes.fromhex(body), digest_size=16, key=replica.device.row_key).digest()

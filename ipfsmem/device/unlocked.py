@@ -1,11 +1,11 @@
 """The keys of a device that its user unlocked for a time, so that a hook or a tool call needs no passphrase.
 
-What is held are the three keys of the key file, never a root, recovery words or a passphrase. They are wrapped
-(XChaCha20-Poly1305) under a random key. The wrapped half is a file in the user's runtime directory, the wrapping key is in the
-kernel's keyring of this user, elsewhere in the system's: whoever has one half has nothing, and the end of either ends both.
-Inside the wrapping is until when; with it goes which folder, which key file and which user it is for, so a copy of the memory, or
-one whose passphrase was changed, does not open. A moment counts by the clock that nobody sets, so setting the other back
-extends nothing. The wrapped half says openly for which path it is: what is left of a memory that was moved away is found by that.
+They are the three keys of the key file, never a root, recovery phrase or passphrase, wrapped (XChaCha20-Poly1305) under a random
+key. The wrapped half is a file in the user's runtime directory, the wrapping key is in the kernel's keyring of this user,
+elsewhere in the system's: one half alone reveals nothing, and the end of either ends both. The wrapping includes the expiry, and
+is bound to the folder, the key file and the user, so a copy of the vault, or one with a changed passphrase, does not open. Times
+are also by the clock that nobody can set, so setting the other back extends nothing. The path in the wrapped half is in the
+clear, to find the remains of a vault that was moved away.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from ipfsmem.device.runtime_folder import is_ours, made_runtime_folder, runtime_
 from ipfsmem.device.since_boot import Moment, moment
 from ipfsmem.errors import IpfsmemError, LockedError, PassphraseError, StorageError, UsageError
 
-#: The first bytes of the wrapped half. The next one says where the wrapping key is, then come the length of the memory's path (two
-#: bytes, big-endian), the path, the nonce and what is wrapped.
+#: The first bytes of the wrapped half. The next byte says where the wrapping key is, then follow the length of the vault's path
+#: (two bytes, big-endian), the path, the nonce and the ciphertext.
 _MAGIC: Final = b"ipfsmem unlocked 1 "
 _KERNEL, _SYSTEM = b"K", b"S"
 _NONCE: Final = 24
 _MOST: Final = 64 * 1024
-#: So far may the two clocks part, in milliseconds, where nothing else tells one start of the machine from the next.
+#: Maximum difference of the two clocks, in milliseconds, where nothing else tells one start of the machine from the next.
 _CLOCK_SLACK: Final = 60_000
 _LOCKED: Final = "the keys of this device were locked again"
 _ENDED: Final = "the time for which the keys of this device were unlocked is over"
 
 
 class _Span(msgspec.Struct, frozen=True):
-    """From when until when keys may be used, by both clocks."""
+    """The period in which keys may be used, by both clocks."""
 
     begins: Moment
     ends: Moment
 
     def over_at(self, now: Moment) -> bool:
-        """Whether the span has ended. A machine that was started anew ends it too; where none says which start it is, that shows in
-        when it was started, by its clocks."""
+        """Return whether the span has ended. A restart of the machine ends it too; without an id of the start, the start time by
+        the clocks shows it."""
         begins, ends = self.begins, self.ends
         if now.boot != begins.boot or not begins.up <= now.up < ends.up or now.wall >= ends.wall:
             return True
@@ -59,7 +59,7 @@ class _Span(msgspec.Struct, frozen=True):
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """What is inside the wrapping: the keys, and their span."""
+    """The wrapped content: the keys, and their span."""
 
     sign_seed: bytes
     box_secret: bytes
@@ -82,13 +82,13 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class NotHeld(msgspec.Struct, frozen=True):
-    """No keys are unlocked. `why`: what stands where they would be and is not believed, in words; "" when there is nothing."""
+    """No keys are unlocked. `why`: why a wrapped file was rejected, in words; "" if there is none."""
 
     why: str = ""
 
 
 class LockWatch:
-    """Whether keys that a process took are still unlocked. A look costs some microseconds. It holds no key itself."""
+    """Watches whether keys that a process took are still unlocked. A check costs some microseconds. It holds no key itself."""
 
     def __init__(self, folder: Path, path: Path, now: Callable[[], int], taken: _Taken) -> None:
         self._folder, self._path, self._now = folder, path, now
@@ -97,19 +97,18 @@ class LockWatch:
 
     @property
     def until(self) -> int:
-        """Until when, in milliseconds since 1970 UTC."""
+        """The end, in milliseconds since 1970 UTC."""
         return self._span.ends.wall
 
     @property
     def begins(self) -> int:
-        """Since when, in milliseconds since 1970 UTC."""
+        """The beginning, in milliseconds since 1970 UTC."""
         return self._span.begins.wall
 
     def why_locked(self) -> str:
-        """Why the keys may not be used any more, in words; "" while they may.
+        """Return why the keys may not be used any more, in words; "" while they may.
 
-        An `unlock` meanwhile of the same keys moves the end. A store of the system's is not asked again: that may show a
-        person a window.
+        An `unlock` of the same keys meanwhile moves the end. A system keyring is not asked again: it may show a person a window.
         """
         try:
             found = _identity(self._path.lstat())
@@ -132,7 +131,7 @@ class LockWatch:
 
 
 class _Taken(msgspec.Struct, frozen=True):
-    """What was taken from a wrapped file, and which file that was."""
+    """The content of a wrapped file, and which file that was."""
 
     record: _Record
     file: tuple[int, int, int]
@@ -143,7 +142,7 @@ class _Taken(msgspec.Struct, frozen=True):
 
 
 def require_place() -> None:
-    """Raises UsageError where there is no place to hold unlocked keys; nothing is made."""
+    """Raise UsageError where unlocked keys cannot be held; creates nothing."""
     runtime_folder()
     if not kernel_keyring.has_kernel_keyring():
         from ipfsmem.device import system_keyring
@@ -154,8 +153,8 @@ def require_place() -> None:
 def hold(
     folder: Path, device: Device, seconds: int, *, now: Callable[[], int], random: Callable[[int], bytes]
 ) -> Held:
-    """Hold the keys of the memory in `folder` for so many seconds. Raises UsageError where there is no place for it,
-    StorageError, LockedError."""
+    """Hold the keys of the vault in `folder` for `seconds`. Raises UsageError where they cannot be held, StorageError,
+    LockedError."""
     require_place()
     place = _KERNEL if kernel_keyring.has_kernel_keyring() else _SYSTEM
     begins = moment(now())
@@ -183,7 +182,7 @@ def hold(
 
 
 def held(folder: Path, now: Callable[[], int]) -> Held | NotHeld:
-    """The keys of the memory in `folder`, when they are unlocked. What stands there and is none of ours is never believed."""
+    """Return the keys of the vault in `folder` if they are unlocked. A file that is not ours is never trusted."""
     taken = _take(folder, now)
     if isinstance(taken, str):
         return NotHeld(taken)
@@ -198,13 +197,14 @@ def held(folder: Path, now: Callable[[], int]) -> Held | NotHeld:
 
 
 def drop(folder: Path) -> bool:
-    """Take both halves away, whatever state they are in; whether there was one. Raises StorageError for what did not go."""
+    """Remove both halves, whatever state they are in; returns whether there was one. Raises StorageError for what could not be
+    removed."""
     return _drop(_name(folder), folder)
 
 
 def drop_lost() -> list[Path]:
-    """Take away what is held for memories that are not where they were: moved or removed, or another stands there. Where they
-    were. Raises StorageError for what did not go."""
+    """Remove the keys held for vaults that were moved, removed or replaced; returns their paths. Raises StorageError for what
+    could not be removed."""
     try:
         found = sorted(runtime_folder().iterdir())
     except (UsageError, OSError):
@@ -213,8 +213,8 @@ def drop_lost() -> list[Path]:
 
 
 def _drop_if_lost(path: Path) -> Path | None:
-    """Take away one wrapped half, and its key, when its memory is not where it was; where that was. None: it is there, somebody
-    unlocks it in this moment, or that cannot be told."""
+    """Remove one wrapped half, and its key, if its vault is gone from its path; returns that path. None: it is there, is being
+    unlocked at this moment, or cannot be checked."""
     try:
         read = _parts(_read_own(path)[0])
         if read is None or path.name != _name(read.folder):
@@ -233,7 +233,7 @@ def _drop(name: str, folder: Path) -> bool:
     try:
         path: Path | None = runtime_folder() / name
     except UsageError:
-        path = None  # logged out since, or in another way: then the file is gone, and the key still goes
+        path = None  # logged out since, or in another way: the file is gone, and the key is still removed
     place = _place_of(path) if path is not None else b""
     failed: list[str] = []
     there = False
@@ -258,7 +258,7 @@ def _drop(name: str, folder: Path) -> bool:
         try:
             there = system_keyring.remove(_key_name(Path(name))) or there
         except UsageError:
-            pass  # no such store here: then nothing is in it
+            pass  # no such store here, so nothing is in it
         except StorageError as error:
             failed.append(str(error))
     if failed:
@@ -270,7 +270,7 @@ def _drop(name: str, folder: Path) -> bool:
 
 
 def refuse_when_locked(watch: LockWatch | None) -> None:
-    """Raises PassphraseError when keys that were taken here are locked again. None: they came with the passphrase."""
+    """Raise PassphraseError if keys that were taken here are locked again. None: they came with the passphrase."""
     if watch is not None and (why := watch.why_locked()):
         raise PassphraseError(why, hint=UNLOCK_HINT)
 
@@ -282,7 +282,7 @@ UNLOCK_HINT: Final = (
 
 
 def _take(folder: Path, now: Callable[[], int]) -> _Taken | str:
-    """What is wrapped for this memory, or why nothing is."""
+    """Return what is wrapped for this vault, or why nothing is."""
     try:
         path = runtime_folder() / _name(folder)
         read = _read_own(path)
@@ -303,7 +303,7 @@ def _take(folder: Path, now: Callable[[], int]) -> _Taken | str:
     except (OSError, IpfsmemError) as error:
         return f"the key of what was unlocked cannot be read: {error}"
     if key is None:
-        return ""  # it ended; or this is a container, which has the directory, and another keyring: what is there stays
+        return ""  # it ended; or this is a container that shares the directory but not the keyring: leave the file
     record = parts.opened(folder, key)
     if record is None:
         return f"{path} is damaged, or was made for something else"
@@ -311,7 +311,7 @@ def _take(folder: Path, now: Callable[[], int]) -> _Taken | str:
 
 
 class _Parts(msgspec.Struct, frozen=True):
-    """A wrapped half, taken apart. `folder`: the memory that it says it is for."""
+    """A wrapped half in its parts. `folder`: the vault that it names."""
 
     head: bytes
     place: bytes
@@ -319,7 +319,7 @@ class _Parts(msgspec.Struct, frozen=True):
     wrapped: bytes
 
     def opened(self, folder: Path, key: bytes) -> _Record | None:
-        """What is wrapped for a memory, None when it was not made for it as it is, or with another key."""
+        """Return what is wrapped for a vault, None if it was made for another vault, an earlier state of it, or with another key."""
         nonce, sealed = self.wrapped[:_NONCE], self.wrapped[_NONCE:]
         try:
             plain = bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
@@ -336,7 +336,7 @@ def _head_for(place: bytes, folder: Path) -> bytes:
 
 
 def _parts(data: bytes) -> _Parts | None:
-    """What a wrapped half consists of, None when it is none."""
+    """Return the parts of a wrapped half, None if it is invalid."""
     begin = len(_MAGIC) + 3
     end = begin + int.from_bytes(data[begin - 2 : begin], "big")
     place = data[len(_MAGIC) : begin - 2]
@@ -346,7 +346,7 @@ def _parts(data: bytes) -> _Parts | None:
 
 
 def _read_own(path: Path) -> tuple[bytes, tuple[int, int, int]]:
-    """A file of this user that nobody else may read, in a folder of the same kind. Raises OSError, StorageError."""
+    """Read a file of this user that nobody else may read, in a folder of the same kind. Raises OSError, StorageError."""
     if not path.parent.exists():
         raise FileNotFoundError
     if not is_ours(path.parent):
@@ -362,7 +362,7 @@ def _read_own(path: Path) -> tuple[bytes, tuple[int, int, int]]:
 
 
 def _remove_ended(folder: Path, now: Callable[[], int]) -> None:
-    """Take away what has ended; not while somebody unlocks, and nothing that somebody unlocked meanwhile."""
+    """Remove an ended unlock; not while somebody unlocks, and nothing that somebody unlocked meanwhile."""
     with (
         contextlib.suppress(OSError, LockedError, StorageError, UsageError),
         file_lock(folder / "lock", wait=0),
@@ -373,7 +373,7 @@ def _remove_ended(folder: Path, now: Callable[[], int]) -> None:
 
 
 def _remove_halves_made(path: Path) -> None:
-    """Remove what a process that was killed had begun to write. Nobody writes now: the caller has the lock."""
+    """Remove the partial files of killed processes. Nobody writes now: the caller has the lock."""
     for begun in path.parent.glob(f".{path.name}.*.tmp"):
         with contextlib.suppress(OSError):
             begun.unlink()
@@ -393,7 +393,7 @@ def _put(place: bytes, name: str, key: bytes, seconds: int) -> None:
         system_keyring.put(name, key)
         return
     try:
-        kernel_keyring.put(name, key, seconds + 1)  # it counts whole seconds, and must not end first
+        kernel_keyring.put(name, key, seconds + 1)  # the kernel counts whole seconds, and must not end first
     except OSError as error:
         raise StorageError(f"the kernel's keyring refused: {reason(error)}") from None
 
@@ -407,7 +407,7 @@ def _get(place: bytes, name: str) -> bytes | None:
 
 
 def _name(folder: Path) -> str:
-    """The name of both halves, by the path alone: they are found, and end, also when the folder is gone."""
+    """Return the name of both halves, from the path alone: they can be found, and end, even if the folder is gone."""
     return sha256(os.fsencode(folder.resolve())).hexdigest()[:32]
 
 
@@ -416,7 +416,7 @@ def _key_name(path: Path) -> str:
 
 
 def _of_folder(folder: Path) -> bytes:
-    """This folder at this place. A copy of it is another one, elsewhere or in its place."""
+    """Return the identity of this folder at this path. A copy of it is another one, elsewhere or in its place."""
     where = folder.resolve()
     try:
         found = where.stat()
@@ -426,7 +426,7 @@ def _of_folder(folder: Path) -> bytes:
 
 
 def _bound_to(folder: Path) -> bytes:
-    """What the wrapping is for: the folder at its place, the key file as it is, this user."""
+    """Return what the wrapping is bound to: the folder at its path, the key file in its state, this user."""
     user = os.geteuid() if sys.platform != "win32" else 0
     key_file = read_file(folder / KEY_FILE, 64 * 1024) or b""
     return sha256(_of_folder(folder) + b"\0" + sha256(key_file).digest() + f"\0{user}".encode()).digest()

@@ -1,8 +1,9 @@
-"""Which texts this device opened or gave to a model, how often, and on which day last. It changes what fades, and no answer of recall.
+"""Which texts this device opened or gave to a model, how often, and on which day last. It affects what fades, not the answers of
+recall.
 
-Counts are held in memory and now and then added to a table beside the state, without waiting for the disk: `recall.uses`, sealed
-where the memory is (`derived_file`). They are lost without harm. What was used before today goes once a day into the timeline, with
-the next write of something else.
+Counts are held in memory and occasionally added to the table `recall.uses` next to the state, without fsync, sealed if the vault
+is (`derived_file`). A lost table does no harm. Uses before today go once a day into the timeline, with the next write of
+something else.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from ipfsmem.errors import FormatError, IpfsmemError
 
 _FILE: Final = "recall.uses"
 _FILES: Final = DerivedFiles(b"ipfsmem uses 1", b"ipfsmem/uses")
-#: Milliseconds after which what a long-running process counted is written down.
+#: Milliseconds after which a long-running process writes its counts.
 _EVERY = 5_000
-#: Memories that one event names at most.
+#: Maximum number of memories in one event.
 MOST_NAMED = 500
 
 Place = tuple[str, str]
 
 
 class Use(NamedTuple):
-    """How often a memory was used, on which day last (`date.toordinal`), and how often since that was last told; and how often and on
-    which day last it had been used before that day."""
+    """How often a memory was used, the day of the last use (`date.toordinal`), how many uses were not reported yet, and the count
+    and last day of the uses before that day."""
 
     times: int
     day: int
@@ -42,7 +43,7 @@ class Use(NamedTuple):
     day_before: int = 0
 
     def again(self, times: int, today: int) -> Use:
-        """The same after so many more uses today."""
+        """Return the use after `times` more uses today."""
         more = Use(self.times + times, today, self.untold + times, self.times_before, self.day_before)
         return more if self.day == today else more._replace(times_before=self.times, day_before=self.day)
 
@@ -50,9 +51,9 @@ class Use(NamedTuple):
 class _Table(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     #: By scope and key.
     uses: list[tuple[str, str, int, int, int]] = []
-    #: The day on which it was last told.
+    #: The day of the last report.
     told: int = 0
-    #: By scope and key: how often it had been used before the day of its last use, and on which day last.
+    #: By scope and key: the number of uses before the day of the last one, and the last day of these.
     before: list[tuple[str, str, int, int]] = []
 
 
@@ -60,38 +61,38 @@ _decode = msgspec.msgpack.Decoder(_Table).decode
 
 
 def _known_day(use: Use, today: int) -> Use:
-    """The same without a day that is not come yet: a clock that was ahead, and put right, must keep no memory fresh until then."""
+    """Return the use without a day in the future: after a wrong clock is corrected, no memory must stay fresh until then."""
     return use if use.day <= today else use._replace(day=0)
 
 
 class Uses:
-    """The uses of one memory, as this device counts them."""
+    """The uses of one vault, as this device counts them."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
         self._path: Path | None = None if replica.folder is None else replica.folder / _FILE
         self._known: dict[Place, Use] | None = None
-        #: The day, the table of which it was made, and what was used before that day.
+        #: The day, the table on which it is based, and the uses before that day.
         self._before: tuple[int, dict[Place, Use], dict[Place, Use]] | None = None
         self._told = 0
-        #: Those of this process that are not written down yet, and since when.
+        #: Uses of this process that are not written yet, and since when.
         self._new: dict[Place, int] = {}
         self._since = 0
 
     def of(self, place: Place) -> Use | None:
-        """How often a memory was used."""
+        """Return how often a memory was used."""
         use = self._table().get(place)
         return None if use is None else _known_day(use, self._today())
 
     def all(self) -> Iterator[tuple[Place, Use]]:
-        """All that were used."""
+        """Yield all memories that were used."""
         today = self._today()
         for place, use in self._table().items():
             yield place, _known_day(use, today)
 
     def before_today(self) -> Mapping[Place, Use]:
-        """What was used before today, and how often. What orders a list goes by this: it is the same object all day, whoever reads it
-        how often, as long as no table of another process is read."""
+        """Return the uses before today. Lists are ordered by this: it is the same object all day, however often it is read, as
+        long as no table of another process is read."""
         table, today = self._table(), self._today()
         known = self._before
         if known is None or known[0] != today or known[1] is not table:
@@ -104,7 +105,7 @@ class Uses:
         return known[2]
 
     def count(self, places: Iterable[Place]) -> None:
-        """These were used now."""
+        """Count a use of each of these memories now."""
         if self._replica.read_only:
             return
         today, table = self._today(), self._table()
@@ -117,7 +118,7 @@ class Uses:
             self.write()
 
     def write(self) -> None:
-        """Add what was counted to the table on the disk. Failing to fails nothing."""
+        """Add the counts to the table on the disk. A failure is ignored."""
         new, self._new, self._since = self._new, {}, 0
         today = self._today()
 
@@ -129,8 +130,8 @@ class Uses:
             self._change(add)
 
     def untold(self, scope: str, today: date) -> dict[str, int]:
-        """How often memories of a scope were used before today and nobody was told, by key, those used most first; empty when
-        something was told today."""
+        """Return by key how often memories of a scope were used before today without a report, most used first; empty if a report
+        was made today."""
         self._table()
         if self._told == today.toordinal():
             return {}
@@ -142,7 +143,7 @@ class Uses:
         return {key: -count for count, key in sorted(counts)[:MOST_NAMED]}
 
     def tell(self, scope: str, keys: Iterable[str], today: date) -> None:
-        """Note that these uses were told. What is not there any more is taken out of the table."""
+        """Record that these uses were reported. Memories that no longer exist are removed from the table."""
         self.write()
         self._told = today.toordinal()
 
@@ -167,7 +168,7 @@ class Uses:
         return self._known
 
     def _change(self, change: Callable[[dict[Place, Use]], None]) -> None:
-        """Change the table as it is on the disk. While somebody else has it, or the disk is full, it stays as it is."""
+        """Change the table as it is on the disk. If another process holds it, or the disk is full, it stays unchanged."""
         if self._path is None:
             change(self._table())
             return

@@ -1,4 +1,4 @@
-"""The clock of this machine, which somebody may set: what `World` goes by unless it is told otherwise."""
+"""The clock of this machine, which somebody may set: the default of `World`."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import time
 
 
 def now_ms() -> int:
-    """Milliseconds since 1970 UTC by the machine's clock."""
+    """Return milliseconds since 1970 UTC by the machine's clock."""
     return time.time_ns() // 1_000_000

@@ -30,7 +30,8 @@ from ipfsmem.device.tables import unscanned as unscanned_rows
 from ipfsmem.device.texts_of_others import any_others, author_of_text, keep_own, note_others, with_kept
 from ipfsmem.errors import IpfsmemError, MembershipError
 
-#: Changed entries that are kept in memory before they go to the store. (The transaction makes all of them durable in one step anyway.)
+#: Changed entries that are held in memory before they go to the store. (The transaction makes all of them durable in one step
+#: anyway.)
 _HELD = 1_000
 #: Longer texts are not sealed ahead: very many of them would be in memory twice.
 _SHORT = 64 * 1024
@@ -49,7 +50,7 @@ class Writing:
         self._changes: dict[str, Entry] = {}
         #: The changed entries as they were before.
         self._before: dict[str, Entry] = {}
-        #: Scopes that are known to take writes.
+        #: Scopes that are known to accept writes.
         self._scopes: set[str] = set()
         self._live: set[str] | None = None
         self._own: set[str] | None = None
@@ -61,28 +62,28 @@ class Writing:
         self._others = any_others(replica)
         mine = frame.seen.get(replica.device.id)
         self._published = mine.n if mine else 0
-        #: Checks of the sessions of which a part is changed, by what the names of their parts begin with, to be made at the end.
+        #: Checks to run at the end, by the prefix of the names of a session's parts: for sessions of which a part is changed.
         self._checks: dict[str, Callable[[], None] | None] = {}
         self._by_session = False
 
     @property
     def replica(self) -> Replica:
-        """Where it writes."""
+        """The replica that it writes to."""
         return self._replica
 
     @property
     def public(self) -> bool:
-        """Whether what is written will be published in the clear."""
+        """Whether the texts will be published in the clear."""
         return self._replica.config.mode.public
 
     def entry(self, name: str) -> Entry:
-        """An entry with the changes of this transaction so far."""
+        """Return an entry with the changes of this transaction so far."""
         if name in self._changes:
             return self._changes[name]
         return self._store.entry(name)
 
     def body(self, name: str, value: Value) -> bytes | None:
-        """The body of a value, written in this transaction or before."""
+        """Return the body of a value, written in this transaction or before."""
         if value.body in self._bodies:
             return self._bodies[value.body]
         return self._store.body(name, value)
@@ -92,9 +93,9 @@ class Writing:
     ) -> str:
         """Write a text; `replaces` are the dots that its writer was shown. Returns the new dot.
 
-        The text counts as that of another person when it replaces a text of theirs or has the bytes of one that this device
-        holds, unless a person `promoted` it (format section 5.2); `of` names whose it is in any case. Raises NotFoundError
-        for a forgotten scope, LimitError for one too many.
+        The text counts as another person's if it replaces a text of theirs or has the bytes of one that this device holds, unless
+        a person `promoted` it (format section 5.2); `of` names the author in any case. Raises NotFoundError for a forgotten
+        scope, LimitError for one too many.
         """
         self._open(name)
         entry = self.entry(name)
@@ -112,7 +113,7 @@ class Writing:
         return self._add(name, entry, body, replaces, bases, of, tick=True)
 
     def seal_ahead(self, texts: Iterable[tuple[str, bytes]]) -> None:
-        """Seal texts, on all cores, that are about to be put under these names: only short ones under names without an entry."""
+        """Seal texts, on all cores, that are about to be written under these names: only short ones under names without an entry."""
         codec = self._replica.codec
         if not codec.ek:  # plain, or under the device's own key with a random nonce
             return
@@ -122,9 +123,9 @@ class Writing:
         )
 
     def keep_beside(self, name: str, body: bytes, *, of: str | None = None) -> str:
-        """Write an imported text: a sibling of the values that are there, with clock zero and without bases (section 1.5).
+        """Write an imported text: a sibling of the existing values, with clock zero and without bases (section 1.5).
 
-        `of`: whose text it is, "" for the writer's own; None: as this device knows by its bytes. Returns the new dot.
+        `of`: the author, "" for the writer; None: as this device knows by its bytes. Returns the new dot.
         """
         self._open(name)
         entry = self.entry(name)
@@ -134,14 +135,14 @@ class Writing:
         return self._add(name, entry, body, (), ((), None), of, tick=False)
 
     def keep_again(self, entry: Entry, body: bytes) -> None:
-        """Store the block of a text again that its entry has already, as the disk may have lost it. Only where a block is the text
-        itself (plain modes)."""
+        """Store the block of an entry's text again, as the disk may have lost it. Only where a block is the text itself (plain
+        modes)."""
         digest = sha256(body)
         if any(value.loc is not None and value.loc.sha == digest.hexdigest() for value in entry.values()):
             self._replica.db.add_blocks([(digest.digest(), body)])
 
     def _open(self, name: str) -> None:
-        """Check that the scope of an entry takes writes, and give it a card. Raises NotFoundError, LimitError."""
+        """Check that the scope of an entry accepts writes, and give it a card. Raises NotFoundError, LimitError."""
         parsed = parse_entry(name)
         if parsed.scope and parsed.scope not in self._scopes and not isinstance(parsed, CardName):
             open_scope(self, parsed.scope)
@@ -162,11 +163,11 @@ class Writing:
         return self._own
 
     def check_scope(self, scope: str) -> None:
-        """Refuse a scope that takes no writes, as `put` does. Raises NotFoundError, LimitError."""
+        """Refuse a scope that accepts no writes, as `put` does. Raises NotFoundError, LimitError."""
         check_writable(self, scope)
 
     def _of(self, entry: Entry, body: bytes, replaces: Sequence[str]) -> str:
-        """Whose text it is, as far as this device knows; "" for the writer's own."""
+        """Return the author of a text, as far as this device knows; "" for the writer."""
         if not entry and not self._others:
             return ""
         mine, digest = self._replica.is_mine, sha256(body).hexdigest()
@@ -175,7 +176,7 @@ class Writing:
         )
 
     def write_again(self, name: str, value: Value) -> str:
-        """Write an earlier value again beside what is there, with its clock and bases. Its body must be at hand. Returns the dot.
+        """Write an earlier value again as a sibling, with its clock and bases. Its body must be on this device. Returns the dot.
 
         Raises NotFoundError for a forgotten scope, LimitError for one too many.
         """
@@ -244,7 +245,7 @@ class Writing:
 
     @contextlib.contextmanager
     def by_session(self) -> Iterator[None]:
-        """While a session changes its own parts, which is not checked."""
+        """Skip the check of a session's parts while the session itself changes them."""
         before, self._by_session = self._by_session, True
         try:
             yield
@@ -252,7 +253,7 @@ class Writing:
             self._by_session = before
 
     def _watch(self, name: str) -> None:
-        """Have the session looked at of which a part is about to be changed."""
+        """Have the session checked of which a part is about to be changed."""
         watch = self._replica.watch_part
         if watch is None or self._by_session or PART_PREFIX not in name:
             return
@@ -277,7 +278,7 @@ class Writing:
         return device != self._replica.device.id or n <= self._published
 
     def commit(self) -> None:
-        """Hand the changes so far to the store; more may follow."""
+        """Pass the changes so far to the store; more may follow."""
         if not self._changes:
             return
         if self._n:
@@ -295,7 +296,7 @@ class Writing:
 
 
 def _sealed(codec: Codec, text: tuple[str, bytes]) -> tuple[bytes | None, tuple[str, bytes]]:
-    """A text, with what `put` would seal it as; None for one that it is to refuse itself."""
+    """Return a text, with its sealed form as `put` would make it; None for one that `put` itself must refuse."""
     name, body = text
     try:
         return body, codec.seal_body(name, body)
@@ -305,9 +306,9 @@ def _sealed(codec: Codec, text: tuple[str, bytes]) -> tuple[bytes | None, tuple[
 
 @contextlib.contextmanager
 def writing(replica: Replica) -> Iterator[Writing]:
-    """One transaction of writes: durable when the block ends, gone when it raises.
+    """Run one transaction of writes: durable when the block ends, rolled back when it raises.
 
-    Raises UsageError for a memory that was opened to be read only.
+    Raises UsageError if the vault was opened read-only.
     """
     replica.refuse_read_only()
     with replica.transaction():
@@ -316,27 +317,27 @@ def writing(replica: Replica) -> Iterator[Writing]:
         change.check_parts()
         change.commit()
         if replica.store.long:
-            # A memory that is never synced must not get slower to open with every write.
+            # A vault that is never synced must not get slower to open with every write.
             with contextlib.suppress(MembershipError):
                 replica.store.checkpoint(folders=replica.vault_tag is not None)
 
 
 def note_unscanned(replica: Replica, names: Sequence[str]) -> None:
-    """Remember entries that this device wrote and nobody looked at for secrets (inside a transaction)."""
+    """Record entries that this device wrote and that were not searched for secrets (inside a transaction)."""
     if names:
         row = replica.codec.seal_row(msgspec.json.encode(list(names)))
         unscanned_rows.add(replica.db.connection, row)
 
 
 def unscanned(replica: Replica, most: int | None = None) -> list[str]:
-    """The entries that `take_unscanned` would take now (inside a transaction)."""
+    """Return the entries that `take_unscanned` would take now (inside a transaction)."""
     return _unscanned(replica, most)[0][:most]
 
 
 def take_unscanned(replica: Replica, most: int | None = None) -> list[str]:
-    """The entries written since the last call, which are now taken to be looked at (inside a transaction).
+    """Take the entries written since the last call, to be searched for secrets (inside a transaction).
 
-    With `most` only so many of them; the rest is there at the next call.
+    `most`: maximum number; the rest stays for the next call.
     """
     names, done = _unscanned(replica, most)
     unscanned_rows.forget(replica.db.connection, done)
@@ -345,7 +346,7 @@ def take_unscanned(replica: Replica, most: int | None = None) -> list[str]:
 
 
 def _unscanned(replica: Replica, most: int | None) -> tuple[list[str], list[int]]:
-    """Names of at least `most` entries, as they are noted, and the rows that note them."""
+    """Return the names of at least `most` entries, as they are recorded, and the rows that record them."""
     found: set[str] = set()
     done: list[int] = []
     for key, row in unscanned_rows.rows(replica.db.connection):
@@ -357,8 +358,7 @@ def _unscanned(replica: Replica, most: int | None) -> tuple[list[str], list[int]
 
 
 def _noted(replica: Replica, row: bytes) -> list[str]:
-    """The names in a row. Of a damaged one nobody knows which they were, so they are those of everything that this device wrote; a
-    plain one shows that in names of nothing."""
+    """Return the names in a row; for a damaged row all that this device wrote. A damaged plain row contains invalid names."""
     try:
         names = msgspec.json.decode(replica.codec.open_row(row), type=list[str])
         with replica.reading():
@@ -370,13 +370,13 @@ def _noted(replica: Replica, row: bytes) -> list[str]:
 
 
 def own_entries(replica: Replica) -> list[str]:
-    """The names of all entries that have a value of this device."""
+    """Return the names of all entries that have a value of this device."""
     mine = replica.device.id
     return sorted(name for name, entry in replica.store.entries() if any(dot[:16] == mine for dot in entry))
 
 
 def sign_entry(replica: Replica, name: str, entry: Entry) -> Entry:
-    """The entry with this device's unsigned values signed: new ones, and those written while there was no vault."""
+    """Return the entry with this device's unsigned values signed: new ones, and those written while there was no vault."""
     vault = replica.vault_tag
     assert vault is not None
     return {
@@ -388,8 +388,8 @@ def sign_entry(replica: Replica, name: str, entry: Entry) -> Entry:
 
 
 def seal_entry(replica: Replica, name: str, entry: Entry) -> tuple[Entry, list[tuple[bytes, bytes]]]:
-    """An entry whose bodies all lie under epoch keys that the ring names, as far as this device can open them, and the
-    blocks that are new: location is not identity."""
+    """Return an entry whose bodies are all sealed under epoch keys that the ring names, as far as this device can open them, and
+    the new blocks: location is not identity."""
     codec, sealed, blocks = replica.codec, {}, []
     names = replica.ring.view.names if replica.ring is not None else frozenset()
     for d, value in entry.items():

@@ -12,23 +12,23 @@ from ipfsmem.device.connection import Connection
 
 
 def any_known(db: Connection) -> bool:
-    """Whether there is any row; in most memories there is none."""
+    """Return whether there is any row; most vaults have none."""
     return db.execute("SELECT 1 FROM authors LIMIT 1").fetchone() is not None
 
 
 def get(db: Connection, mark: bytes) -> list[str] | None:
-    """The authors of the text; None when nobody wrote over another's."""
+    """Return the authors of the text; None if nobody overwrote another's."""
     row = db.execute("SELECT by FROM authors WHERE mark=?", (mark,)).fetchone()
     return row[0].split() if row is not None else None
 
 
 def everyone(db: Connection) -> dict[bytes, list[str]]:
-    """All rows."""
+    """Return all rows."""
     return {bytes(mark): by.split() for mark, by in db.execute("SELECT mark, by FROM authors")}
 
 
 def put(db: Connection, rows: Iterable[tuple[bytes, str]]) -> None:
-    """Set the authors of texts: (keyed hash, ids with a space between them) (inside a transaction)."""
+    """Set the authors of texts: (keyed hash, ids separated by spaces) (inside a transaction)."""
     db.executemany("INSERT OR REPLACE INTO authors (mark, by) VALUES (?,?)", rows)
 
 

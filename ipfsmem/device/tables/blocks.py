@@ -14,53 +14,53 @@ _DATA = "SELECT data FROM blocks WHERE digest=?"
 
 
 def get(db: Connection, digest: bytes) -> Any:
-    """The content of a block's row, unchecked; None without a row."""
+    """Return the content of a block's row, unchecked; None without a row."""
     row = db.execute(_DATA, (digest,)).fetchone()
     return row[0] if row is not None else None
 
 
 def get_many(db: Connection, digests: Iterable[bytes]) -> list[tuple[bytes, Any]]:
-    """Digest and content, unchecked, of those of these blocks that have a row."""
+    """Return digest and content, unchecked, of those of these blocks that have a row."""
     return db.rows_where("SELECT digest, data FROM blocks WHERE digest IN ({})", digests)
 
 
 def has(db: Connection, digest: bytes) -> bool:
-    """Whether a block has a row."""
+    """Return whether a block has a row."""
     return db.execute("SELECT 1 FROM blocks WHERE digest=?", (digest,)).fetchone() is not None
 
 
 def known_among(db: Connection, digests: Iterable[bytes]) -> list[bytes]:
-    """Those of these blocks that have a row."""
+    """Return those of these blocks that have a row."""
     return [digest for (digest,) in db.rows_where("SELECT digest FROM blocks WHERE digest IN ({})", digests)]
 
 
 def sizes_among(db: Connection, digests: Iterable[bytes]) -> list[tuple[bytes, int]]:
-    """Digest and number of bytes of those of these blocks that have a row."""
+    """Return digest and number of bytes of those of these blocks that have a row."""
     return db.rows_where("SELECT digest, length(data) FROM blocks WHERE digest IN ({})", digests)
 
 
 def rows(db: Connection) -> Iterator[tuple[bytes, Any]]:
-    """All rows, unchecked."""
+    """Yield all rows, unchecked."""
     yield from db.execute("SELECT digest, data FROM blocks")
 
 
 def sizes(db: Connection) -> Iterator[tuple[bytes, int]]:
-    """Digest and number of bytes of all blocks."""
+    """Yield digest and number of bytes of all blocks."""
     for digest, size in db.execute("SELECT digest, length(data) FROM blocks").fetchall():
         yield bytes(digest), size
 
 
 def put(db: Connection, blocks: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Add blocks that have no row (inside a transaction). Returns those that cannot be read back with these bytes: their row
-    was damaged before, or SQLite put it where it does not find it, as happens in a damaged file."""
+    """Add blocks that have no row (inside a transaction). Returns those that cannot be read back with these bytes: their row was
+    damaged before, or SQLite put it where it does not find it, as happens in a damaged file."""
     db.executemany("INSERT OR IGNORE INTO blocks (digest, data) VALUES (?,?)", blocks)
     found = dict(get_many(db, [digest for digest, _ in blocks]))
     return [(digest, data) for digest, data in blocks if found.get(digest) != data]
 
 
 def replace(db: Connection, digest: bytes, data: bytes) -> bool:
-    """Replace the damaged row of a block (inside a transaction). Returns whether it can be read back. Where the index leads to
-    another block's row, that one is left as it is."""
+    """Replace the damaged row of a block (inside a transaction). Returns whether it can be read back. If the index leads to
+    another block's row, that one stays unchanged."""
     run = db.own_cursor()
     known = run.execute(
         "SELECT digest FROM blocks NOT INDEXED WHERE rowid=(SELECT rowid FROM blocks WHERE digest=?)",
@@ -75,8 +75,8 @@ def replace(db: Connection, digest: bytes, data: bytes) -> bool:
 
 
 def forget_object(db: Connection, digest: bytes) -> bool:
-    """Delete the row of a block that is an object (inside a transaction). Returns whether there was one. Where the index leads
-    to another block's row, that one is left as it is."""
+    """Delete the row of a block that is an object (inside a transaction). Returns whether there was one. If the index leads to
+    another block's row, that one stays unchanged."""
     run = db.own_cursor()
     row = run.execute(
         "SELECT digest FROM blocks NOT INDEXED WHERE rowid=(SELECT rowid FROM blocks WHERE digest=?) "
@@ -95,9 +95,9 @@ def forget(db: Connection, digests: Iterable[bytes]) -> None:
 
 
 def check_order(db: Connection) -> None:
-    """Raise StorageError when the rows or their index are out of order. Reads no block.
+    """Raise StorageError if the rows or their index are out of order. Reads no block.
 
-    Whether a row that is out of order is found depends on chance: a row that is added can hide another one.
+    Whether an out-of-order row is found depends on chance: an added row can hide another one.
     """
     for query in (
         "SELECT digest FROM blocks INDEXED BY sqlite_autoindex_blocks_1 ORDER BY digest",

@@ -1,4 +1,4 @@
-"""What hides the rows about plain files in a sealed memory: keyed hashes to look for, and sealed bytes to read.
+"""Protects the rows about plain files in a sealed vault: keyed hashes for lookups, sealed bytes for content.
 
 A short text or a file's name can be guessed from its plain hash, so a stolen disk must not have that either.
 """
@@ -9,16 +9,16 @@ from typing import Protocol
 
 
 class Cover(Protocol):
-    """Hides rows under a key of this device. In a plain memory there is none."""
+    """Hides rows under a key of this device. A plain vault has none."""
 
     def mark(self, *parts: object) -> bytes:
-        """A keyed hash of these values, 16 bytes: equal values have equal ones, and nobody else can make or guess one."""
+        """Return a keyed hash of these values, 16 bytes: equal for equal values, and nobody else can make or guess it."""
         ...
 
     def seal_row(self, row: bytes) -> bytes:
-        """The form in which a row may lie on this disk."""
+        """Return the form in which a row is stored on this disk."""
         ...
 
     def open_row(self, stored: bytes) -> bytes:
-        """The row again. Raises OpenError."""
+        """Open a sealed row. Raises OpenError."""
         ...

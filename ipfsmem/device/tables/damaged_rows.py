@@ -1,7 +1,6 @@
-"""Rows with values that no program wrote, as a damaged disk makes them, in the tables of what was seen, sent or counted.
+"""Rows with values that no program wrote, made by a damaged disk, in the tables of seen, sent or counted objects.
 
-These tables contain no text of the user: without such a row something is read, sent or counted again, but with it a sync
-fails.
+These tables contain no text of the user: without such a row something is read, sent or counted again; with it a sync fails.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def _condition(
     return " OR ".join(condition.format(name) for condition, names in columns for name in names)
 
 
-#: By table: what is true of a row that nobody put there.
+#: By table: the condition that only a damaged row meets.
 _DAMAGED = {
     "heads": _condition(roots=("root",), texts=("device", "digest"), numbers=("c", "seen"), blobs=("prev",)),
     "marks": _condition(texts=("device", "digest", "h"), numbers=("c",)),
@@ -40,7 +39,7 @@ _DAMAGED = {
 
 
 def tables(db: Connection) -> set[str]:
-    """The tables that have such rows."""
+    """Return the tables that have such rows."""
     _define(db)
     find = "SELECT 1 FROM {} WHERE {} LIMIT 1"
     return {
@@ -63,7 +62,7 @@ def forget(db: Connection, tables: Iterable[str]) -> None:
 
 
 def _define(db: Connection) -> None:
-    """Teach the connection `is_root`: whether bytes are a CID as text."""
+    """Define `is_root` on the connection: whether bytes are a CID as text."""
     db.create_function(
         "is_root", 1, lambda stored: is_cid((stored or b"").decode("ascii", "replace")), deterministic=True
     )

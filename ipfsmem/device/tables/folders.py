@@ -15,7 +15,7 @@ Folder = tuple[bytes, int]
 
 
 def get(db: Connection, path: str) -> Folder | None:
-    """The folder or file at a path, None without one. StorageError for a damaged row."""
+    """Return the folder or file at a path, None if there is none. StorageError for a damaged row."""
     row = db.execute("SELECT cid, size FROM folders WHERE path=?", (path,)).fetchone()
     if row is None:
         return None
@@ -25,7 +25,7 @@ def get(db: Connection, path: str) -> Folder | None:
 
 
 def _is_folder(cid: object, size: object) -> bool:
-    """Whether this is what `put` takes: with any other CID it would stand in a root, which nobody could read."""
+    """Return whether this is a row that `put` accepts: any other CID would make a root that nobody could read."""
     return (
         isinstance(cid, bytes)
         and len(cid) == 36
@@ -35,30 +35,30 @@ def _is_folder(cid: object, size: object) -> bool:
 
 
 def has(db: Connection, path: str) -> bool:
-    """Whether there is a folder or file at a path."""
+    """Return whether there is a folder or file at a path."""
     return db.execute("SELECT 1 FROM folders WHERE path=?", (path,)).fetchone() is not None
 
 
 def between(db: Connection, first: str, end: str) -> dict[str, Folder]:
-    """The folders and files from the path `first` on and before `end`, by path. A damaged row is passed over: what it is about can
-    be made again."""
+    """Return by path the folders and files from the path `first` on and before `end`, without damaged rows: they can be computed
+    again."""
     rows = db.execute("SELECT path, cid, size FROM folders WHERE path >= ? AND path < ?", (first, end))
     return {path: (cid, size) for path, cid, size in rows if _is_folder(cid, size)}
 
 
 def any_below(db: Connection, path: str) -> bool:
-    """Whether a path of hex digits has folders below it."""
+    """Return whether a path of hex digits has folders below it."""
     row = db.execute("SELECT 1 FROM folders WHERE path > ? AND path < ? LIMIT 1", (path, path + "g"))
     return row.fetchone() is not None
 
 
 def digests(db: Connection) -> list[bytes]:
-    """SHA-256 of the top block of each folder and file."""
+    """Return the SHA-256 of the top block of each folder and file."""
     return [bytes(cid)[4:] for (cid,) in db.execute("SELECT cid FROM folders").fetchall()]
 
 
 def count(db: Connection) -> int:
-    """How many folders and files there are."""
+    """Return how many folders and files there are."""
     return int(db.execute("SELECT count(*) FROM folders").fetchone()[0])
 
 

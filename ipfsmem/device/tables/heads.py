@@ -12,8 +12,8 @@ _COLUMNS = "root, device, c, digest, seen"
 
 
 class HeadRow(msgspec.Struct, frozen=True):
-    """A known head: its root as text, whose commit it is, that commit's number and digest (hex), and when the root was first
-    seen here (milliseconds since 1970 UTC)."""
+    """A known head: its root as text, whose commit it is, that commit's number and digest (hex), and when the root was first seen
+    here (milliseconds since 1970 UTC)."""
 
     root: str
     device: str
@@ -23,7 +23,7 @@ class HeadRow(msgspec.Struct, frozen=True):
 
 
 def put(db: Connection, row: HeadRow, prev: Iterable[str]) -> None:
-    """Add a head (inside a transaction). `prev`: digests (hex) of the commits that its commit names as its past."""
+    """Add a head (inside a transaction). `prev`: digests (hex) of its commit's predecessors."""
     db.execute(
         f"INSERT OR REPLACE INTO heads ({_COLUMNS}, prev) VALUES (?,?,?,?,?,?)",  # noqa: S608
         (row.root, row.device, row.number, row.digest, row.seen, bytes.fromhex("".join(prev))),
@@ -31,44 +31,44 @@ def put(db: Connection, row: HeadRow, prev: Iterable[str]) -> None:
 
 
 def get(db: Connection, root: str) -> HeadRow | None:
-    """The head of a root; None for one that this device does not know."""
+    """Return the head of a root; None if this device does not know it."""
     row = db.execute(f"SELECT {_COLUMNS} FROM heads WHERE root=?", (root,)).fetchone()  # noqa: S608
     return HeadRow(*row) if row is not None else None
 
 
 def newest_first(db: Connection) -> list[HeadRow]:
-    """All known heads, the last seen first."""
+    """Return all known heads, the last seen first."""
     rows = db.execute(f"SELECT {_COLUMNS} FROM heads ORDER BY seen DESC, c DESC").fetchall()  # noqa: S608
     return [HeadRow(*row) for row in rows]
 
 
 def roots(db: Connection) -> list[str]:
-    """The roots of all known heads, sorted."""
+    """Return the roots of all known heads, sorted."""
     return [root for (root,) in db.execute("SELECT root FROM heads ORDER BY root")]
 
 
 def count(db: Connection) -> int:
-    """How many heads are known."""
+    """Return how many heads are known."""
     return int(db.execute("SELECT count(*) FROM heads").fetchone()[0])
 
 
 def last_number(db: Connection, device: str) -> int:
-    """The greatest number of a device's commits among the known heads; 0 when there is none."""
+    """Return the greatest number of a device's commits among the known heads; 0 if there is none."""
     return db.execute("SELECT max(c) FROM heads WHERE device=?", (device,)).fetchone()[0] or 0
 
 
 def last_seen(db: Connection) -> dict[str, int]:
-    """When the newest of the known heads of each device was first seen here, by the device's id."""
+    """Return by device id when the newest known head of each device was first seen here."""
     return dict(db.execute("SELECT device, max(seen) FROM heads GROUP BY device"))
 
 
 def any_known(db: Connection) -> bool:
-    """Whether any head was joined or published yet."""
+    """Return whether any head was joined or published yet."""
     return db.execute("SELECT 1 FROM heads LIMIT 1").fetchone() is not None
 
 
 def past(db: Connection) -> set[str]:
-    """Digests (hex) of all commits that known heads name as their past."""
+    """Return the digests (hex) of all predecessors of the commits of known heads."""
     rows = db.execute("SELECT prev FROM heads")
     return {prev[at : at + 32].hex() for (prev,) in rows for at in range(0, len(prev), 32)}
 

@@ -11,57 +11,57 @@ from ipfsmem.device.connection import Connection
 
 
 def note_others(db: Connection, rows: Iterable[tuple[bytes, str]]) -> None:
-    """Remember texts of others: (keyed hash of the text, whose it is). The first row of a text stays (inside a transaction)."""
+    """Record texts of others: (keyed hash of the text, author). The first row of a text stays (inside a transaction)."""
     db.executemany("INSERT OR IGNORE INTO others (mark, of) VALUES (?,?)", rows)
 
 
 def forget_others(db: Connection) -> None:
-    """Forget all of them (inside a transaction)."""
+    """Delete all of them (inside a transaction)."""
     db.execute("DELETE FROM others")
 
 
 def others(db: Connection) -> Iterator[tuple[bytes, str]]:
-    """All texts of others: mark of the text's hash, whose it is."""
+    """Yield all texts of others: mark of the text's hash, author."""
     yield from db.execute("SELECT mark, of FROM others")
 
 
 def whose(db: Connection, mark: bytes) -> str | None:
-    """Whose text this is; None for one that others never wrote."""
+    """Return the author of a text; None if others never wrote it."""
     row = db.execute("SELECT of FROM others WHERE mark=?", (mark,)).fetchone()
     return str(row[0]) if row is not None else None
 
 
 def any_others(db: Connection) -> bool:
-    """Whether texts of others were ever here; not in the memory of one person."""
+    """Return whether texts of others were ever here; never in the vault of one person."""
     return db.execute("SELECT 1 FROM others LIMIT 1").fetchone() is not None
 
 
 def keep(db: Connection, mark: bytes, row: bytes) -> None:
-    """Keep an own text of a memory, sealed, by the keyed hash of the memory's name (inside a transaction)."""
+    """Store an own text of a memory, sealed, by the keyed hash of the memory's name (inside a transaction)."""
     db.execute("INSERT OR REPLACE INTO kept (mark, row) VALUES (?,?)", (mark, row))
 
 
 def kept(db: Connection, mark: bytes) -> bytes | None:
-    """The own text of a memory that was kept, sealed."""
+    """Return the stored own text of a memory, sealed."""
     row = db.execute("SELECT row FROM kept WHERE mark=?", (mark,)).fetchone()
     return bytes(row[0]) if row is not None else None
 
 
 def all_kept(db: Connection) -> list[bytes]:
-    """All kept texts, sealed."""
+    """Return all stored own texts, sealed."""
     return [bytes(row) for (row,) in db.execute("SELECT row FROM kept")]
 
 
 def kept_rows(db: Connection) -> Iterator[tuple[bytes, bytes]]:
-    """The mark of the memory's name and the sealed text of all of them."""
+    """Yield the mark of the memory's name and the sealed text of all of them."""
     yield from db.execute("SELECT mark, row FROM kept")
 
 
 def any_kept(db: Connection) -> bool:
-    """Whether any text is kept."""
+    """Return whether any own text is stored."""
     return db.execute("SELECT 1 FROM kept LIMIT 1").fetchone() is not None
 
 
 def forget_kept(db: Connection, mark: bytes) -> None:
-    """Delete the kept text of a memory (inside a transaction)."""
+    """Delete the stored own text of a memory (inside a transaction)."""
     db.execute("DELETE FROM kept WHERE mark=?", (mark,))

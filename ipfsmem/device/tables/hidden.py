@@ -1,7 +1,7 @@
-"""The table `hidden`: texts that this device leaves out of its lists and answers. No other device hears of it.
+"""The table `hidden`: texts that this device hides from its lists and answers; local to this device.
 
-A row is found by a keyed hash of its entry's name and is sealed where the memory is (`device.hidden`). It is not derived: who deletes
-it has the text in the lists again, and nothing is lost.
+A row is found by a keyed hash of its entry's name and is sealed if the vault is (`device.hidden`). It is not derived: deleting it
+shows the text again, and loses nothing else.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ipfsmem.device.connection import Connection
 
 
 def hide(db: Connection, rows: Iterable[tuple[bytes, bytes]]) -> None:
-    """Add rows, each in the place of one with its mark (inside a transaction)."""
+    """Add rows, replacing any with the same mark (inside a transaction)."""
     db.executemany("INSERT OR REPLACE INTO hidden (mark, row) VALUES (?,?)", rows)
 
 
@@ -22,5 +22,5 @@ def show(db: Connection, marks: Iterable[bytes]) -> None:
 
 
 def rows(db: Connection) -> Iterator[tuple[bytes, bytes]]:
-    """Mark and row of all."""
+    """Yield mark and row of all."""
     yield from db.execute("SELECT mark, row FROM hidden")

@@ -1,7 +1,7 @@
 """The table `journal`: the changes since the last checkpoint, in the order of writing.
 
-`device.state` encodes the rows, and the mode's codec seals them. Each row has a checksum, so one damaged row does not make the others
-doubtful; `meta` has the hash that proves that none is missing.
+`device.state` encodes the rows, and the mode's codec seals them. Each row has a checksum, so one damaged row does not make the
+others doubtful; the hash in `meta` proves that none is missing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CHECK = 8
 def append(db: Connection, row: bytes, after: int) -> int:
     """Add a row (inside a transaction). Returns its number, which is greater than `after`, that of the last row.
 
-    StorageError when it cannot be read back, which happens in a damaged file.
+    StorageError if it cannot be read back, which happens in a damaged file.
     """
     stored = _check(row) + row
     seq = int(db.execute("INSERT INTO journal (row) VALUES (?)", (stored,)).lastrowid or 0)
@@ -30,7 +30,7 @@ def append(db: Connection, row: bytes, after: int) -> int:
 
 
 def rows(db: Connection) -> Iterator[tuple[int, bytes]]:
-    """Number and content of each row, in order. DatabaseDamagedError at one without its checksum."""
+    """Yield number and content of each row, in order. DatabaseDamagedError at one without its checksum."""
     for seq, row in readable(db):
         if row is None:
             raise damaged(db.path, f"journal row {seq} does not have its checksum")
@@ -38,25 +38,25 @@ def rows(db: Connection) -> Iterator[tuple[int, bytes]]:
 
 
 def readable(db: Connection) -> Iterator[tuple[int, bytes | None]]:
-    """Number and content of each row, in order; None for a damaged one."""
+    """Yield number and content of each row, in order; None for a damaged one."""
     for seq, stored in db.execute("SELECT seq, row FROM journal ORDER BY seq"):
         data = blob(stored) or b""
         yield seq, data[_CHECK:] if data[:_CHECK] == _check(data[_CHECK:]) else None
 
 
 def without_checksums(db: Connection) -> Iterator[tuple[int, bytes | None]]:
-    """The same of a file of the first version, whose rows have none; None for what is no row."""
+    """Yield the rows as `readable` for a file of the first version, whose rows have no checksum; None for an invalid row."""
     for seq, stored in db.execute("SELECT seq, row FROM journal ORDER BY seq"):
         yield seq, blob(stored)
 
 
 def link(chain: bytes, row: bytes) -> bytes:
-    """The hash over the state and the rows of the journal up to this one; it begins with `link(b"", state)`."""
+    """Return the hash over the state and the rows of the journal up to this one; it begins with `link(b"", state)`."""
     return sha256(chain + row).digest()[:16]
 
 
 def last_number(db: Connection) -> int:
-    """The greatest number that a row ever had, 0 before the first: it changes with every write."""
+    """Return the greatest number that a row ever had, 0 before the first: it changes with every write."""
     row = db.execute("SELECT seq FROM sqlite_sequence WHERE name='journal'").fetchone()
     return int(row[0]) if row else 0
 
@@ -67,8 +67,8 @@ def clear(db: Connection) -> None:
 
 
 def add_checksums(db: Connection) -> None:
-    """Give rows of a version without them their checksums (inside a transaction). DatabaseDamagedError when they are not what was
-    written: a checksum would say that they are."""
+    """Give rows of a version without checksums their checksums (inside a transaction). DatabaseDamagedError if they differ from
+    what was written, which a checksum would hide."""
     state = meta.get(db, meta.STATE)
     chain = b"" if state is None else link(b"", state)
     found = list(without_checksums(db))

@@ -17,7 +17,7 @@ class MarkRow(msgspec.Struct, frozen=True):
 
 
 def get(db: Connection, device: str) -> MarkRow | None:
-    """The mark of a device; None when no commit of it was seen."""
+    """Return the mark of a device; None if no commit of it was seen."""
     row = db.execute("SELECT device, c, digest, h FROM marks WHERE device=?", (device,)).fetchone()
     return MarkRow(*row) if row is not None else None
 
@@ -30,10 +30,10 @@ def put(db: Connection, row: MarkRow) -> None:
 
 
 def restore(db: Connection, hlc: str) -> None:
-    """Give each device that has no mark the one that its newest known head makes (inside a transaction).
+    """Give each device without a mark that of its newest known head (inside a transaction).
 
-    `hlc`: the latest clock value that this device has seen, since heads keep none of their own: with an earlier one an older
-    version would pass for what another copy of the device wrote later.
+    `hlc`: the latest clock value that this device has seen, as heads store none: with an earlier one an older version would pass
+    for a later write of another copy of the device.
     """
     db.execute(
         "INSERT INTO marks (device, c, digest, h) SELECT device, max(c), digest, ? FROM heads "

@@ -1,8 +1,8 @@
 """The table `meta`: single values by name. This module lists every name, with the meaning of its value.
 
 Each value has a checksum that covers its name, so a flipped bit is noticed. The two without which nothing else can be read are
-stored twice, and the copy is read when the first is damaged or missing. Values described as *sealed* are under the device's own key in a
-sealed memory; the others reveal nothing that must not be read without a key.
+stored twice, and the copy is read if the first is damaged or missing. Values described as *sealed* are under the device's own key
+in a sealed vault; the others reveal nothing that needs a key.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ipfsmem.device.connection import Connection, blob, damaged, not_found_again
 
 # -- the memory on this device --
 
-#: "1": making the memory was completed. Without it, the folder may be made anew.
+#: "1": the vault was created completely. Without it, the folder may be created again.
 FINISHED: Final = "finished"
-#: `device.identity.place` of the files when they were last used: in another place they are a copy.
+#: `device.identity.place` of the files when they were last used: in another location they are a copy.
 PLACE: Final = "place"
 #: The state at the last checkpoint, sealed: top of its tree, frame, and names of entries that are read often.
 STATE: Final = "state"
-#: Hash over the state and all rows of the journal, by which a missing, doubled or moved row is noticed.
+#: Hash over the state and all rows of the journal, which shows a missing, doubled or moved row.
 JOURNAL_CHAIN: Final = "journal"
 #: "1": a part of the state could not be read, and the next sync restores it from elsewhere.
 DAMAGED_STATE: Final = "damaged state"
@@ -30,29 +30,29 @@ DAMAGED_STATE: Final = "damaged state"
 EVENTS: Final = "events"
 #: This device's last change, sealed JSON, for `undo`.
 LAST_CHANGE: Final = "last-change"
-#: Prefix of the names of what a dream proposed last; "/" and a keyed hash of the scope follow. One of a version that kept a single one
-#: has the bare name. Sealed JSON.
+#: Prefix of the names of the last proposal of a dream; "/" and a keyed hash of the scope follow. That of a version with a single
+#: proposal has the bare name. Sealed JSON.
 DREAM_PROPOSED: Final = "dream proposed"
-#: What the last few dreams did, sealed JSON; empty when there is nothing.
+#: Results of the last few dreams, sealed JSON; empty if there are none.
 DREAMS: Final = "dreams"
-#: "1": dreams that begin by themselves are switched on for this memory on this device.
+#: "1": automatic dreams are enabled for this vault on this device.
 DREAMING: Final = "dreaming"
-#: Device ids of other persons whose values may be here, with spaces between.
+#: Device ids of other persons whose values may be here, separated by spaces.
 STRANGERS: Final = "strangers"
-#: Keyed hashes, 8 bytes each, of the texts that imports from other programs have taken in.
+#: Keyed hashes, 8 bytes each, of the texts imported from other programs.
 IMPORTED: Final = "imported"
-#: "1": recovery words were shown on a terminal, and nobody typed some of them back.
+#: "1": a recovery phrase was shown on a terminal, and nobody typed some of its words back.
 UNCONFIRMED_WORDS: Final = "unconfirmed words"
-#: "1": working copies exist, so a missing folder is not simply made.
+#: "1": linked folders exist, so a missing folder is not simply created.
 WORKING_COPIES: Final = "working-copies"
-#: Prefix of the names of lists of keys with moments, ms; the id of a working copy follows, from which their texts were taken in then. Those
-#: of which its MEMORY.md was brought up to date since are not in it. Sealed JSON, empty when there is nothing.
+#: Prefix of the names of lists of keys with times, ms; the id of a linked folder follows, from which their texts were read then.
+#: A key leaves the list when its MEMORY.md is updated. Sealed JSON, empty if there are none.
 TAKEN_IN: Final = "taken-in/"
 #: Marks of texts that looked like a secret and were reported or allowed, sealed JSON.
 KNOWN_SECRETS: Final = "known secrets"
 #: Hash of the rules by which texts were last searched for secrets.
 SECRET_RULES: Final = "secret rules"  # noqa: S105
-#: Which folders of this device are which project, and which were seen that are none yet, sealed JSON.
+#: Which folders of this device belong to which project, and unconnected ones that were seen, sealed JSON.
 PROJECTS: Final = "projects"
 #: Prefix of the names of rendered lists; a prefix of the tree follows, whose memories were shown. Sealed MessagePack.
 SHOWN: Final = "shown/"
@@ -65,9 +65,9 @@ RING: Final = "ring"
 SIGN: Final = "sign"
 #: Signing seed of the id before that one, under the row key, until the other devices follow the new one; else empty.
 FORMER: Final = "former"
-#: The keys that were enrolled, under the row key, while this device goes on under a successor of them; else empty.
+#: The enrolled keys, under the row key, while this device uses a successor of them; else empty.
 ENROLLED: Final = "enrolled"
-#: Notices that were shown to the user once and are not shown again, JSON.
+#: Notices that are shown to the user only once, JSON.
 NOTICES_SHOWN: Final = "told"
 #: The 64 random bytes of a vault without a wallet, under the row key.
 KEPT_ROOT: Final = "kept root"
@@ -80,13 +80,13 @@ SIGNED: Final = "signed"
 
 # -- what it published --
 
-#: The root that this device published, or took over, last, as text.
+#: The root that this device last published or adopted, as text.
 ROOT: Final = "root"
-#: "1": another root than `ROOT` is being sent; "0" when it arrived.
+#: "1": another root than `ROOT` is being uploaded; "0" when it arrived.
 SENDING: Final = "sending"
 #: This device's last commit and its root, sealed JSON.
 COMMIT: Final = "commit"
-#: The root whose tree has all that this device has of the state, as text; empty without one.
+#: The root whose tree has everything that this device has of the state, as text; empty if there is none.
 WHOLE: Final = "whole"
 #: When the objects were last counted by the state (milliseconds since 1970 UTC, decimal digits).
 COUNTED: Final = "counted"
@@ -94,15 +94,15 @@ COUNTED: Final = "counted"
 PLAIN_FOLDER: Final = "base/"
 #: Prefix of the names of cached shards of such a folder; scope and number follow. JSON.
 PLAIN_SHARD: Final = "flat/"
-#: IPNS records that are known, JSON.
+#: Known IPNS records, JSON.
 NAMES: Final = "names"
-#: The record of each name that was last put at each provider, JSON.
+#: The last record of each name that was published at each provider, JSON.
 PUT: Final = "put"
-#: Until when providers asked to be left alone, by their names (milliseconds since 1970 UTC), JSON.
+#: Until when providers asked for a pause, by their names (milliseconds since 1970 UTC), JSON.
 PAUSES: Final = "pauses"
 #: Anchors that this device replaced, JSON.
 ANCHORS_REPLACED: Final = "anchors_replaced"
-#: What the anchors showed when a complete search was last made because of them.
+#: The content of the anchors when they last caused a complete search.
 ANCHOR_BEHIND: Final = "anchor_behind"
 #: Which anchors are pinned at which provider, JSON.
 ANCHOR_PINS: Final = "anchor pins"
@@ -115,7 +115,7 @@ MOVED_ANSWERED: Final = "moved answered"
 
 #: "1": bodies were missing when their values were joined; "0" when all are here.
 LACKING: Final = "lacking"
-#: When missing bodies were last requested, and which one last, JSON.
+#: When missing bodies were last requested, and the last one requested, JSON.
 ASKED_FOR: Final = "asked for"
 #: Each provider's pin list when it was last read, JSON.
 LISTS: Final = "looked at"
@@ -135,12 +135,12 @@ COLLECTED: Final = "collected"
 
 #: Values that are stored twice.
 _TWICE: Final = (STATE, RING)
-#: Begins the name of the copy.
+#: Prefix of the name of the copy.
 _COPY: Final = "copy of "
 
 
 def get(db: Connection, name: str) -> bytes | None:
-    """One value, None without one. DatabaseDamagedError when neither it nor its copy has its checksum."""
+    """Return one value, None if there is none. DatabaseDamagedError if neither it nor its copy has its checksum."""
     stands = False
     for place in _places(name):
         row = db.execute("SELECT value FROM meta WHERE name=?", (place,)).fetchone()
@@ -154,18 +154,18 @@ def get(db: Connection, name: str) -> bytes | None:
 
 
 def has(db: sqlite3.Connection, name: str) -> bool:
-    """Whether there is a value of that name, intact or not."""
+    """Return whether there is a value of that name, intact or not."""
     return db.execute("SELECT 1 FROM meta WHERE name=?", (name,)).fetchone() is not None
 
 
 def is_changed(db: Connection, name: str) -> bool:
-    """Whether there is a value without its checksum: the disk changed it."""
+    """Return whether there is a value without its checksum: the disk changed it."""
     row = db.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
     return row is not None and _checked(name, row[0]) is None
 
 
 def put(db: Connection, name: str, value: bytes) -> None:
-    """Set one value (inside a transaction). DatabaseDamagedError when it cannot be read back."""
+    """Set one value (inside a transaction). DatabaseDamagedError if it cannot be read back."""
     for place in _places(name):
         stored = _check(place, value) + value
         db.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?,?)", (place, stored))
@@ -175,13 +175,13 @@ def put(db: Connection, name: str, value: bytes) -> None:
 
 
 def names(db: Connection, prefix: str) -> list[str]:
-    """All names that begin with `prefix`, sorted."""
+    """Return all names that begin with `prefix`, sorted."""
     rows = db.execute("SELECT name FROM meta WHERE name >= ? AND name < ? ORDER BY name", _range(prefix))
     return [str(name) for (name,) in rows]
 
 
 def sound(db: Connection, prefix: str) -> Iterator[tuple[str, bytes]]:
-    """Name and value of all whose name begins with `prefix`; damaged values are left out."""
+    """Yield name and value of all whose name begins with `prefix`; damaged values are left out."""
     rows = db.execute("SELECT name, value FROM meta WHERE name >= ? AND name < ?", _range(prefix)).fetchall()
     for name, stored in rows:
         value = _checked(name, stored)
@@ -190,7 +190,7 @@ def sound(db: Connection, prefix: str) -> Iterator[tuple[str, bytes]]:
 
 
 def everything(db: Connection) -> Iterator[tuple[str, bytes | None]]:
-    """Name and value of all, None for a damaged one; a copy comes under the name of what it copies, so a name may come twice."""
+    """Yield name and value of all, None for a damaged one; a copy has the name of its original, so a name may occur twice."""
     for name, stored in db.execute("SELECT name, value FROM meta"):
         yield str(name).removeprefix(_COPY), _checked(str(name), stored)
 

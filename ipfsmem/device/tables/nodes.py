@@ -22,19 +22,19 @@ class NodeRow(msgspec.Struct, frozen=True):
 
 
 def get(db: Connection, prefix: str) -> NodeRow | None:
-    """The node at a prefix ("" for the top), None without one. In a damaged file its values may have any type."""
+    """Return the node at a prefix ("" for the top), None if there is none. In a damaged file its values may have any type."""
     row = db.execute(f"SELECT {_COLUMNS} FROM nodes WHERE prefix=?", (prefix,)).fetchone()  # noqa: S608
     return NodeRow(*row) if row is not None else None
 
 
 def rows(db: Connection) -> Iterator[NodeRow]:
-    """All parts. In a damaged file their values may be of any type: check before use."""
+    """Yield all nodes. In a damaged file their values may be of any type: check before use."""
     for row in db.execute(f"SELECT {_COLUMNS} FROM nodes"):  # noqa: S608
         yield NodeRow(*row)
 
 
 def get_many(db: Connection, prefixes: Iterable[str]) -> list[NodeRow]:
-    """The nodes at those of these prefixes that have one. StorageError for a damaged row."""
+    """Return the nodes at those of these prefixes that have one. StorageError for a damaged row."""
     found = [
         NodeRow(*row)
         for row in db.rows_where(f"SELECT {_COLUMNS} FROM nodes WHERE prefix IN ({{}})", prefixes)  # noqa: S608
@@ -46,22 +46,22 @@ def get_many(db: Connection, prefixes: Iterable[str]) -> list[NodeRow]:
 
 
 def prefixes(db: Connection) -> set[str]:
-    """The prefixes of all nodes."""
+    """Return the prefixes of all nodes."""
     return {prefix for (prefix,) in db.execute("SELECT prefix FROM nodes")}
 
 
 def files(db: Connection) -> list[bytes]:
-    """SHA-256 of the block of each node."""
+    """Return the SHA-256 of the block of each node."""
     return [bytes(file) for (file,) in db.execute("SELECT file FROM nodes").fetchall()]
 
 
 def any_known(db: Connection) -> bool:
-    """Whether there is any node."""
+    """Return whether there is any node."""
     return db.execute("SELECT 1 FROM nodes LIMIT 1").fetchone() is not None
 
 
 def count(db: Connection) -> int:
-    """How many nodes there are."""
+    """Return how many nodes there are."""
     return int(db.execute("SELECT count(*) FROM nodes").fetchone()[0])
 
 

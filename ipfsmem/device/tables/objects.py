@@ -24,7 +24,7 @@ class ObjectRow(msgspec.Struct, frozen=True):
 
 
 def get_many(db: Connection, digests: Iterable[bytes]) -> dict[bytes, ObjectRow]:
-    """The rows of those of these objects that have one."""
+    """Return the rows of those of these objects that have one."""
     rows = db.rows_where(f"SELECT {_COLUMNS} FROM objects WHERE digest IN ({{}})", digests)  # noqa: S608
     return {
         bytes(digest): ObjectRow(bytes(digest), size, refs, bool(held)) for digest, size, refs, held in rows
@@ -32,17 +32,17 @@ def get_many(db: Connection, digests: Iterable[bytes]) -> dict[bytes, ObjectRow]
 
 
 def known_among(db: Connection, digests: Iterable[bytes]) -> set[bytes]:
-    """Those of these digests that are objects; a damaged row may add another one."""
+    """Return those of these digests that are objects; a damaged row may add another one."""
     return {digest for (digest,) in db.rows_where("SELECT digest FROM objects WHERE digest IN ({})", digests)}
 
 
 def digests(db: Connection) -> list[bytes]:
-    """Digests of all objects."""
+    """Return the digests of all objects."""
     return [bytes(digest) for (digest,) in db.execute("SELECT digest FROM objects").fetchall()]
 
 
 def counts(db: Connection) -> dict[bytes, int]:
-    """How often each is named, by the rows. In a damaged file a key may be no digest."""
+    """Return how often each is named, by the rows. In a damaged file a key may not be a digest."""
     return dict(db.execute("SELECT digest, refs FROM objects").fetchall())
 
 
@@ -60,14 +60,14 @@ def forget(db: Connection, digests: Iterable[bytes]) -> None:
 
 
 def hold(db: Connection, sizes: Iterable[tuple[bytes, int]]) -> None:
-    """Note that these objects are in `o/`: digest, and the size of the block (inside a transaction)."""
+    """Record that these objects are in `o/`: digest, and the size of the block (inside a transaction)."""
     db.executemany(
         "UPDATE objects SET held=1, size=? WHERE digest=?", [(size, digest) for digest, size in sizes]
     )
 
 
 def let_go(db: Connection, digests: Iterable[bytes]) -> list[bytes]:
-    """Note that these are not in `o/` (inside a transaction). Returns those that were."""
+    """Record that these are not in `o/` (inside a transaction). Returns those that were."""
     rows = db.rows_where("SELECT digest FROM objects WHERE held = 1 AND digest IN ({})", digests)
     gone = [bytes(digest) for (digest,) in rows]
     db.executemany("UPDATE objects SET held=0 WHERE digest=?", [(digest,) for digest in gone])
@@ -75,7 +75,7 @@ def let_go(db: Connection, digests: Iterable[bytes]) -> list[bytes]:
 
 
 def held_between(db: Connection, first: bytes, last: bytes) -> Iterator[tuple[bytes, int]]:
-    """Digest and size of the objects in `o/` from `first` to `last`, sorted."""
+    """Yield digest and size of the objects in `o/` from `first` to `last`, sorted."""
     rows = db.execute(
         "SELECT digest, size FROM objects WHERE digest BETWEEN ? AND ? AND held=1 ORDER BY digest",
         (first, last),
@@ -85,12 +85,12 @@ def held_between(db: Connection, first: bytes, last: bytes) -> Iterator[tuple[by
 
 
 def not_held(db: Connection) -> set[bytes]:
-    """Digests of the objects that are not in `o/`."""
+    """Return the digests of the objects that are not in `o/`."""
     return {bytes(digest) for (digest,) in db.execute("SELECT digest FROM objects WHERE held=0")}
 
 
 def came(db: Connection) -> list[bytes]:
-    """Objects that are not in `o/` and whose block is here by now."""
+    """Return objects that are not in `o/` and whose block is here by now."""
     rows = db.execute(
         "SELECT digest FROM objects WHERE held = 0 AND EXISTS (SELECT 1 FROM blocks WHERE blocks.digest = objects.digest)"
     )
@@ -98,11 +98,11 @@ def came(db: Connection) -> list[bytes]:
 
 
 def without_block(db: Connection) -> list[bytes]:
-    """Objects whose block is not here, sorted."""
+    """Return objects whose block is not here, sorted."""
     rows = db.execute("SELECT digest FROM objects WHERE digest NOT IN (SELECT digest FROM blocks)")
     return sorted(bytes(digest) for (digest,) in rows)
 
 
 def count(db: Connection) -> int:
-    """How many objects the state names."""
+    """Return how many objects the state names."""
     return int(db.execute("SELECT count(*) FROM objects").fetchone()[0])

@@ -9,11 +9,11 @@ from ipfsmem.device.connection import Connection
 
 
 def add(db: Connection, device: str, n: int, r: bytes) -> None:
-    """Remember a pair that was drawn (inside a transaction): the counter `n`, and 8 random bytes."""
+    """Record a pair that was drawn (inside a transaction): the counter `n`, and 8 random bytes."""
     db.execute("INSERT INTO pairs (device, n, r) VALUES (?,?,?)", (device, n, r))
 
 
 def was_drawn(db: Connection, device: str, n: int, r: bytes) -> bool:
-    """Whether this device drew the pair under this id."""
+    """Return whether this device drew the pair under this id."""
     row = db.execute("SELECT 1 FROM pairs WHERE device=? AND n=? AND r=?", (device, n, r)).fetchone()
     return row is not None

@@ -1,4 +1,4 @@
-"""The table `placed`: which roots this device brought to which provider."""
+"""The table `placed`: which roots this device stored at which provider."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _COLUMNS = "provider, root, answered, handle, at"
 
 
 class PlacedRow(msgspec.Struct, frozen=True):
-    """A root at a provider. `answered`: the root by which the provider knows it, which differs where the provider makes its own
+    """A root at a provider. `answered`: the root by which the provider knows it, which differs if the provider makes its own
     layout; `handle`: what unpins it, "" for none; `at`: when it was placed (milliseconds since 1970 UTC)."""
 
     provider: str
@@ -21,7 +21,7 @@ class PlacedRow(msgspec.Struct, frozen=True):
 
 
 def put(db: Connection, row: PlacedRow) -> None:
-    """Remember that a root was placed (inside a transaction)."""
+    """Record that a root was placed (inside a transaction)."""
     db.execute(
         f"INSERT OR REPLACE INTO placed ({_COLUMNS}) VALUES (?,?,?,?,?)",  # noqa: S608
         msgspec.structs.astuple(row),
@@ -29,7 +29,7 @@ def put(db: Connection, row: PlacedRow) -> None:
 
 
 def get(db: Connection, provider: str, root: str) -> PlacedRow | None:
-    """The row of a root at a provider, None without one."""
+    """Return the row of a root at a provider, None if there is none."""
     row = db.execute(
         f"SELECT {_COLUMNS} FROM placed WHERE provider=? AND root=?",  # noqa: S608
         (provider, root),
@@ -38,7 +38,7 @@ def get(db: Connection, provider: str, root: str) -> PlacedRow | None:
 
 
 def under_either_name(db: Connection, provider: str, root: str) -> PlacedRow | None:
-    """As `get`, where `root` may also be the one that the provider answered."""
+    """Return a row as `get`, where `root` may also be the one that the provider answered."""
     row = db.execute(
         f"SELECT {_COLUMNS} FROM placed WHERE provider=? AND (root=? OR answered=?)",  # noqa: S608
         (provider, root, root),
@@ -47,13 +47,13 @@ def under_either_name(db: Connection, provider: str, root: str) -> PlacedRow | N
 
 
 def at_provider(db: Connection, provider: str) -> list[PlacedRow]:
-    """All that was placed at a provider, by root."""
+    """Return all that was placed at a provider, by root."""
     rows = db.execute(f"SELECT {_COLUMNS} FROM placed WHERE provider=? ORDER BY root", (provider,)).fetchall()  # noqa: S608
     return [PlacedRow(*row) for row in rows]
 
 
 def newest_at(db: Connection, provider: str, most: int) -> list[PlacedRow]:
-    """The `most` newest rows of a provider, newest first."""
+    """Return the `most` newest rows of a provider, newest first."""
     rows = db.execute(
         f"SELECT {_COLUMNS} FROM placed WHERE provider=? ORDER BY at DESC LIMIT ?",  # noqa: S608
         (provider, most),
@@ -62,17 +62,17 @@ def newest_at(db: Connection, provider: str, most: int) -> list[PlacedRow]:
 
 
 def providers_of(db: Connection, root: str) -> set[str]:
-    """The names of the providers at which a root was placed."""
+    """Return the names of the providers at which a root was placed."""
     return {provider for (provider,) in db.execute("SELECT provider FROM placed WHERE root=?", (root,))}
 
 
 def was_answered(db: Connection, answered: str) -> bool:
-    """Whether some provider answered this root for one that was placed there."""
+    """Return whether a provider answered this root for one that was placed there."""
     return db.execute("SELECT 1 FROM placed WHERE answered=?", (answered,)).fetchone() is not None
 
 
 def all_answered(db: Connection) -> set[str]:
-    """The roots that providers answered."""
+    """Return the roots that providers answered."""
     return {answered for (answered,) in db.execute("SELECT answered FROM placed")}
 
 

@@ -1,4 +1,4 @@
-"""The tables `presence` and `sent_again`: which blocks a provider's copy lacks, and which were sent there once more.
+"""The tables `presence` and `sent_again`: which blocks a provider's copy lacks, and which were sent there again.
 
 `sync.presence` encodes the rows of `presence`, and decides what a damaged one means.
 """
@@ -11,7 +11,7 @@ from ipfsmem.device.connection import Connection, blob
 
 
 def get(db: Connection, provider: str) -> bytes | None:
-    """The row of a provider; None without one, b"" for a damaged one."""
+    """Return the row of a provider; None if there is none, b"" for a damaged one."""
     row = db.execute("SELECT row FROM presence WHERE provider=?", (provider,)).fetchone()
     return None if row is None else blob(row[0]) or b""
 
@@ -22,8 +22,8 @@ def put(db: Connection, provider: str, row: bytes) -> None:
 
 
 def often_sent(db: Connection, provider: str, times: int, after: int, until: int) -> set[bytes]:
-    """Digests of blocks that were sent again to a provider at least `times` times, the last time after `after` and not after
-    `until` (milliseconds since 1970 UTC)."""
+    """Return the digests of blocks that were sent again to a provider at least `times` times, the last time after `after` and not
+    after `until` (milliseconds since 1970 UTC)."""
     rows = db.execute(
         "SELECT digest FROM sent_again WHERE provider=? AND times>=? AND at>? AND at<=?",
         (provider, times, after, until),
@@ -32,7 +32,7 @@ def often_sent(db: Connection, provider: str, times: int, after: int, until: int
 
 
 def count_sent(db: Connection, provider: str, digests: Iterable[bytes], at: int) -> None:
-    """Count blocks as sent there once more, at `at` (milliseconds since 1970 UTC) (inside a transaction)."""
+    """Count blocks as sent there again, at `at` (milliseconds since 1970 UTC) (inside a transaction)."""
     db.executemany(
         "INSERT INTO sent_again (provider, digest, times, at) VALUES (?,?,1,?) "
         "ON CONFLICT(provider, digest) DO UPDATE SET times=times+1, at=excluded.at",
@@ -41,10 +41,10 @@ def count_sent(db: Connection, provider: str, digests: Iterable[bytes], at: int)
 
 
 def forget_sent(db: Connection, provider: str) -> None:
-    """Forget all counts of a provider (inside a transaction)."""
+    """Delete all counts of a provider (inside a transaction)."""
     db.execute("DELETE FROM sent_again WHERE provider=?", (provider,))
 
 
 def forget_sent_outside(db: Connection, first: int, last: int) -> None:
-    """Forget the counts of blocks, at all providers, that were last sent before `first` or after `last` (inside a transaction)."""
+    """Delete the counts of blocks, at all providers, that were last sent before `first` or after `last` (inside a transaction)."""
     db.execute("DELETE FROM sent_again WHERE at < ? OR at > ?", (first, last))

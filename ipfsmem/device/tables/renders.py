@@ -1,9 +1,8 @@
-"""The tables `renders`, `earlier`, `returns` and `asides`: what this device knows of the files in a working copy. Of each file
-what was last put into it or taken out of it, each text that stood there before, whether one of these stands there again,
-and each file that was replaced.
+"""The tables `renders`, `earlier`, `returns` and `asides`: the files of a linked folder. For each file its last written or read
+content, its earlier texts, whether it holds one of these again, and the files that were replaced.
 
-The rows decide what counts as an edit and which texts its writer was shown. They are read and written inside the same
-transaction as the state; nothing here touches a file. In a sealed memory `sealed_renders` keeps them.
+The rows decide what counts as an edit and which texts its writer was shown. They are read and written in the same transaction as
+the state; nothing here touches a file. For a sealed vault see `sealed_renders`.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from ipfsmem.device.connection import Connection, typed
 
 _encode = msgspec.json.Encoder().encode
 _COLUMNS = "file, key, body, text, dots, mtime, ctime, size, inode, missed, base, since, mark"
-#: Texts that are remembered of a file beside the one that stands there.
+#: Earlier texts that are remembered of a file besides the current one.
 _MOST_BEFORE = 8
 
 
 class Stat(msgspec.Struct, frozen=True, gc=False):
-    """What tells that a file has not changed, without reading it: its times in nanoseconds, its size in bytes, its inode."""
+    """Detects an unchanged file without reading it: times in nanoseconds, size in bytes, inode."""
 
     mtime: int
     ctime: int
@@ -39,23 +38,23 @@ class Shows(enum.Enum):
     VALUES = enum.auto()
     #: An edit that was merged with newer values; the merged text is not in the file yet, so an edit of the file has seen none.
     EDIT = enum.auto()
-    #: The same, and the edit brought nothing: a program wrote an old text again.
+    #: The same, and the edit changed nothing: a program wrote an old text again.
     OLD_TEXT = enum.auto()
 
 
 class Before(msgspec.Struct, frozen=True, gc=False):
-    """Texts that stood in a file shortly before, newest first, by their SHA-256, and when the last one was replaced, ms."""
+    """Earlier texts of a file, newest first, by their SHA-256, and when the last one was replaced, ms."""
 
     texts: tuple[bytes, ...]
     at: int
 
     @classmethod
     def of(cls, text: bytes, older: Before | None, at: int) -> Before:
-        """A text that was replaced at that time, and those before it."""
+        """Return a text that was replaced at time `at`, followed by those before it."""
         return cls((text, *(older.texts if older else ()))[:_MOST_BEFORE], at)
 
     def is_within(self, span: int, now: int) -> bool:
-        """Whether the last one was replaced less than `span` ms ago."""
+        """Return whether the last one was replaced less than `span` ms ago."""
         return 0 <= now - self.at < span
 
 
@@ -63,17 +62,17 @@ class FileRow(msgspec.Struct, frozen=True, gc=False):
     """One file, as this device last saw it."""
 
     file: str
-    #: The memory that it belongs to; None for a day of the timeline and for an index that is ours alone.
+    #: The memory that it belongs to; None for a day of the timeline and for an index that only ipfsmem writes.
     key: str | None
     #: SHA-256 of the bytes in the file.
     body: bytes
-    #: SHA-256 of the text that these stand for, which is another one in a file with a foreign name, and in MEMORY.md; of a day,
-    #: of the names of its pieces. None: they stand for nothing in the state, and the next rendering compares the file again.
+    #: SHA-256 of the text that these stand for, which differs in a file with a foreign name, and in MEMORY.md; for a day, of the
+    #: names of its segments. None: they stand for nothing in the state, and the next rendering compares the file again.
     text: bytes | None
-    #: The values that are shown in it, where `shows` says so.
+    #: The values that are shown in it, if `shows` is VALUES.
     dots: tuple[str, ...] = ()
     shows: Shows = Shows.VALUES
-    #: None: it may have changed since without telling, so the next look reads it.
+    #: None: it may have changed undetectably, so the next check reads it.
     stat: Stat | None = None
     #: When it was first found missing, ms; None while it is there.
     missed: int | None = None
@@ -85,12 +84,12 @@ class FileRow(msgspec.Struct, frozen=True, gc=False):
         return self.shows is not Shows.VALUES or bool(self.dots)
 
     def is_unchanged(self, stat: Stat | None) -> bool:
-        """Whether the file has not changed, by the stat that it has now (None: there is none)."""
+        """Return whether the file has not changed, by its current stat (None: it is missing)."""
         return stat is not None and stat == self.stat
 
 
 class Missing(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A file that has a row and was not found: whose it was (empty: no memory's), and when it was first missed, ms."""
+    """A file that has a row and was not found: its memory (empty: none), and when it was first missed, ms."""
 
     file: str
     key: str
@@ -98,17 +97,17 @@ class Missing(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Differences(msgspec.Struct, frozen=True):
-    """How a folder differs from what is known of it."""
+    """The differences between a folder and its rows."""
 
     #: Files that are new, changed, or back again.
     changed: list[str]
     missing: list[Missing]
-    #: How many files are known.
+    #: The number of files with a row.
     known: int
 
 
 class Texts(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What a file stands for, as its row is stored (`dots` with spaces between): enough to tell whether it is to be rendered."""
+    """What a file stands for, as its row is stored (`dots` separated by spaces): enough to decide whether to render it."""
 
     file: str
     key: str
@@ -117,21 +116,21 @@ class Texts(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Aside(msgspec.Struct, frozen=True, gc=False):
-    """A file that was replaced: its name aside, which file it was, the SHA-256 of what was in it as far as known, and of the
-    text that this stood for (None: of nothing)."""
+    """A file that was replaced: its new name, which file it was, the SHA-256 of its content if known, and of the text that this
+    stood for (None: nothing)."""
 
     name: str
     file: str
     body: bytes
     text: bytes | None
-    #: When it was last written to, ns; None: that does not tell yet, and it is read again.
+    #: When it was last written, ns; None: unreliable so far, and it is read again.
     mtime: int | None
     #: When it was replaced, or last changed after that, ms.
     since: int
 
 
 class Return(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A file that holds a text again which stood there before: which one, and since when, ms."""
+    """A file that holds an earlier text again: which one, and since when, ms."""
 
     file: str
     body: bytes
@@ -139,9 +138,9 @@ class Return(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Renders:
-    """The rows of one working copy. Writing must stand inside a transaction.
+    """The rows of one linked folder. Writes must be inside a transaction.
 
-    A row that does not have its checksum is as good as none: believed, it would make one memory's text an edit of another.
+    A row without its checksum is ignored: trusting it would make one memory's text an edit of another.
     """
 
     def __init__(self, db: Connection, copy: str) -> None:
@@ -149,15 +148,15 @@ class Renders:
         self._copy = copy
 
     def _file(self, file: str) -> str:
-        """How a file is called in the tables."""
+        """Return the key of a file in the tables."""
         return file
 
     def _body(self, file: str, body: bytes) -> bytes:
-        """How what stands in a file is called in the tables."""
+        """Return the key of a file's content in the tables."""
         return body
 
     def all(self) -> dict[str, FileRow]:
-        """Every row, by file."""
+        """Return every row, by file."""
         return self._where("copy=?", self._copy)
 
     def _where(self, condition: str, *values: str, by: str = "") -> dict[str, FileRow]:
@@ -175,7 +174,7 @@ class Renders:
         return sha256(_encode((self._copy, *columns))).digest()[:8]
 
     def differences(self, found: Mapping[str, Stat]) -> Differences:
-        """How the files in a folder differ from what is known of them: by their times and sizes, none is read."""
+        """Return how the files in a folder differ from their rows, by times and sizes; none is read."""
         query = "SELECT file, mtime, ctime, size, inode, missed, key FROM renders WHERE copy=?"
         rows = self._db.execute(query, (self._copy,)).fetchall()
         unchanged: set[str] = set()
@@ -196,14 +195,14 @@ class Renders:
         return Differences(changed, typed(self._db, missing, list[Missing]), len(rows))
 
     def texts(self) -> dict[str, Texts]:
-        """What each file stands for, by its name."""
+        """Return what each file stands for, by its name."""
         rows = self._db.execute(
             "SELECT file, key, text, dots FROM renders WHERE copy=?", (self._copy,)
         ).fetchall()
         return {row.file: row for row in typed(self._db, rows, list[Texts])}
 
     def files(self) -> tuple[list[str], int]:
-        """The name of every file that has a row, or had one, and of how many the row is damaged, so that the name is not known."""
+        """Return the name of every file that has or had a row, and the number of damaged rows, whose names are unknown."""
         rows = self._db.execute(
             "SELECT file FROM renders WHERE copy=? UNION SELECT file FROM earlier WHERE copy=?",
             (self._copy, self._copy),
@@ -215,20 +214,20 @@ class Renders:
         return int(rows) - sound
 
     def below(self, folder: str) -> dict[str, FileRow]:
-        """The rows of files in one subfolder, by file."""
+        """Return the rows of files in one subfolder, by file."""
         return self._where("copy=? AND file > ? AND file < ?", self._copy, f"{folder}/", f"{folder}0")
 
     def of_key(self, key: str) -> dict[str, FileRow]:
-        """The rows of one memory's files, by file."""
-        # Left to itself SQLite reads all rows of the folder.
+        """Return the rows of one memory's files, by file."""
+        # Without the hint SQLite reads all rows of the folder.
         return self._where("copy=? AND key=?", self._copy, key, by="INDEXED BY renders_by_key")
 
     def get(self, file: str) -> FileRow | None:
-        """The row of one file."""
+        """Return the row of one file."""
         return self._where("copy=? AND file=?", self._copy, file).get(file)
 
     def meeting(self, file: str) -> str | None:
-        """Another known file whose name is the same on a disk that folds case or composes letters."""
+        """Return another known file whose name is the same on a disk that folds case or composes letters."""
         row = self._db.execute(
             "SELECT file FROM renders WHERE copy=? AND fold=? AND file != ? LIMIT 1",
             (self._copy, fold(file), file),
@@ -236,7 +235,7 @@ class Renders:
         return None if row is None else str(row[0])
 
     def put(self, row: FileRow, *, new: bool = False) -> None:
-        """Keep a row. A text that it replaces is remembered as one that stood in the file before. `new`: there is no row yet."""
+        """Store a row. A text that it replaces is remembered as an earlier one. `new`: there is no row yet."""
         if not new:
             self._remember(row.file, row.body)
         r = to_stored(row)
@@ -247,7 +246,7 @@ class Renders:
         )
 
     def drop(self, file: str) -> None:
-        """Forget a file; the text that stood in it is remembered as such."""
+        """Delete the row of a file; its text is remembered as an earlier one."""
         self._remember(file, b"")
         self._db.execute("DELETE FROM renders WHERE copy=? AND file=?", (self._copy, self._file(file)))
 
@@ -259,31 +258,31 @@ class Renders:
         )
 
     def drop_all(self) -> None:
-        """Forget every file: the folder is another one now."""
+        """Delete the rows of all files: the folder was replaced."""
         for table in ("renders", "earlier", "returns", "file_names", "file_texts"):
             self._db.execute(f"DELETE FROM {table} WHERE copy=?", (self._copy,))  # noqa: S608
 
     def any(self) -> bool:
-        """Whether a file was ever rendered here."""
+        """Return whether a file was ever rendered here."""
         found = self._db.execute("SELECT 1 FROM renders WHERE copy=? LIMIT 1", (self._copy,))
         return found.fetchone() is not None
 
     def count(self) -> int:
-        """How many memory files there are."""
+        """Return how many memory files there are."""
         found = self._db.execute(
             "SELECT count(*) FROM renders WHERE copy=? AND key != '' AND dots != ''", (self._copy,)
         )
         return int(found.fetchone()[0])
 
     def missed_before(self, moment: int) -> bool:
-        """Whether something was first missed before a moment, in milliseconds."""
+        """Return whether something was first missed before a time, in milliseconds."""
         found = self._db.execute(
             "SELECT 1 FROM renders WHERE copy=? AND missed<? LIMIT 1", (self._copy, moment)
         )
         return found.fetchone() is not None
 
     def forget_missed(self, before: int | None = None) -> None:
-        """What was missing counts from now on; `before`: only what was first missed before that moment, in milliseconds."""
+        """Reset when files were first missed; `before`: only those first missed before that time, in milliseconds."""
         self._db.execute(
             "UPDATE renders SET missed=NULL WHERE copy=? AND missed<coalesce(?, missed+1)",
             (self._copy, before),
@@ -292,14 +291,14 @@ class Renders:
     # -- texts that stood there before -------------------------------------------------------------------------
 
     def had(self, file: str) -> bool:
-        """Whether a file ever held another text than now."""
+        """Return whether a file ever held another text than now."""
         found = self._db.execute(
             "SELECT 1 FROM earlier WHERE copy=? AND file=? LIMIT 1", (self._copy, self._file(file))
         )
         return found.fetchone() is not None
 
     def held(self, file: str, body: bytes) -> bool:
-        """Whether these bytes (their SHA-256) stood in a file before."""
+        """Return whether a file held these bytes (their SHA-256) before."""
         found = self._db.execute(
             "SELECT 1 FROM earlier WHERE copy=? AND file=? AND body=?",
             (self._copy, self._file(file), self._body(file, body)),
@@ -307,25 +306,25 @@ class Renders:
         return found.fetchone() is not None
 
     def returns(self) -> dict[str, Return]:
-        """Every file that was last found to hold an earlier text, by its name."""
+        """Return every file that was last found to hold an earlier text, by its name."""
         rows = self._db.execute("SELECT file, body, at FROM returns WHERE copy=?", (self._copy,)).fetchall()
         return {row.file: row for row in typed(self._db, rows, list[Return])}
 
     def put_return(self, row: Return) -> None:
-        """Keep a row."""
+        """Store a row."""
         self._db.execute(
             "INSERT OR REPLACE INTO returns (copy, file, body, at) VALUES (?,?,?,?)",
             (self._copy, row.file, row.body, row.at),
         )
 
     def drop_return(self, file: str) -> None:
-        """Forget a row."""
+        """Delete a row."""
         self._db.execute("DELETE FROM returns WHERE copy=? AND file=?", (self._copy, self._file(file)))
 
     # -- what was replaced -------------------------------------------------------------------------------------
 
     def asides(self) -> Iterator[Aside]:
-        """Every file that was replaced and is still kept."""
+        """Yield every file that was replaced and is still kept."""
         for row in self._db.execute(
             "SELECT name, file, body, text, mtime, since FROM asides WHERE copy=?", (self._copy,)
         ).fetchall():
@@ -335,7 +334,7 @@ class Renders:
             yield Aside(name, file, body, text or None, None if mtime == _UNKNOWN else mtime, since)
 
     def put_aside(self, row: Aside) -> None:
-        """Keep a row."""
+        """Store a row."""
         mtime = _UNKNOWN if row.mtime is None else row.mtime
         self._db.execute(
             "INSERT OR REPLACE INTO asides (copy, name, file, body, text, mtime, since) VALUES (?,?,?,?,?,?,?)",
@@ -343,19 +342,19 @@ class Renders:
         )
 
     def drop_aside(self, name: str) -> None:
-        """Forget a replaced file."""
+        """Delete the row of a replaced file."""
         self._db.execute("DELETE FROM asides WHERE copy=? AND name=?", (self._copy, name))
 
 
 def forget_copy(db: Connection, copy: str) -> None:
-    """Forget all that is known of the files of a working copy (inside a transaction)."""
+    """Delete all rows of a linked folder (inside a transaction)."""
     for table in ("renders", "asides", "earlier", "returns", "file_names", "file_texts"):
         db.execute(f"DELETE FROM {table} WHERE copy=?", (copy,))  # noqa: S608
 
 
 def texts_needed(db: Connection, but: Container[tuple[str, str]]) -> Iterator[bytes]:
-    """SHA-256 of every text that an edit of a plain file may have to be merged with, but for those of the memories `but`, by scope and
-    key; of a plain memory, for in a sealed one they stand in a table of their own."""
+    """Yield the SHA-256 of every text that an edit of a plain file may have to be merged with, except those of the memories
+    `but`, by scope and key. For a plain vault: a sealed one has its own table of them."""
     rows = db.execute(
         "SELECT copies.scope, key, text, base FROM renders LEFT JOIN copies ON copies.id = copy"
     )
@@ -367,13 +366,13 @@ def texts_needed(db: Connection, but: Container[tuple[str, str]]) -> Iterator[by
 
 
 def fold(file: str) -> str:
-    """A file's name as a disk may see it that folds case and composes letters."""
+    """Return a file's name as seen by a disk that folds case and composes letters."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", file).casefold())
 
 
 # -- how the states of a row are stored ----------------------------------------------------------------------------
 
-#: In place of a file's times, size and inode: they tell nothing.
+#: In place of a file's unreliable times, size and inode.
 _UNKNOWN = -1
 #: In place of dots, and with `since` below zero for `Shows.OLD_TEXT`.
 _EDIT = "-"
@@ -398,7 +397,7 @@ class Stored(msgspec.Struct, array_like=True, gc=False):
 
 
 def from_stored(r: Stored) -> FileRow:
-    """The row of these columns."""
+    """Return the row of these columns."""
     dots, shows = tuple(r.dots.split(" ")) if r.dots else (), Shows.VALUES
     if r.dots == _EDIT:
         dots, shows = (), Shows.OLD_TEXT if r.since < 0 else Shows.EDIT
@@ -410,7 +409,7 @@ def from_stored(r: Stored) -> FileRow:
 
 
 def to_stored(row: FileRow) -> Stored:
-    """The columns of a row, still without its checksum."""
+    """Return the columns of a row, without its checksum."""
     dots = " ".join(row.dots) if row.shows is Shows.VALUES else _EDIT
     stat = row.stat or Stat(_UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN)
     base, since = (None, 0) if row.before is None else (b"".join(row.before.texts), row.before.at)

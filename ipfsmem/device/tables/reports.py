@@ -1,4 +1,4 @@
-"""The table `reports`: findings of commands that nobody watched, which the user must be told."""
+"""The table `reports`: findings of unattended commands, which the user must be told."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import msgspec
 
 from ipfsmem.device.connection import Connection
 
-#: Rows that are kept: the newest.
+#: Maximum number of rows: the newest are kept.
 MOST = 1000
 
 
 class ReportRow(msgspec.Struct, frozen=True):
-    """A finding: when (milliseconds since 1970 UTC), its kind (a word of docs/ERRORS.md), and what it is in words."""
+    """A finding: when (milliseconds since 1970 UTC), its kind (a word of docs/ERRORS.md), and its description."""
 
     at: int
     kind: str
@@ -25,16 +25,16 @@ def add(db: Connection, row: ReportRow) -> None:
 
 
 def newest(db: Connection, most: int) -> list[ReportRow]:
-    """The `most` newest rows, newest first."""
+    """Return the `most` newest rows, newest first."""
     rows = db.execute("SELECT at, kind, text FROM reports ORDER BY id DESC LIMIT ?", (most,)).fetchall()
     return [ReportRow(*row) for row in rows]
 
 
 def count_before(db: Connection, moment: int) -> int:
-    """How many rows are older than a moment."""
+    """Return how many rows are older than a time (milliseconds since 1970 UTC)."""
     return int(db.execute("SELECT count(*) FROM reports WHERE at < ?", (moment,)).fetchone()[0])
 
 
 def delete_before(db: Connection, moment: int) -> None:
-    """Delete the rows that are older than a moment (inside a transaction)."""
+    """Delete the rows that are older than a time (inside a transaction)."""
     db.execute("DELETE FROM reports WHERE at < ?", (moment,))

@@ -1,11 +1,11 @@
-"""The tables themselves, the version of a file that has them, and the steps that bring an older one up to date.
+"""The tables, their version, and the steps that upgrade an older file.
 
-The version is in SQLite's own header (`PRAGMA user_version`); 0 is a file without tables. A new file is made as one of the first
-version, and then takes the same steps as an old one, so there is no second description of the tables that could differ.
-All missing steps are one transaction: a process that is killed in it leaves the file as it was.
+The version is in SQLite's own header (`PRAGMA user_version`); 0 is a file without tables. A new file is created in the first
+version and upgraded by the same steps as an old one, so there is no second description of the tables that could differ. All
+missing steps are one transaction: a process that is killed in it leaves the file unchanged.
 
-To change a table: add a step at the end of `STEPS`, make a fixture of the version before it with
-`python -m tests.support.schema_fixture` (before the change), and never change an earlier step.
+To change a table: add a step at the end of `STEPS`, make a fixture of the version before it with `python -m
+tests.support.schema_fixture` (before the change), and never change an earlier step.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Step = Callable[[Connection], None]
 
 
 def _add_hidden(db: Connection) -> None:
-    """The table of `device.tables.hidden`, which what reads and writes has no need of."""
+    """Add the table of `device.tables.hidden`, whose code most reads and writes need not load."""
     db.execute("CREATE TABLE hidden (mark BLOB PRIMARY KEY, row BLOB NOT NULL) WITHOUT ROWID")
 
 
-#: The oldest version that is brought up to date; no release wrote an older one.
+#: The oldest version that can be upgraded; no release wrote an older one.
 FIRST: Final = 2
 
 
@@ -49,13 +49,13 @@ STEPS: Final[tuple[Step, ...]] = (
     _add_hidden,
     _add_sessions_here,
 )
-#: The versions from which on memories can be hidden on this device, and sessions kept on it only.
+#: The first version with hidden memories and with sessions kept on this device only.
 HIDDEN: Final = FIRST + STEPS.index(_add_hidden) + 1
 SESSIONS_HERE: Final = FIRST + STEPS.index(_add_sessions_here) + 1
 #: The version that this program writes.
 VERSION: Final = FIRST + len(STEPS)
 
-#: What to do about a file of a version that cannot be used.
+#: What to do about a file of an unsupported version.
 HINT: Final = "Use that version, or move the folder away and sync anew."
 
 _TABLES_OF_FIRST: Final = """
@@ -98,12 +98,12 @@ CREATE TABLE reports (id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL,
 
 
 def version(db: Connection) -> int:
-    """The version of a file; 0 for one that has no tables yet."""
+    """Return the version of a file; 0 for one that has no tables yet."""
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def check(db: Connection, known: int = VERSION) -> int:
-    """The version of a file that can be used or brought up to date to `known`, or 0. Raises ConfigError for any other."""
+    """Return the version of a file that can be used or upgraded to `known`, or 0. Raises ConfigError for any other."""
     found = version(db)
     if found > known:
         raise ConfigError(
@@ -119,9 +119,9 @@ def check(db: Connection, known: int = VERSION) -> int:
 
 
 def bring_up_to_date(db: Connection, steps: Sequence[Step] = STEPS) -> None:
-    """Make the tables, or change those of an older version to today's (inside a transaction).
+    """Create the tables, or upgrade those of an older version (inside a transaction).
 
-    Does nothing when another process did it while this one waited for the lock. ConfigError when that was a newer program.
+    Does nothing if another process did it while this one waited for the lock. ConfigError if that was a newer program.
     """
     found = check(db, FIRST + len(steps))
     if not found:
@@ -135,5 +135,5 @@ def bring_up_to_date(db: Connection, steps: Sequence[Step] = STEPS) -> None:
 
 
 def compact(db: Connection) -> None:
-    """Write the file anew without the room that changes left in it (outside a transaction)."""
+    """Rewrite the file without free space (outside a transaction)."""
     db.execute("VACUUM")

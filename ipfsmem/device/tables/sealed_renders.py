@@ -1,10 +1,10 @@
-"""What `renders` has, for a sealed memory: the same tables, in which nobody without this device's keys finds a name, a text, or
-the hash of one. And two more: `file_names`, the sealed name of each file that ever stood in a working copy, and `file_texts`,
-the sealed texts that edits of a file are merged with (in a plain memory the blocks of the state serve for that).
+"""The tables of `renders` for a sealed vault, in which nobody without this device's keys finds a name, a text, or the hash of
+one. In addition `file_names`, the sealed name of each file that ever was in a linked folder, and `file_texts`, the sealed
+texts that edits of a file are merged with (a plain vault uses the blocks of the state for that).
 
-Files, keys and texts are looked for by keyed hashes. `text` has the row itself, sealed; `mark` a keyed hash of the file's name,
-times, size and inode, so that a look over an unchanged folder opens no row; the plain columns for these have nothing.
-What is left in the clear are the dots of values, and times at which this device did something.
+Files, keys and texts are found by keyed hashes. `text` has the row itself, sealed; `mark` a keyed hash of the file's name, times,
+size and inode, so that checking an unchanged folder opens no row; their plain columns are empty. In the clear are only the dots
+of values, and times at which this device did something.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Sealed(msgspec.Struct, array_like=True, gc=False):
 
 
 class _Replaced(msgspec.Struct, array_like=True, gc=False):
-    """What is sealed of a row of `asides`, or of `returns` (then without a text)."""
+    """The sealed columns of a row of `asides`, or of `returns` (then without a text)."""
 
     file: str
     body: bytes
@@ -63,7 +63,7 @@ _SELECT = "SELECT file, text, dots, missed, since FROM renders"
 
 
 class SealedRenders(Renders):
-    """The rows of one working copy of a sealed memory."""
+    """The rows of one linked folder of a sealed vault."""
 
     def __init__(self, db: Connection, copy: str, cover: Cover) -> None:
         super().__init__(db, copy)
@@ -85,7 +85,7 @@ class SealedRenders(Renders):
     # -- reading -----------------------------------------------------------------------------------------------
 
     def all(self) -> dict[str, FileRow]:
-        """Every row, by file."""
+        """Return every row, by file."""
         return self._opened("WHERE copy=?", self._copy)
 
     def _opened(self, condition: str, *values: str) -> dict[str, FileRow]:
@@ -96,7 +96,7 @@ class SealedRenders(Renders):
         return {row.file: row for row in rows if row is not None}
 
     def _open(self, file: str, stored: bytes, dots: str, missed: int | None, since: int) -> FileRow | None:
-        """A row; None for one that is damaged, or was put in the place of another."""
+        """Return a row; None if it is damaged, or was moved to the place of another."""
         try:
             row = _rows.decode(self._cover.open_row(stored))
         except (OpenError, msgspec.DecodeError):
@@ -109,7 +109,7 @@ class SealedRenders(Renders):
         )
 
     def differences(self, found: Mapping[str, Stat]) -> Differences:
-        """How the files in a folder differ from what is known of them: by their times and sizes, none is read."""
+        """Return how the files in a folder differ from their rows, by times and sizes; none is read."""
         query = f"{_SELECT.replace('file,', 'file, mark,')} WHERE copy=?"
         rows = self._db.execute(query, (self._copy,)).fetchall()
         as_known = {mark for _, mark, _, _, missed, _ in rows if missed is None}
@@ -125,14 +125,14 @@ class SealedRenders(Renders):
         return Differences(changed, missing, len(rows))
 
     def texts(self) -> dict[str, Texts]:
-        """What each file stands for, by its name."""
+        """Return what each file stands for, by its name."""
         return {
             file: Texts(file, row.key or "", row.text or b"", to_stored(row).dots)
             for file, row in self.all().items()
         }
 
     def files(self) -> tuple[list[str], int]:
-        """The name of every file that has a row, or had one, and of how many the row is damaged, so that the name is not known."""
+        """Return the name of every file that has or had a row, and the number of damaged rows, whose names are unknown."""
         found = self._db.execute("SELECT name FROM file_names WHERE copy=?", (self._copy,)).fetchall()
         rows = self.all()
         names, damaged = set(rows), self._damaged(len(rows))
@@ -144,20 +144,20 @@ class SealedRenders(Renders):
         return sorted(names), damaged
 
     def below(self, folder: str) -> dict[str, FileRow]:
-        """The rows of files in one subfolder, by file."""
+        """Return the rows of files in one subfolder, by file."""
         of_no_memory = self._opened("INDEXED BY renders_by_key WHERE copy=? AND key=?", self._copy, "")
         return {file: row for file, row in of_no_memory.items() if file.startswith(f"{folder}/")}
 
     def of_key(self, key: str) -> dict[str, FileRow]:
-        """The rows of one memory's files, by file."""
+        """Return the rows of one memory's files, by file."""
         return self._opened("INDEXED BY renders_by_key WHERE copy=? AND key=?", self._copy, self._key(key))
 
     def get(self, file: str) -> FileRow | None:
-        """The row of one file."""
+        """Return the row of one file."""
         return self._opened("WHERE copy=? AND file=?", self._copy, self._file(file)).get(file)
 
     def meeting(self, file: str) -> str | None:
-        """Another known file whose name is the same on a disk that folds case or composes letters."""
+        """Return another known file whose name is the same on a disk that folds case or composes letters."""
         same = self._opened("WHERE copy=? AND fold=?", self._copy, self._fold(file))
         return next((other for other in same if other != file), None)
 
@@ -167,7 +167,7 @@ class SealedRenders(Renders):
     # -- writing -----------------------------------------------------------------------------------------------
 
     def put(self, row: FileRow, *, new: bool = False) -> None:
-        """Keep a row. A text that it replaces is remembered as one that stood in the file before. `new`: there is no row yet."""
+        """Store a row. A text that it replaces is remembered as an earlier one. `new`: there is no row yet."""
         if not new:
             self._remember(row.file, row.body)
         file, stored = self._file(row.file), to_stored(row)
@@ -213,21 +213,21 @@ class SealedRenders(Renders):
             )
 
     def drop(self, file: str) -> None:
-        """Forget a file; the text that stood in it is remembered as such."""
+        """Delete the row of a file; its text is remembered as an earlier one."""
         super().drop(file)
         self._db.execute("DELETE FROM file_texts WHERE copy=? AND file=?", (self._copy, self._file(file)))
 
     # -- texts that edits are merged with ------------------------------------------------------------------------
 
     def keep_text(self, file: str, sha: bytes, text: bytes) -> None:
-        """Keep a text for edits of a file, by its SHA-256, as long as a row names it. Call it before `put`."""
+        """Store a text for edits of a file, by its SHA-256, as long as a row names it. Call it before `put`."""
         self._db.execute(
             "INSERT OR IGNORE INTO file_texts (copy, file, text, row) VALUES (?,?,?,?)",
             (self._copy, self._file(file), self._body(file, sha), self._cover.seal_row(text)),
         )
 
     def text(self, file: str, sha: bytes) -> bytes | None:
-        """A text that was kept; None when it was not, or is damaged."""
+        """Return a stored text; None if it is missing or damaged."""
         row = self._db.execute(
             "SELECT row FROM file_texts WHERE copy=? AND file=? AND text=?",
             (self._copy, self._file(file), self._body(file, sha)),
@@ -238,7 +238,7 @@ class SealedRenders(Renders):
             return None
 
     def drop_aside(self, name: str) -> None:
-        """Forget a replaced file, and the texts that only it needed."""
+        """Delete the row of a replaced file, and the texts that only it needed."""
         row = self._db.execute(
             "SELECT file FROM asides WHERE copy=? AND name=?", (self._copy, name)
         ).fetchone()
@@ -248,7 +248,7 @@ class SealedRenders(Renders):
                 self._drop_texts(known)
 
     def _drop_texts(self, row: FileRow) -> None:
-        """Let go of texts that the row does not name any more, unless something that was set aside may still need them."""
+        """Delete texts that the row no longer names, unless a replaced file may still need them."""
         named = [sha for sha in (row.text, *(row.before.texts if row.before else ())) if sha is not None]
         marks = [self._body(row.file, sha) for sha in named]
         file = self._file(row.file)
@@ -261,7 +261,7 @@ class SealedRenders(Renders):
     # -- texts that stood there before ---------------------------------------------------------------------------
 
     def returns(self) -> dict[str, Return]:
-        """Every file that was last found to hold an earlier text, by its name."""
+        """Return every file that was last found to hold an earlier text, by its name."""
         rows = self._db.execute("SELECT body, at FROM returns WHERE copy=?", (self._copy,)).fetchall()
         known = [
             (self._replaced(sealed), at) for sealed, at in typed(self._db, rows, list[tuple[bytes, int]])
@@ -275,7 +275,7 @@ class SealedRenders(Renders):
             return None
 
     def put_return(self, row: Return) -> None:
-        """Keep a row."""
+        """Store a row."""
         sealed = self._cover.seal_row(_encode(_Replaced(row.file, row.body)))
         self._db.execute(
             "INSERT OR REPLACE INTO returns (copy, file, body, at) VALUES (?,?,?,?)",
@@ -285,7 +285,7 @@ class SealedRenders(Renders):
     # -- what was replaced ---------------------------------------------------------------------------------------
 
     def asides(self) -> Iterator[Aside]:
-        """Every file that was replaced and is still kept."""
+        """Yield every file that was replaced and is still kept."""
         rows = self._db.execute(
             "SELECT name, body, mtime, since FROM asides WHERE copy=?", (self._copy,)
         ).fetchall()
@@ -302,7 +302,7 @@ class SealedRenders(Renders):
                 )
 
     def put_aside(self, row: Aside) -> None:
-        """Keep a row."""
+        """Store a row."""
         sealed = self._cover.seal_row(_encode(_Replaced(row.file, row.body, row.text or b"")))
         mtime = _UNKNOWN_MTIME if row.mtime is None else row.mtime
         self._db.execute(
@@ -312,17 +312,17 @@ class SealedRenders(Renders):
 
 
 def _bytes(file: str) -> bytes:
-    """A file's name as the disk has it, which need not be Unicode."""
+    """Return a file's name as the disk has it, which need not be Unicode."""
     return file.encode("utf-8", "surrogateescape")
 
 
 def renders_of(db: Connection, copy: str, cover: Cover | None) -> Renders:
-    """The rows of a working copy, as its memory keeps them: plain, or under a cover."""
+    """Return the rows of a linked folder as its vault stores them: plain, or under a cover."""
     return Renders(db, copy) if cover is None else SealedRenders(db, copy, cover)
 
 
 def add_tables(db: Connection) -> None:
-    """Make the two tables (inside a transaction)."""
+    """Create the two tables (inside a transaction)."""
     for statement in _TABLES:
         db.execute(statement)
 

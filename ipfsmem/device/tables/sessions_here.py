@@ -1,7 +1,7 @@
-"""The table `sessions_here`: items of sessions that are kept on this device only. No other device hears of them.
+"""The table `sessions_here`: messages of sessions that are kept on this device only.
 
-A session is found by a keyed hash of its scope and name, and each row is sealed where the memory is (`memories.sessions_here`). It is not
-derived: what is deleted here is gone.
+A session is found by a keyed hash of its scope and name, and each row is sealed if the vault is (`memories.sessions_here`). It is
+not derived: deleted rows are lost.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ipfsmem.device.connection import Connection
 
 
 def add_table(db: Connection) -> None:
-    """Make it (inside a transaction)."""
+    """Create the table (inside a transaction)."""
     db.execute(
         "CREATE TABLE sessions_here (mark BLOB NOT NULL, n INTEGER NOT NULL, row BLOB NOT NULL, PRIMARY KEY (mark, n))"
     )
@@ -26,12 +26,12 @@ def add(db: Connection, mark: bytes, rows: Iterable[tuple[int, bytes]]) -> None:
 
 
 def rows(db: Connection, mark: bytes) -> Iterator[tuple[int, bytes]]:
-    """Number and row of all of a session, in order."""
+    """Yield number and row of all of a session, in order."""
     yield from db.execute("SELECT n, row FROM sessions_here WHERE mark=? ORDER BY n", (mark,))
 
 
 def last(db: Connection, mark: bytes) -> tuple[int, bytes] | None:
-    """Number and row of the last of a session; None where there is none."""
+    """Return number and row of the last of a session; None if there is none."""
     found: tuple[int, bytes] | None = db.execute(
         "SELECT n, row FROM sessions_here WHERE mark=? ORDER BY n DESC LIMIT 1", (mark,)
     ).fetchone()
@@ -39,14 +39,14 @@ def last(db: Connection, mark: bytes) -> tuple[int, bytes] | None:
 
 
 def last_of_each(db: Connection) -> Iterator[tuple[bytes, bytes]]:
-    """Mark and last row of each session."""
+    """Yield mark and last row of each session."""
     yield from db.execute(
         "SELECT mark, row FROM sessions_here AS one WHERE n = (SELECT MAX(n) FROM sessions_here WHERE mark = one.mark)"
     )
 
 
 def marks(db: Connection) -> Iterator[bytes]:
-    """The mark of each session, of a damaged file too."""
+    """Yield the mark of each session, of a damaged file too."""
     yield from (mark for (mark,) in db.execute("SELECT DISTINCT mark FROM sessions_here"))
 
 

@@ -16,7 +16,7 @@ def add(db: Connection, names: bytes) -> None:
 
 
 def rows(db: Connection) -> Iterator[tuple[int, bytes]]:
-    """Number and names of each row, the oldest first."""
+    """Yield number and names of each row, the oldest first."""
     yield from db.execute("SELECT seq, names FROM unscanned ORDER BY seq")
 
 

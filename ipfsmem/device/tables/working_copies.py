@@ -1,6 +1,6 @@
-"""The table `copies`: the working copies of this memory, folders in which its texts stand as plain files.
+"""The table `copies`: the linked folders of this vault, in which its texts are plain files.
 
-In a sealed memory all that says where they are and what is in them stands sealed in the column `lines`.
+In a sealed vault everything about their location and content is sealed in the column `lines`.
 """
 
 from __future__ import annotations
@@ -13,46 +13,46 @@ from ipfsmem.device.connection import Connection, damaged, typed
 from ipfsmem.device.tables.cover import Cover
 from ipfsmem.errors import OpenError
 
-#: Why a folder is paused when a person asked for it.
+#: Why a folder is paused at a person's request.
 BY_HAND = "you asked for it"
-#: A pause of the folder of a project: what is written in it may be another project's.
+#: A pause of the folder of a project: texts written there may belong to another project.
 REPLACED = "another project lies where its project was connected"
 
 
 class Copy(msgspec.Struct, frozen=True, array_like=True):
-    """One working copy: a folder that belongs to one scope of this memory."""
+    """A linked folder: it belongs to one scope of this vault."""
 
-    #: 32 hex digits; stands in the folder's marker.
+    #: 32 hex digits, also in the folder's marker.
     id: str
-    #: Absolute; "" for `memory/` beside the database, which goes wherever that goes.
+    #: Absolute; "" for `memory/` next to the database, which moves with it.
     path: str
     scope: str
-    #: Of the folder: another one at the same path is not it. None until it was made.
+    #: Of the folder: another inode at the same path is another folder. None until it was created.
     inode: int | None
     #: Whether `timeline/` is written there.
     timeline: bool
-    #: Names of files set aside carry a code that takes this to make.
+    #: The key of the code in the names of files set aside.
     secret: bytes
-    #: SHA-256 of the `.git/HEAD` under which the files were last taken in; empty where there is none.
+    #: SHA-256 of the `.git/HEAD` under which the files were last read; empty if there is none.
     head: bytes = b""
-    #: Why nothing is taken in and nothing written; empty while it is not paused.
+    #: Why the folder is neither read nor written; empty while it is not paused.
     paused: str = ""
-    #: The index lines that were last put into MEMORY.md, where others write that file too.
+    #: The index lines that were last written to MEMORY.md, where others write that file too.
     lines: bytes = b""
     #: The state that the files show.
     in_step: bytes = b""
-    #: When how many deletes were taken in lately, as JSON.
+    #: When how many deletes were read lately, as JSON.
     vanished: bytes = b""
 
     @property
     def shared_index(self) -> bool:
-        """Whether MEMORY.md is other programs' too: everywhere but in our own folder."""
+        """Whether other programs write MEMORY.md too: everywhere but in our own folder."""
         return bool(self.path)
 
 
 #: The table has a column for each field, and no other.
 _COLUMNS = ", ".join(Copy.__struct_fields__)
-#: Stored in place of the inode of a folder that was not made yet.
+#: Stored in place of the inode of a folder that was not created yet.
 _NOT_MADE = -1
 
 
@@ -72,22 +72,22 @@ _rows = msgspec.msgpack.Decoder(_Covered)
 
 
 class Copies:
-    """The table of working copies. Writing must stand inside a transaction."""
+    """The table of linked folders. Writes must be inside a transaction."""
 
     def __init__(self, db: Connection, cover: Cover | None = None) -> None:
-        """`cover`: what the rows are sealed with, in a sealed memory."""
+        """`cover`: what the rows are sealed with, in a sealed vault."""
         self._db = db
         self._cover = cover
-        #: What was opened last of each row: lines of an index may be many, and each read of a memory asks for the row.
+        #: The last opened content of each row: an index may have many lines, and each read of a memory needs the row.
         self._opened: dict[str, tuple[bytes, _Covered]] = {}
 
     def all(self) -> list[Copy]:
-        """Every working copy of this memory on this device, our own folder first."""
+        """Return every linked folder of this vault on this device, our own folder first."""
         rows = self._db.execute(f"SELECT {_COLUMNS} FROM copies").fetchall()  # noqa: S608
         return sorted((self._read(row) for row in rows), key=lambda copy: copy.path)
 
     def get(self, id: str) -> Copy | None:
-        """One of them."""
+        """Return one of them."""
         row = self._db.execute(
             f"SELECT {_COLUMNS} FROM copies WHERE id=?",  # noqa: S608
             (id,),
@@ -114,7 +114,7 @@ class Copies:
         return known[1]
 
     def put(self, copy: Copy) -> None:
-        """Keep a row."""
+        """Store a row."""
         stored = copy if copy.inode is not None else msgspec.structs.replace(copy, inode=_NOT_MADE)
         if self._cover is not None:
             hidden = _Covered(**{name: getattr(copy, name) for name in _Covered.__struct_fields__})
@@ -137,7 +137,7 @@ class Copies:
         self._db.execute(f"UPDATE copies SET {names} WHERE id=?", (*fields.values(), id))  # noqa: S608
 
     def drop(self, id: str) -> None:
-        """Forget a working copy and everything known of it."""
+        """Forget a linked folder and everything known about it."""
         from ipfsmem.device.tables import renders
 
         renders.forget_copy(self._db, id)
