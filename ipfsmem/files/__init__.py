@@ -1,4 +1,4 @@
-"""Working copies: folders of plain files that other programs write too. Scan, render, attach; exports to disk.
+"""Linked folders: folders of plain files that other programs write too. Scan, render, attach; exports to disk.
 
-Nothing that changed unseen is ever overwritten.
+An unseen change is never overwritten.
 """

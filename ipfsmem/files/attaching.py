@@ -1,7 +1,7 @@
-"""Whether a folder may become a working copy, and as what (format section 6): looked at here before anything is changed.
+"""Checks whether a folder may become a linked folder, and as what (format section 6), before anything is changed.
 
-A marker in a folder proves nothing by itself: it counts when this device has the row that belongs to it. Nothing here
-writes to a folder or to the database.
+A marker in a folder proves nothing alone: it is valid if this device has the row that belongs to it. Nothing here writes to a
+folder or to the database.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _SYSTEM = tuple(
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A folder that may be attached."""
+    """A folder that may be linked."""
 
     #: Absolute, as the person named it.
     path: Path
-    #: Whether it is still to be made.
+    #: Whether it must still be created.
     new: bool
-    #: The row that it already has, which goes on: it was moved, or lies on another disk now.
+    #: Its existing row, which continues: it was moved, or is on another disk now.
     known: Copy | None = None
 
 
 def plain_files_at(mode: Mode, chosen: str | Path | None) -> str | None:
-    """The folder of plain files that a configuration names. Raises UsageError for one that cannot be a working copy."""
+    """Return the folder of plain files that a configuration names. Raises UsageError for one that cannot be linked."""
     if chosen is None:
         return None
     if not mode.on_disk:
@@ -60,11 +60,10 @@ def examine_place(
     take_over: bool = False,
     begun: bool = True,
 ) -> Place:
-    """Look at a folder that is to be attached to a scope. `copies`: the rows of this memory, with where their folders are.
+    """Check a folder that is to be linked to a scope. `copies`: the rows of this vault, with the paths of their folders.
 
-    Raises UsageError for what cannot be one: no folder, another memory's, one that is attached already; with
-    `take_over` another memory's is allowed. `begun`: the memory is there, so that its hints name what can be done with it.
-    Raises StorageError when it cannot be looked at.
+    Raises UsageError for anything but a folder, for another vault's, and for one that is linked already; `take_over` allows
+    another vault's. `begun`: the vault exists, so that hints name commands on it. Raises StorageError if it cannot be examined.
     """
     # Not resolved: a link on the way is the person's own, and may lead elsewhere tomorrow.
     path = Path(os.path.abspath(expanded(folder)))  # noqa: PTH100
@@ -81,8 +80,8 @@ def examine_place(
 
 
 def _is_usable(path: Path) -> bool:
-    """Whether there is a folder; False when one could be made. Raises UsageError where there can be no working copy, OSError for
-    a name that the system does not take."""
+    """Return whether there is a folder; False if one could be created. Raises UsageError for an unusable place, OSError for a
+    name that the system does not accept."""
     if path in too_wide():
         raise UsageError(
             f"{path} holds more than a memory's plain files: programs' and other people's would be read as memories",
@@ -93,7 +92,7 @@ def _is_usable(path: Path) -> bool:
             f"{path} lies where a memory is published: plain files would lie there unsealed, and belong into another folder"
         )
     try:
-        path.lstat()  # `exists` says no of a name that the system does not take
+        path.lstat()  # `exists` returns False for a name that the system does not accept
     except FileNotFoundError:
         if path.parent.is_dir():
             return False
@@ -113,14 +112,14 @@ def _is_usable(path: Path) -> bool:
 
 
 def _is_published_to(path: Path) -> bool:
-    """Whether this is a folder to which memories are published, as its shelves tell; one that is still empty has none."""
+    """Return whether memories are published to this folder, as its small-object areas show; an empty one has none."""
     return (path / "packs").is_dir() and (path / "pins").is_dir()
 
 
 def _row_of(
     path: Path, copies: list[tuple[Copy, Path]], scope: str, take_over: bool, begun: bool
 ) -> Copy | None:
-    """The row that goes on in this folder; None when it gets a new one. Raises UsageError when it is in use."""
+    """Return the row that continues in this folder; None for a new one. Raises UsageError if it is in use."""
     plain = PlainFolder(path)
     try:
         here, mark = plain.root, plain.marker()
@@ -139,7 +138,7 @@ def _row_of(
     for copy, place in copies:
         if place == path:
             _refuse_other_scope(copy, path, scope)
-            # Never a second row for one place: it is this one that goes on, or nothing.
+            # Never a second row for one place: this one continues, or none.
             if take_over or copy.inode is None or not copy.path:
                 return copy
             if mark in (None, copy.id):
@@ -168,12 +167,12 @@ def _row_of(
 
 
 def is_too_wide(path: Path) -> bool:
-    """Whether all that a user has lies in a folder, be it named through links."""
+    """Return whether a folder contains everything of a user, also if named through links."""
     return path in too_wide() or path in [Path(os.path.realpath(one)) for one in too_wide()]
 
 
 def too_wide() -> tuple[Path, ...]:
-    """The home of this user and what it lies in, up to the top of the disk, and the folders of the system."""
+    """Return the home directory of this user with its parents, and the folders of the system."""
     try:
         home = Path(os.path.abspath(Path.home()))  # noqa: PTH100
     except RuntimeError:  # a user without one
@@ -182,7 +181,7 @@ def too_wide() -> tuple[Path, ...]:
 
 
 def _refuse_other_scope(copy: Copy, path: Path, scope: str) -> None:
-    """Raises UsageError where another scope has that place: what the folder there holds now would be mixed into this one."""
+    """Raise UsageError if another scope has that place: its current content would be mixed into this one."""
     if copy.scope != scope:
         raise UsageError(
             f"{path} is the place of a working copy of {called(copy.scope)}",
@@ -192,7 +191,7 @@ def _refuse_other_scope(copy: Copy, path: Path, scope: str) -> None:
 
 
 def take_over_command(path: Path, scope: str) -> str:
-    """The command that makes a folder the working copy of this scope, whatever its marker says."""
+    """Return the command that links a folder to this scope, whatever its marker says."""
     typed = shlex.quote(str(path))
     if scope:
         return f"ipfsmem folder attach {typed} --take-over --scope {shlex.quote(scope)}"
@@ -200,12 +199,12 @@ def take_over_command(path: Path, scope: str) -> str:
 
 
 def called(scope: str) -> str:
-    """What a person calls a scope."""
+    """Return a scope in a person's words."""
     return f"scope {scope}" if scope else "the memory itself"
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """The device and the inode of the folder at a path; None when there is none. Raises StorageError."""
+    """Return device and inode of the folder at a path; None if there is none. Raises StorageError."""
     plain = PlainFolder(path)
     try:
         return (plain.root.device, plain.root.inode) if plain.exists() else None

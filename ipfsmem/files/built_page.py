@@ -1,4 +1,4 @@
-"""Where the build of the page lies in the package, and what to do where it was not built. Nothing is read here."""
+"""The path of the built page in the package, and the error if it was not built. Reads nothing."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 
 from ipfsmem.errors import NotFoundError
 
-#: The page of `ipfsmem ui`; below it the page that needs no server of ours, and the one that `export --html` fills.
+#: The page of `ipfsmem ui`; below it the page that needs no server of ours, and the template of `export --html`.
 BUILT: Final = Path(__file__).parent.parent / "page"
 STATIC: Final = "static"
 RESCUE: Final = "rescue"
 
 
 def not_built_error() -> NotFoundError:
-    """What says that, and how it is built."""
+    """Return the error with the command that builds it."""
     return NotFoundError(
         "the page is not built here",
         hint="In the folder web/ of a clone: npm ci && npm run page. What pip installs has it.",

@@ -1,7 +1,7 @@
-"""A whole memory on its way out, every scope of it: what goes along, and what does not.
+"""Export of a whole vault with every scope: what is included, and what is not.
 
-What is written is the tree of `bundle_tree`, as a folder, a zip or a CAR. A folder appears complete or not at all, and
-nothing that is there already is touched. Where it goes is decided by the caller.
+The result is the tree of `bundle_tree`, as a folder, a zip or a CAR. A folder appears complete or not at all, and existing files
+are never touched. The caller chooses the destination.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.overview import ScopeView
 from ipfsmem.memories.readings import Copy, Reading, Unsettled, place_of
 
-#: Names listed at most; the rest is counted.
+#: Maximum number of listed names; the rest is counted.
 _NAMED = 10
 
 
-#: What to do when all that can be read of a damaged database is out.
+#: The next steps after exporting what could be read of a damaged database.
 AFTER_RESCUE = (
     "All that can be read is out. Move the folder of the memory away. One that is published comes back with: ipfsmem recover. "
     "Any other is made anew: ipfsmem init. What is out goes in with: ipfsmem import DIR --from-backup. Plain files in "
@@ -47,7 +47,7 @@ AFTER_RESCUE = (
 )
 
 
-#: How the sessions that no export has are taken along.
+#: How to export the sessions that no export includes.
 SESSIONS_HINT = (
     "A session of its own: ipfsmem session export SESSION. Or agree with --partial (in Python: partial=True)."
 )
@@ -56,17 +56,17 @@ SESSIONS_HINT = (
 class LeftOut(msgspec.Struct, frozen=True):
     """What does not go along, by name."""
 
-    #: Conflict copies, and texts behind a forget: their file names.
+    #: Conflict copies, and texts hidden by a forget: their file names.
     copies: tuple[str, ...] = ()
     #: Memories whose text is not on this device: their keys.
     not_fetched: tuple[str, ...] = ()
-    #: Pieces of the timeline that are not on this device.
+    #: Segments of the timeline that are not on this device.
     segments: int = 0
-    #: Scopes for which there is no place: a blob holds one.
+    #: Scopes without a place: a blob holds one.
     scopes: tuple[str, ...] = ()
-    #: What could not be read of a damaged database, in words.
+    #: Data that could not be read from a damaged database, in words.
     lost: tuple[str, ...] = ()
-    #: Memories whose bytes are no text that the form can hold, as only a program of somebody else writes them: their keys.
+    #: Memories whose bytes are not a text that the form can hold, as only other programs write them: their keys.
     no_text: tuple[str, ...] = ()
     #: Sessions that are kept on this device only: their names.
     sessions: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
     @property
     def hint(self) -> str | None:
-        """What helps, where that is not what helps usually."""
+        """A hint that replaces the usual one, if any."""
         if self.lost:
             return AFTER_RESCUE
         if not self.scopes:
@@ -103,7 +103,7 @@ class LeftOut(msgspec.Struct, frozen=True):
         )
 
     def refuse(self, partial: bool) -> None:
-        """Raises IncompleteError when something does not go along and nobody agreed to that."""
+        """Raise IncompleteError if something is left out and nobody agreed to that."""
         if self and not partial:
             raise IncompleteError(f"not everything can go along: left out would be {self}", hint=self.hint)
 
@@ -116,10 +116,10 @@ def _counted(names: Sequence[str], one: str, many: str) -> str:
 
 
 class Everything(msgspec.Struct, frozen=True):
-    """All that one scope of a memory holds, as of one moment."""
+    """The whole content of one scope of a vault, at one moment."""
 
     scope: str
-    #: What is shown and the exporter's own word, by key.
+    #: Shown own texts, by key.
     files: dict[str, bytes]
     unsettled: list[Unsettled]
     events: list[dict[str, Any]]
@@ -129,11 +129,11 @@ class Everything(msgspec.Struct, frozen=True):
     card: Card | None
 
     def without_copies(self) -> LeftOut:
-        """What a blob leaves out: it has no place for what stands beside or behind something, but for texts of others."""
+        """Return what a blob leaves out: alternatives and hidden texts, except texts of others."""
         return self._without(lambda item, copy: item.forgotten or _is_own(copy.reading))
 
     def without_missing(self) -> LeftOut:
-        """What is left out where every text has its place, by scope."""
+        """Return what is left out by scope where every text has its place."""
         left = self._without(lambda item, copy: False)
         return LeftOut(
             tuple(place_of(self.scope, file) for file in left.copies),
@@ -142,7 +142,7 @@ class Everything(msgspec.Struct, frozen=True):
         )
 
     def without_room(self) -> tuple[str, ...]:
-        """The copies of those keys that have more texts than one device may hold there: a new memory has no room for all."""
+        """Return the copies of keys with more texts than one device may hold: a new vault has no room for all."""
         part = self.part().blob
         texts = Counter([*part.files, *(key for key, _ in (*part.more, *part.others)), *part.forgotten])
         left = self._without(lambda item, copy: texts[item.key] > MAX_DOTS)
@@ -154,7 +154,7 @@ class Everything(msgspec.Struct, frozen=True):
         return LeftOut(files, self.not_fetched, self.segments)
 
     def others(self, *, hidden: bool = False) -> list[tuple[str, bytes]]:
-        """The texts of others that nobody promoted, by key; those behind a forget only when they are asked for."""
+        """Return the texts of others that nobody approved, by key; `hidden`: those hidden by a forget too."""
         return [
             (item.key, reading.data)
             for item in self.unsettled
@@ -164,13 +164,13 @@ class Everything(msgspec.Struct, frozen=True):
         ]
 
     def no_text(self) -> tuple[str, ...]:
-        """The keys of those of them, and of the shown ones, that are no memory files at all: not UTF-8, or with a header that is too
-        long. A folder takes their bytes; what is made of texts has no place for them."""
+        """Return the keys of those of them, and of the shown ones, that are invalid memory files: not UTF-8, or with a header
+        that is too long. A folder accepts their bytes; a form made of texts does not."""
         texts = (*self.files.items(), *self.others())
         return tuple(dict.fromkeys(key for key, data in texts if not is_memory_file(data)))
 
     def _more(self) -> list[tuple[str, bytes]]:
-        """The own texts that stand beside or behind something, by key."""
+        """Return the own alternatives and hidden texts, by key."""
         return [
             (item.key, copy.reading.data)
             for item in self.unsettled
@@ -179,12 +179,12 @@ class Everything(msgspec.Struct, frozen=True):
         ]
 
     def forgotten(self) -> frozenset[str]:
-        """The keys whose texts stand behind a forget."""
+        """Return the keys with texts hidden by a forget."""
         return frozenset(item.key for item in self.unsettled if item.forgotten)
 
     def tree(self) -> dict[str, bytes]:
-        """The plain files of this scope by their path: conflict copies and what stands behind a forget among them, and texts of
-        others in a folder of their own, which no agent takes for a part of the memory."""
+        """Return the plain files of this scope by their path: with conflict copies and hidden texts, and texts of others in a
+        folder of their own, which no agent mistakes for a part of the vault."""
         texts = {f"{key}.md": data for key, data in self.files.items()} | name_copies(self._more())
         others = name_copies(self.others(hidden=True))
         texts |= {f"{OTHERS}/{file}": data for file, data in others.items()}
@@ -193,7 +193,7 @@ class Everything(msgspec.Struct, frozen=True):
         )
 
     def part(self) -> Part:
-        """Every text and event, for an import: what is beside or behind something stays there, and whose it is."""
+        """Return every text and event, for an import: alternatives and hidden texts stay so, with their authors."""
         more, others = tuple(self._more()), tuple(self.others(hidden=True))
         return Part(
             Blob(self.files, self.events, "", more, forgotten=self.forgotten(), others=others), self.card
@@ -201,7 +201,7 @@ class Everything(msgspec.Struct, frozen=True):
 
 
 def is_memory_file(data: bytes) -> bool:
-    """Whether bytes are a memory file."""
+    """Return whether bytes are a valid memory file."""
     try:
         parse_memory(data)
     except FormatError:
@@ -210,12 +210,12 @@ def is_memory_file(data: bytes) -> bool:
 
 
 def _is_own(reading: Reading | None) -> bool:
-    """Whether a text is here, and the reader's own word."""
+    """Return whether a text is here, and the reader's own."""
     return reading is not None and reading.own
 
 
 def everything(memories: Memories) -> Everything:
-    """What this device has of one scope, and what it lacks."""
+    """Return what this device has of one scope, and what it lacks."""
     with memories.replica.reading():
         named = {
             name: entry
@@ -226,9 +226,9 @@ def everything(memories: Memories) -> Everything:
 
 
 def whole(memories: Memories) -> tuple[list[Everything], LeftOut]:
-    """All scopes of a memory that are not forgotten, the nameless one first, and what has no place in a tree of them.
+    """Return all scopes of a vault that are not forgotten, the nameless one first, and what has no place in a tree of them.
 
-    A scope that is forgotten has none: what others wrote there meanwhile is named.
+    A forgotten scope has none: what others wrote there meanwhile is listed.
     """
     store = memories.replica.store
     with memories.replica.reading():
@@ -254,7 +254,7 @@ def whole(memories: Memories) -> tuple[list[Everything], LeftOut]:
 
 
 def _gathered(memories: Memories, named: Mapping[str, Entry], looked: ScopeView) -> Everything:
-    """All of one scope out of its entries (inside `reading`); of a forgotten one only what is left there."""
+    """Return one scope from its entries (inside `reading`); of a forgotten one only the remaining texts."""
     store, scope = memories.replica.store, memories.scope
     held = named.get(card_entry(scope), {}) if scope else {}
     gone = is_forgotten(held)
@@ -290,7 +290,7 @@ def _gathered(memories: Memories, named: Mapping[str, Entry], looked: ScopeView)
 
 
 def tree_of(parts: Iterable[Everything]) -> dict[str, bytes]:
-    """The files of several scopes by path, in the order of their names."""
+    """Return the files of several scopes by path, sorted."""
     files: dict[str, bytes] = {}
     for part in parts:
         files.update(part.tree())
@@ -298,27 +298,27 @@ def tree_of(parts: Iterable[Everything]) -> dict[str, bytes]:
 
 
 def export_zip(out: BinaryIO, files: Mapping[str, bytes]) -> int:
-    """Write a zip of these files by path, the same bytes for the same files; how many files."""
+    """Write a zip of these files by path, the same bytes for the same files; returns the number of files."""
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in files.items():
-            info = zipfile.ZipInfo(path)  # dated 1980: when it was exported is nobody's business
+            info = zipfile.ZipInfo(path)  # dated 1980: the time of the export stays private
             info.compress_type, info.external_attr, info.create_system = zipfile.ZIP_DEFLATED, 0o600 << 16, 3
             archive.writestr(info, data)
     return len(files)
 
 
 def export_plain_car(out: BinaryIO, files: Mapping[str, bytes]) -> CID:
-    """Write the tree of these files as a CAR; its root, as any IPFS program computes it."""
+    """Write the tree of these files as a CAR; returns its root, as any IPFS program computes it."""
     tree = build_tree(files)
     write_car(out, [tree.cid], tree.blocks)
     return tree.cid
 
 
 def export_folder(folder: Path, files: Mapping[str, bytes]) -> int:
-    """Write these files by path to a folder that is new or empty; how many files.
+    """Write these files by path to a new or empty folder; returns the number of files.
 
-    They are readable by their owner only, and on the disk when this returns. Raises UsageError when something is in the
-    folder, StorageError when the disk refuses.
+    They are readable by their owner only, and durable on return. Raises UsageError if something is in the folder, StorageError if
+    the disk refuses.
     """
     with storage_errors(folder, "look into"):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

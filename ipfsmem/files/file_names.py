@@ -1,4 +1,4 @@
-"""Which memory a file of a working copy stands for, by its name and by what is known of it (format section 1.1)."""
+"""Which memory a file of a linked folder stands for, by its name and its row (format section 1.1)."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from ipfsmem.files.folder import TIMELINE
 from ipfsmem.invisible_characters import INVISIBLE
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: Longest timeline file that is read.
+#: Maximum bytes of a timeline file that is read.
 MAX_TIMELINE = 256 * 1024 * 1024
 #: A key made of a foreign name ends in digits of its hash.
 _FOREIGN_KEY: Final = lazy_pattern(r".+-[0-9a-f]{8}")
-#: Bytes of a file name that every disk takes.
+#: Bytes of a file name that every disk accepts.
 _LONGEST_NAME: Final = 240
 _NOWHERE: Final = frozenset("/\\\0")
 _NOT_ON_WINDOWS: Final = frozenset('<>:"|?*')
 
 
 def longest(file: str) -> int:
-    """Bytes above which a file of this name is left alone."""
+    """Return the maximum bytes of a file of this name; a longer one is left alone."""
     return MAX_TIMELINE if file == INDEX_FILE or file.startswith(TIMELINE + "/") else MAX_FILE
 
 
 def name_of(file: str, row_key: str | None = None) -> tuple[str, str | None]:
-    """Key of a file, and its foreign name when it has one; of a conflict copy those of the file that it is a copy of. `row_key`: the
-    key that the file is known under. Raises FormatError for a name that is not Unicode."""
+    """Return the key of a file, and its foreign name if it has one; of a conflict copy those of its original. `row_key`: the key
+    in its row. Raises FormatError for a name that is not Unicode."""
     try:
         file.encode()
     except UnicodeEncodeError:
@@ -50,12 +50,12 @@ def name_of(file: str, row_key: str | None = None) -> tuple[str, str | None]:
         return spelled
     own = key_of_foreign_name(file)
     base = base_of_conflict(file)
-    # Files that were known before their names were understood stay the memories that they are.
+    # A file known before its name was understood stays the memory that it is.
     return own if base is None or own.key == row_key else key_of_foreign_name(base)
 
 
 def is_copy_of(file: str, key: str) -> bool:
-    """Whether a file is a conflict copy of the memory `key`: ours, or of a program that syncs folders."""
+    """Return whether a file is a conflict copy of the memory `key`: ours, or of a program that syncs folders."""
     return split_conflict_name(file) is not None or name_of(file, key)[0] != key_of_foreign_name(file).key
 
 
@@ -65,7 +65,7 @@ def copies_last(files: Iterable[str]) -> list[str]:
 
 
 def rendered_name(key: str, text: bytes) -> str:
-    """The name under which a memory is written where it has no file yet: its foreign name, where a folder may have that; else its key."""
+    """Return the name for a new file of a memory: its foreign name, if valid for a folder; else its key."""
     if _FOREIGN_KEY.fullmatch(key) is None:
         return f"{key}.md"
     try:
@@ -77,7 +77,7 @@ def rendered_name(key: str, text: bytes) -> str:
 
 
 def _is_file_name(name: str) -> bool:
-    """Whether this untrusted name is a valid name of a memory file on this disk."""
+    """Return whether this untrusted name is a valid name of a memory file on this disk."""
     return (
         name[-3:].lower() == ".md"
         and not name.startswith((".", "~$"))

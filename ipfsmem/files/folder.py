@@ -1,10 +1,8 @@
-"""A folder of plain files that other programs write too: looking, reading, and putting files there without overwriting
-a byte that was not seen.
+"""A folder of plain files that other programs write too: listing, reading, and replacing files without losing an unseen byte.
 
-What stood in a file before is never thrown away by a replacement: it goes to `.ipfsmem/aside/`, in one step with the
-new text where the system can exchange two names. So a write that came in the very moment before, or that comes later
-through a handle which was open, is still found. Nothing is done through a link, nothing in `.ipfsmem` is believed, and
-no file there is touched whose name this device did not make. What the files mean is not known here.
+A replaced file is never deleted: it moves to `.ipfsmem/aside/`, in one step with the new text where the system can exchange two
+names. So a write at the same moment, or later through an open handle, is still found. Nothing is done through a link, nothing in
+`.ipfsmem` is trusted, and a file there is touched only if this device made its name. The meaning of files is unknown here.
 """
 
 from __future__ import annotations
@@ -33,13 +31,13 @@ TIMELINE = "timeline"
 _MARKER = "marker"
 ASIDE = "aside"
 _IGNORE = ".gitignore"
-#: How the name of a file begins that is being made ready: it stood nowhere yet, so nobody else has written into it.
+#: Prefix of a file being prepared: nobody else has written into it yet.
 _STAGED = "new-"
-#: Nanoseconds within which a file can change again without its times telling (2 s on FAT).
+#: Nanoseconds within which a file can change again with the same times (2 s on FAT).
 RACY = 2_000_000_000
-#: Two looks this far apart must miss a file before that is taken for a delete; ms.
+#: Two checks this far apart must miss a file before it counts as deleted; ms.
 MISSING_FOR = 60_000
-#: Files above which one flush of the whole system is cheaper than one for each.
+#: Number of files above which one flush of the whole system is cheaper than one for each.
 _MANY = 16
 _MAX_MARKER = 256
 
@@ -49,7 +47,7 @@ class NotPlainError(Exception):
 
 
 class Contents(msgspec.Struct, frozen=True):
-    """The bytes of a file. `stat`: that of the file with these bytes; None when it may change again without telling."""
+    """The bytes of a file. `stat`: that of the file with these bytes; None if it may change again undetectably."""
 
     data: bytes
     stat: Stat | None
@@ -61,18 +59,18 @@ class Contents(msgspec.Struct, frozen=True):
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """What stands in a folder at one moment, by names that a memory or a day of the timeline may have."""
+    """The content of a folder at one moment, by names that a memory or a day of the timeline may have."""
 
     files: dict[str, Stat]
-    #: Names of what is no regular file.
+    #: Names of anything but regular files.
     irregular: set[str]
-    #: Subfolders with texts: they are not looked into.
+    #: Subfolders with texts: they are not read.
     unread: list[str]
-    #: Whether a link stands in the place of `timeline/`: it is not followed.
+    #: Whether `timeline/` is a link: it is not followed.
     linked: bool
 
     def leave_out(self, file: str) -> bool:
-        """Take a name out; whether it was there."""
+        """Remove a name; returns whether it was there."""
         found = file in self.irregular or self.files.pop(file, None) is not None
         self.irregular.discard(file)
         return found
@@ -89,11 +87,11 @@ class _Marker(msgspec.Struct, forbid_unknown_fields=True):
 class PlainFolder:
     """One such folder. File names are relative: `tone.md`, `timeline/2026-04-14.jsonl`.
 
-    It is opened at its first use and stays open until `close`: all that is done until then is done in that folder.
+    It is opened at its first use and stays open until `close`: all operations until then happen in that folder.
     """
 
     def __init__(self, path: Path, secret: bytes = b"") -> None:
-        """`secret`: what makes names of files set aside that only this device can make."""
+        """`secret`: the key of names of files set aside that only this device can make."""
         self.path = path
         self._secret = secret
         self._open: dict[str, Directory] = {}
@@ -108,7 +106,7 @@ class PlainFolder:
         return self._held("")
 
     def _held(self, name: str, make: bool = False) -> Directory:
-        """The folder, or one of the two in it that are used, open. Raises OSError for those in it."""
+        """Return the folder, or one of its two used subfolders, open. Raises OSError for those."""
         known = self._open.get(name)
         if known is None:
             if name == "":
@@ -123,24 +121,24 @@ class PlainFolder:
         return known
 
     def close(self) -> None:
-        """Let go of the folder; the next use opens it again."""
+        """Close the folder; the next use opens it again."""
         held, self._open = self._open, {}
         for directory in held.values():
             directory.close()
 
     def exists(self) -> bool:
-        """Whether there is a folder. Raises StorageError where that cannot be told: a dead mount, a place that is not ours to look into."""
+        """Return whether there is a folder. Raises StorageError if that cannot be determined: a dead mount, or no permission."""
         with storage_errors(self.path, "look into"):
             return self.path.is_dir()
 
     def make(self) -> None:
-        """Make the folder. Raises StorageError."""
+        """Create the folder. Raises StorageError."""
         make_directory(self.path)
 
     # -- the marker --------------------------------------------------------------------------------------------
 
     def marker(self) -> str | None:
-        """The id that stands in the folder's marker; "" for one that cannot be read. Raises StorageError for links."""
+        """Return the id in the folder's marker; "" for an unreadable one. Raises StorageError for links."""
         with storage_errors(self.path / HIDDEN, "use"):
             try:
                 data = self._read(self._held(HIDDEN), _MARKER, _MAX_MARKER).data
@@ -155,7 +153,7 @@ class PlainFolder:
         return found.id if found.v == 1 else ""
 
     def put_marker(self, mark: str) -> None:
-        """Say whose working copy this is; git leaves `.ipfsmem` alone. Raises StorageError."""
+        """Write the marker; git ignores `.ipfsmem`. Raises StorageError."""
         with storage_errors(self.path / HIDDEN, "write"):
             hidden = self._held(HIDDEN, make=True)
             self._held(ASIDE, make=True)
@@ -169,7 +167,7 @@ class PlainFolder:
                     finally:
                         os.close(fd)
                     hidden.replace(temporary, hidden, name)
-                except BaseException:  # a full disk, most likely: it is not to hold half a file as well
+                except BaseException:  # a full disk, most likely: leave no partial file on it
                     with contextlib.suppress(OSError):
                         hidden.unlink(temporary)
                     raise
@@ -177,7 +175,7 @@ class PlainFolder:
             self.root.sync()
 
     def drop_marker(self) -> None:
-        """Take away what `put_marker` put, and `.ipfsmem` when nothing else is in it."""
+        """Remove the marker, and `.ipfsmem` if nothing else is in it."""
         with contextlib.suppress(OSError):
             hidden = self._held(HIDDEN)
             with contextlib.suppress(OSError):
@@ -191,7 +189,7 @@ class PlainFolder:
     # -- looking -----------------------------------------------------------------------------------------------
 
     def look(self) -> Listing:
-        """Every file that could be ours, by its name. Raises StorageError."""
+        """List every file that could be ours, by name. Raises StorageError."""
         listing = Listing({}, set(), [], False)
         folders: list[str] = []
         linked = False
@@ -232,14 +230,14 @@ class PlainFolder:
         try:
             known = entry.stat(follow_symlinks=False)
         except FileNotFoundError:
-            return  # gone while looking
+            return  # removed during the listing
         if stat.S_ISREG(known.st_mode):
             listing.files[name] = _stat(known)
         else:
             listing.irregular.add(name)
 
     def _at(self, file: str, make: bool = False) -> tuple[Directory, str]:
-        """Where a file is. Raises NotPlainError when the way there is a link, FileNotFoundError when there is none."""
+        """Return where a file is. Raises NotPlainError if a folder on the way is a link, FileNotFoundError if it is missing."""
         if not file.startswith(TIMELINE + "/"):
             return self.root, file
         try:
@@ -248,7 +246,7 @@ class PlainFolder:
             raise NotPlainError(f"{TIMELINE} is a link") from None
 
     def stat(self, file: str) -> Stat | None:
-        """The stat of one file; None when there is no regular file of that name."""
+        """Return the stat of one file; None if there is no regular file of that name."""
         try:
             directory, name = self._at(file)
             known = directory.lstat(name)
@@ -257,9 +255,9 @@ class PlainFolder:
         return _stat(known) if stat.S_ISREG(known.st_mode) else None
 
     def read(self, file: str, limit: int) -> Contents | None:
-        """What stands in a file; None when there is none.
+        """Return the content of a file; None if it is missing.
 
-        Raises NotPlainError for what is left alone: a link, no regular file, longer than `limit`, unreadable.
+        Raises NotPlainError for a file that is left alone: a link, not a regular file, longer than `limit`, unreadable.
         """
         try:
             return self._read(*self._at(file), limit)
@@ -269,12 +267,12 @@ class PlainFolder:
             raise NotPlainError(reason(error)) from None
 
     def names(self) -> set[str]:
-        """What stands in the folder itself, of any kind, at this moment."""
+        """Return the current names in the folder itself, of any kind."""
         with storage_errors(self.path, "read"):
             return self.root.names()
 
     def keeps_names(self, file: str) -> bool:
-        """Whether this disk lists a file under the name that it was given: some compose or decompose letters."""
+        """Return whether this disk lists a file under its given name: some compose or decompose letters."""
         if unicodedata.is_normalized("NFC", file) and unicodedata.is_normalized("NFD", file):
             return True
         if self._keeps is None:
@@ -313,9 +311,9 @@ class PlainFolder:
     # -- putting -----------------------------------------------------------------------------------------------
 
     def stage(self, file: str, data: bytes, *, durable: bool = True) -> str:
-        """Write `data` aside, ready to be put in place; the name it has there. Raises StorageError.
+        """Write `data` to a staged file; returns its name. Raises StorageError.
 
-        What a full disk or a kill left of it is told by that name, and never taken for a text.
+        The remains of a full disk or a killed process are recognised by that name, and never read as a text.
         """
         with storage_errors(self.path / file, "write"):
             staged = _STAGED + self._new_name("")
@@ -326,7 +324,7 @@ class PlainFolder:
             fd = self._held(ASIDE, make=True).open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             try:
                 if mode != 0o600 and hasattr(os, "fchmod"):
-                    # Ours just now: a disk that refuses has no modes of its own.
+                    # We created it just now: a disk that refuses has no modes of its own.
                     with contextlib.suppress(OSError):
                         os.fchmod(fd, mode)
                 _write_all(fd, data)
@@ -340,7 +338,7 @@ class PlainFolder:
         return staged
 
     def create(self, staged: str, file: str) -> bool:
-        """Put a staged file where none stands. False, and nothing done, when one does."""
+        """Rename a staged file to a free name. False, without changes, if it is taken."""
         with storage_errors(self.path / file, "write"):
             directory, name = self._at(file, make=True)
             aside = self._held(ASIDE)
@@ -364,12 +362,12 @@ class PlainFolder:
         return True
 
     def replace(self, staged: str, file: str) -> str | None:
-        """Put a staged file in the place of one that stands there. Returns the name that one has aside now, None when there
-        was none (then the staged file goes)."""
+        """Replace a file by a staged one. Returns the name of the old one aside, None if there was none (then the staged file is
+        removed)."""
         with storage_errors(self.path / file, "write"):
             directory, name = self._at(file)
             aside = self._held(ASIDE)
-            # It is whole; from here on what has this name may be what stood in the folder.
+            # It is complete; from here on this name may be that of the replaced file.
             ready = self._new_name(file)
             aside.replace(staged, aside, ready)
             try:
@@ -381,7 +379,7 @@ class PlainFolder:
                 except FileNotFoundError:
                     raise
                 except (OSError, NotImplementedError):
-                    old = ""  # a disk without hard links: the comparison just before has to do
+                    old = ""  # a disk without hard links: the comparison just before must suffice
                 aside.replace(ready, directory, name)
             except FileNotFoundError:
                 self.drop_aside(ready)
@@ -389,7 +387,7 @@ class PlainFolder:
             return old or None
 
     def take_away(self, file: str) -> str | None:
-        """Take a file out of the folder; returns the name that it has aside now."""
+        """Remove a file from the folder; returns its name aside."""
         old = self._new_name(file)
         with storage_errors(self.path / file, "remove"):
             try:
@@ -411,7 +409,7 @@ class PlainFolder:
                 os.close(fd)
 
     def keep_hidden(self, staged: str, name: str) -> None:
-        """Put a staged file into `.ipfsmem`, where none stands under that name."""
+        """Move a staged file into `.ipfsmem`, if that name is free."""
         with storage_errors(self.path / HIDDEN / name, "write"):
             aside, hidden = self._held(ASIDE), self._held(HIDDEN)
             try:
@@ -430,7 +428,7 @@ class PlainFolder:
     # -- what was replaced -------------------------------------------------------------------------------------
 
     def _new_name(self, file: str) -> str:
-        """A name for a file set aside, which says for whom knows the secret which file it was."""
+        """Return a name for a file set aside, from which a holder of the secret can tell the original file."""
         self._count += 1
         token = f"{os.getpid():x}-{time.time_ns():x}-{self._count:x}"
         return f"{token}.{self._tag(token, file)}"
@@ -441,12 +439,12 @@ class PlainFolder:
         ).hexdigest()
 
     def file_of(self, name: str, files: Iterable[str]) -> str | None:
-        """Which of `files` a name aside was made for; None when this device did not make it for one of them."""
+        """Return which of `files` a name aside was made for; None if this device did not make it for one of them."""
         token, _, tag = name.removeprefix("old-").partition(".")
         return next((file for file in files if self._tag(token, file) == tag), None)
 
     def drop_staged(self, name: str) -> bool:
-        """Let go of a file that a run did not finish making ready; False for every other name aside."""
+        """Delete a file that an interrupted run was preparing; False for every other name aside."""
         bare = name.removeprefix(_STAGED)
         if bare == name or self.file_of(bare, [""]) is None:
             return False
@@ -454,7 +452,7 @@ class PlainFolder:
         return True
 
     def asides(self) -> Iterator[str]:
-        """Names of all that lies aside, made by us or not."""
+        """Yield the names of all files aside, made by us or not."""
         try:
             with self._held(ASIDE).scan() as entries:
                 yield from [entry.name for entry in entries]
@@ -464,30 +462,30 @@ class PlainFolder:
             raise StorageError(f"cannot use {self.path / HIDDEN / ASIDE}: {reason(error)}") from None
 
     def read_aside(self, name: str, limit: int) -> Contents | None:
-        """What stands in a file set aside; None when it is gone or cannot be read."""
+        """Return the content of a file set aside; None if it is gone or cannot be read."""
         try:
             return self._read(self._held(ASIDE), name, limit)
         except (OSError, NotPlainError):
             return None
 
     def aside_mtime(self, name: str) -> int | None:
-        """When a file set aside was last written to, in nanoseconds; None when it is gone."""
+        """Return when a file set aside was last written, in nanoseconds; None if it is gone."""
         try:
             return self._held(ASIDE).lstat(name).st_mtime_ns
         except OSError:
             return None
 
     def drop_aside(self, name: str) -> None:
-        """Let go of a file that was set aside."""
+        """Delete a file that was set aside."""
         with contextlib.suppress(OSError):
             self._held(ASIDE).unlink(name)
 
 
 def _read_up_to(fd: int, most: int, expected: int) -> bytes:
-    """At most `most` bytes, which are probably `expected`: room for more is not made before it is needed."""
+    """Read at most `most` bytes, probably `expected`: more memory is not allocated before it is needed."""
     data = os.read(fd, min(most, expected + 1))
     if len(data) == expected:
-        return data  # one byte more was asked for, so this is the end
+        return data  # one byte more was requested, so this is the end
     parts, size = [data], len(data)
     while data and size < most:
         data = os.read(fd, min(most - size, 1 << 20))
@@ -503,18 +501,18 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def is_flushed_together(many: int) -> bool:
-    """Whether so many files are cheaper flushed by one `sync_all` after the last than each by itself."""
+    """Return whether this many files are cheaper flushed by one `sync_all` after the last than individually."""
     return many > _MANY and hasattr(os, "sync")
 
 
 def sync_all() -> None:
-    """Wait until all that was written is on the disk."""
+    """Flush all writes to the disk."""
     if hasattr(os, "sync"):
         os.sync()
 
 
 def _is_racy(known: Stat) -> bool:
-    """Whether a file is so young that it could change again without its times telling."""
+    """Return whether a file is so young that it could change again with the same times."""
     return max(known.mtime, known.ctime) >= time.time_ns() - RACY
 
 

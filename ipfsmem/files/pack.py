@@ -1,7 +1,8 @@
-"""Any file or folder on disk to its root CID and, when asked, a CAR: the fast path behind `ipfsmem format cid PATH --car OUT`.
+"""Computes the root CID of any file or folder on disk and, on request, a CAR: the fast path of `ipfsmem format cid PATH --car
+OUT`.
 
-The tree is content/unixfs.py's, so the CID is the one that Kubo and Helia give; the CAR is the same bytes for the same
-tree. Reads only; it knows nothing of memories, and imports little because the start of the program is in its budget.
+The tree is that of content/unixfs.py, so the CID is the one that Kubo and Helia compute; the CAR is the same bytes for the same
+tree. Imports little, as the start of the program is in its time budget.
 """
 
 from __future__ import annotations
@@ -23,12 +24,11 @@ if TYPE_CHECKING:
 
     from ipfsmem.content.dagpb import RawLink
 
-#: Bytes asked for first of each file: most end within it, and a short read of a regular file is its end.
-# Less than a chunk.
+#: Bytes requested first of each file: most end within it, and a short read of a regular file is its end. Less than a chunk.
 _FIRST = 64 * 1024
-#: Bytes of a CAR gathered before they are written.
+#: Bytes of a CAR collected before they are written.
 _BUFFER = 4 * 1024 * 1024
-# O_NOFOLLOW: a file swapped for a link between listing and opening; O_NONBLOCK: for a pipe, which would hang.
+# O_NOFOLLOW: a file replaced by a link between listing and opening; O_NONBLOCK: for a pipe, which would block.
 _FLAGS = (
     os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 )
@@ -46,7 +46,7 @@ class Packed(NamedTuple):
 
 
 def pack(path: Path | str, car: BinaryIO | None = None) -> CID:
-    """Root CID of the file or folder at `path`; with `car`, also write all its blocks there.
+    """Return the root CID of the file or folder at `path`; with `car`, also write all its blocks there.
 
     See `pack_tree` for what is read and what is refused.
     """
@@ -56,11 +56,11 @@ def pack(path: Path | str, car: BinaryIO | None = None) -> CID:
 def pack_tree(path: Path | str, car: BinaryIO | None = None) -> Packed:
     """Read the file or folder at `path`, hidden entries included, in the order of names as bytes.
 
-    The CAR holds each block once, children before parents. Its header names the root, which is known last: a `car`
-    that can seek gets it then, for a pipe the CAR waits in a temporary file. Raises NotFoundError when there is
-    nothing at `path`; UsageError for symbolic links, devices, and a `car` that lies inside the folder; FormatError for
-    a name that is not valid UTF-8; StorageError for what cannot be read or vanishes meanwhile, or when the CAR cannot
-    be written. A CAR left behind by an error has an empty header, which no reader accepts.
+    The CAR holds each block once, children before parents. Its header names the root, which is known last: a seekable `car` gets
+    it then, for a pipe the CAR waits in a temporary file. Raises NotFoundError if there is nothing at `path`; UsageError for
+    symbolic links, devices, and a `car` inside the folder; FormatError for a name that is not valid UTF-8; StorageError for a
+    file that cannot be read or vanishes meanwhile, or if the CAR cannot be written. A CAR left behind by an error has an empty
+    header, which no reader accepts.
     """
     top = os.fsencode(path)
     found = _stat_top(top)
@@ -68,7 +68,7 @@ def pack_tree(path: Path | str, car: BinaryIO | None = None) -> Packed:
         return _Packer(None, None).run(top, found)
     try:
         return _in_place(top, found, car) if _seekable(car) else _through_temporary(top, found, car)
-    except OSError as error:  # what is read raises errors of ours, so this is the CAR
+    except OSError as error:  # reads raise our own errors, so this is the CAR
         raise StorageError(f"the CAR could not be written: {error.strerror or error}") from None
 
 
@@ -95,7 +95,7 @@ def _through_temporary(top: bytes, found: os.stat_result, car: BinaryIO) -> Pack
 
 
 class _Folder:
-    """A folder that is being read: its entries still to come, last first, and the links collected so far."""
+    """A folder that is being read: its remaining entries, last first, and the links collected so far."""
 
     __slots__ = ("links", "name", "path", "todo")
 
@@ -127,7 +127,7 @@ class _Packer:
         return Packed(decode_cid(root), self._files, self._folders, self._size, self._car_size)
 
     def _tree(self, top: bytes) -> bytes:
-        # A stack of our own: folders may nest deeper than Python recurses.
+        # Our own stack: folders may nest deeper than Python recurses.
         stack = [self._open_folder(b"", top)]
         while True:
             folder = stack[-1]
@@ -155,7 +155,7 @@ class _Packer:
         return _Folder(name, path, entries)
 
     def _entries(self, folder: _Folder) -> _Folder | None:
-        """Read files of `folder` up to its next sub-folder, which is returned opened."""
+        """Read files of `folder` up to its next subfolder, which is returned open."""
         todo = folder.todo
         links = folder.links
         own_inode = self._own[1] if self._own else -1
@@ -176,7 +176,7 @@ class _Packer:
         return None
 
     def _file(self, path: bytes) -> tuple[bytes, int]:
-        """CID bytes and size of all blocks of one file."""
+        """Return CID bytes and size of all blocks of one file."""
         try:
             descriptor = os.open(path, _FLAGS)
         except OSError as error:
@@ -195,7 +195,7 @@ class _Packer:
         cid = RAW_PREFIX + sha256(data).digest()
         if self._write is not None and cid not in self._seen:
             self._seen.add(cid)
-            # varint(36 + size) for up to 64 KiB, cid, data; the hottest line of all, hence by hand.
+            # varint(36 + size) for up to 64 KiB, cid, data; inlined, as this is the hottest line.
             length = size + 36
             if length < 0x80:
                 frame = b"%c%b%b" % (length, cid, data)
@@ -249,7 +249,7 @@ class _Packer:
 
 
 class _Continued:
-    """A descriptor of which the first bytes were already read, as the stream that file_blocks takes."""
+    """A descriptor whose first bytes were already read, as the stream for file_blocks."""
 
     def __init__(self, descriptor: int, first: bytes) -> None:
         self._descriptor = descriptor

@@ -1,7 +1,7 @@
-"""Which project a folder is, and whether the one that was connected still lies where it lay.
+"""Identifies the project of a folder, and whether the connected one is still in its place.
 
-A program keeps the memories of a project in a folder that it finds by the project's path. Another project under that path would have its
-memories there, so what was adopted of a project is left alone as soon as another one lies in its place.
+A program keeps the memories of a project in a folder found by the project's path. Another project under that path would have its
+memories there, so the adopted folder is left alone as soon as another project is in that place.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from ipfsmem.files.repositories import Repository, find_repository
 
 
 class Project(msgspec.Struct, frozen=True):
-    """A folder on this device, and what it says of itself."""
+    """A folder on this device, and its own metadata."""
 
-    #: Absolute, without links: where the project begins. Of a repository that is its first working tree.
+    #: Absolute, without links: the root of the project. For a repository its first working tree.
     folder: Path
     inode: int
     repository: Repository | None = None
-    #: The part of a monorepo that is a project of its own, as a path inside it; empty for all of it.
+    #: The part of a monorepo that is a project of its own, as a relative path; empty for all of it.
     part: str = ""
-    #: When the folder was made (`device/birth_time.py`), 0 where that is not known.
+    #: When the folder was created (`device/birth_time.py`), 0 if unknown.
     born: int = 0
 
     @property
     def ids(self) -> tuple[ProjectId, ...]:
-        """What it may be known by, as a card says it."""
+        """Its possible ids, as on a card."""
         repository, found = self.repository, list[ProjectId]()
         if repository is not None and repository.id and not self.part:
             found.append(("id", repository.id))
@@ -45,7 +45,7 @@ class Project(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What people call it: the repository, by its remote, else the folder."""
+        """Its name for people: the repository, by its remote, else the folder."""
         remote = self.repository.remote if self.repository is not None else ""
         return remote.rpartition("/")[2] or self.folder.name
 
@@ -56,8 +56,8 @@ class Project(msgspec.Struct, frozen=True):
 
 
 def project_at(folder: str | Path, *, part: bool = False) -> Project:
-    """The project to which a folder belongs: its repository, else the folder itself. `part`: this folder of its repository, as a
-    project of its own. Raises UsageError when there is no such folder, StorageError."""
+    """Return the project of a folder: its repository, else the folder itself. `part`: this folder of its repository, as a project
+    of its own. Raises UsageError if there is no such folder, StorageError."""
     named = expanded(folder)
     with storage_errors(named, "look into"):
         try:
@@ -80,14 +80,14 @@ def project_at(folder: str | Path, *, part: bool = False) -> Project:
 
 
 def is_still_there(row: ProjectFolder, project: Project) -> bool:
-    """Whether `project`, which lies at the path of a row, is the one that was connected: the same folder, or another that shares an
-    id with it, as after a new clone in its place, or neither has one."""
+    """Return whether `project`, at the path of a row, is the connected one: the same folder, or another that shares an id with
+    it, as after a new clone in its place, or neither has one."""
     same = bool(set(row.ids) & set(project.ids)) or not (row.ids or project.ids)
     return is_same_folder(row, project) or same
 
 
 def is_replaced(row: ProjectFolder) -> bool:
-    """Whether something else lies now where a project was connected. Where nothing lies, or what does cannot be told, nothing does."""
+    """Return whether another project is now where one was connected. False if nothing is there, or if that cannot be determined."""
     with contextlib.suppress(IpfsmemError, OSError):
         path = Path(row.path)
         if path.is_dir():
@@ -100,6 +100,6 @@ def is_replaced(row: ProjectFolder) -> bool:
 
 
 def is_same_folder(row: ProjectFolder, project: Project) -> bool:
-    """Whether a folder is the very one of a row. The inode of one that was removed is given again to the next that is made, on ext4
-    at once; when each was made tells them apart."""
+    """Return whether a folder is the very one of a row. The inode of a removed folder is reused, on ext4 at once; the creation
+    times tell them apart."""
     return project.inode == row.inode and (not row.born or not project.born or row.born == project.born)

@@ -1,7 +1,7 @@
-"""Bringing plain files up to date with the state: memories, conflict copies, MEMORY.md, the days of the timeline.
+"""Updates plain files from the state: memories, conflict copies, MEMORY.md, the days of the timeline.
 
-A file is written only when what it should show has changed, and only while it still holds what this device last saw in
-it; otherwise it is left for the next look. Runs inside a transaction that holds the rows; the state is durable before.
+A file is written only if its wanted content changed, and only while it still holds what this device last saw in it; otherwise it
+is left for the next scan. Runs inside a transaction that holds the rows; the state is durable before.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from ipfsmem.memories.overview import head_of
 
 
 class _Want(msgspec.Struct, frozen=True):
-    """What a file is to show. `load` gives the bytes, None when they are not at hand; `text` is their SHA-256, None where the state
-    has no text for it (an index of our lines alone). `merged`: no value of the state has just this text."""
+    """The wanted content of a file. `load` returns the bytes, None if they are not on this device; `text` is their SHA-256, None
+    if the state has no text for it (an index of our lines alone). `merged`: no value of the state has exactly this text."""
 
     key: str
     text: bytes | None
@@ -49,21 +49,21 @@ class _Want(msgspec.Struct, frozen=True):
 
 
 class _Plan:
-    """What a rendering is to bring about."""
+    """The planned result of a rendering."""
 
     def __init__(self) -> None:
         self.wanted: dict[str, _Want] = {}
-        #: Foreign names that are given to files now, as `fold` has them.
+        #: Foreign names in use for files, as `fold` returns them.
         self.folded: set[str] = set()
-        #: Files that show what they should.
+        #: Files that are up to date.
         self.right: set[str] = set()
         #: Keys that have a text.
         self.shown: set[str] = set()
-        #: Keys whose files stay because a text is not at hand.
+        #: Keys whose files stay because a text is not on this device.
         self.keep: set[str] = set()
 
     def add(self, file: str, want: _Want) -> None:
-        """A file, and what it is to show."""
+        """Add a file with its wanted content."""
         self.wanted[file] = want
         self.shown.add(want.key)
 
@@ -79,8 +79,8 @@ class _Work(msgspec.Struct, frozen=True):
 
 
 class Rendering:
-    """One rendering. `needs_look` says afterwards whether something came in that only a new look can take, `behind` which files
-    could not be brought up to date."""
+    """One rendering. Afterwards `needs_look` says whether a change came in that needs another scan, `behind` which files could
+    not be updated."""
 
     def __init__(
         self,
@@ -93,8 +93,8 @@ class Rendering:
         *,
         held: Collection[str] = (),
     ) -> None:
-        """`problems`: what earlier renderings had to say, by file; brought up to date with what this one looks at. `held`: keys
-        whose lines in MEMORY.md stay as they are, since somebody writes these files just now."""
+        """`problems`: messages of earlier renderings, by file; updated for the files of this one. `held`: keys whose lines in
+        MEMORY.md stay unchanged, since somebody is writing these files."""
         self._replica = replica
         self._memories = memories
         self._timeline = timeline
@@ -115,7 +115,7 @@ class Rendering:
     # -- memories ----------------------------------------------------------------------------------------------
 
     def everything(self) -> None:
-        """All memories, the timeline, the index."""
+        """Render all memories, the timeline, the index."""
         self._problems.clear()
         rows = self._renders.texts()
         mains = _foreign_mains(rows)
@@ -147,7 +147,7 @@ class Rendering:
         self.finish()
 
     def one(self, key: str) -> None:
-        """One memory and its conflict copies."""
+        """Render one memory and its conflict copies."""
         for file in [file for file in self._problems if name_of(file, key)[0] == key]:
             del self._problems[file]
         rows = {
@@ -160,18 +160,18 @@ class Rendering:
         self._bring(rows, plan)
 
     def finish(self) -> None:
-        """Make names durable before the rows are, and note times that can be trusted by now."""
+        """Make names durable before the rows are, and record times that are reliable by now."""
         if self._touched:
             self._folder.settle()
 
     def _name(
         self, key: str, rows: Mapping[str, Texts], plan: _Plan, load: Callable[[], bytes | None]
     ) -> str:
-        """The name of a memory's file where no foreign one is known: the one that it had on the device that it came from, unless
-        another file here has that name on a disk that folds case or composes letters."""
+        """Return the name of a memory's file without a known foreign one: that of its original device, unless another file here
+        has it on a disk that folds case or composes letters."""
         own = f"{key}.md"
         if not self._copy.shared_index or own in rows:
-            return own  # our own folder mirrors what a plain memory publishes
+            return own  # our own folder mirrors what a plain vault publishes
         if (text := load()) is None or (file := rendered_name(key, text)) == own:
             return own
         folded = fold(file)
@@ -185,7 +185,7 @@ class Rendering:
         return file
 
     def _want(self, key: str, entry: Entry, main: str | None, plan: _Plan, rows: Mapping[str, Texts]) -> None:
-        """What the files of one key are to show."""
+        """Plan the files of one key."""
         name = self._memories.name(key)
         entry = self._memories.entry(key, entry)
         if not entry:
@@ -201,7 +201,7 @@ class Rendering:
             return
         view = self._memories.view(key, entry)
         if not view.own:
-            # Of others, and not promoted: not rendered. A file that somebody put here with their words stays all the same.
+            # Of others, and not approved: not rendered. A file that somebody created here with their words still stays.
             plan.keep.add(key)
             return
         if view.not_fetched:
@@ -215,13 +215,13 @@ class Rendering:
             plan.add(copy.file, _Want(key, bytes.fromhex(copy.body), copy.dots, load))
 
     def _is_part(self, key: str, entry: Entry) -> bool:
-        """Whether a part of a session stands there, which is no file: what is shown, or in a conflict any of its texts."""
+        """Return whether this is a part of a session, which has no file: the shown text, or in a conflict any of its texts."""
         name = self._memories.name(key)
         bodies = (self._replica.store.body(name, value) for value in entry.values() if value.body is not None)
         return any(is_part(key, head_of(data)) for data in bodies if data is not None)
 
     def _stands_in_index(self, key: str) -> bool:
-        """Whether this memory is other programs' lines of MEMORY.md, which `index` writes."""
+        """Return whether this memory is other programs' lines of MEMORY.md, which `index` writes."""
         return key == INDEX_KEY and self._copy.shared_index
 
     def _bring(self, rows: Mapping[str, Texts], plan: _Plan) -> None:
@@ -243,7 +243,7 @@ class Rendering:
                 self._renders.put(replace(known, dots=want.dots, shows=Shows.VALUES))
         self._durable = not is_flushed_together(len(todo))
         if not self._durable:
-            # What appears from now on, `create` finds.
+            # `create` detects names that appear from now on.
             self._standing = self._folder.names()
         works = [work for file, want, known in todo if (work := self._stage(file, want, known)) is not None]
         self._standing = None
@@ -260,7 +260,7 @@ class Rendering:
                 or row.key in plan.keep
             ):
                 continue
-            # A second file with a foreign name stays while its memory does; a copy goes when it is settled.
+            # A second file with a foreign name stays while its memory does; a copy is removed when it is resolved.
             if row.key in plan.shown and split_conflict_name(file) is None:
                 continue
             if (known := self._renders.get(file)) is not None:
@@ -292,17 +292,17 @@ class Rendering:
             return None
 
     def _keep(self, file: str, want: _Want, text: bytes) -> None:
-        """Keep what a file shows: a later edit starts from it."""
+        """Keep the content of a file: a later edit is based on it."""
         if want.text is not None:
             self._texts.keep(file, want.text, text, in_state=not want.merged)
 
     def _is_as_seen(self, file: str, data: bytes, text: bytes, row: FileRow | None, want: _Want) -> bool:
-        """Whether a file holds what this device last saw in it, or is absent; else it is left for the next look."""
+        """Return whether a file holds what this device last saw in it, or is absent; otherwise it is left for the next scan."""
         found = self._folder.read(file, MAX_FILE)
         if found is None or (row is not None and found.sha == row.body):
             return True
         if found.data == data:
-            # It says so already: rendered just before a crash.
+            # Already up to date: rendered just before a crash.
             self._keep(file, want, text)
             before = before_replaced(row, self._now)
             self._renders.put(
@@ -330,7 +330,7 @@ class Rendering:
         if not placed:
             old = self._folder.replace(work.staged, file) if row is not None else None
             if old is None:
-                # Somebody made a file of this name just now.
+                # Somebody created a file of this name just now.
                 self.needs_look = True
                 self._folder.drop_aside(work.staged)
                 return
@@ -343,7 +343,7 @@ class Rendering:
         self._renders.put(made, new=row is None)
 
     def _note_aside(self, old: str, row: FileRow) -> None:
-        """Keep what stood there; when it is not what was seen, it came in this very moment."""
+        """Keep the replaced content; if it is not what was seen, it was written at that moment."""
         self._renders.put_aside(Aside(old, row.file, row.body, row.text, -1, self._now))
         found = self._folder.read_aside(old, longest(row.file))
         if found is None or found.sha != row.body:
@@ -364,7 +364,7 @@ class Rendering:
     # -- the index ---------------------------------------------------------------------------------------------
 
     def index(self) -> None:
-        """MEMORY.md: all of it where the folder is ours; else our lines, in a block beside what others wrote."""
+        """Write MEMORY.md: all of it if the folder is ours; else our lines, in a block next to others' lines."""
         self._guarded(INDEX_FILE, self._shared_index if self._copy.shared_index else self._index)
 
     def _index(self) -> None:
@@ -405,11 +405,11 @@ class Rendering:
         self._problems[INDEX_FILE] = index_was_edited(name)
 
     def _shared_index(self) -> None:
-        """Other programs' lines are a memory under a key of their own; the block has what they do not name."""
+        """Write our block: other programs' lines are a memory under a key of their own; the block has what they do not name."""
         view = self._memories.view(INDEX_KEY)
         if view.own and view.data is None and view.not_fetched:
             return
-        # Lines of other people that nobody promoted stay out of it, as they stay out of every file.
+        # Lines of other people that nobody approved are in no file.
         found_here = view.data if view.own else None
         state = found_here or b""
         theirs = without_origin(state, INDEX_FILE)
@@ -460,12 +460,12 @@ class Rendering:
     # -- timeline ----------------------------------------------------------------------------------------------
 
     def days(self, only: Iterable[str]) -> None:
-        """The files of some days."""
+        """Render the files of some days."""
         segments = self._replica.store.segments(self._memories.scope)
         self._days(((segment.entry, entry) for segment, entry in segments), set(only))
 
     def _days(self, entries: Iterable[tuple[str, Entry]], chosen: set[str] | None) -> None:
-        """The timeline files; lines are only ever appended to one, so that nobody else's can be lost."""
+        """Render the timeline files; lines are only ever appended, so that nobody else's are lost."""
         if not self._copy.timeline:
             return
         made_from: dict[str, list[str]] = {}
@@ -486,7 +486,7 @@ class Rendering:
                 self._guarded(file, lambda d=day, f=file, r=row, t=text: self._day(d, f, r, t))  # type: ignore[misc]
 
     def _remove_trimmed_days(self, made_from: Mapping[str, object]) -> None:
-        """Files of days of which the state holds nothing any more."""
+        """Remove files of days of which the state has nothing left."""
         for file, row in self._renders.below(TIMELINE).items():
             if file[len(TIMELINE) + 1 : -len(".jsonl")] not in made_from:
                 self._guarded(file, lambda row=row: self._remove(row))  # type: ignore[misc]
@@ -506,7 +506,7 @@ class Rendering:
             self._renders.put(FileRow(file, None, sha256(data).digest(), text))
         elif row is None or found.sha != row.body:
             self.needs_look = True
-            # Young, it could as well be another program's line that is just being written.
+            # A young one could be another program's line being written.
             if found.stat is not None:
                 self._complete_line(file, found.data, wanted)
         else:
@@ -516,8 +516,8 @@ class Rendering:
         file, data, stat = row.file, found.data, found.stat
         ids = {_id_in_state(event, wanted) for event in parse_lines(data, day)}
         if ids - set(wanted.values()) and not self._timeline.missing((day, day)):
-            # Lines that were trimmed, or that stand in another day's file by their time; not of a piece that is damaged or
-            # not fetched: the file may be the only place where they stand.
+            # Trimmed lines, or lines in another day's file by their time; not of a segment that is damaged or not fetched: the
+            # file may be their only copy.
             made = b"".join(line + b"\n" for line in wanted)
             old = self._folder.replace(self._folder.stage(file, made), file)
             if old is None:
@@ -535,7 +535,7 @@ class Rendering:
         self._renders.put(FileRow(file, None, sha256(data + new).digest(), text, stat=stat))
 
     def _complete_line(self, file: str, data: bytes, wanted: Iterable[bytes]) -> None:
-        """Complete a last line that is the beginning of one of ours: a crash cut it off."""
+        """Complete a last line that is the beginning of one of ours: a crash truncated it."""
         tail = data[data.rfind(b"\n") + 1 :]
         line = next((line for line in wanted if tail and line.startswith(tail)), None)
         if line is not None:
@@ -543,13 +543,13 @@ class Rendering:
 
 
 def _id_in_state(event: dict[str, object], wanted: dict[bytes, str]) -> str:
-    """The id under which the state holds an event as it stands in a file."""
+    """Return the id in the state of an event in a file."""
     line = event_line(event)
     return wanted[line] if line in wanted else foreign_id(event)
 
 
 def _foreign_mains(rows: Mapping[str, Texts]) -> dict[str, str]:
-    """The files with foreign names that stand for their key because no file has its own name."""
+    """Return the files with foreign names that stand for their key because no file has its own name."""
     mains: dict[str, str] = {}
     for file, row in sorted(rows.items()):
         if row.key and file != f"{row.key}.md" and not is_copy_of(file, row.key):

@@ -1,7 +1,7 @@
-"""What a git repository says of itself, read from its files: where it begins, what it is called, which id it was given.
+"""Reads the metadata of a git repository from its files: its root, its name, its project id.
 
-No program is run, nothing is included from elsewhere and no link is followed, as a repository may have come out of
-somebody's archive. What it says makes nobody a project of this memory: that is a person's word (`agents/projects.py`).
+No program is run, no include is read and no link is followed, as a repository may come from somebody's archive. Nothing in it
+connects a project: a person does (`agents/projects.py`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ipfsmem.errors import StorageError, UsageError
 from ipfsmem.file_durability import flush_to_disk
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: Bytes of a configuration and of a file that only names a place; what is longer is not read.
+#: Maximum bytes of a configuration and of a pointer file; longer ones are not read.
 MAX_CONFIG = 256 * 1024
 _MAX_POINTER = 4 * 1024
-#: Folders above a folder in which a repository may begin.
+#: Maximum parent folders that are searched for a repository.
 _MAX_STEPS = 64
-#: No two parts of it can take the same spaces: a repository may have been made to cost time.
+#: No two parts of it can match the same spaces: a repository may be crafted to cost time.
 _SECTION = lazy_pattern(r'\[\s*([A-Za-z0-9.-]+)(?:\s*"((?:[^"\\\n]|\\.)*)")?\s*\]')
 _VARIABLE = lazy_pattern(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=(.*))?\Z", re.DOTALL)
 _ID = lazy_pattern(r"[0-9a-f]{32}")
@@ -37,24 +37,24 @@ _WRITTEN = "[ipfsmem]\n\tproject = {}\n"
 class Repository(msgspec.Struct, frozen=True):
     """A repository as far as its own files prove it."""
 
-    #: The folder in which it begins, that of its first working tree: all others of it are the same project.
+    #: The folder of its first working tree: all other working trees are the same project.
     root: Path
-    #: The working tree that was looked at: `root`, or another one of the same repository.
+    #: The examined working tree: `root`, or another one of the same repository.
     tree: Path
-    #: Its own configuration, which nobody tracks; None where it cannot be told that it belongs to this folder.
+    #: Its own configuration, which is not tracked; None if it may not belong to this folder.
     config: Path | None
     #: The inode of its `.git`.
     inode: int
-    #: Host and path of the remote `origin`, as the format writes it; empty without one that is an identity.
+    #: Host and path of the remote `origin`, in the format's form; empty without a usable one.
     remote: str
     #: The 32 hex digits that this program wrote into its configuration; empty without.
     id: str
 
 
 def find_repository(folder: Path) -> Repository | None:
-    """The repository in which a folder lies; None when it lies in none. `folder`: absolute, without links.
+    """Return the repository that contains a folder; None if there is none. `folder`: absolute, without links.
 
-    Raises nothing for what is broken or hostile: then the repository begins here, and says nothing of itself.
+    Raises nothing for a broken or hostile one: then the repository begins here, without metadata.
     """
     for place in (folder, *folder.parents)[:_MAX_STEPS]:
         with contextlib.suppress(OSError, ValueError):
@@ -63,9 +63,9 @@ def find_repository(folder: Path) -> Repository | None:
 
 
 def give_id(repository: Repository, id: str) -> None:
-    """Write the id of a project into the repository's own configuration, as git itself writes there: a lock file, and a rename.
+    """Write the id of a project into the repository's own configuration, as git itself does: a lock file, and a rename.
 
-    Raises UsageError when git is writing just now or there is no such configuration, StorageError.
+    Raises UsageError if git is writing or there is no such configuration, StorageError.
     """
     _rewrite(
         repository,
@@ -74,7 +74,7 @@ def give_id(repository: Repository, id: str) -> None:
 
 
 def take_id_away(repository: Repository) -> bool:
-    """Remove what `give_id` wrote; False when it does not stand there as it was written, and nothing was changed."""
+    """Remove what `give_id` wrote; False, without changes, if it was modified."""
     if not repository.id:
         return False
     written = _WRITTEN.format(repository.id)
@@ -98,7 +98,7 @@ def _rewrite(repository: Repository, change: Callable[[str], str]) -> bool:
             ) from None
         try:
             with os.fdopen(fd, "wb") as file:
-                # Read only now: what git wrote until a moment ago must not be written over.
+                # Read under the lock: git's last write must not be overwritten.
                 data = _bytes(config, MAX_CONFIG)
                 if data is None:
                     raise StorageError(f"{config} cannot be read")
@@ -128,8 +128,8 @@ def _read(place: Path, found: os.stat_result) -> Repository:
 
 
 def _pointed(place: Path, mark: Path, there: Path, inode: int) -> Repository:
-    """Of a `.git` that is a file: it is believed when what it points at points back, as git wrote both. Else anybody could say
-    of a folder that it is a part of another's repository."""
+    """Return the repository of a `.git` that is a file: valid only if its target points back, as git wrote both. Otherwise any
+    folder could claim to be a part of another's repository."""
     common = _pointer(there / "commondir")
     if common is not None:
         back = _pointer(there / "gitdir")
@@ -159,7 +159,7 @@ def _of(root: Path, tree: Path, config: Path, inode: int) -> Repository:
 
 
 def _pointer(path: Path, word: str = "") -> Path | None:
-    """The absolute path that a small file names, without links; None when it names none."""
+    """Return the absolute path in a small file, without links; None if it has none."""
     data = _bytes(path, _MAX_POINTER)
     if data is None:
         return None
@@ -188,7 +188,7 @@ def _first(said: Iterable[tuple[str, str, str, str]], section: str, part: str, n
 
 
 def _variables(config: Path) -> Iterator[tuple[str, str, str, str]]:
-    """Section, subsection, name and value of each variable (git-config, "CONFIGURATION FILE"). What is included is not read."""
+    """Yield section, subsection, name and value of each variable (git-config, "CONFIGURATION FILE"). Includes are not read."""
     data = _bytes(config, MAX_CONFIG)
     if data is None:
         return
@@ -205,7 +205,7 @@ def _variables(config: Path) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines, those joined that end with a backslash."""
+    """Yield the lines, joined at a trailing backslash."""
     held = ""
     for line in text.split("\n"):
         ends = len(line) - len(line.rstrip("\\"))
@@ -219,9 +219,9 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _value(text: str) -> str:
-    """A value without its quotes, escapes and comment."""
+    """Return a value without its quotes, escapes and comment."""
     made: list[str] = []
-    kept = 0  # what stands in quotes keeps its spaces
+    kept = 0  # spaces within quotes stay
     quoted, letters = False, iter(text.lstrip())
     for letter in letters:
         if letter == "\\":

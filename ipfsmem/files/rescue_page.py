@@ -1,7 +1,8 @@
-"""A published version as one HTML file that opens it in any browser, with nothing installed: the built page with the sealed CAR in it.
+"""A published version as one HTML file that opens it in any browser, with nothing installed: the built page with the sealed CAR
+in it.
 
-What is written holds no key and no text in clear: the blocks are sealed as they were published. The label of the vault and its key number,
-which a wallet's message names, stand in it; they are no secret.
+It contains no key and no plain text: the blocks are sealed as they were published. It contains the label of the vault and its key
+number, which a wallet's message names; they are not secret.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import BinaryIO, Final
 from ipfsmem.content.car import Writable
 from ipfsmem.files.built_page import BUILT, RESCUE, STATIC, not_built_error
 
-#: What the build leaves to be filled, in the order in which it stands there.
+#: The placeholders of the build, in their order.
 _SAVED: Final = b"%IPFSMEM_SAVED%"
 _VAULT: Final = b"%IPFSMEM_VAULT%"
 _KEY_NUMBER: Final = b"%IPFSMEM_KEY_NUMBER%"
@@ -23,7 +24,7 @@ _LICENCES: Final = b"%IPFSMEM_LICENCES%"
 
 
 def read_shell(built: Path | None = None) -> bytes:
-    """The page without a memory, with the licences of what it is made of. Raises NotFoundError where it was not built."""
+    """Return the page without a vault, with the licences of its components. Raises NotFoundError if it was not built."""
     built = built or BUILT
     try:
         shell = (built / RESCUE / "rescue.html").read_bytes()
@@ -42,7 +43,7 @@ def write_rescue_page(
     key_number: int,
     saved: str,
 ) -> None:
-    """Write the page. `write_car` writes the CAR into what it is given; `saved`: the day, as people read it."""
+    """Write the page. `write_car` writes the CAR into its argument; `saved`: the day, as people read it."""
     for mark, text in ((_SAVED, saved), (_VAULT, vault), (_KEY_NUMBER, str(key_number))):
         shell = shell.replace(mark, text.encode())
     before, after = shell.split(_CAR)
@@ -54,7 +55,7 @@ def write_rescue_page(
 
 
 class _Base64:
-    """Writes what it is given as base64, piece by piece."""
+    """Writes its input as base64, piece by piece."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out

@@ -1,8 +1,7 @@
-"""Turning what people and programs did to plain files into writes, each replacing exactly what the file had shown.
+"""Turns changes of plain files into writes, each replacing exactly what the file had shown.
 
-Format section 6, "Files edited by others". Runs inside the transaction of the writes: the texts and the rows that
-say where they came from become durable together. It reads files and changes none; only what was set aside goes, when it
-was read and taken in.
+Format section 6, "Files edited by others". Runs inside the transaction of the writes: the texts and the rows that record their
+origin become durable together. It reads files and changes none; only files set aside are deleted, after they were read.
 """
 
 from __future__ import annotations
@@ -38,19 +37,19 @@ from ipfsmem.memories.memories import Memories, check_body
 from ipfsmem.memories.part_guard import check_incoming
 
 DAY = 86_400_000
-#: A file that holds a text again which stood there before is believed when two looks this far apart find it so; ms.
+#: A file that holds an earlier text again is accepted if two scans this far apart agree; ms.
 RETURNED_FOR = 60_000
-#: More files than this that hold earlier texts again within `RETURNED_FOR`: something put the whole folder back.
+#: More files than this with earlier texts within `RETURNED_FOR`: something restored the whole folder.
 _MOST_RETURNS = 3
 #: Why a second file of one memory is left alone.
 ANOTHER_FORM = "another file here has this name in another form of Unicode; give one of them another name"
 
-#: Which values a file that was taken in shows.
+#: The values that a scanned file shows.
 _Shown = tuple[tuple[str, ...], Shows]
 
 
 class Scan:
-    """One look at the files, in one transaction."""
+    """One scan of the files, in one transaction."""
 
     def __init__(
         self,
@@ -64,7 +63,7 @@ class Scan:
         *,
         believe: bool = False,
     ) -> None:
-        """`believe`: a person has looked at the files, so nobody wrote one without having read it."""
+        """`believe`: a person has reviewed the files, so each was written with knowledge of its text."""
         self._replica = replica
         self._memories = memories
         self._timeline = TimelineEdits(timeline, change)
@@ -76,13 +75,13 @@ class Scan:
         self._texts = BaseTexts(replica, self._renders)
         self._index_lines = frozenset(copy.lines.split(b"\n"))
         self._problems = problems
-        #: Files whose texts could not be taken in.
+        #: Files whose texts could not be read in.
         self.left_alone: list[str] = []
-        #: Keys of which a text was taken in. What was rendered just before a crash is no such text: nobody else writes it.
+        #: Keys of which a text was read in. A text rendered just before a crash is not one: nobody else wrote it.
         self.took: list[str] = []
         self._believe = believe
         self._now = replica.world.now()
-        #: What was set aside of files that were replaced.
+        #: The replaced files that were set aside.
         self.set_aside = SetAside(
             folder,
             self._renders,
@@ -96,12 +95,12 @@ class Scan:
     # -- one file ----------------------------------------------------------------------------------------------
 
     def take_all(self, files: Iterable[str]) -> None:
-        """Take in what stands in these files, copies of others last."""
+        """Read in the content of these files, copies of others last."""
         for file in copies_last(files):
             self.take(file)
 
     def take(self, file: str) -> None:
-        """Take in what stands in a file. What cannot be taken is left alone and said."""
+        """Read in the content of a file. An unacceptable file is left alone and reported."""
         self._or_say(file, self._take)
 
     def _or_say(self, file: str, action: Callable[[str], None]) -> None:
@@ -116,7 +115,7 @@ class Scan:
         name_of(file)
         found = self._folder.read(file, longest(file))
         if found is None:
-            return  # gone meanwhile: the next look misses it
+            return  # removed meanwhile: the next scan misses it
         row, body = self._renders.get(file), found.sha
         if row is not None and body == row.body:
             if row.stat != found.stat or row.missed is not None:
@@ -129,21 +128,21 @@ class Scan:
         else:
             data = self._without_own_lines(file, found.data)
             if not data and file == INDEX_FILE and not (row is not None and row.has_values):
-                # Nothing but our own lines, and it never was more.
+                # Only ever our own lines.
                 self._renders.put(FileRow(file, INDEX_KEY, body, None, stat=found.stat))
             elif data or row is None or not self._is_young(file):
                 self._put_text(file, data, body, found.stat, row)
-            # else somebody has just emptied it to write it anew
+            # otherwise somebody has just truncated it for a rewrite
 
     def _without_own_lines(self, file: str, data: bytes) -> bytes:
-        """What people and other programs wrote into a file: in MEMORY.md some lines are ours."""
+        """Return what people and other programs wrote into a file: in MEMORY.md some lines are ours."""
         return split_index_file(data, self._index_lines).text if file == INDEX_FILE else data
 
     # -- texts that stood there before -------------------------------------------------------------------------
 
     def find_returns(self, files: list[str]) -> tuple[set[str], bool]:
-        """Which of these changed files hold a text again that stood there before and are not to be believed yet, and whether
-        something put the whole folder back: there were so many such returns within a minute."""
+        """Return which of these changed files hold an earlier text again and are not accepted yet, and whether something restored
+        the whole folder: there were that many such returns within a minute."""
         known = self._renders.returns()
         waiting: set[str] = set()
         for file in files:
@@ -166,7 +165,7 @@ class Scan:
         return waiting, recent > _MOST_RETURNS
 
     def _is_return(self, file: str) -> bytes | None:
-        """The SHA-256 of a file that holds a text which stood there before, is not there now, and is nobody's live text."""
+        """Return the SHA-256 of a file that holds an earlier text, not its current one, and not the live text of any value."""
         try:
             if file.startswith(TIMELINE + "/") or not self._renders.had(file):
                 return None
@@ -180,12 +179,12 @@ class Scan:
         if (row is not None and row.body == body) or not self._renders.held(file, body):
             return None
         entry = self._change.entry(self._memories.name(key))
-        # To copy a conflict copy over the memory is to choose between what stands now.
+        # Copying a conflict copy over the memory is a choice between current texts.
         return None if any(value.body == body.hex() for value in entry.values()) else body
 
     def find_differing(self, files: list[str]) -> list[str]:
-        """Of these memory files those that hold something else than this device last saw in them; of unknown ones those that
-        hold what stood there before."""
+        """Return those of these memory files that differ from what this device last saw in them; of unknown ones those that hold
+        an earlier text."""
         found: list[str] = []
         for file in files:
             try:
@@ -201,7 +200,7 @@ class Scan:
         return found
 
     def put_back(self, files: list[str]) -> None:
-        """Have the next rendering write the state into these files. A text in one that was never there before is kept beside."""
+        """Have the next rendering write the state into these files. A text that was never there before is kept as an alternative."""
         for file in files:
             self._or_say(file, self._put_back)
 
@@ -214,7 +213,7 @@ class Scan:
         body = found.sha
         held = self._renders.held(file, body)
         if row is None and not held:
-            return  # a new file: nothing is put back there, and it is taken in as any other
+            return  # a new file: nothing to restore, and it is read in as any other
         if row is not None and row.body == body:
             return
         if not held:
@@ -230,18 +229,18 @@ class Scan:
 
     @staticmethod
     def _name_of(file: str, row: FileRow | None) -> tuple[str, str | None]:
-        """Key and foreign name of a file: the key is that of its row where it has one, for the name alone may not tell."""
+        """Return key and foreign name of a file: the key is that of its row if it has one, as the name alone may not tell."""
         known = None if row is None else row.key
         key, origin = name_of(file, known)
         return known or key, origin
 
     def _check(self, key: str, text: bytes, row: FileRow | None) -> None:
-        """Raises IpfsmemError for a text that cannot be a memory, or would approve messages of a session."""
+        """Raise IpfsmemError for an invalid memory, or one that would approve messages of a session."""
         check_body(key, text)
         check_incoming(self._memories, self._change, key, text, replaces=row is not None)
 
     def _is_young(self, file: str) -> bool:
-        """Whether somebody may just be writing it. A time in the future says nothing: it would be young for years."""
+        """Return whether somebody may be writing it just now. A time in the future is ignored: the file would be young for years."""
         known = self._folder.stat(file)
         return known is not None and abs(time.time_ns() - known.mtime) < RACY
 
@@ -254,13 +253,13 @@ class Scan:
         name = self._memories.name(key)
         digest = sha256(text)
         if row is not None and row.text == digest.digest() and row.has_values:
-            # MEMORY.md, and only our own lines in it were changed; or a line of the header that the file does not show.
+            # MEMORY.md with changes only in our own lines; or a line of the header that the file does not show.
             self._renders.put(replace(row, body=body, stat=stat, missed=None))
             return
         view = self._view(key)
         shows, before = Shows.VALUES, None
         if view.data == text:
-            # Already what is shown: rendered just before a crash, or somebody had the same thought.
+            # Already shown: rendered just before a crash, or somebody wrote the same.
             dots, before = view.dots, before_replaced(row, self._now)
         else:
             self.took.append(key)
@@ -274,8 +273,8 @@ class Scan:
         self._renders.drop_return(file)
 
     def _refuse_twin(self, file: str, key: str, stat: Stat | None) -> None:
-        """Raise UsageError for a second file of one memory: its name is the first one's in another form of Unicode. Both would be written
-        over with the text that is shown."""
+        """Raise UsageError for a second file of one memory, with its name in another form of Unicode. Both would be overwritten
+        with the shown text."""
         if file.isascii():
             return
         same = unicodedata.normalize("NFC", file)
@@ -288,7 +287,7 @@ class Scan:
                 raise UsageError(ANOTHER_FORM)
 
     def _view(self, key: str) -> KeyView:
-        """What is shown under a key, with what this look has taken in so far."""
+        """Return what is shown under a key, with the changes of this scan so far."""
         return self._memories.view(key, self._change.entry(self._memories.name(key)), self._change.body)
 
     def _new_text(self, file: str, key: str, text: bytes, digest: str, view: KeyView) -> tuple[str, ...]:
@@ -298,7 +297,7 @@ class Scan:
             return same
         if is_copy_of(file, key):
             return (self._change.keep_beside(name, text),)
-        # A new text under a forgotten key is a new memory; beside a live one it has seen nothing.
+        # A new text under a forgotten key is a new memory; next to a live one it has seen nothing.
         replaces = view.dots if view.forgotten else ()
         return (self._change.put(name, text, replaces),)
 
@@ -322,7 +321,7 @@ class Scan:
         return (), Shows.EDIT
 
     def _edit_of_the_past(self, row: FileRow, name: str, text: bytes, view: KeyView) -> _Shown:
-        """A file that was edited while the state moved on and before it was rendered: merged when that is clean."""
+        """Merge a file that was edited while the state moved on and before it was rendered, if that is clean."""
         older = self._base_for(row, row.text, text)
         if view.data is not None and view.own and older is not None:
             merged = self._merged(row.file, older, view.data, text)
@@ -334,13 +333,13 @@ class Scan:
         return (self._change.put(name, text, row.dots),), Shows.VALUES
 
     def _merged(self, file: str, base: bytes, a: bytes, b: bytes) -> bytes | None:
-        """Two edits of what a file showed, merged; of an index as a union of its lists."""
+        """Merge two edits of the text that a file showed; of an index as a union of its lists."""
         merged = merge_memory(base, a, b)
         return merge_index(base, a, b) if merged is None and file == INDEX_FILE else merged
 
     def _older_base(self, row: FileRow, newest: bytes | None, text: bytes) -> bytes | None:
-        """The text, of those that stood in the file shortly before `newest` (SHA-256), that the writer of `text` had read; None
-        when that is the newest, or cannot be told. See `read_before`."""
+        """Return the text, of those in the file shortly before `newest` (SHA-256), that the writer of `text` had read; None if
+        that is the newest, or unknown. See `read_before`."""
         if row.before is None or not row.before.is_within(OLD_TEXT_FOR, self._now):
             return None
         latest = self._texts.get(row.file, newest)
@@ -350,20 +349,19 @@ class Scan:
         return read_before(text, latest, older)
 
     def _base_for(self, row: FileRow, stood_there: bytes | None, text: bytes) -> bytes | None:
-        """What the writer of `text` had read when `stood_there` (a SHA-256) was in the file."""
+        """Return the text that the writer of `text` had read when `stood_there` (a SHA-256) was in the file."""
         return self._older_base(row, stood_there, text) or self._texts.get(row.file, stood_there)
 
     # -- what was missed ---------------------------------------------------------------------------------------
 
     def take_deletes(self, files: list[Missing], total: int) -> str | None:
-        """Files that a look did not find, of `total` known ones. Deletes those that were missing long enough, unless
-        too many vanish; then nothing is deleted and the answer says so.
-        """
+        """Process files that a scan missed, of `total` known ones. Deletes those that were missing long enough, unless too many
+        vanish; then nothing is deleted and the reason is returned."""
         ready: list[tuple[str, FileRow]] = []
         for missed in files:
             row = self._renders.get(missed.file)
             if row is None or row.key is None:
-                # A damaged row says of no memory that it was deleted; absence of the timeline or the index is no delete.
+                # A damaged row proves no deletion; a missing timeline or index is not a deletion.
                 self._renders.drop(missed.file)
             elif row.missed is None or row.missed > self._now:
                 self._renders.put(replace(row, missed=self._now))
@@ -397,7 +395,7 @@ class Scan:
     # -- edits at the moment of a replacement ---------------------------------------------------------------
 
     def _is_known(self, file: str, body: bytes) -> bool:
-        """Whether bytes that stood in a file (their SHA-256) are in the state, or stood there before."""
+        """Return whether bytes of a file (their SHA-256) are in the state, or were in the file before."""
         if self._renders.held(file, body) or self._texts.has(file, body):
             return True
         if file.startswith(TIMELINE + "/"):
@@ -407,10 +405,8 @@ class Scan:
         return any(value.body == body.hex() for value in entry.values())
 
     def _take_late_edit(self, file: str, base: bytes | None, data: bytes) -> bytes | None:
-        """Take in what somebody wrote into a file while we replaced it: after we had read it, so that the look did not see it. `base`:
-        the text that the file showed before (SHA-256). Returns the one that it shows now. Raises IpfsmemError:
-        then what was written must not be thrown away.
-        """
+        """Read in an edit of a file at the moment of its replacement, unseen by the scan. `base`: the text that the file showed
+        before (SHA-256). Returns the text that it shows now. Raises IpfsmemError: then the edit must be kept."""
         if file.startswith(TIMELINE + "/"):
             self._timeline.take(data, file, False)
             return None
@@ -430,9 +426,9 @@ class Scan:
             return sha
         view, older = self._view(key), None
         if row is not None:
-            # Its writer has this text in hand, and may write the whole file from it.
+            # Its writer has this text, and may rewrite the whole file from it.
             self._texts.keep(file, sha, text)
-            shows = Shows.EDIT if row.shows is Shows.OLD_TEXT else row.shows  # now something new stands in it
+            shows = Shows.EDIT if row.shows is Shows.OLD_TEXT else row.shows  # now it has a new text
             self._renders.put(replace(row, before=Before.of(sha, row.before, self._now), shows=shows))
             older = self._base_for(row, base, text)
         merged = None

@@ -1,7 +1,7 @@
-"""What was replaced in a working copy lies aside for two minutes: somebody may have written into it in the very moment before, or
-write into it through a handle that is open. What came so is taken in as a late change (format section 6).
+"""Files replaced in a linked folder are kept aside for two minutes: somebody may have written into one at that moment, or may
+write through an open handle. Such a change is read in as a late one (format section 6).
 
-Also what a run that did not come to its end left there, and a generated MEMORY.md that somebody edited.
+Also the files aside of an interrupted run, and a generated MEMORY.md that somebody edited.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ipfsmem.files.stale_writes import OLD_TEXT_FOR
 
 
 class SetAside:
-    """The files that were set aside of one working copy, in one transaction."""
+    """The files of one linked folder that were set aside, in one transaction."""
 
     def __init__(
         self,
@@ -34,10 +34,9 @@ class SetAside:
         take: Callable[[str, bytes | None, bytes], bytes | None],
         is_known: Callable[[str, bytes], bool],
     ) -> None:
-        """`take` takes in a late change: of which file, the SHA-256 of the text that it stood for, what is in it now. It answers
-        with that of the text that it stands for now, or raises IpfsmemError. `is_known`: whether bytes that stood in a file (their
-        SHA-256) are in the state, or stood there before.
-        """
+        """`take` reads in a late change: its file, the SHA-256 of the text that it was based on, its content. Returns that of the
+        text that it stands for now, or raises IpfsmemError. `is_known`: whether bytes of a file (their SHA-256) are in the
+        state, or were in the file before."""
         self._folder = folder
         self._renders = renders
         self._copy = copy
@@ -47,14 +46,14 @@ class SetAside:
         self._is_known = is_known
 
     def look(self) -> None:
-        """Look at the files that were replaced: somebody may have written into one at that moment, or after."""
+        """Check the replaced files: somebody may have written into one at that moment, or after."""
         known = {row.name: row for row in self._renders.asides()}
         self._after_crash([name for name in self._folder.asides() if name not in known])
         for row in known.values():
             self._check_aside(row)
 
     def _check_aside(self, row: Aside) -> bool:
-        """False, and said, when what is in it could not be taken in, so that it is to stay."""
+        """Return False, with a report, if its content could not be read in, so that it must stay."""
         mtime = self._folder.aside_mtime(row.name)
         if mtime is not None and mtime != row.mtime:
             found = self._folder.read_aside(row.name, longest(row.file))
@@ -77,8 +76,8 @@ class SetAside:
         return True
 
     def let_go_of(self, key: str | None) -> None:
-        """Let go of everything that was set aside of a memory that is forgotten, and of the index, which named it; None: of all memories
-        and days, whose scope is forgotten."""
+        """Delete all files set aside of a forgotten memory, and of the index, which named it; None: of all memories and days of a
+        forgotten scope."""
         for row in list(self._renders.asides()):
             if (
                 key is None
@@ -87,7 +86,7 @@ class SetAside:
             ):
                 if not self._check_aside(row):
                     if row.file == INDEX_FILE and self._copy.shared_index:
-                        continue  # others' lines stand in it
+                        continue  # it has others' lines
                     self._problems[row.file] = (
                         f"a late change of {row.file} could not be taken in, and went with the memory that was forgotten"
                     )
@@ -95,7 +94,7 @@ class SetAside:
                 self._renders.drop_aside(row.name)
 
     def bring_out(self) -> list[str]:
-        """Put texts set aside that were never taken in into the folder, as conflict copies; what was taken in goes.
+        """Move texts set aside that were never read in into the folder, as conflict copies; delete those that were.
 
         Raises StorageError for one that cannot be read.
         """
@@ -138,7 +137,7 @@ class SetAside:
         )
 
     def _after_crash(self, names: list[str]) -> None:
-        """Files aside that no row knows: staged or replaced by a run that did not finish. What this device did not make stays."""
+        """Process files aside without a row: staged or replaced by an interrupted run. Files that this device did not make stay."""
         names = [name for name in names if not self._folder.drop_staged(name)]
         files, damaged = self._renders.files() if names else ([], 0)
         for name in names:
@@ -159,14 +158,14 @@ class SetAside:
             body = found.sha
             known = not found.data or row is None or row.body == body or self._is_known(file, body)
             if known or self._take_of_crash(name, file, found.data):
-                # A program may have it open still, and write into it.
+                # A program may still have it open, and write into it.
                 texts = (row.text, *(row.before.texts if row.before else ())) if row is not None else ()
                 self._renders.put_aside(
                     Aside(name, file, body, body if body in texts else None, -1, self._now)
                 )
 
     def _take_of_crash(self, name: str, file: str, data: bytes) -> bool:
-        """Take in what a run that did not finish set aside; False, and said, when it is to stay aside."""
+        """Read in a file set aside by an interrupted run; False, with a report, if it must stay aside."""
         if file == INDEX_FILE and not self._copy.shared_index:
             kept = edited_index(data)
             try:
@@ -176,7 +175,7 @@ class SetAside:
                 self._problems[file] = f"{file} was edited by hand, and that could not be kept: {error}"
             return False
         try:
-            # What its writer had read is not known any more: the row is of this look, or of one after the crash.
+            # What its writer had read is unknown: the row is of this scan, or of one after the crash.
             self._take(file, None, data)
         except IpfsmemError as error:
             self._say_late(file, error)
@@ -190,17 +189,17 @@ class SetAside:
 
 
 def edited_index(data: bytes) -> str:
-    """The name under which a generated MEMORY.md that somebody edited is kept in the hidden folder."""
+    """Return the name under which an edited generated MEMORY.md is kept in the hidden folder."""
     return f"MEMORY.edited-{sha256(data).hexdigest()[:8]}.md"
 
 
 def edited_index_names() -> str:
-    """The pattern of these names."""
+    """Return the pattern of these names."""
     return "MEMORY.edited-*.md"
 
 
 def index_was_edited(kept: str) -> str:
-    """What is said of it."""
+    """Return the notice about it."""
     return (
         f"{INDEX_FILE} is generated and was edited by hand; the edited one is kept as {HIDDEN}/{kept}: save what you need of it as a "
         "memory, then remove it"

@@ -1,7 +1,7 @@
-"""Which text a writer had read, when it was no longer the newest: told by the lines of what it wrote.
+"""Finds the text that a writer had read if it was no longer the newest, from the lines of its write.
 
-A program may write a whole file from a text that it read a moment ago, after the file was replaced. Taken for an edit of the
-newest text that would delete what had come since. Pure functions of texts, and of what is known of a file.
+A program may write a whole file from a text that it read just before the file was replaced. As an edit of the newest text that
+would delete later additions. Pure functions of texts, and of the rows of a file.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections import Counter
 
 from ipfsmem.device.tables.renders import Before, FileRow, Shows
 
-#: How long after a file was replaced a writer may still have the old text in hand; ms.
+#: How long after a file was replaced a writer may still have the old text; ms.
 OLD_TEXT_FOR = 60_000
-#: Bytes of lines that are compared at most to tell what the writer of a text had read.
+#: Maximum bytes of lines that are compared.
 _MOST_COMPARED = 4 * 1024 * 1024
 
 
 def read_before(text: bytes, newest: bytes, older: list[bytes]) -> bytes | None:
-    """Which of the `older` texts (newest first) the writer of `text` must have read, rather than `newest`.
+    """Return which of the `older` texts (newest first) the writer of `text` must have read, rather than `newest`.
 
-    One such that `text` has no line that came with the newest, nor one like it, and all that went with it. Of several
-    the one that `text` keeps most of.
+    One such that `text` has no line that came with the newest, nor a similar one, and all lines that it removed. Of several the
+    one of which `text` lacks the fewest lines.
     """
     now = set(text.split(b"\n"))
     best: tuple[int, bytes] | None = None
@@ -36,7 +36,7 @@ def read_before(text: bytes, newest: bytes, older: list[bytes]) -> bytes | None:
 
 
 def _alike(came: set[bytes], new: set[bytes]) -> bool:
-    """Whether a new line looks like an edit of one that came: then its writer has seen that one."""
+    """Return whether a new line is similar to an added one: then its writer has seen that one."""
     if len(new) * sum(map(len, came)) + len(came) * sum(map(len, new)) > _MOST_COMPARED:
         return False
     words = {line: Counter(line.split()) for line in came | new}
@@ -44,7 +44,7 @@ def _alike(came: set[bytes], new: set[bytes]) -> bool:
 
 
 def _likeness(a: bytes, b: bytes, words_a: Counter[bytes], words_b: Counter[bytes]) -> float:
-    """How much two lines share, 0 to 1: their beginning and end, or their words. Costs as much as reading them once."""
+    """Return how similar two lines are, 0 to 1: by beginning and end, or by words. Costs as much as reading them once."""
     whole = len(a) + len(b)
     if not whole:
         return 0.0
@@ -57,7 +57,7 @@ def _likeness(a: bytes, b: bytes, words_a: Counter[bytes], words_b: Counter[byte
 
 
 def _shared(a: bytes, b: bytes, most: int) -> int:
-    """How many of the first `most` bytes of two lines are the same."""
+    """Return how many of the first `most` bytes of two lines are the same."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -69,7 +69,8 @@ def _shared(a: bytes, b: bytes, most: int) -> int:
 
 
 def before_replaced(row: FileRow | None, now: int) -> Before | None:
-    """What stood in a file that is replaced now (ms), and shortly before: a writer may still have it in hand. `row` is as it was."""
+    """Return the texts of a file that is replaced now (ms), and shortly before: a writer may still have one. `row` is the one
+    before."""
     if row is None or row.text is None or row.shows is Shows.OLD_TEXT or row.missed is not None:
         return None
     recent = row.before is not None and row.before.is_within(OLD_TEXT_FOR, now)

@@ -1,4 +1,4 @@
-"""The page that needs no server of ours, as a folder for any host of files: what it holds is the same for everybody, but for the places that it is told to look at."""
+"""The page that needs no server of ours, as a folder for any static host: the same for everybody, except for its list of sources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ipfsmem.device.atomic_files import new_name, storage_errors
 from ipfsmem.errors import UsageError
 from ipfsmem.files.built_page import BUILT, STATIC, not_built_error
 
-#: Where a wallet's memory is looked for when nobody says it: a router of names and a gateway that everybody may ask.
+#: The default sources of a wallet's vault: a public router of names and a public gateway.
 PUBLIC_PLACES: Final = ("routing:https://delegated-ipfs.dev", "gateway:https://trustless-gateway.link")
 
 _PLACE: Final = re.compile(r"(peer|gateway|routing):https?://[^\s@\"'<>]+")
@@ -24,10 +24,10 @@ _WORKER: Final = "service_worker.js"
 
 
 def write_static_page(folder: Path, places: Sequence[str] = PUBLIC_PLACES, built: Path | None = None) -> int:
-    """Write the page to a folder that is new or empty; how many files.
+    """Write the page to a new or empty folder; returns the number of files.
 
-    `places`: where it looks for a memory unless its user says otherwise; everybody who opens the page reads them. Raises UsageError for a
-    place that a page cannot ask, or when something is in the folder, NotFoundError where the page was not built, StorageError.
+    `places`: its sources unless its user chooses others; everybody who opens the page can read them. Raises UsageError for a
+    source that a page cannot use, or if something is in the folder, NotFoundError if the page was not built, StorageError.
     """
     for place in places:
         if not _PLACE.fullmatch(place) or not place.isascii():
@@ -45,7 +45,7 @@ def write_static_page(folder: Path, places: Sequence[str] = PUBLIC_PLACES, built
     }
     said = b'<meta name="ipfsmem-places" content="' + escape(" ".join(places)).encode() + b'"'
     files["index.html"] = files["index.html"].replace(_NAMED, said)
-    # A browser takes new files when this one is another.
+    # A browser loads new files when this one changes.
     version = hashlib.sha256(files["index.html"] + files[_WORKER]).hexdigest()[:16]
     files[_WORKER] = _VERSION.sub(f"ipfsmem-page-{version}".encode(), files[_WORKER])
     with storage_errors(folder, "write"):
@@ -58,8 +58,8 @@ def write_static_page(folder: Path, places: Sequence[str] = PUBLIC_PLACES, built
 
 
 def _put(folder: Path, files: Mapping[str, bytes]) -> None:
-    """All of them or none: written under another name, and then renamed. A folder that is there stays, for it may be where a disk is
-    mounted; it gets its first page last."""
+    """Write all files or none: under another name, then renamed. An existing folder stays, as it may be a mount point; it gets
+    its first page last."""
     there = folder.exists()
     scratch = Path(new_name(folder / folder.name if there else folder))
     try:

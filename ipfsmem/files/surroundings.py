@@ -1,7 +1,7 @@
-"""Where a working copy lies: inside a git work tree, or in the reach of a program that syncs folders by itself.
+"""The environment of a linked folder: a git work tree, or a program that syncs folders.
 
-Looks at names and small files above the folder and runs nothing. What it says is advice; only a change of `.git/HEAD` decides
-something, and no more than that a folder is left alone until a person has looked.
+Examines names and small files above the folder and runs nothing. The result is advice, except that a change of `.git/HEAD` pauses
+a folder until a person has reviewed it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ipfsmem.errors import StorageError
 
 _MAX_HEAD = 4096
 _MAX_IGNORE = 1024 * 1024
-#: What programs that sync folders leave in the top folder of what they sync, or call it.
+#: Files and folder names by which programs that sync folders are recognised.
 _SYNC_MARKS = {
     ".dropbox": "Dropbox",
     ".dropbox.cache": "Dropbox",
@@ -42,7 +42,7 @@ _SYNC_NAMES = {
 
 
 def git_folder(path: Path) -> tuple[Path, Path] | None:
-    """The git work tree that a folder lies in, and the folder of its repository; None outside of one."""
+    """Return the git work tree that contains a folder, and the folder of its repository; None outside one."""
     for place in (path, *path.parents):
         git = place / ".git"
         if _is_there(git, Path.is_dir):
@@ -58,7 +58,7 @@ def git_folder(path: Path) -> tuple[Path, Path] | None:
 
 
 def git_head(path: Path) -> bytes:
-    """What changes when another commit is checked out in the git work tree around a folder; empty outside of one."""
+    """Return a value that changes with each checkout in the git work tree around a folder; empty outside one."""
     found = git_folder(path)
     if found is None:
         return b""
@@ -70,7 +70,7 @@ def git_head(path: Path) -> bytes:
 
 
 def remarks(path: Path) -> list[str]:
-    """What a person should know about the place of a working copy, a sentence each."""
+    """Return remarks for a person about the location of a linked folder, a sentence each."""
     found: list[str] = []
     git = git_folder(path)
     if git is not None and not _is_ignored(path, *git):
@@ -93,7 +93,7 @@ def remarks(path: Path) -> list[str]:
 
 
 def _is_there(place: Path, ask: Callable[[Path], bool]) -> bool:
-    """What a path is asked; False also where it may not be looked at."""
+    """Return the result of a check of a path; False also without permission."""
     try:
         return ask(place)
     except OSError:
@@ -101,7 +101,7 @@ def _is_there(place: Path, ask: Callable[[Path], bool]) -> bool:
 
 
 def _is_ignored(path: Path, tree: Path, git: Path) -> bool:
-    """Whether a plain ignore rule names the folder, one above it, or all that is in it."""
+    """Return whether a plain ignore rule names the folder, a parent, or all its content."""
     places = [tree, *(place for place in reversed(path.parents) if tree in place.parents), path]
     files = [place / ".gitignore" for place in dict.fromkeys(places)] + [git / "info" / "exclude"]
     for file in files:

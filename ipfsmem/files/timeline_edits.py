@@ -1,4 +1,4 @@
-"""Lines that people and programs wrote into the timeline files of a working copy: each that is new becomes an event."""
+"""Lines that people and programs wrote into the timeline files of a linked folder: each new one becomes an event."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ipfsmem.files.folder import TIMELINE
 
 
 class TimelineEdits:
-    """Takes lines in, in one transaction."""
+    """Reads in lines, in one transaction."""
 
     def __init__(self, timeline: Timeline, change: Writing) -> None:
         self._timeline = timeline
@@ -19,7 +19,7 @@ class TimelineEdits:
         self._events: dict[str, Event] | None = None
 
     def take(self, data: bytes, file: str, young: bool) -> bool:
-        """Take in the lines that are new. False when the last one is not whole yet and must be looked at again."""
+        """Read in new lines. False if the last one is incomplete and must be read again."""
         day = file[len(TIMELINE) + 1 : -len(".jsonl")]
         whole, cut, tail = data.rpartition(b"\n")
         known = self._known_events()
@@ -52,5 +52,5 @@ class TimelineEdits:
 
 
 def is_torn(tail: bytes, known: dict[str, Any]) -> bool:
-    """Whether a last line without LF is the beginning of a line of ours that a crash cut off."""
+    """Return whether a last line without LF is the beginning of a line of ours that a crash truncated."""
     return any(event_line(event).startswith(tail) for event in known.values())

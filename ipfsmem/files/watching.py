@@ -1,8 +1,8 @@
-"""An eye on folders: it tells at once that something in them was changed, where the package `watchfiles` (extra `watch`) is installed
-and the system says so.
+"""Watches folders and reports changes at once, if the package `watchfiles` (extra `watch`) is installed and the system supports
+it.
 
-What was changed it does not tell, and nobody relies on it: on network shares, beyond the system's limits, and without the
-package nothing is told, and whoever watches looks now and then by himself.
+It does not say what changed, and nobody relies on it: on network shares, beyond the system's limits, and without the package
+nothing is reported, and callers also poll.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 _log = logging.getLogger("ipfsmem.files")
-#: Milliseconds: a burst of changes is told once, when it pauses for the first, at the latest after the second.
+#: Milliseconds: a burst of changes is reported once, after a pause of the first, at the latest after the second.
 _PAUSE, _AT_LATEST = 50, 200
-#: Names below a working copy's folder that are watched too; all other folders in it are nobody's business.
+#: Watched names below a linked folder; other subfolders are ignored.
 _BELOW = ("timeline",)
 
 
 class FolderEye:
-    """Calls `seen` in the running event loop when something in the folders that it looks at may have been changed."""
+    """Calls `seen` in the running event loop when something in the watched folders may have changed."""
 
     def __init__(self, seen: Callable[[], None]) -> None:
         self._seen = seen
@@ -31,7 +31,7 @@ class FolderEye:
         self._blind = False
 
     def look_at(self, folders: Iterable[Path]) -> None:
-        """Look at these from now on. One that is not there is left out; called again it is found when it comes back."""
+        """Watch these folders from now on. A missing one is left out; another call finds it when it is back."""
         there = frozenset(
             (path, inode)
             for folder in folders
@@ -49,7 +49,7 @@ class FolderEye:
             )
 
     async def close(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         task = self._task
         self._let_go()
         if task is not None:
@@ -82,7 +82,7 @@ class FolderEye:
                 async for _ in changes:
                     self._seen()
         except FileNotFoundError:
-            self._folders = frozenset()  # it went just now: looked for again with the next `look_at`
+            self._folders = frozenset()  # removed just now: the next `look_at` tries again
         except Exception as error:  # the system's limit of watches is an OSError or one of the package's own
             self._blind = True
             _log.warning(
@@ -91,7 +91,7 @@ class FolderEye:
 
 
 def _is_of_users(change: object, path: str) -> bool:
-    """Not what this program keeps in a folder, nor what anybody writes aside before it is renamed."""
+    """Return whether a change is a user's: not of this program's own files, nor of files written under another name first."""
     name = Path(path).name
     return not name.startswith(".") and not name.endswith("~")
 

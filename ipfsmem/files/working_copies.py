@@ -1,7 +1,7 @@
-"""All working copies of one memory on this device: each a folder that belongs to one scope, a scope may have several.
+"""All linked folders of one vault on this device: each belongs to one scope, a scope may have several.
 
-What was edited in one of them is a write like any other, and is rendered into the others. Attaching and detaching is
-decided in `attaching` and done here.
+An edit in one of them is a write like any other, and is rendered into the others. Linking and unlinking is decided in `attaching`
+and done here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ipfsmem.files.attaching import Place
     from ipfsmem.files.working_copy import WorkingCopy
 
-#: Seconds for which a full look is fresh enough for a list.
+#: Seconds for which a full scan is fresh enough for a list.
 FRESH = 1.0
 
 
@@ -54,11 +54,11 @@ class FolderPreview(msgspec.Struct, frozen=True):
     scope: str
     #: Files in it that would become memories, by name.
     taken: list[str]
-    #: Memories that would be written into it as files.
+    #: Number of memories that would be written into it as files.
     written: int
-    #: The root of the git work tree that the folder is in, "" outside of one.
+    #: The root of the git work tree that contains the folder, "" outside one.
     repository: str
-    #: Whether it was attached before, and goes on.
+    #: Whether it was linked before, and continues.
     known: bool
     #: Files that would be left alone, and why.
     left_alone: list[str] = []
@@ -80,7 +80,7 @@ class Detached(NamedTuple):
 
 
 def preview_of(place: Place, scope: str = "", keys: Collection[str] = ()) -> FolderPreview:
-    """What `attach` would do with a folder; `keys`: of the memories of the scope."""
+    """Return what `attach` would do with a folder; `keys`: of the memories of the scope."""
     import os
 
     from ipfsmem.files.repositories import find_repository
@@ -133,12 +133,12 @@ def _judged(path: Path) -> tuple[list[str], list[str]]:
 
 
 def readers_of(path: Path) -> str:
-    """Who can read the files of a folder beside a sealed memory: what somebody who chooses one should know."""
+    """Return who can read the files of a folder of a sealed vault, for a person who chooses one."""
     return f"whoever can read this disk can read the files in {path}; the memory itself stays encrypted, here and at the provider"
 
 
 class WorkingCopies:
-    """The working copies of one memory."""
+    """The linked folders of one vault."""
 
     def __init__(self, replica: Replica, memories: Memories) -> None:
         self._replica = replica
@@ -150,7 +150,7 @@ class WorkingCopies:
         self._missed_anew = False
 
     def all(self) -> list[WorkingCopy]:
-        """Every one of them. Another process may have attached one, or detached it."""
+        """Return all of them. Another process may have linked or unlinked one."""
         found = {}
         for row in self._rows.all():
             name = row.id, row.path
@@ -162,7 +162,7 @@ class WorkingCopies:
         return list(found.values())
 
     def _made(self, row: Copy) -> WorkingCopy:
-        from ipfsmem.files.working_copy import WorkingCopy  # 16 modules, for memories that have plain files
+        from ipfsmem.files.working_copy import WorkingCopy  # 16 modules, only for vaults with plain files
 
         memories = self._memories.in_scope(row.scope)
         return WorkingCopy(self._replica, memories, row, self._place(row))
@@ -172,7 +172,7 @@ class WorkingCopies:
 
     @property
     def own(self) -> Path:
-        """The folder that goes wherever the memory goes."""
+        """The folder that moves with the vault."""
         assert self._replica.folder is not None
         return self._replica.folder / "memory"
 
@@ -183,14 +183,14 @@ class WorkingCopies:
         }
 
     def paths(self) -> list[Path]:
-        """The folders of those that are not paused."""
+        """Return the folders of those that are not paused."""
         return [copy.folder.path for copy in self.all() if not copy.copy.paused]
 
     def _of(self, scope: str) -> list[WorkingCopy]:
         return [copy for copy in self.all() if copy.copy.scope == scope]
 
     def begin(self) -> None:
-        """Give the folder that this memory was made with its row; done once in its life. A sealed one has none unless it was named."""
+        """Create the row of the vault's original folder, once. A sealed vault has none unless it was named."""
         if self._begun:
             return
         chosen = self._replica.config.memory_dir
@@ -214,9 +214,10 @@ class WorkingCopies:
     def attach(
         self, folder: str | Path, *, scope: str = "", take_over: bool = False, timeline: bool = False
     ) -> FolderFacts:
-        """Make a folder a working copy of a scope; what is in it is taken in, what it lacks is rendered.
+        """Link a folder to a scope; its files are read in, missing ones are rendered.
 
-        `timeline`: write `timeline/` also into a folder that this program did not make. Raises UsageError, KeyNameError, StorageError; then nothing was changed.
+        `timeline`: write `timeline/` also into a folder that this program did not create. Raises UsageError, KeyNameError,
+        StorageError; then nothing was changed.
         """
         place = self.examine(folder, scope=scope, take_over=take_over)
         row = self._row(place, scope, timeline or place.new or place.path == self.own)
@@ -225,7 +226,7 @@ class WorkingCopies:
         copy = self._made(row)
         try:
             copy.claim()
-        except BaseException:  # a row of a folder that never was would stop every look
+        except BaseException:  # a row of a folder that never existed would fail every scan
             if place.known is None:
                 with self._replica.transaction():
                     self._rows.drop(row.id)
@@ -235,7 +236,7 @@ class WorkingCopies:
         return self._facts(copy)
 
     def examine(self, folder: str | Path, *, scope: str = "", take_over: bool = False) -> Place:
-        """Look at a folder that is to be attached. Raises UsageError, KeyNameError, StorageError."""
+        """Check a folder that is to be linked. Raises UsageError, KeyNameError, StorageError."""
         from ipfsmem.files.attaching import examine_place
 
         self.begin()
@@ -291,7 +292,7 @@ class WorkingCopies:
             where = copy.folder.path
             if where in (path, Path(folder)):
                 return copy
-            with contextlib.suppress(OSError):  # one of the two is not there, or cannot be looked at
+            with contextlib.suppress(OSError):  # one of the two is missing, or cannot be examined
                 if where.samefile(path):
                     return copy
         known = ", ".join(str(copy.folder.path) for copy in self.all())
@@ -302,12 +303,12 @@ class WorkingCopies:
     # -- what a person says ------------------------------------------------------------------------------------
 
     def folders(self) -> list[FolderFacts]:
-        """Every working copy, as of now."""
+        """Return every linked folder, with its current state."""
         self.begin()
         return [self._facts(copy) for copy in self.all()]
 
     def places(self) -> list[str]:
-        """Where every working copy lies, also a paused one. None is looked at."""
+        """Return the path of every linked folder, also a paused one. None is examined."""
         self.begin()
         return [str(copy.folder.path) for copy in self.all()]
 
@@ -327,12 +328,12 @@ class WorkingCopies:
         return FolderFacts(str(path), copy.copy.scope, state, files, copy.copy.timeline, note, about)
 
     def pause(self, folder: str | Path, why: str = BY_HAND) -> None:
-        """Leave a folder alone until a person says what counts there. Raises NotFoundError."""
+        """Pause a folder until a person decides which side is valid. Raises NotFoundError."""
         self._find(Path(folder)).pause(why)
 
     def accept(self, folder: str | Path) -> None:
-        """What stands in a folder counts, earlier texts too. Raises NotFoundError, StorageError when it is not there, IncompleteError
-        when some of it could not be taken in."""
+        """Accept the content of a folder, earlier texts too. Raises NotFoundError, StorageError if it is missing, IncompleteError
+        if some texts could not be read in."""
         copy = self._find(Path(folder))
         copy.scan(believe=True)
         if not copy.is_there():
@@ -345,9 +346,9 @@ class WorkingCopies:
             )
 
     def put_back(self, folder: str | Path) -> int:
-        """What is remembered counts: every file is written from it. How many were not so.
+        """Restore every file from the state. Returns how many differed.
 
-        Texts that were never rendered there are kept beside. Raises NotFoundError, StorageError when it is not there or a
+        Texts that were never rendered there are kept as alternatives. Raises NotFoundError, StorageError if it is missing or a
         file in it could not be written.
         """
         copy = self._find(Path(folder))
@@ -358,13 +359,13 @@ class WorkingCopies:
         return count
 
     def restore_files(self) -> int:
-        """Write files again that are missing, in all folders. How many."""
+        """Write missing files again, in all folders. Returns how many."""
         count = sum(copy.restore_files() for copy in self.all())
         self.render()
         return count
 
     def notices(self) -> list[str]:
-        """What a person should know about the files of all folders."""
+        """Return notices for a person about the files of all folders."""
         copies = self.all()
         if len(copies) < 2:
             return [text for copy in copies for text in copy.notices()]
@@ -375,7 +376,7 @@ class WorkingCopies:
         ]
 
     def notices_of(self, path: str) -> list[str]:
-        """What a person should know about the files of one folder."""
+        """Return notices for a person about the files of one folder."""
         return [text for copy in self.all() if str(copy.folder.path) == path for text in copy.notices()]
 
     def troubles(self) -> list[str]:
@@ -408,22 +409,23 @@ class WorkingCopies:
         return [text for copy in self.all() if str(copy.folder.path) == path for text in copy.left_alone()]
 
     def missing(self) -> list[str]:
-        """Of which folders more files are missing than are taken for deletes, as of the last look."""
+        """Return which folders miss more files than count as deletes, as of the last scan."""
         return [text for copy in self.all() if (text := copy.missing())]
 
     def not_taken_in(self) -> list[str]:
-        """Which texts that stand in the folders are not in the memory, and why, as of the last look."""
+        """Return which texts in the folders are not in the vault, and why, as of the last scan."""
         return [text for copy in self.all() for text in copy.not_taken_in()]
 
     def miss_anew(self, before: int | None = None) -> None:
-        """What is missing now, or was first missed before a moment (in milliseconds), is taken for deleted only when two looks from
-        now on miss it: nobody looks while keys are locked."""
+        """Restart the wait for files missing now, or first missed before a time (in milliseconds): they count as deleted only if
+        two further scans miss them, as nobody scans while keys are locked."""
         with self._replica.transaction():
             for renders in self._renders():
                 renders.forget_missed(before)
 
     def _miss_since_unlocked(self) -> None:
-        """`miss_anew` of what was missed before the keys were unlocked: however they were locked, by a command, the time or a restart."""
+        """Apply `miss_anew` to files missed before the keys were unlocked, however they were locked: by a command, the time or a
+        restart."""
         watch = self._replica.lock_watch
         if watch is not None and not self._missed_anew:
             begins = watch.begins
@@ -432,14 +434,14 @@ class WorkingCopies:
         self._missed_anew = True
 
     def _pause_replaced(self) -> None:
-        """Pause what was adopted of projects in whose place another one lies now: a program writes the other's memories there."""
+        """Pause the adopted folders of projects that another one replaced: a program writes the other's memories there."""
         try:
             adopted = [one for one in connected_folders(self._replica) if one.adopted]
         except DatabaseDamagedError:
-            return  # whatever is done with projects says so; texts can be read all the same
+            return  # any operation on projects reports it; texts can still be read
         if not adopted:
             return
-        from ipfsmem.files.projects import is_replaced  # no read of a memory without projects pays for it
+        from ipfsmem.files.projects import is_replaced  # not needed to read a vault without projects
 
         going = {str(copy.folder.path): copy for copy in self.all() if not copy.copy.paused}
         for row in adopted:
@@ -460,7 +462,7 @@ class WorkingCopies:
     # -- looking and rendering ---------------------------------------------------------------------------------
 
     def scan(self) -> bool:
-        """Take in all edits everywhere. True when something was written."""
+        """Read in all edits everywhere. True if something was written."""
         self._looked = time.monotonic()
         self.begin()
         self._miss_since_unlocked()
@@ -469,17 +471,17 @@ class WorkingCopies:
         return any(wrote)
 
     def take(self, key: str, scope: str = "") -> tuple[str, ...] | None:
-        """Take in edits of one memory's files. When there was one: the dots that were shown under the key before."""
+        """Read in edits of one memory's files. If there was one: the dots that were shown under the key before."""
         taken = [copy.take(key) for copy in self._of(scope)]
         return next((dots for dots in taken if dots is not None), None)
 
     def look(self) -> None:
-        """`scan`, unless one was done within a second: before lists and searches."""
+        """Scan, unless that was done within a second: before lists and searches."""
         if time.monotonic() - self._looked >= FRESH and self.scan():
             self.render()
 
     def render(self) -> None:
-        """Bring every file up to date. What was changed meanwhile is taken in first and never overwritten unseen."""
+        """Update every file. Changes made meanwhile are read in first and never overwritten unseen."""
         self.begin()
         for copy in self.all():
             with contextlib.suppress(IpfsmemError):  # a reader writes nothing, and is shown the conflict
@@ -490,20 +492,20 @@ class WorkingCopies:
                 break
 
     def render_if_needed(self) -> None:
-        """`render`, unless nothing has changed since the last one."""
+        """Render, unless nothing has changed since the last time."""
         if not all(copy.is_in_step() for copy in self.all()):
             self.render()
 
     def show(self, key: str, scope: str = "") -> None:
-        """Bring the files of one memory up to date after a write."""
+        """Update the files of one memory after a write."""
         self._each(scope, lambda copy: copy.show(key))
 
     def show_day(self, day: str, scope: str = "") -> None:
-        """Bring one day of the timeline up to date."""
+        """Update one day of the timeline."""
         self._each(scope, lambda copy: copy.show_day(day))
 
     def forget(self, key: str, scope: str = "") -> None:
-        """`show` for a memory that is forgotten: what was set aside of it goes at once, too."""
+        """Update the files of a forgotten memory, and delete its files set aside at once."""
         self.show(key, scope)
         for copy in self._of(scope):
             copy.forget(key)
@@ -520,6 +522,6 @@ class WorkingCopies:
             self.render()
 
     def close(self) -> None:
-        """Bring MEMORY.md up to date where a write left that for later."""
+        """Update MEMORY.md if a write left that for later."""
         for copy in self.all():
             copy.close()

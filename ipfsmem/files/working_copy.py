@@ -1,13 +1,13 @@
-"""One working copy: a folder of plain files that people and other programs edit.
+"""One linked folder: a folder of plain files that people and other programs edit.
 
-`scan` turns what they did into writes, `render` brings the files up to date; format section 6. The state is the truth and
-durable first, so a crash between leaves files that the next look takes for what they are. Files stay where and as they
-were found: one with a foreign name keeps it, MEMORY.md keeps the lines of others, subfolders are not looked into.
+`scan` turns edits into writes, `render` updates the files; format section 6. The state is authoritative and durable first, so
+files after a crash in between are recognised by the next scan. Files stay where and as they were found: one with a foreign name
+keeps it, MEMORY.md keeps the lines of others, subfolders are not read.
 
-The folder carries a marker (`.ipfsmem/marker`) that counts with this device's own row. In another folder at its path nothing
-is deleted and nothing written. When the whole folder went back to earlier texts it is paused until a person has looked.
+The folder carries a marker (`.ipfsmem/marker`) that is valid with this device's own row. In another folder at its path nothing is
+deleted and nothing written. When the whole folder went back to earlier texts it is paused until a person has reviewed it.
 
-Each hook and each command looks at the folder, and mostly nothing is new there: what only an edit or a rendering needs is imported there.
+Each hook and each command scans the folder, mostly without changes: what only an edit or a rendering needs is imported there.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from ipfsmem.files.render import Rendering
     from ipfsmem.files.scan import Scan
 
-#: Entries up to which a write brings MEMORY.md up to date at once; above, the next `render` or `close` does.
+#: Maximum entries for which a write updates MEMORY.md at once; above, the next `render` or `close` does.
 INDEX_AT_ONCE = 500
-#: So long after a text came in from a folder our line of it in MEMORY.md stays as it is there; ms. A program writes a file first and its own
-#: line after it, and refuses to edit what was changed since it read it.
+#: Time after reading in a text during which our line of it in MEMORY.md stays unchanged; ms. A program writes a file first and
+#: its own line after it, and refuses to edit what was changed since it read it.
 QUIET = 120_000
-#: No pause of these ends by itself.
+#: Pauses that never end automatically.
 _STAYING = (BY_HAND, REPLACED)
 
 
@@ -59,23 +59,23 @@ class WorkingCopy:
         self._memories = memories
         self._copies = Copies(replica.db.connection, replica.codec.cover)
         self._renders = renders_of(replica.db.connection, copy.id, replica.codec.cover)
-        #: Its row, as it was when the folder was last used.
+        #: Its row, as of the last use of the folder.
         self.copy = copy
         self.folder = PlainFolder(path, copy.secret)
         self._index_stale = False
-        #: Files that the last renderings could not bring up to date, those of the last one first.
+        #: Files that the last renderings could not update, those of the last one first.
         self.behind: list[str] = []
         self._problems: dict[str, str] = {}
-        #: Files whose texts the last look could not take in.
+        #: Files whose texts the last scan could not read in.
         self._left_alone: list[str] = []
         #: Those of them of which an earlier text was taken in, with its key ("" for a day of the timeline).
         self._older: dict[str, str] = {}
-        #: What the last rendering of a file had to say: also of one that does not stand there, so no look drops it.
+        #: Messages of the last rendering of each file: also of missing files, so no scan drops them.
         self._unrendered: dict[str, str] = {}
         self._standing: dict[str, str] = {}
 
     def shown(self) -> dict[str, bytes]:
-        """The SHA-256 of each file that shows what the memory holds, as it was last written or read, by its name."""
+        """Return the SHA-256 of each file that shows the state, as it was last written or read, by its name."""
         return {row.file: row.body for row in self._renders.all().values() if row.text is not None}
 
     @cached_property
@@ -86,13 +86,13 @@ class WorkingCopy:
         return Timeline(self._replica, self.copy.scope)
 
     def notices(self) -> list[str]:
-        """What a person should know about the files: left alone, missing, not there. As of the last look."""
+        """Return notices for a person about the files: left alone, missing, folder missing. As of the last scan."""
         problems = self._problems | self._unrendered
         found = [*self._standing.values(), *(problems[file] for file in sorted(problems))]
         return [*found, *(text for text in self._kept_indexes() if text not in found)]
 
     def _kept_indexes(self) -> list[str]:
-        """Where texts are kept that somebody typed into a generated MEMORY.md; nobody else says so as long as they are there."""
+        """Return where texts typed into a generated MEMORY.md are kept; nobody else reports it as long as they are there."""
         if self.copy.shared_index:
             return []
         from ipfsmem.files.set_aside import edited_index_names, index_was_edited
@@ -101,15 +101,14 @@ class WorkingCopy:
         return [index_was_edited(path.name) for path in sorted(kept)]
 
     def moved_away(self) -> str:
-        """Where a text went that somebody typed into a generated MEMORY.md, as of the last rendering; "" where there was none."""
+        """Return where a text typed into a generated MEMORY.md was moved, as of the last rendering; "" if there was none."""
         if self.copy.shared_index or INDEX_FILE in self.behind:
             return ""
         said = self._unrendered.get(INDEX_FILE, "")
         return said and f"{self.folder.path}: {said}"
 
     def trouble(self) -> str:
-        """Why the folder is not taken in or not brought up to date, as of the last look; "" where nothing keeps it from that, or a
-        person asked for it."""
+        """Return why the folder is not read in or not updated, as of the last scan; "" if it is, or at a person's request."""
         if self.copy.paused == BY_HAND:
             return ""
         for kind in ("folder", "paused", "disk"):
@@ -117,18 +116,18 @@ class WorkingCopy:
                 return self._standing[kind]
         if not self.behind:
             return ""
-        # Texts first: what somebody forgot and stands there all the same is one.
+        # Texts first: one of them may be a forgotten text that is still in its file.
         first, *others = sorted(self.behind, key=lambda file: (file == INDEX_FILE, "/" in file))
         more = f"; and {count(len(others), 'more file')} (ipfsmem status)" if others else ""
         return f"{self.folder.path}: {self._unrendered[first]}{more}"
 
     def missing(self) -> str:
-        """That more files are missing than are taken for deletes; "" otherwise. As of the last look."""
+        """Return that more files are missing than count as deletes; "" otherwise. As of the last scan."""
         return self._standing.get("missing", "")
 
     def not_taken_in(self) -> list[str]:
-        """Which texts that stand here are not in the memory, and why: those of the whole folder, or of files that cannot be
-        taken in. As of the last look; nothing where a person asked for that."""
+        """Return which texts here are not in the vault, and why: those of the whole folder, or of unacceptable files. As of the
+        last scan; empty if a person paused it."""
         if whole := self.trouble():
             return [whole]
         return self.left_alone()
@@ -153,14 +152,14 @@ class WorkingCopy:
         return f"{self.folder.path}: {self._problems[files[0]]}; its memory may be older than the file{more}"
 
     def is_there(self) -> bool:
-        """Whether the folder is there, ours, and not paused."""
+        """Return whether the folder exists, is ours, and is not paused."""
         with self._using(), contextlib.suppress(StorageError):
             return self._is_ready() and not self.copy.paused
         return False
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[None]:
-        """The folder is held open for one operation, never longer: a disk must be free to go."""
+        """Hold the folder open for one operation, never longer: a disk must be removable."""
         try:
             yield
         finally:
@@ -169,9 +168,9 @@ class WorkingCopy:
     # -- looking -----------------------------------------------------------------------------------------------
 
     def scan(self, *, believe: bool = False) -> bool:
-        """Take in all edits. True when something was written. Files that cannot be taken are named in `notices`.
+        """Read in all edits. True if something was written. Unacceptable files are in `notices`.
 
-        `believe`: a person has looked, so what stands there counts, whatever stood there before.
+        `believe`: a person has reviewed the content, so it is valid, whatever was there before.
         """
         with self._using():
             return self._scan(believe)
@@ -233,13 +232,13 @@ class WorkingCopy:
                 self._older[file] = row.key or ""
 
     def _note_taken(self, scan: Scan) -> None:
-        """Note what somebody writes in this folder (inside the transaction of a look). A first look finds what was there before."""
+        """Record edits in this folder (inside the transaction of a scan). A first scan finds what was there before."""
         if scan.took and self.copy.shared_index and self.copy.in_step:
             now = self._replica.world.now()
             self._keep_taken({**self._taken(), **dict.fromkeys(scan.took, now)})
 
     def _taken(self) -> dict[str, int]:
-        """Keys whose texts were taken in here since our lines in MEMORY.md were last brought up to date, and when, ms."""
+        """Return keys whose texts were read in here since our lines in MEMORY.md were last updated, and when, ms."""
         stored = self._replica.db.get_meta(self._taken_in)
         return read_json(self._replica.codec.open_row(stored), type=dict[str, int]) if stored else {}
 
@@ -248,7 +247,7 @@ class WorkingCopy:
         self._replica.db.set_meta(self._taken_in, row)
 
     def _held(self, taken: dict[str, int]) -> list[str]:
-        """Those that were taken in just now. Of a time in the future nothing is known: the clock was set back."""
+        """Return those that were read in just now. A time in the future is ignored: the clock was set back."""
         now = self._replica.world.now()
         return [key for key, at in taken.items() if 0 <= now - at < QUIET]
 
@@ -257,7 +256,7 @@ class WorkingCopy:
         return meta.TAKEN_IN + self.copy.id
 
     def _leave_alone(self, found: Listing) -> None:
-        """Take out what is no input, and say so."""
+        """Remove unacceptable files from the listing, and report them."""
         self._problems = {file: text for file, text in self._problems.items() if file in found}
         other = f"{INDEX_KEY}.md" if self.copy.shared_index else INDEX_FILE
         if found.leave_out(other) and other != INDEX_FILE:
@@ -269,12 +268,12 @@ class WorkingCopy:
         self._say("timeline", "timeline is a link: it was left alone" if found.linked else None)
 
     def _is_input(self, file: str) -> bool:
-        """Whether a file of this name can be a memory here: MEMORY.md is generated in our own folder, and only there."""
+        """Return whether a file of this name can be a memory here: MEMORY.md is generated in our own folder, and only there."""
         return file != (f"{INDEX_KEY}.md" if self.copy.shared_index else INDEX_FILE)
 
     def _may_take(self, scan: Scan, changed: list[str], missing: int, head: bytes) -> bool:
-        """Whether edits may be taken in; pauses the folder when it went back as a whole, and ends a pause when it is as it
-        was before (inside a transaction)."""
+        """Return whether edits may be read in; pauses the folder if it went back as a whole, and ends a pause when it is as
+        before (inside a transaction)."""
         paused, moved = self.copy.paused, head != self.copy.head
         differing = len(scan.find_differing(changed)) + missing if paused or moved else 0
         if paused:
@@ -306,15 +305,15 @@ class WorkingCopy:
         self.copy = msgspec.structs.replace(self.copy, **fields)
 
     def take(self, key: str) -> tuple[str, ...] | None:
-        """Take in edits of one memory's files. When there was one: the dots that were shown under the key before."""
+        """Read in edits of one memory's files. If there was one: the dots that were shown under the key before."""
         with self._using():
             try:
-                # The row is as of just now: a read asks for it once.
+                # With the row as it is: a read looks it up once.
                 if not is_key(key) or not self._is_ready(row=self.copy) or self.copy.paused:
                     return None
                 return self._take_key(key)
             except StorageError:
-                return None  # said at the next look
+                return None  # reported by the next scan
 
     def _take_key(self, key: str) -> tuple[str, ...] | None:
         rows = self._renders.of_key(key)
@@ -325,7 +324,7 @@ class WorkingCopy:
             if self._is_input(file)
             and (stat := self.folder.stat(file)) is not None
             and ((row := rows.get(file)) is None or not row.is_unchanged(stat))
-            # On a disk that folds case another file answers to this name.
+            # On a disk that folds case another file may have this name.
             and (row is not None or file in self.folder.names())
         ]
         for file in files:
@@ -335,7 +334,7 @@ class WorkingCopy:
         if not changed:
             return None
         if self.copy.head and git_head(self.folder.path) != self.copy.head:
-            return None  # the next look decides
+            return None  # left for the next scan
         with self._replica.reading():
             shown = self._memories.view(key).dots
         before = self._state()
@@ -352,12 +351,12 @@ class WorkingCopy:
     # -- rendering ---------------------------------------------------------------------------------------------
 
     def render(self) -> bool:
-        """Bring every file up to date. True when something came in meanwhile that only a look can take."""
+        """Update every file. True if a change came in meanwhile that needs a scan."""
         self._index_stale = False
         return self._run(lambda rendering: rendering.everything(), whole=True)
 
     def is_in_step(self) -> bool:
-        """Whether nothing has changed since everything was rendered."""
+        """Return whether nothing has changed since everything was rendered."""
         copy = self._copies.get(self.copy.id)
         if copy is None or copy.in_step != self._state():
             return False
@@ -381,7 +380,7 @@ class WorkingCopy:
                 change.put(name, view.data, view.dots)
 
     def show(self, key: str) -> bool:
-        """Bring the files of one memory up to date after a write; answers as `render`."""
+        """Update the files of one memory after a write; returns as `render`."""
 
         def one(rendering: Rendering) -> None:
             rendering.one(key)
@@ -391,7 +390,7 @@ class WorkingCopy:
         return self._run(one)
 
     def forget(self, key: str | None) -> None:
-        """After `show` for a memory that is forgotten, or `render` for a whole scope (None): what was set aside goes at once, too."""
+        """Delete the files set aside of a forgotten memory at once, after `show`; None: of a whole scope, after `render`."""
         with self._using():
             try:
                 if not self._is_ready():
@@ -402,7 +401,7 @@ class WorkingCopy:
                 self._say("disk", f"the plain files could not be brought up to date: {error}")
 
     def show_day(self, day: str) -> bool:
-        """Bring one day of the timeline up to date; answers as `render`."""
+        """Update one day of the timeline; returns as `render`."""
         if not self.copy.timeline:
             return False
 
@@ -413,7 +412,7 @@ class WorkingCopy:
         return self._run(one)
 
     def close(self) -> None:
-        """Bring MEMORY.md up to date when a write left that for later."""
+        """Update MEMORY.md if a write left that for later."""
         if self._index_stale:
 
             def index(rendering: Rendering) -> None:
@@ -431,7 +430,7 @@ class WorkingCopy:
             self._index_stale = True
 
     def _run(self, work: Callable[[Rendering], None], *, whole: bool = False) -> bool:
-        """Run a rendering, `whole` of every file; True when something came in meanwhile."""
+        """Run a rendering, `whole` of every file; True if a change came in meanwhile."""
         from ipfsmem.files.render import Rendering
 
         self._standing.pop("disk", None)
@@ -456,17 +455,17 @@ class WorkingCopy:
                         self._keep_taken({key: taken[key] for key in held})
                     late = dict.fromkeys([*sorted(rendering.behind), *self.behind])
                     self.behind = [file for file in late if file in self._unrendered]
-                    # What was said of a file is said by the next process too.
+                    # The next process reports the messages of files too.
                     if whole and not (rendering.needs_look or self._unrendered):
                         self._copies.change(self.copy.id, in_step=self._state())
                     return rendering.needs_look
             except StorageError as error:
-                # The state is safe; files follow when the disk lets them.
+                # The state is safe; files follow when the disk allows it.
                 self._say("disk", f"the plain files could not be brought up to date: {error}")
                 return False
 
     def _scanner(self, change: Writing, *, believe: bool = False) -> Scan:
-        """What looks at files on behalf of one transaction."""
+        """Return the scan of one transaction."""
         from ipfsmem.files.scan import Scan
 
         return Scan(
@@ -481,14 +480,14 @@ class WorkingCopy:
         )
 
     def _state(self) -> bytes:
-        """Changes with every change of the state."""
+        """Return a value that changes with every change of the state."""
         stored = self._replica.db.get_meta(meta.STATE) or b""
         return sha256(stored).digest() + str(journal.last_number(self._replica.db.connection)).encode()
 
     # -- what a person says ------------------------------------------------------------------------------------
 
     def restore_files(self) -> int:
-        """Have the next rendering write again all files that are missing, instead of taking them for deletes. Returns how many."""
+        """Have the next rendering write missing files again, instead of treating them as deletes. Returns how many."""
         count = 0
         with self._using(), self._replica.transaction():
             if not self._is_ready(gone=True):
@@ -501,14 +500,14 @@ class WorkingCopy:
         return count
 
     def pause(self, why: str = BY_HAND) -> None:
-        """Take nothing in and write nothing until a person says what counts."""
+        """Stop reading in and writing until a person decides which side is valid."""
         with self._replica.transaction():
             self._pause(why)
 
     def put_back(self) -> int:
-        """What is remembered counts: the next rendering writes it into every file. Returns how many files were not so.
+        """Have the next rendering restore every file from the state. Returns how many files differed.
 
-        A text that was never rendered there is kept beside as a conflict copy. Raises StorageError when the folder is not there.
+        A text that was never rendered there is kept as a conflict copy. Raises StorageError if the folder is missing.
         """
         with self._using():
             if not self._is_ready(gone=True):
@@ -524,9 +523,9 @@ class WorkingCopy:
         return len(differing) + self.restore_files()
 
     def bring_out(self) -> list[str]:
-        """Before the folder is let go of: texts set aside that the state lacks come out as files in it; their names.
+        """Before the folder is unlinked, move texts set aside that the state lacks into it as files; returns their names.
 
-        Call it after `scan`. Raises StorageError when one can be neither taken in nor brought out, or the folder is not there.
+        Call it after `scan`. Raises StorageError if one can be neither read in nor moved out, or the folder is missing.
         """
         with self._using():
             if not self._is_ready():
@@ -536,9 +535,9 @@ class WorkingCopy:
                 return scan.set_aside.bring_out()
 
     def claim(self) -> None:
-        """The person wants this folder here, whatever its marker says: it gets ours. Raises StorageError.
+        """Claim this folder at a person's request, whatever its marker says: it gets ours. Raises StorageError.
 
-        When it is another folder than before, what it lacks was not deleted by anybody.
+        In another folder than before, missing files are not deletes.
         """
         with self._using():
             if not self.folder.exists():
@@ -548,11 +547,11 @@ class WorkingCopy:
                 self._forget_absent()
                 self._renders.forget_missed()
                 self._change(inode=inode, head=git_head(self.folder.path))
-            # The row is on the disk before the marker: a crash between leaves a folder that can be claimed again.
+            # The row is on the disk before the marker: after a crash in between the folder can be claimed again.
             self.folder.put_marker(self.copy.id)
 
     def let_go(self) -> None:
-        """Take the marker out of the folder; every other file stays as it is."""
+        """Remove the marker from the folder; every other file stays."""
         with self._using(), contextlib.suppress(StorageError):
             if self.folder.marker() == self.copy.id:
                 self.folder.drop_marker()
@@ -560,14 +559,14 @@ class WorkingCopy:
     # -- is it there? ------------------------------------------------------------------------------------------
 
     def _is_ready(self, *, gone: bool = False, row: Copy | None = None) -> bool:
-        """Whether the folder is there and ours; it is made and marked when it is new. Opens it.
+        """Return whether the folder exists and is ours; a new one is created and marked. Opens it.
 
-        `gone`: a person wants the files back that are missing, also when none is there any more.
+        `gone`: a person wants missing files back, even if all are missing.
         """
         self._standing.pop("folder", None)
         copy = row or self._copies.get(self.copy.id)
         if copy is None:
-            return False  # detached by another process
+            return False  # unlinked by another process
         self.copy = copy
         if copy.paused:
             self._say_paused()
@@ -579,7 +578,7 @@ class WorkingCopy:
         return self._is_ready_after_all(copy, gone)
 
     def _is_ready_after_all(self, copy: Copy, gone: bool) -> bool:
-        """Another folder stands there, none, or one with another marker."""
+        """Decide about another folder, a missing one, or one with another marker."""
         import shlex
 
         from ipfsmem.files.attaching import take_over_command
@@ -628,12 +627,12 @@ class WorkingCopy:
         return True
 
     def _is_recognised(self) -> bool:
-        """Whether a file stands there as we know it: then only the marker was lost."""
+        """Return whether a file is as we know it: then only the marker was lost."""
         rows = self._renders.all().values()
         return any(row.stat is not None and row.is_unchanged(self.folder.stat(row.file)) for row in rows)
 
     def _forget_absent(self) -> None:
-        """The folder is another one than it was, a restored backup for instance: what it lacks was not deleted by anybody."""
+        """Forget missing files: the folder is another one than before, a restored backup for instance, so they are not deletes."""
         for row in self._renders.all().values():
             if self.folder.stat(row.file) is None:
                 self._renders.drop(row.file)
@@ -657,5 +656,5 @@ class WorkingCopy:
 
 
 def _is_due(row: Missing, now: int) -> bool:
-    """Whether a missing file needs a note or a decision."""
+    """Return whether a missing file needs a record or a decision."""
     return not row.key or row.missed is None or row.missed > now or now - row.missed >= MISSING_FOR
