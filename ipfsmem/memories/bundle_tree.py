@@ -1,9 +1,9 @@
-"""A memory with its scopes as a tree of plain files, and back (format section 1.6): names and bytes only, no disk.
+"""A vault with its scopes as a tree of plain files, and back (format section 1.6): names and bytes only, no disk.
 
-The nameless scope stands in `memory/`, each other in `scopes/<scope>/memory/`, as in a published plain root, so that each
-is a base which the original's loader reads. Texts of others are in a folder `others/` of it. What no Markdown file can
-say (a scope's card, which texts stand behind a forget) is in a `scope.json` beside the base. What strangers put into such a tree is named and
-left out; nothing of it is ever a path on this disk.
+The nameless scope is in `memory/`, each other in `scopes/<scope>/memory/`, as in a published plain root, so that the original's
+loader can read each base. Texts of others are in its folder `others/`. Data without a Markdown form (a scope's card, which texts
+a forget hides) is in a `scope.json` next to the base. Files that strangers add to such a tree are reported and left out; no name
+in it becomes a path on this disk.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ from ipfsmem.bundle.timeline import (
 from ipfsmem.causal.cards import MAX_SCOPES, Card, parted
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError
 
-#: Where in a base texts of others stand (format section 1.5).
+#: Folder of a base with the texts of others (format section 1.5).
 OTHERS = "others"
-#: What is beside a base; bytes of it, of a whole tree, and names in it at most (format section 8).
+#: The file next to a base; maximum bytes of it, of a whole tree, and names in it (format section 8).
 SCOPE_FILE = "scope.json"
 MAX_SCOPE_FILE = 16 * 1024 * 1024
 MAX_BYTES = 512 * 1024 * 1024
 MAX_NAMES = 250_000
-#: Different lines of timelines in a tree at most, and in one of a stranger that is opened by CID; keys that its `scope.json`
-#: files call forgotten.
+#: Maximum number of different timeline lines in a tree, and in a stranger's that is opened by CID; of keys that its `scope.json`
+#: files list as forgotten.
 MAX_EVENTS = 500_000
 MAX_STRANGER_EVENTS = 100_000
 MAX_FORGOTTEN = 500_000
 
-#: Reads the file of a name, at most so many bytes; None when it disappeared meanwhile.
+#: Reads a file by name up to a number of bytes; None if it disappeared meanwhile.
 ReadFile = Callable[[str, int], bytes | None]
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One scope of a bundle. `card` None: it has none, or none that can be read."""
+    """One scope of a bundle. `card` None: missing or unreadable."""
 
     blob: Blob
     card: Card | None = None
 
 
 class Room:
-    """What a tree may still have: bytes, different lines of timelines, keys that are called forgotten. A file that many links
-    lead to, or that packs a thousandfold, is small where it comes from; here each of its copies counts."""
+    """The remaining quota of a tree: bytes, different timeline lines, forgotten keys. A file that many links lead to, or that
+    compresses a thousandfold, is small at its source; here each of its copies counts."""
 
     def __init__(self, most_events: int = MAX_EVENTS) -> None:
         self._bytes = MAX_BYTES
@@ -67,7 +67,7 @@ class Room:
         self._forgotten = MAX_FORGOTTEN
 
     def take(self, *, size: int = 0, forgotten: int = 0) -> None:
-        """Raises LimitError when there is no such room left."""
+        """Use some of the quota. Raises LimitError if it is exhausted."""
         self._bytes -= size
         self._forgotten -= forgotten
         if self._bytes < 0:
@@ -76,7 +76,7 @@ class Room:
             raise LimitError(f"more than {MAX_FORGOTTEN:,} keys are called forgotten in it")
 
     def events(self, days: Iterable[tuple[str, bytes]], problems: list[str]) -> Iterator[Event]:
-        """The events in timeline files, given by name, one by one; of equal lines of a day one. `problems` grows."""
+        """Yield the events in timeline files, given by name; equal lines of a day once. Problems are appended to `problems`."""
         seen: dict[str | None, set[bytes]] = {}
         for name, text in days:
             day = day_of_file(name)
@@ -100,7 +100,7 @@ class Room:
 
 
 class _Beside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What `scope.json` says. `forgotten`: keys whose texts stand behind a forget."""
+    """The content of `scope.json`. `forgotten`: keys whose texts a forget hides."""
 
     card: Card | None = None
     forgotten: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ class _Beside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class _ReadBeside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The same as it is read: a card of another form is left out, and what is forgotten stays forgotten."""
+    """The content as it is read: a card of another form is left out, and forgotten keys stay forgotten."""
 
     card: msgspec.Raw = msgspec.Raw(b"null")
     forgotten: tuple[str, ...] = ()
@@ -132,7 +132,7 @@ def base_files(
     card: Card | None,
     forgotten: Iterable[str],
 ) -> dict[str, bytes]:
-    """The files of one scope by their path in the tree; `texts` are by file name."""
+    """Return the files of one scope by their path in the tree; `texts` are by file name."""
     top = f"scopes/{scope}/" if scope else ""
     days: dict[str, list[bytes]] = {}
     for event in events:
@@ -150,10 +150,10 @@ def base_files(
 
 
 def read_tree(names: Iterable[str], read: ReadFile, said: Iterable[str] = ()) -> dict[str, Part]:
-    """The scopes of a tree by their tokens there; "" is the nameless one, which is always among them.
+    """Return the scopes of a tree by their tokens there; "" is the nameless one, which is always among them.
 
-    A tree without `memory/` and without `scopes/<scope>/memory/` is one base by itself. Problems are in the blobs, those that
-    were `said` before among them. Raises LimitError.
+    A tree without `memory/` and without `scopes/<scope>/memory/` is a single base. Problems are in the blobs, including those
+    `said` before. Raises LimitError.
     """
     listed = sorted(names)
     if len(listed) > MAX_NAMES:
@@ -184,7 +184,7 @@ def read_tree(names: Iterable[str], read: ReadFile, said: Iterable[str] = ()) ->
 
 
 def _base(name: str) -> tuple[str, str] | None:
-    """(folder, name inside its base) of a file of `scopes/<folder>/memory/`."""
+    """Return (folder, name inside its base) of a file of `scopes/<folder>/memory/`."""
     parts = name.split("/", 3)
     if len(parts) == 4 and parts[0] == "scopes" and parts[2] == "memory":
         return parts[1], parts[3]
@@ -219,7 +219,7 @@ def _part(
     room: Room,
     problems: list[str],
 ) -> Part:
-    """One scope, in the room that the others left."""
+    """Return one scope, within the quota that the others left."""
     texts: list[tuple[str, bytes]] = []
     days: list[tuple[str, bytes]] = []
     unread: set[str] = set()
@@ -258,7 +258,7 @@ def _part(
 
 
 def _key_in(relative: str) -> str:
-    """The key that a file of a memory is named by, also in the names of its copies; of any other file, none that a memory has."""
+    """Return the key that names a memory's file, also in the names of its copies; for any other file a key that no memory has."""
     copy = split_conflict_name(relative)
     return copy[0] if copy is not None else (base_of_conflict(relative) or relative).removesuffix(".md")
 
@@ -295,9 +295,9 @@ def collect_files(
     problems: list[str],
     room: Room | None = None,
 ) -> Blob:
-    """A bundle out of (file name, text) pairs of memories, and of timeline files; MEMORY.md is left out, conflict copies are
-    further texts of their key, and those in the folder for it are others' word. `problems` grows, `room` shrinks. Raises
-    LimitError."""
+    """Make a bundle of (file name, text) pairs of memories, and of timeline files; MEMORY.md is left out, conflict copies are
+    further texts of their key, and those in the folder of others are texts of others. Appends to `problems`, uses `room`.
+    Raises LimitError."""
     files: dict[str, bytes] = {}
     more: list[tuple[str, bytes]] = []
     others: list[tuple[str, bytes]] = []

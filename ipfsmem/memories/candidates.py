@@ -1,7 +1,7 @@
-"""Texts that are not this person's word yet, as a person goes through them after an import: listed, and promoted many at once.
+"""Pending texts, for a person to review after an import: listed, and approved one by one or together.
 
-Where a text came from is what its header says (`source`), which its writer chose: it is shown, and proves nothing. What an import of
-a program brought is what this device noted when it took it in.
+The source of a text is in its header (`source`), which its writer chose: it is shown, and proves nothing. Which texts an import
+of a program brought is this device's own record.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from ipfsmem.wording import count
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A text of others that can be promoted."""
+    """A text of others that can be approved."""
 
     key: str
-    #: The name of the conflict copy that it is, where it stands beside another text; "" where it is what is shown.
+    #: The name of the conflict copy that it is, if another text is shown; "" if it is the text that is shown.
     copy: str
     source: str
     name: str
     description: str
     sha256: str
     scope: str = ""
-    #: Of pending messages of a session: its name and their number. Key and SHA-256 are empty then.
+    #: For pending messages of a session: its name and their number. Key and SHA-256 are empty then.
     session: str = ""
     messages: int = 0
 
 
-#: Whether an import on this device took in a text under a key of a scope.
+#: Whether an import on this device brought a text under a key of a scope.
 TakenIn = Callable[[str, str, bytes], bool]
 
 
 def candidates(
     memories: Memories, taken_in: TakenIn | None = None, program: str | None = None
 ) -> tuple[Candidate, ...]:
-    """The texts of others of one scope that are at hand, by key, then the sessions with pending messages; with `taken_in` those that this
-    person's devices hold as others' word, and an import of a `program` brought."""
+    """Return the texts of others of one scope that are on this device, by key, then the sessions with pending messages; with
+    `taken_in` those that this person's devices hold as texts of others and that an import of `program` brought."""
     texts = [one for one, _ in _found(memories, taken_in)]
     sessions = Sessions(memories).pending()
     return (
@@ -77,7 +77,7 @@ def _of_session(memories: Memories, session: str, source: str, messages: int) ->
 
 
 def _found(memories: Memories, taken_in: TakenIn | None) -> list[tuple[Candidate, bool]]:
-    """The candidates, and whether each stands alone under its key: beside no own text, and no other text of others."""
+    """Return the candidates, and whether each is the only text under its key: no own text, and no other text of others."""
     found = []
     for item in memories.conflicts():
         if item.forgotten:
@@ -106,7 +106,7 @@ def _found(memories: Memories, taken_in: TakenIn | None) -> list[tuple[Candidate
 
 
 def _is_held_as_foreign(memories: Memories, reading: Reading) -> bool:
-    """Whether this person's devices alone wrote it down, as the word of somebody outside the memory."""
+    """Return whether only this person's devices wrote it, as a text of somebody outside the vault."""
     entry = memories.entry(reading.key)
     return all(
         dot in entry and entry[dot].of == FOREIGN and memories.is_own(dot, "") for dot in reading.token
@@ -125,10 +125,10 @@ def promote_session(memories: Memories, session: str, seen: str | None) -> tuple
 
 
 def promote_all(memories: Memories, taken_in: TakenIn, program: str) -> tuple[Candidate, ...]:
-    """Make every candidate that an import of a program brought the person's own word, messages of sessions too, in one transaction: all of
-    them, or none. Answers what was promoted.
+    """Approve every candidate that an import of a program brought, messages of sessions too, in one transaction. Returns the
+    approved ones.
 
-    One that stands beside another text, whosever that is, stays what it is: whoever takes many at once has not compared the two.
+    A candidate with another text under its key, whoever wrote that, stays pending: nobody compared the two.
     """
     with writing(memories.replica) as change, no_collection():
         found = tuple(one for one, alone in _found(memories, taken_in) if alone)

@@ -1,7 +1,7 @@
-"""What holds a bundle's files: a folder, a zip, a CAR. Names and bounded reads of them; nothing is ever written to a disk.
+"""Containers of a bundle's files: a folder, a zip, a CAR. Their names and bounded reads; nothing is ever written to a disk.
 
-Links and what is no plain file are left out of a folder; a zip is read for stored and deflated entries only, each within its
-bound, whatever its directory says; a CAR is checked block by block against its one root.
+Links and special files in a folder are left out; a zip is read for stored and deflated entries only, each within its limit,
+whatever its directory claims; a CAR is checked block by block against its one root.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ ZIP_MAGIC = b"PK\x03\x04"
 #: The directory of a zip without files.
 _EMPTY_ZIP = b"PK\x05\x06"
 _ENCRYPTED = 0x1
-#: What macOS keeps beside the files of a zip: nothing that anybody wrote.
+#: macOS's own files in a zip, without content of a user.
 _FINDER = "__MACOSX/"
-#: Endings of notes that are not read out of a folder or zip, and so are named.
+#: Extensions of notes in a folder or zip that are not read, and so are reported.
 NOTES = (".txt", ".text", ".markdown", ".mdown", ".mdwn", ".mkd", ".mkdn", ".mdx")
-#: What each file's line in the directory of a zip begins with.
+#: Prefix of each file's entry in the directory of a zip.
 _DIRECTORY = b"PK\x01\x02"
 
 
 def is_zip(head: bytes) -> bool:
-    """Whether a file that begins so is a zip."""
+    """Return whether a file with these first bytes is a zip."""
     return head.startswith((ZIP_MAGIC, _EMPTY_ZIP))
 
 
 def is_car(head: bytes) -> bool:
-    """Whether a file that begins so is a CAR: a short length, and a CBOR map that speaks of roots or version."""
+    """Return whether a file with these first bytes is a CAR: a short length, and a CBOR map with roots or version."""
     return any(head[start : start + 1] in (b"\xa1", b"\xa2") for start in (1, 2)) and (
         b"\x65roots" in head[:16] or b"\x67version" in head[:16]
     )
 
 
 def opened(path: Path) -> BinaryIO:
-    """A regular file, open to be read. Raises StorageError for a link, a pipe and what is no file, OSError."""
+    """Open a regular file for reading. Raises StorageError for a link, a pipe and anything but a regular file, OSError."""
     return os.fdopen(open_regular(path, os.O_RDONLY), "rb")
 
 
 def read_folder(folder: Path) -> dict[str, Part]:
-    """The scopes of a folder of memory files. Where it is a tree of bases nothing beside them is looked at."""
+    """Return the scopes of a folder of memory files. In a tree of bases all other files are ignored."""
     inside = [_is_folder(folder / "memory"), any(map(_is_folder, (folder / "scopes").glob("*/memory")))]
     tops = ("memory", "scopes") if any(inside) else ()
     said: list[str] = []
@@ -89,10 +89,10 @@ def folder_files(
     said: list[str],
     tops: Sequence[str] = (),
 ) -> tuple[Collection[str], ReadFile]:
-    """The names of the wanted files in a folder, and what reads one; all of them are read now, no link is followed.
+    """Return the names of the wanted files in a folder, and a reader for them; all are read now, no link is followed.
 
-    `wanted` gets a file's last name and whether it is at the top, `most` says how many bytes a file of a name has at most.
-    With `tops` only those folders are looked into. `said` grows by folders that cannot be. Raises LimitError.
+    `wanted` gets a file's last name and whether it is at the top, `most` returns the maximum bytes of a file. With `tops` only
+    those folders are read. Unreadable folders are appended to `said`. Raises LimitError.
     """
     base = str(folder)
     found: dict[str, bytes | IpfsmemError | None] = {}
@@ -126,15 +126,15 @@ def _read(
     said: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> dict[str, Part]:
-    """`read_tree` of a place that somebody named. Raises FormatError when no file there can be of a memory: most often it is
-    the wrong place, and what replaces by it would forget everything. `notes` are files that are named as left out."""
+    """Read the tree of a place that a user named, as `read_tree`. Raises FormatError if it has no file of a memory: most often it
+    is the wrong place, and replacing with it would forget everything. `notes` are files that are reported as left out."""
     if not said and not any(name.lower().endswith((".md", ".jsonl", SCOPE_FILE)) for name in names):
         raise FormatError(f"there are no memories in {place}")
     return read_tree(names, read, [*said, *_told_of_notes(notes)])
 
 
 def _is_other_note(name: str) -> bool:
-    """Whether a file is most likely a person's note, and by its name none that is read here."""
+    """Return whether a file is most likely a person's note in a format that is not read here."""
     return name.lower().endswith(NOTES)
 
 
@@ -151,7 +151,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _most(name: str) -> int:
-    """Bytes that a file of this name has at most."""
+    """Return the maximum bytes of a file with this name."""
     lower = name.lower()
     return MAX_FILE if lower.endswith(".md") else MAX_BYTES if lower.endswith(".jsonl") else MAX_SCOPE_FILE
 
@@ -159,10 +159,10 @@ def _most(name: str) -> int:
 def _files(
     base: str, tops: Sequence[str], wanted: Callable[[str, bool], bool], said: list[str]
 ) -> Iterator[tuple[str, str, int | None]]:
-    """The wanted files below `base`, in `tops` of it and at its top only where there are `tops`: the name of
-    each relative to it, with slashes; then its name in the open folder that the number stands for, so that a folder which is
-    swapped for a link meanwhile leads nowhere, or its path where the system has no such numbers. As text: ten thousand `Path`
-    objects take longer to make than their files to read. A folder that cannot be looked into is `said`, and left out."""
+    """Yield the wanted files below `base`, with `tops` only in these and at the top: the relative name with slashes; then the
+    name in the open folder of the descriptor, so that a folder replaced by a link meanwhile leads nowhere, or the path on
+    systems without descriptors. As text: ten thousand `Path` objects take longer to make than their files to read. Unreadable
+    folders are appended to `said`."""
 
     def unread(error: OSError) -> None:
         called = ascii(Path(os.fsdecode(error.filename or base)).name)[1:-1]
@@ -190,7 +190,7 @@ def _walk(
 
 
 def read_zip(path: Path) -> dict[str, Part]:
-    """The scopes of a zip. Raises FormatError, LimitError."""
+    """Return the scopes of a zip. Raises FormatError, LimitError."""
     said: list[str] = []
     with zip_files(path, said=said) as (names, read):
         inside = ("memory/", "scopes/")
@@ -207,8 +207,9 @@ def read_zip(path: Path) -> dict[str, Part]:
 def zip_files(
     path: Path, kept: Collection[str] = ("memory", "scopes"), *, said: list[str]
 ) -> Iterator[tuple[Collection[str], ReadFile]]:
-    """The names of the files in a zip, without a folder in which all of them lie unless it is one of `kept`, and what reads one of
-    them, as long as this is open. `said` grows by entries whose name leads out of the zip. Raises FormatError, also in the block for what cannot be unpacked, LimitError."""
+    """Open a zip: the names of its files, without a common top folder unless it is one of `kept`, and a reader for them within
+    the block. Entries whose name leads out of the zip are appended to `said`. Raises FormatError, also in the block for
+    entries that cannot be unpacked, LimitError."""
     with storage_errors(path, "read"), opened(path) as file:
         if _signatures(file) > MAX_NAMES:
             raise LimitError(f"there are more than {MAX_NAMES:,} files in the zip")
@@ -227,7 +228,7 @@ def zip_files(
 
 
 def _signatures(file: BinaryIO) -> int:
-    """How many files a zip may have at most: its directory is read whole, so they are counted before it is."""
+    """Return the maximum number of files in a zip: its directory is read whole, so they are counted before."""
     count, tail = 0, b""
     while piece := file.read(1 << 20):
         count += (tail + piece).count(_DIRECTORY)
@@ -244,7 +245,7 @@ def _from_zip(
         name = _plain_name(info.filename)
         if name.endswith("/") or name.startswith(
             _FINDER
-        ):  # not `is_dir`: older ones ask an empty name for its last letter
+        ):  # not `is_dir`: older versions index the last letter of an empty name
             continue
         if ".." in name.split("/"):
             said.append(f"{ascii(info.filename)[1:-1][:120]} was left out: it leads out of the zip")
@@ -272,12 +273,12 @@ def _from_zip(
 
 
 def _plain_name(name: str) -> str:
-    """An entry's name with slashes, also where Windows wrote it, and without the `./` that some programs begin all names with."""
+    """Return an entry's name with slashes, also if Windows wrote it, and without a leading `./`."""
     return "/".join(part for part in name.replace("\\", "/").split("/") if part != ".")
 
 
 def _without_top(names: dict[str, zipfile.ZipInfo], kept: Collection[str]) -> dict[str, str]:
-    """The names without the one folder in which all of them lie: who zips a folder by hand has its name in front."""
+    """Return the names without a common top folder, which zipping a folder by hand adds."""
     tops = {name.split("/", 1)[0] for name in names}
     (top,) = tops if len(tops) == 1 else ("",)
     if not top or top in kept or not all(name.startswith(top + "/") for name in names):
@@ -286,7 +287,7 @@ def _without_top(names: dict[str, zipfile.ZipInfo], kept: Collection[str]) -> di
 
 
 def read_plain_car(path: Path) -> dict[str, Part]:
-    """The scopes of a CAR of plain files. Raises FormatError, also for an encrypted memory, LimitError."""
+    """Return the scopes of a CAR of plain files. Raises FormatError, also for an encrypted vault, LimitError."""
     with storage_errors(path, "read"), opened(path) as file:
         car = read_car(file)
         blocks = dict(car)

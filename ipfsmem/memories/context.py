@@ -1,9 +1,8 @@
-"""What a model is given at the start of a session or before a prompt: the index of the own memories, and with a query the
-texts, messages and events that match it, in their fences and within a bound.
+"""The context of a model at the start of a session or before a prompt: the index of own memories, and with a query the matching
+texts, messages and events, fenced and within a limit.
 
-Only own texts stand in it, others' not even by name (format section 5.2). The same memory gives the same text, and its first
-line never changes. Unless the caller counts, a token is taken to be three bytes of UTF-8, which is more tokens than usual models
-count in prose.
+It contains only own texts, not even names of others' (format section 5.2). The same vault gives the same text, and its first line
+never changes. Unless the caller counts, a token is three bytes of UTF-8, an upper bound for the prose of usual models.
 """
 
 from __future__ import annotations
@@ -45,55 +44,56 @@ if TYPE_CHECKING:
     from ipfsmem.memories.recall import Hit, Match, Matches, MomentHit
     from ipfsmem.recall.worth import Merits
 
-#: Matches that are looked at, and bytes of one that are shown.
+#: Maximum number of matches that are examined, and bytes of one that are shown.
 _HITS = 20
 _LONGEST = 6_000
-#: Times the bytes of a block may grow for a counter that finds few tokens in them.
+#: Maximum factor by which a block's bytes may grow for a counter that finds few tokens in them.
 _WIDEST = 8
-#: A text of which less would be left is not shown.
+#: A text is not shown if fewer bytes than this would be left.
 _SHORTEST = 1_200
-#: Matches of the layout `turn`.
+#: Matches in the layout `turn`.
 _TURN_HITS = 3
-#: Messages and events that match, and of the layout `turn`; of so many the best go before the memories, in a quarter of the room.
+#: Maximum matching messages and events, and in the layout `turn`; the number of best ones before the memories, in a quarter of
+#: the room.
 _SAID, _TURN_SAID, _FIRST_SAID = 60, 5, 3
-#: Hits that are looked at for messages and events in the layout `turn`.
+#: Hits that are examined for messages and events in the layout `turn`.
 _TURN_LOOKED = 40
-#: Bytes of texts that a prompt takes into an index, half a second of work; of more it uses one that is there, or none.
+#: Maximum bytes of texts that a prompt indexes, half a second of work; beyond that it uses an existing index, or none.
 _MADE_AT_ONCE = 1_000_000
-#: Of such a part of these one is made for prompts already: other machines are slower.
+#: From this fraction of them an index is made ahead of prompts: other machines are slower.
 _MADE_AHEAD = 4
-#: A memory comes after at most so many more messages for each memory before it.
+#: A memory comes after at most this many more messages for each memory before it.
 _SAID_BETWEEN = 4
-#: Events that stand in a block, and bytes of one.
+#: Maximum events in a block, and bytes of one.
 _EVENTS, _EVENT_BYTES = 20, 600
-#: Memories that are told apart by their worth where no index of recall is at hand: a hook has time for so many.
+#: Maximum memories ranked by worth without an index of recall: the time limit of a hook allows no more.
 _HEADS = 5_000
-#: Memories without room in an index after which nobody looks for a shorter one, and bytes that the shortest line has.
+#: Memories without room in an index after which no shorter one is sought, and bytes of the shortest line.
 _PASSED, _LEAST_LINE = 200, 16
 #: Bytes that facts leave to the rest of a block, at most a quarter of it.
 _BESIDE_FACTS = 1_500
-#: Keys that are named of the matches that had no room.
+#: Maximum keys that are named of the matches without room.
 _NAMED = 10
 
 
 class ContextBlock(msgspec.Struct, frozen=True):
-    """The block, and what is in it. Empty text: there is nothing to give."""
+    """The block and its content. Empty text: there is no context."""
 
     text: str
-    #: Keys of the memories that stand in it with their texts, as `scope/key` outside of the nameless scope.
+    #: Keys of the memories with their texts in it, as `scope/key` outside the nameless scope.
     shown: tuple[str, ...]
-    #: Keys of memories that match and had no room.
+    #: Keys of matching memories without room.
     skipped: tuple[str, ...]
-    #: How many memories the index names and facts stand in it, and how many of both it had no room for.
+    #: Number of memories named in the index plus facts in it, and of both without room.
     listed: int
     left_out: int
-    #: How many events stand in it.
+    #: Number of events in it.
     events: int
-    #: How many tokens it is counted as.
+    #: Its number of tokens.
     tokens: int
-    #: How many messages and events stand in it that match.
+    #: Number of matching messages and events in it.
     said: int = 0
-    #: How many texts, events and indexes were left out because this session was shown them, and what stands for those in it.
+    #: Number of texts, events and indexes left out because this session was shown them, and the marks of those in it.
     repeated: int = 0
     marks: tuple[str, ...] = ()
 
@@ -102,7 +102,7 @@ class ContextBlock(msgspec.Struct, frozen=True):
 
 
 def tokens_of(text: str) -> int:
-    """How many tokens a text is taken to be."""
+    """Estimate the number of tokens of a text."""
     return -(-len(text.encode()) // TOKEN_BYTES)
 
 
@@ -119,10 +119,11 @@ def context(
     running: str = "",
     facts: Facts | None = None,
 ) -> ContextBlock:
-    """The block for some scopes, the first before the next. Never more than `max_tokens` (2,000, of the layout `turn` 500), as
-    `count` counts the tokens of a text. The layouts `index` and `full` hold the facts: all that have room, restrictions first, whole. `without`: the marks of what is not shown again; `by_meaning`: False asks no
-    model; `counts`: the memories that stand in it with their texts are used; `running`: the session that goes on, whose messages
-    the model has already; `facts`: what `facts_for` says, where the caller asked it. Raises UsageError."""
+    """Return the block for some scopes, in order of precedence. Never more than `max_tokens` (2,000, for the layout `turn` 500),
+    as `count` counts tokens. The layouts `index` and `full` contain all facts with room, restrictions first, whole. `without`:
+    marks of texts not to show again; `by_meaning`: False asks no model; `counts`: count a use of the memories with their texts
+    in it; `running`: the current session, whose messages the model has already; `facts`: the result of `facts_for`, if the
+    caller has it. Raises UsageError."""
     if layout not in LAYOUTS:
         raise UsageError(f"{layout!r} is no layout", hint=f"It is one of {', '.join(LAYOUTS)}.")
     if layout in ("turn", "ranked") and query is None:
@@ -156,12 +157,12 @@ def context(
 
 
 def tokens_of_facts(facts: Facts) -> int:
-    """How many tokens all of these facts take in a block."""
+    """Return the number of tokens of all these facts in a block."""
     return -(-facts.bytes // TOKEN_BYTES)
 
 
 def facts_for(parts: Sequence[Memories], layout: Layout) -> Facts:
-    """The facts that a block of this layout has, where there is room."""
+    """Return the facts for a block of this layout, before the room is known."""
     if layout not in ("index", "full"):
         return Facts()
     with parts[0].replica.reading():
@@ -169,13 +170,13 @@ def facts_for(parts: Sequence[Memories], layout: Layout) -> Facts:
 
 
 def count_shown(part: Memories, block: ContextBlock) -> None:
-    """The memories that stand in a block with their texts were used."""
+    """Count a use of the memories with their texts in a block."""
     if block.shown and part.uses is not None:
         part.uses().count((scope, key) for scope, _, key in (one.rpartition("/") for one in block.shown))
 
 
 def counted_tokens(count: Callable[[str], int], text: str) -> int:
-    """What the caller's counter says of a text; nothing is no token."""
+    """Return the caller's token count of a text; 0 for an empty one."""
     if not text:
         return 0
     counted: object = count(text)
@@ -195,10 +196,11 @@ def _matches(
     by_meaning: bool,
     running: str,
 ) -> tuple[Sequence[Match | Said], int]:
-    """The own memories, messages and events that match, the best first, and how many were left out because they were shown before."""
+    """Return the matching own memories, messages and events, best first, and how many were left out because they were shown
+    before."""
     if query is None or not query.strip():
         return (), 0
-    from ipfsmem.memories.words import MAX_HITS, prompt_query  # what no query needs is not loaded
+    from ipfsmem.memories.words import MAX_HITS, prompt_query  # only queries need it
 
     query = prompt_query(query)
     if not query:
@@ -217,8 +219,8 @@ def _matches(
         asked = Question(query, kind="all", limit=looked, why=turn, by_meaning=by_meaning)
         answer = search(parts, asked)
     if answer is not None and (strict or answer.by_meaning or not answer.source.held):
-        found = answer.memories  # a hook has no time for a second index
-    else:  # memories have their vectors before messages and events do
+        found = answer.memories  # the time limit of a hook allows no second index
+    else:  # memories get their vectors before messages and events do
         asked = Question(query, limit=most + more, why=turn, by_meaning=by_meaning)
         found = search(parts, asked).memories
     with parts[0].replica.reading():
@@ -236,8 +238,8 @@ def _not_shown(
     strict: bool,
     running: str,
 ) -> tuple[Sequence[Match | Said], int]:
-    """The own ones among the memories that were found, and of what `answer` says, and how many were left out because they were shown
-    before. Where nothing was shown before no text is read for that."""
+    """Return the own ones among the memories found and the messages and events of `answer`, and how many were left out because
+    they were shown before. If nothing was shown before, this reads no text."""
     most, most_said = (_TURN_HITS, _TURN_SAID) if layout == "turn" else (_HITS, _SAID)
     own = (hit for hit in found if hit.own and (not strict or _tells(hit.hit, query)))
     some = list(own if without else islice(own, most))
@@ -258,7 +260,7 @@ def _not_shown(
     )
     those = list(said if without else islice(said, most_said))
     unseen = [one for one in those if not without or one[1].mark not in without]
-    # The layout `full` counts events that were shown before where it lists those noted last.
+    # The layout `full` counts events that were shown before with the latest events.
     counted = [
         match
         for match, one in (those if without else ())
@@ -269,18 +271,18 @@ def _not_shown(
 
 
 class Readiness(NamedTuple):
-    """Whether a prompt has the time to look up something, and everything that it may be given."""
+    """Whether a prompt has the time to look up something, and everything."""
 
     something: bool
     everything: bool
 
 
 def readiness(parts: Sequence[Memories]) -> Readiness:
-    """What a prompt has time for now; `make_ready` mends the rest."""
+    """Return what a prompt has time for now; `make_ready` prepares the rest."""
     from ipfsmem.memories.search_index import has_moments, is_at_hand, is_ready
 
     if parts[0].replica.read_only:
-        return Readiness(something=True, everything=True)  # nobody can keep an index for it
+        return Readiness(something=True, everything=True)  # no index can be stored for it
     if is_at_hand(parts, "all") and is_ready(parts, "all", _MADE_AT_ONCE):
         return Readiness(something=True, everything=True)
     if is_at_hand(parts, "memory") and is_ready(parts, "memory", _MADE_AT_ONCE):
@@ -290,8 +292,7 @@ def readiness(parts: Sequence[Memories]) -> Readiness:
 
 
 def make_ready(parts: Sequence[Memories]) -> None:
-    """Make the index that a prompt is looked up in, where there is so much that a hook has no time for that, and write it down. Raises
-    StorageError."""
+    """Make and store the index for prompts if the vault is too large for a hook to do it. Raises StorageError."""
     from ipfsmem.memories.search_index import has_moments, is_ready, make_index
 
     kind: Kind = "all" if has_moments(parts) else "memory"
@@ -302,8 +303,9 @@ def make_ready(parts: Sequence[Memories]) -> None:
 def _in_order(
     hits: Sequence[Match], found: Sequence[Match], said: Sequence[tuple[Match, Said]]
 ) -> list[Match | Said]:
-    """Memories and what was said, the best first. `found`: the memories that the search of both found. Scores of two searches say
-    nothing of each other, so a memory comes where that search has it, and at the latest after some lines for each memory before it."""
+    """Merge memories with messages and events, best first. `found`: the memories found by the search over both. Scores of two
+    searches are not comparable, so a memory keeps its place in that search, and comes at the latest after a few lines for each
+    memory before it."""
     _name_what_is_answered(one for _, one in said)
     places = {hit.id: hit.place for hit in found}
     order: list[tuple[int, int, Match | Said]] = [(at, 1, one) for at, (_, one) in enumerate(said)]
@@ -316,7 +318,7 @@ def _in_order(
 
 
 def _name_what_is_answered(said: Iterable[Said]) -> None:
-    """A message of an agent answers the user's message that was found before it in its session."""
+    """Link a message of an agent to the user's message that was found before it in its session, as its answer."""
     asked: Said | None = None
     for one in sorted((one for one in said if one.moment.kind == "message"), key=attrgetter("place")):
         if one.moment.type == "user":
@@ -326,8 +328,8 @@ def _name_what_is_answered(said: Iterable[Said]) -> None:
 
 
 def _tells(hit: Hit | MomentHit | None, query: str) -> bool:
-    """Whether a memory or message has to do with a prompt of a hook, which nobody wrote to look for it: its header has a word of it, or its
-    text two. Of a question of one or two words one is enough."""
+    """Return whether a memory or message is relevant to a prompt of a hook, which is not written as a query: its header has one
+    of its words, or its text two; one is enough for a prompt of one or two words."""
     from ipfsmem.recall.terms import terms
 
     if hit is None:
@@ -350,7 +352,7 @@ def _made(
     layout: Layout,
     without: frozenset[str],
 ) -> ContextBlock:
-    """The block in at most so many bytes."""
+    """Return the block in at most `most` bytes."""
     replica = parts[0].replica
     marks: list[str] = []
     repeated = 0
@@ -445,7 +447,7 @@ def _made(
 
 
 def _no_room(places: Sequence[str], number: int, room: int) -> str:
-    """What is said of so many matches that had no room; they are named as far as that has room."""
+    """Return the line about matches without room; they are named as far as `room` allows."""
     said = f"({count(number, 'more match', 'more matches')} had no room here"
     named = ""
     for place in places[:_NAMED]:
@@ -460,8 +462,8 @@ def _no_room(places: Sequence[str], number: int, room: int) -> str:
 def _events(
     parts: Sequence[Memories], room: int, without: frozenset[str], there: frozenset[str]
 ) -> tuple[str, list[str], int]:
-    """What this person's devices noted last, oldest first, in at most `room` bytes, the marks of these events, and how many were
-    shown before. `there`: those that match and stand in the block. Events that were imported are a history and stand in no block."""
+    """Return the latest events of this person's devices, oldest first, in at most `room` bytes, their marks, and how many were
+    shown before. `there`: matching ones already in the block. Imported events are a history and are left out."""
     from ipfsmem.bundle.program_events import is_use  # not before a prompt, which lists no events
     from ipfsmem.bundle.timeline import event_line, split_own_id, union_of_scopes
     from ipfsmem.device.events import events_of
@@ -507,7 +509,7 @@ def _events(
 
 
 def _fenced(hit: Hit, writers: Writers, room: int) -> str | None:
-    """One match in its fence; a long text is cut and says so. None when there is no room."""
+    """Return one match in its fence; a long text is cut with a note. None if there is no room."""
     file = hit.reading.readable
     data = file.body.encode()
     most = min(_LONGEST, room)
@@ -521,11 +523,11 @@ def _fenced(hit: Hit, writers: Writers, room: int) -> str | None:
 
 
 def _index(parts: Sequence[Memories], room: int, without: frozenset[tuple[str, str]]) -> tuple[str, int, int]:
-    """The index of some scopes in at most `room` bytes, how many memories it names, and how many it leaves out. `without`: scope and
-    key of those that stand in the block already.
+    """Return the index of some scopes in at most `room` bytes, and the numbers of memories named and left out. `without`: scope
+    and key of those already in the block.
 
-    At most 200 lines and 25 KB. Those that are worth least are left out first, also by how long ago they were changed or used; one
-    that does not fit gives way to the next.
+    At most 200 lines and 25 KB. The memories worth least, also by the time since their last change or use, are left out first;
+    one that does not fit yields to the next.
     """
     room, rows, passed = min(room, MAX_BYTES) - len(_left_out(10**9).encode()), MAX_LINES, 0
     chosen: dict[str, list[tuple[str, str, str]]] = {}
@@ -564,27 +566,27 @@ def _index(parts: Sequence[Memories], room: int, without: frozenset[tuple[str, s
     return "\n".join(blocks), listed, total - listed
 
 
-#: The part that a memory stands in, its key, its section and its line.
+#: The scope's memories, its key, its section and its line.
 _Listed = tuple["Memories", str, str, str]
 
 
 def _by_worth(
     parts: Sequence[Memories], without: frozenset[tuple[str, str]]
 ) -> tuple[int, Iterable[_Listed]]:
-    """The own memories of some scopes, the first before the next, those worth most first, of equal ones those written last, each
-    with its section and line; and their number. `without`: scope and key of those that are left out.
+    """Return the number of own memories of some scopes, and each with its section and line: scopes in order, those worth most
+    first, ties by last write. `without`: scope and key of memories to leave out.
 
-    Parts of sessions are left out. Where an index of recall is at hand no text is opened for it, otherwise all are, for the same answer;
-    of very many those written last, which have the others behind them.
+    Parts of sessions are left out. With an index of recall no text is opened, otherwise all are, with the same result; of very
+    many only those written last, with the others after them.
     """
     from ipfsmem.bundle.index_block import INDEX_KEY
-    from ipfsmem.memories.search_index import index_at_hand  # only where something is shown
+    from ipfsmem.memories.search_index import index_at_hand  # only needed if something is shown
 
     replica = parts[0].replica
     hidden = hidden_texts(replica)
     today = replica.world.today()
     used: Mapping[tuple[str, str], Use] = {} if parts[0].uses is None else parts[0].uses().before_today()
-    fading = parts[0].fading  # read once: it asks the settings file
+    fading = parts[0].fading  # read once: it reads the settings file
 
     places: dict[Merits, float] = {}  # most were never used, and many are alike
 
@@ -603,7 +605,7 @@ def _by_worth(
         held = index.held
 
         def in_groups() -> list[tuple[float, list[str]]]:
-            """Keys of one place each, the best place first. Only what is seen by itself is decoded."""
+            """Return keys grouped by rank, best first. Only entries ranked individually are decoded."""
             groups, moved = index.standing()
             apart = moved | {key for of in (used, without, hidden) for _, key in of}
             found = [
@@ -631,7 +633,7 @@ def _by_worth(
                     yield by_scope[one.scope], key, one.section, one.line
 
         def in_one(groups: Iterable[list[str]]) -> list[str]:
-            """Of several groups with one place: those written last first."""
+            """Return several groups of one rank as one: last written first."""
             keys = sorted(chain.from_iterable(groups))
             return sorted(keys, key=lambda key: held[key].hlc, reverse=True)  # all clocks have one length
 
@@ -680,7 +682,7 @@ def _by_worth(
 
 
 def _lists_alone(part: Memories, here: Container[str]) -> bool:
-    """Whether a MEMORY.md only lists memories that are here."""
+    """Return whether a MEMORY.md only lists memories that are here."""
     from ipfsmem.bundle.index_block import INDEX_KEY, typed_text
     from ipfsmem.memories.readings import readable_file
 
@@ -689,7 +691,7 @@ def _lists_alone(part: Memories, here: Container[str]) -> bool:
 
 
 def _own_since(part: Memories, key: str, entry: Entry) -> str:
-    """When the own text that is shown was written; empty when none is."""
+    """Return when the own text that is shown was written; empty if none is shown."""
     if len(entry) == 1:
         ((dot, value),) = entry.items()
         return value.h if value.body is not None and part.is_own(dot, value.of) else ""
@@ -698,7 +700,7 @@ def _own_since(part: Memories, key: str, entry: Entry) -> str:
 
 
 def _line(part: Memories, key: str, entry: Entry, today: date) -> Line | None:
-    """The line of a memory in the index; None where it has none, is not on this device, or held until an earlier day."""
+    """Return the line of a memory in the index; None if it has none, is not on this device, or expired."""
     line: Line | None = None
     if len(entry) == 1:
         (value,) = entry.values()

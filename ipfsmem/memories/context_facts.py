@@ -1,4 +1,4 @@
-"""The facts of a context block: all of them, restrictions first, whole and with their category, as far as there is room."""
+"""The facts of a context block: restrictions first, whole and with their category, as far as there is room."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from ipfsmem.memories.search_index import SearchIndex
     from ipfsmem.recall.worth import Merits
 
-#: The category that stands first, in the text and where there is no room for all.
+#: The category that comes first, in the text and when there is no room for all.
 RESTRICTION: Final = "restriction"
 _TAG: Final = "memory-facts"
 _KEY_OF_A_FACT: Final = "fact_"
-#: Memories that are read where no index of recall is at hand: a hook has time for so many.
+#: Maximum memories read without an index of recall: the time limit of a hook allows no more.
 _HEADS: Final = 5_000
 
 
 class FactLine(msgspec.Struct, frozen=True):
-    """One fact as a block has it."""
+    """One fact as a block shows it."""
 
     scope: str
     key: str
@@ -47,7 +47,7 @@ class FactLine(msgspec.Struct, frozen=True):
 
 
 class FactText(NamedTuple):
-    """What a memory says as a fact."""
+    """The content of a memory as a fact."""
 
     text: str
     category: str
@@ -63,7 +63,7 @@ class FactsShown(msgspec.Struct, frozen=True):
 
 
 class Facts:
-    """The facts of some scopes, and what they come to in a block."""
+    """The facts of some scopes, and their size in a block."""
 
     def __init__(self, lines: Sequence[FactLine] = (), scopes: Sequence[str] = ()) -> None:
         self.lines = lines
@@ -76,11 +76,11 @@ class Facts:
 
     @cached_property
     def bytes(self) -> int:
-        """The size of all of them in a block."""
+        """The size of all of them in a block, in bytes."""
         return sum(len(text.encode()) + 1 for text in self._all)
 
     def shown(self, room: int) -> FactsShown:
-        """As many whole facts as `room` bytes hold: restrictions first, then those worth most, of equal ones the newest."""
+        """Return as many whole facts as fit into `room` bytes: restrictions first, then those worth most, ties newest first."""
         if not self.lines:
             return FactsShown("", 0, 0)
         if self.bytes <= room:
@@ -103,7 +103,7 @@ class Facts:
 
     @cached_property
     def _least(self) -> int:
-        """Bytes of the shortest."""
+        """The bytes of the shortest."""
         return min(cost for cost, _ in self._in_order)
 
     @cached_property
@@ -112,20 +112,20 @@ class Facts:
 
     @cached_property
     def _in_order(self) -> list[tuple[int, FactLine]]:
-        """The facts in the order in which they are shown where not all have room, each with its bytes."""
+        """The facts in order of priority when not all have room, each with its bytes."""
         order = sorted(self.lines, key=attrgetter("hlc"), reverse=True)
         order.sort(key=lambda one: (not one.restriction, -one.worth))
         return [(len((QUOTE + one.line).encode()), one) for one in order]
 
 
 def facts_of_scopes(parts: Sequence[Memories]) -> Facts:
-    """The own facts of some scopes that hold today and are in sight here, the first scope before the next (inside `reading`)."""
+    """Return the own facts of some scopes that are neither expired nor hidden here, scopes in order (inside `reading`)."""
     from ipfsmem.memories.search_index import index_at_hand
 
     replica = parts[0].replica
     today, hidden = replica.world.today(), hidden_texts(replica)
     uses: Mapping[tuple[str, str], Use] = {} if parts[0].uses is None else parts[0].uses().before_today()
-    fading = {part.scope: part.fading for part in parts}  # each asks the settings file
+    fading = {part.scope: part.fading for part in parts}  # each reads the settings file
 
     def lines(candidates: Iterable[tuple[Memories, str, str, FactText | None]]) -> Facts:
         found = []
@@ -152,7 +152,8 @@ def facts_of_scopes(parts: Sequence[Memories]) -> Facts:
 
 
 def _texts(scopes: Sequence[str], facts: Sequence[FactLine]) -> list[str]:
-    """The facts of each scope in their fence, restrictions first, then in the order of their lines, which no other fact changes."""
+    """Return the facts of each scope in their fence, restrictions first, then in the order of their lines, which no other fact
+    changes."""
     texts = []
     for scope in scopes:
         of_scope = sorted(
@@ -173,7 +174,7 @@ def _indexed(
     hidden: Mapping[tuple[str, str], Hidden],
     not_at_hand: list[str],
 ) -> Iterator[tuple[Memories, str, str, FactText | None]]:
-    """The own texts that may be facts, as an index has them: part, key, clock, and what each says. Keys of texts that cannot be read now
+    """Yield the own texts that may be facts, from an index: scope, key, clock, and content. Keys of texts that cannot be read now
     are added to `not_at_hand`."""
     from ipfsmem.memories.search_index import shown_of
 
@@ -195,8 +196,8 @@ def _indexed(
 def _read(
     parts: Sequence[Memories], hidden: Mapping[tuple[str, str], Hidden]
 ) -> Iterator[tuple[Memories, str, str, FactText | None]]:
-    """The same where no index is at hand: of very many texts those written last, and those with the key of a fact. Each text is read once
-    for these and for the lines of the index."""
+    """Yield the same without an index: of very many texts those written last, and those with the key of a fact. Each text is read
+    once for these and for the lines of the index."""
     from ipfsmem.memories.overview import head_of
     from ipfsmem.memories.search_index import shown_of
 
@@ -236,7 +237,7 @@ def _written(item: tuple[str, Entry]) -> str:
 
 
 def _fact(data: bytes, hlc: str) -> FactText | None:
-    """What a text says as a fact; None for one that is none."""
+    """Return a text as a fact; None if it is not one."""
     try:
         file = parse_memory(data)
     except FormatError:

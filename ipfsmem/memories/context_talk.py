@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from ipfsmem.memories.recall import Match, MomentHit
 
 _TAG: Final = "memory-said"
-#: Bytes of a line.
+#: Maximum bytes of a line.
 MOST_BYTES: Final = 600
 #: Bytes of the two marks that show where a text was cut.
 _MARKS: Final = len(" …".encode()) * 2
-#: What a term of the message that is answered counts, beside a term of the query.
+#: Weight of a term of the answered message, relative to a term of the query.
 _HALF: Final = 0.5
-#: Bytes of a character that is cut in two and left out.
+#: Maximum bytes of a character that is cut in two and left out.
 _CUT: Final = 4
 _FENCE: Final = len(tagged(_TAG, {}, "").encode()) + 1
 _sentences = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])").split
-#: Where a line comes among those of its time: whether it is a message, where it stands, and its place there.
+#: The order of lines of the same time: whether it is a message, its place, and its position there.
 Order = tuple[int, str, str, str, int, str, int]
 _bullet = re.compile(r"^(?:[-*>#]+|\d+[.)])\s+|^\[[^\]]*\] ").sub
 
@@ -60,22 +60,22 @@ class Line:
 
     @cached_property
     def sentences(self) -> frozenset[str]:
-        """What it says, whole."""
+        """Its whole text as sentences."""
         return sentences_of(self._whole)
 
     @property
     def mark(self) -> str:
-        """Stands for it, so that a session is not shown it twice."""
+        """Its mark, so that a session is not shown it twice."""
         return self._mark()
 
 
 class Said:
-    """A message or an event that matches, of which nothing is read before it may have room."""
+    """A message or an event that matches, not read before there may be room for it."""
 
     def __init__(
         self, match: Match, parts: Sequence[Memories], least: dict[str, int], sought: Sought
     ) -> None:
-        """`parts`: the scopes that are read; `least`: the bytes that the lines of some have at least, by id, which is added to."""
+        """`parts`: the scopes that are read; `least`: the minimum bytes of some lines, by id, which is added to."""
         moment = match.moment
         assert moment is not None
         self.match = match
@@ -90,8 +90,8 @@ class Said:
         self._head = f"{moment.when[:16].replace('T', ' ')} {who}: ".lstrip()
 
     def line(self, room: int) -> Line | None:
-        """The line, of a long text the passage that fits best what is sought, and the message that it answers; None where it is not on this device any more, or has
-        more bytes than that."""
+        """Return the line, for a long text the passage that fits `sought` best, and the message that it answers; None if it is no
+        longer on this device, or longer than `room` bytes."""
         if max(self._least.get(self.match.id, 0), _cost(self._head)) > room:
             return None
         return self._line
@@ -113,12 +113,13 @@ class Said:
 
     @property
     def place(self) -> tuple[str, str, str, int, str, int]:
-        """Where a message stands."""
+        """The place of a message."""
         moment = self.moment
         return (moment.scope, moment.place, moment.session, *place_of(self.match.id))
 
     def _order(self, hit: MomentHit) -> Order:
-        """Of events of one moment, which come from segments in any order; messages come as they stand in their session, after events."""
+        """Return the order among events of the same time, which come from segments in any order; messages follow in the order of
+        their session."""
         moment = self.moment
         if hit.event is None:
             return (1, *self.place)
@@ -127,7 +128,7 @@ class Said:
 
     @cached_property
     def mark(self) -> str:
-        """Stands for it, so that a session is not shown it twice; empty where it is not on this device any more."""
+        """Its mark, so that a session is not shown it twice; empty if it is no longer on this device."""
         hit = self.match.moment_hit
         if hit is None:
             return ""
@@ -138,7 +139,7 @@ class Said:
 
 
 class Sought(msgspec.Struct, frozen=True):
-    """What a passage is chosen by: what each term counts, and whether a question asks when, or how many."""
+    """The criteria for a passage: the weight of each term, and whether a question asks when, or how many."""
 
     terms: Mapping[str, float]
     when: bool = False
@@ -146,11 +147,11 @@ class Sought(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, query: str) -> Sought:
-        """What a query asks for."""
+        """Return the criteria for a query."""
         return cls(dict.fromkeys(terms(query), 1.0), asks_when(query), asks_number(query))
 
     def answering(self, asked: str) -> Sought:
-        """The same in the answer to a message, which may ask for it in other words."""
+        """Return the criteria for the answer to a message, which may ask in other words."""
         return (
             msgspec.structs.replace(self, terms={**dict.fromkeys(terms(asked), _HALF), **self.terms})
             if asked
@@ -159,18 +160,18 @@ class Sought(msgspec.Struct, frozen=True):
 
 
 class Talk:
-    """The lines of a block, which say nothing twice."""
+    """The lines of a block, without repetitions."""
 
     def __init__(self, known: str = "") -> None:
-        """`known`: what the block says before, in its fence."""
+        """`known`: the text before it in the block."""
         self.lines: list[Line] = []
-        #: What the block says elsewhere: in its fences as long as nobody asked for the sentences.
+        #: Texts of the block elsewhere: with their fences until the sentences are needed.
         self._texts = [known] if known else []
         self._known: list[frozenset[str]] = []
 
     def add(self, line: Line, room: int) -> int:
-        """Add a line and return the bytes that it takes; 0 where it has no room or repeats a text of the block. What was said several times
-        stands there with its last time."""
+        """Add a line and return the bytes that it uses; 0 if it has no room or repeats a text of the block. A repeated message is
+        shown with its last time."""
         cost = line.cost + (0 if self.lines else _FENCE)
         if cost > room or any(line.sentences <= known for known in self._said()):
             return 0
@@ -184,7 +185,7 @@ class Talk:
         return cost
 
     def without(self, fenced: str) -> int:
-        """Remove the lines that a memory of the block says too, and return the bytes that this frees."""
+        """Remove the lines that a memory of the block repeats, and return the bytes that this frees."""
         self._texts.append(fenced)
         if not self.lines:
             return 0
@@ -202,7 +203,7 @@ class Talk:
         return self._known
 
     def text(self) -> str:
-        """The lines in their fence, the oldest first."""
+        """Return the lines in their fence, the oldest first."""
         ordered = sorted(self.lines, key=attrgetter("at", "order"))
         return tagged(_TAG, {}, "\n".join(line.text for line in ordered))
 
@@ -212,7 +213,7 @@ def _cost(text: str) -> int:
 
 
 def said_by(hit: MomentHit) -> str:
-    """What a message says; of an event its text, and all else that it tells as JSON."""
+    """Return the text of a message; for an event its text, and its other fields as JSON."""
     if hit.event is None:
         return clean_text(hit.text)
     rest = {name: value for name, value in hit.event.items() if name not in ("ts", "type", "id")}
@@ -226,7 +227,7 @@ def said_by(hit: MomentHit) -> str:
 
 
 def shortened(text: str, sought: Sought, most: int, asked: Callable[[], str] = str) -> str:
-    """A text on one line of at most so many bytes; `asked` reads what it answers, which only a long one needs."""
+    """Return a text on one line of at most `most` bytes; `asked` reads the message that it answers, needed only for a long text."""
     line = " ".join(text.split())
     if len(line.encode()) <= most:
         return line
@@ -256,7 +257,7 @@ def shortened(text: str, sought: Sought, most: int, asked: Callable[[], str] = s
 
 
 def least_bytes(text: str, most: int) -> int:
-    """The bytes that `shortened` gives of a text at least, whatever is wanted."""
+    """Return the minimum bytes that `shortened` returns for a text, whatever is wanted."""
     line = " ".join(text.split())
     size = len(line.encode())
     if size <= most:
@@ -268,13 +269,13 @@ def _least_of(line: str, most: int) -> int:
     size = len(line.encode())
     if size <= most:
         return size
-    # `_around` goes on as long as more than `most` bytes lie behind, but for a word that has as many.
+    # `_around` stops only when at most `most` bytes follow, except for a single word of that length.
     longest = max(len(word.encode()) for word in line.split(" "))
     return max(0, most - longest - len(" ") - _CUT)
 
 
 def _wanted_in(text: str, wanted: frozenset[str]) -> frozenset[str]:
-    """Those of some terms that a text has."""
+    """Return those of some terms that a text has."""
     first = {term[0] for term in wanted if term}
     words = (
         one for one in set(split(text)) if one[0] in first or not one.isascii()
@@ -283,7 +284,7 @@ def _wanted_in(text: str, wanted: frozenset[str]) -> frozenset[str]:
 
 
 def _around(line: str, wanted: Collection[str], most: int) -> str:
-    """A passage without an end of a sentence from where the part of so many bytes begins that has most of the wanted terms."""
+    """Return a passage of at most `most` bytes of a text without sentence ends: the part with most of the wanted terms."""
     words = line.split(" ")
     sought = frozenset(wanted)
     start, best, size = 0, (0, 0), 0
@@ -302,7 +303,7 @@ def _around(line: str, wanted: Collection[str], most: int) -> str:
 
 
 def sentences_of(text: str) -> frozenset[str]:
-    """The sentences and lines of a text, without case and marks of lists."""
+    """Return the sentences and lines of a text, without case and list marks."""
     found = (
         _bullet("", " ".join(one.split())).casefold().rstrip(".!") for one in _sentences(clean_text(text))
     )

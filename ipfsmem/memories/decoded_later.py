@@ -1,4 +1,4 @@
-"""A table of what a file holds in MessagePack, each entry decoded when it is first asked for: a question asks for ten of ten thousand."""
+"""A table stored in MessagePack, each entry decoded on first access: a question needs ten of ten thousand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class DecodedLater(MutableMapping[str, S], Generic[S]):
         self._is_whole = not stored
 
     def stored(self) -> dict[str, S | msgspec.Raw]:
-        """What is encoded for the next process."""
+        """Return the encoded form for the next process."""
         return self._all
 
     def __len__(self) -> int:
@@ -35,7 +35,7 @@ class DecodedLater(MutableMapping[str, S], Generic[S]):
         return key in self._all
 
     def __getitem__(self, key: str) -> S:
-        """Raises KeyError, and FormatError for an entry that is not of this kind."""
+        """Return an entry. Raises KeyError, and FormatError for an entry of another kind."""
         one = self._all[key]
         if isinstance(one, msgspec.Raw):
             one = self._all[key] = self._decoded(one)
@@ -54,7 +54,7 @@ class DecodedLater(MutableMapping[str, S], Generic[S]):
         return self.whole().values()
 
     def whole(self) -> dict[str, S]:
-        """All of them, decoded."""
+        """Return all of them, decoded."""
         if not self._is_whole:
             for key, one in self._all.items():
                 if isinstance(one, msgspec.Raw):
@@ -70,7 +70,7 @@ class DecodedLater(MutableMapping[str, S], Generic[S]):
 
 
 def damaged_index(what: str) -> FormatError:
-    """The error of a part of a kept index that does not decode."""
+    """Return the error for a part of a stored index that does not decode."""
     return FormatError(
         f"the kept index of recall is damaged: {what}",
         hint="Make it anew: ipfsmem index rebuild",

@@ -1,10 +1,10 @@
-"""Dreams over the memories of one scope: what is gathered for one, what it did, and how that is undone.
+"""Dreams over the memories of one scope: gathering their input, applying and undoing their result.
 
-A dream only proposes (`dream/`). What is done of a proposal is one transaction: each step whole, and only where every memory that it
-goes by still is what the dream saw. Texts of others, memories with conflicts and parts of sessions are left alone.
+A dream only proposes (`dream/`). A proposal is applied in one transaction: each step whole, and only if every memory that it is
+based on is unchanged. Texts of others, memories with conflicts and parts of sessions are left alone.
 
-What a dream takes away is removed, not forgotten: a text that another device writes meanwhile stays. And the memory that says the same
-is written again: when another device takes that one away at the same time since the first says the same, both stay.
+A dream removes memories and does not forget them: a text that another device writes meanwhile stays. The memory that it keeps in
+place of a duplicate is written again: if another device at the same time removes that one in favour of the first, both stay.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ from ipfsmem.memories.memories import Memories, check_body
 from ipfsmem.memories.merits import day_of, merits_of
 from ipfsmem.wording import count
 
-#: What makes a proposal when no model does.
+#: The author of a proposal when no model makes it.
 RULES = "rules"
-#: Bytes of a line that stand beside what an event says: its time, type and id.
+#: Bytes of an event's line besides its content: its time, type and id.
 _SPARE = 256
-#: The type of the event that says what a dream did, and of the one that says what was undone.
+#: The types of the events that record a dream, and its undo.
 DREAM, DREAM_UNDONE = "dream", "dream_undone"
 
 _DAY_MS, _EPOCH = 86_400_000, date(1970, 1, 1)
-#: A day so many days after that one is none that a calendar has.
+#: Maximum days after the epoch within the calendar.
 _MOST_DAYS = (date.max - _EPOCH).days
 
-#: What makes a proposal of the notes.
+#: Makes a proposal of the notes.
 Dreamer = Callable[[list[Note], Progress], Proposal]
 
 
@@ -72,12 +72,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     scope: str
-    #: Keys that have another text, and keys of memories that were taken away.
+    #: Keys with another text, and keys of memories that were removed.
     written: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    #: Why steps were not done: somebody changed what they go by.
+    #: Why steps were skipped: the memories that they are based on changed.
     skipped: tuple[str, ...] = ()
-    #: Why steps wait until a person applies what was proposed.
+    #: Why steps wait until a person applies the proposal.
     waiting: tuple[str, ...] = ()
 
 
@@ -86,15 +86,15 @@ class Undoing(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     scope: str
-    #: Keys that show again what they did before the dream.
+    #: Keys that show the same text as before the dream.
     back: tuple[str, ...]
-    #: Keys that somebody wrote since, and keys whose text is not kept any more: they stay as they are.
+    #: Keys written since, and keys whose text is no longer kept: they stay unchanged.
     changed: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
 
 
 class Gathered(NamedTuple):
-    """What a dream looks at: the memories, the token behind each, and the other keys that links may mean."""
+    """The input of a dream: the memories, the token of each, and the other keys that links may refer to."""
 
     notes: list[Note]
     seen: dict[str, tuple[str, ...]]
@@ -118,7 +118,7 @@ class Dreams:
         among: Container[str] | None = None,
         progress: Progress = lambda phase: None,
     ) -> Proposed:
-        """Look through all memories and keep what a dream proposes, in place of what was proposed of this scope before. Changes no memory."""
+        """Run a dream over all memories and store its proposal, replacing the last one of this scope. Changes no memory."""
         gathered = self.gathered(among)
         if dreamer is None:
             keys = sorted(gathered.seen)
@@ -138,7 +138,7 @@ class Dreams:
     def keep(
         self, made: Proposal, gathered: Gathered, by: str, *, tokens: int = 0, refused: int = 0
     ) -> Proposed:
-        """Keep what was proposed of what was gathered, in place of what was proposed before."""
+        """Store a proposal for the gathered memories, replacing the last one."""
         wanted = {key for step in made.steps for key in step.keys}
         proposed = Proposed(
             self._replica.world.random(6).hex(),
@@ -158,15 +158,15 @@ class Dreams:
         return proposed
 
     def proposed(self) -> Proposed | None:
-        """What was proposed last for this scope and not done yet."""
+        """Return the open proposal of this scope, if any."""
         with self._replica.reading():
             return kept_proposal(self._replica, self._memories.scope)
 
     def gathered(self, among: Container[str] | None = None) -> Gathered:
-        """What a dream looks at: the own memories that nothing is open about. `among`: the scopes of which it may know which keys
-        there are, for who sees no others; None: all of them."""
+        """Return the input of a dream: the own memories without open conflicts. `among`: the scopes whose keys it may know, for a
+        caller that sees no others; None: all of them."""
         memories, today = self._memories, self._replica.world.today()
-        fading = memories.fading  # it asks the settings file
+        fading = memories.fading  # it reads the settings file
         notes: list[Note] = []
         seen: dict[str, tuple[str, ...]] = {}
         with self._replica.reading(), no_collection():
@@ -192,7 +192,8 @@ class Dreams:
             return Gathered(notes, seen, elsewhere - seen.keys() | self._unread(seen))
 
     def _doubted(self, notes: list[Note], written: set[int]) -> list[Note]:
-        """The notes, of those that expired some as doubtful. `written`: the days since 1970 on which memories of this scope were."""
+        """Return the notes, some of the expired ones marked doubtful. `written`: the days since 1970 on which memories of this
+        scope were written."""
         days = {_EPOCH + timedelta(days=one) for one in written if 0 < one < _MOST_DAYS}
         said = [one.day for one in map(segment_name, self._replica.store.names()) if one is not None]
         days.update(filter(None, map(day_of, [*said, *(note.file.created for note in notes)])))
@@ -200,15 +201,15 @@ class Dreams:
         return [_doubted(note, days, today) if note.expired else note for note in notes]
 
     def _unread(self, seen: Iterable[str]) -> set[str]:
-        """Keys of this scope that were not looked at and show something: links may lead there."""
+        """Return the keys of this scope that were not examined but are shown: links may refer to them."""
         known = frozenset(seen)
         return {view.key for _, view in self._memories.views() if view.key not in known and view.dots}
 
     # -- doing -----------------------------------------------------------------------------------------------------
 
     def do(self, proposed: Proposed, *, asked: bool = True) -> Outcome:
-        """Do a proposal, as far as what it goes by is still as the dream saw it; one event says what was done. `asked`: a person was
-        shown it; without that the steps that ask stay proposed.
+        """Apply a proposal as far as its memories are unchanged since the dream; one event records it. `asked`: a person was
+        shown it; otherwise the steps that need a person stay proposed.
 
         Raises NotFoundError for a forgotten scope, LimitError, StorageError: then nothing is changed.
         """
@@ -253,7 +254,7 @@ class Dreams:
         return True
 
     def _bodies(self, change: Writing, step: Step) -> dict[str, bytes] | None:
-        """The new texts of a step as changes of what stands there, None when one would lose a part of a header."""
+        """Return the new texts of a step as changes of the current ones, None if one would lose a part of a header."""
         bodies = {}
         for one in step.changes:
             if one.text is None:
@@ -293,14 +294,15 @@ class Dreams:
     # -- undoing ---------------------------------------------------------------------------------------------------
 
     def kept(self) -> list[Dreamt]:
-        """The dreams of this scope that can be undone on this device, the last first."""
+        """Return the dreams of this scope that can be undone on this device, newest first."""
         with self._replica.reading():
             return [one for one in dreams(self._replica) if one.scope == self._memories.scope]
 
     def undo(self, id: str | None = None) -> Undoing:
-        """Write back what a dream replaced, the last one unless its id is given, where nobody wrote since. One event says so.
+        """Restore the texts that a dream replaced, except where somebody wrote since; the last dream unless `id` is given. One
+        event records it.
 
-        Raises NotFoundError when there is none on this device.
+        Raises NotFoundError if there is none on this device.
         """
         replica, scope = self._replica, self._memories.scope
         back: list[str] = []
@@ -332,7 +334,7 @@ class Dreams:
         return Undoing(id=dreamt.id, scope=scope, back=tuple(back), changed=tuple(changed), lost=tuple(lost))
 
     def _put_back(self, change: Writing, done: Done) -> bool:
-        """Write again what stood there; False when a text is not kept any more."""
+        """Restore the texts before a change; False if one is no longer kept."""
         store, mine = self._replica.store, self._replica.is_mine
         here = tuple(change.entry(done.name))
         texts = {dot: value for dot, value in done.gone.items() if value.kind == LIVE}
@@ -357,13 +359,14 @@ def _doubted(note: Note, days: set[date], today: date) -> Note:
 
 
 def _is_settled(view: KeyView) -> bool:
-    """Whether one own text is shown, and nothing waits for a person."""
+    """Return whether one own text is shown, and nothing waits for a person."""
     return view.own and not (view.conflicts or view.hidden or view.others or view.merged or view.forgotten)
 
 
 def _said(dreamt: Dreamt, skipped: int, cost: dict[str, Any]) -> dict[str, Any]:
-    """What the event says: of each memory the hash of its new text, and those of the texts that it replaced by their dots; and, where
-    a line has room for it, which memories were changed or gone by together: what is forgotten of these no device brings back."""
+    """Return the event's data: for each memory the hash of its new text, and of the texts that it replaced by their dots; and, if
+    the line has room, which memories were changed or used together: once one of them is forgotten, no device restores the
+    others."""
     said = {
         "dream": dreamt.id,
         "by": dreamt.by,
@@ -390,7 +393,7 @@ def _said(dreamt: Dreamt, skipped: int, cost: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cost(proposed: Proposed) -> dict[str, Any]:
-    """What a model cost, where one was asked."""
+    """Return the cost of a model, if one was asked."""
     return {"tokens": proposed.tokens, "refused": proposed.refused} if proposed.by != RULES else {}
 
 

@@ -1,4 +1,4 @@
-"""Memories that say nearly the same, for a person who tidies up. Nothing is changed."""
+"""Memories with nearly the same content, for a person who tidies up. Changes nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ipfsmem.memories.search_index import entry_id
 from ipfsmem.recall.duplicates import How
 from ipfsmem.recall.duplicates import duplicates as pairs_of
 
-#: Two texts whose vectors have this cosine at least say nearly the same, as models see it.
+#: Minimum cosine of two texts' vectors that mean nearly the same.
 MEANT: Final = 0.9
 
 
@@ -31,10 +31,10 @@ class Duplicate(msgspec.Struct, frozen=True):
 
 
 def duplicates(parts: Sequence[Memories], listed: Sequence[Listed], least: float) -> list[Duplicate]:
-    """The pairs among these memories of some scopes, by their texts without headers; where a text is empty by its description. Where
-    recall goes by a model those that it says mean nearly the same come last.
+    """Return the pairs among these memories of some scopes, by their texts without headers; an empty text by its description.
+    Pairs by the model of recall come last.
 
-    Raises UsageError for a share that is none.
+    Raises UsageError for an invalid share.
     """
     if not 0.5 <= least <= 1:
         raise UsageError(f"the similarity is a share of the words, 0.5 to 1, not {least:g}")
@@ -68,8 +68,8 @@ def duplicates(parts: Sequence[Memories], listed: Sequence[Listed], least: float
 def pairs_by_meaning(
     parts: Sequence[Memories], keys: Sequence[str], scopes: Mapping[str, str]
 ) -> list[tuple[str, str, float]]:
-    """The pairs among memories whose vectors are that near, with the cosine, the nearest first; `scopes`: where each key stands. Only
-    by vectors that are here: no model is asked."""
+    """Return the pairs among memories whose vectors are that near, with the cosine, nearest first; `scopes`: the scope of each
+    key. Uses only stored vectors: no model is asked."""
     meaning = parts[0].meaning()
     vectors = None if meaning is None else meaning.at_hand()
     if vectors is None:

@@ -1,7 +1,7 @@
-"""The earlier texts of a memory that its writer replaced or took away by a step that can be taken back.
+"""The earlier texts of a memory that were replaced or removed by a reversible operation.
 
-They are kept as a session of their own (`sessions`), so they are sealed, go to every device and come together there without a conflict;
-lists, context and plain folders leave them out. Who forgets the memory forgets them with it.
+They are stored as a session (`sessions`), so they are sealed, reach every device and merge without a conflict; lists, context and
+linked folders leave them out. Forgetting the memory forgets them too.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ipfsmem.device.writing import Writing
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.sessions import Sessions
 
-#: What became of an earlier text.
+#: How a text became an earlier one.
 Why = Literal["updated", "edited", "deleted", "restored"]
 _WHYS: Final = ("updated", "edited", "deleted", "restored")
 
 
 class Earlier(msgspec.Struct, frozen=True):
-    """A text that a memory had: the whole file, until when (milliseconds since 1970 UTC, by the clock of whose device wrote), and what
-    became of it."""
+    """An earlier text of a memory: the whole file, until when (milliseconds since 1970 UTC, by the clock of the writing device),
+    and why."""
 
     data: bytes
     until: int
@@ -31,18 +31,18 @@ class Earlier(msgspec.Struct, frozen=True):
 
 
 def session_of(key: str) -> str:
-    """The session that holds the earlier texts of a memory."""
+    """Return the session that holds the earlier texts of a memory."""
     return f"{HISTORY}{key}"
 
 
 def keep_in(change: Writing, memories: Memories, key: str, data: bytes, why: Why) -> list[str]:
-    """Keep a text that goes, inside the transaction in which it goes; the keys of the parts that changed."""
+    """Store a text in the transaction that replaces it; returns the keys of the parts that changed."""
     item = {"was": data.decode(), "why": why}
     return Sessions(memories).add_in(change, session_of(key), [item])
 
 
 def earlier(memories: Memories, key: str) -> list[Earlier]:
-    """The earlier texts of a memory, the newest first. Raises NotFoundError when a part of them is not fetched."""
+    """Return the earlier texts of a memory, newest first. Raises NotFoundError if a part of them is not fetched."""
     found = []
     for entry in Sessions(memories).entries(session_of(key)):
         was, why = entry.item.get("was"), entry.item.get("why")
@@ -52,12 +52,12 @@ def earlier(memories: Memories, key: str) -> list[Earlier]:
 
 
 def keys_with_history(memories: Memories) -> list[str]:
-    """The keys of the memories that have earlier texts, the last changed first."""
+    """Return the keys of the memories that have earlier texts, last changed first."""
     return [one.session.removeprefix(HISTORY) for one in Sessions(memories).listing(histories=True)]
 
 
 def has_history(memories: Memories, keys: Iterable[str]) -> list[str]:
-    """Those of some keys that have earlier texts. It asks for the first part of each device, and goes through no list."""
+    """Return those of some keys that have earlier texts. Looks up the first part of each device, and scans no list."""
     store = memories.replica.store
     with memories.replica.reading():
         devices = sorted(store.frame.ctx)

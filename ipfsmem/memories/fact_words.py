@@ -1,6 +1,6 @@
-"""The words of the facts of one scope, for who adds many: which entries are near a new text is found without looking at each.
+"""The words of the facts of one scope, for adding many: finds the entries near a new text without comparing each.
 
-It is made of the texts once and then brought up to date by what changed. It is held in memory only.
+Built from the texts once, then updated by changes. Held in memory only.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from ipfsmem.memories.readings import readable_file
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import Memories
 
-#: Entries that are compared with a new text, and those of them that are handed out.
+#: Maximum entries compared with a new text, and returned.
 _COMPARED: Final = 400
-#: What says all of a new text and more stands before what is only like it.
+#: An entry that contains all of a new text and more comes before one that is only similar.
 _SAYS_MORE: Final = 0.9
-#: Spans of a new text that are looked up among whole entries.
+#: Maximum spans of a new text that are looked up among whole entries.
 _SPANS: Final = 4_000
 
 
 class Known(NamedTuple):
-    """One entry: its words, how many different ones, their stems, what it is, and the clock of its write."""
+    """One entry: its words, the number of different ones, their stems, its kind, and the clock of its write."""
 
     words: tuple[str, ...]
     different: int
@@ -53,32 +53,33 @@ class FactWords:
     def _clear(self) -> None:
         self._mark = StateMark()
         self._seen: dict[str, bytes] = {}
-        #: Names of entries of which no text is on this device.
+        #: Names of entries without a text on this device.
         self._not_here: set[str] = set()
         self.entries: dict[str, Known] = {}
         self._having: dict[str, dict[str, None]] = {}
         self._whole: dict[tuple[str, ...], dict[str, None]] = {}
         self._lengths: dict[int, int] = {}
         self._kinds: dict[Kind, int] = {}
-        #: The keys of the entries of a kind that are not hidden, as of what was known to be hidden and so many changes of it; and of
-        #: which that is to be looked up.
+        #: The keys of the visible entries of a kind, the hidden texts and number of changes they are based on, and the keys to
+        #: check again.
         self._in_sight: dict[Kind, dict[str, None]] = {}
         self._hidden: KnownHidden | None = None
         self._hidden_until = 0
         self._unsure: dict[str, Kind] = {}
-        #: Where the entries in sight stand, all in order and each by its key; which are to be looked at again; and as of what that is.
+        #: The ranks of the visible entries, all in order and each by its key; the keys to rank again; and the day and settings
+        #: they are based on.
         self._ranked: dict[Kind, list[Place]] = {}
         self._places: dict[Kind, dict[str, Place]] = {}
         self._moved: dict[Kind, set[str]] = {}
         self._ranked_as_of: object = None
 
     def refresh(self) -> None:
-        """Take in what changed (inside `reading`)."""
+        """Apply changes (inside `reading`)."""
         if self._memories.replica.store.is_at(self._mark) and not self._not_here:
             return
         try:
             self._follow()
-        except BaseException:  # a part of a change would be taken for all of it
+        except BaseException:  # a partial update would pass for a complete one
             self._clear()
             raise
 
@@ -108,7 +109,7 @@ class FactWords:
         if shown is None or not shown.own:
             return
         if shown.data is None:
-            self._seen.pop(name, None)  # it is looked for again
+            self._seen.pop(name, None)  # look for it again
             self._not_here.add(name)
             return
         file = readable_file(shown.data)
@@ -143,8 +144,8 @@ class FactWords:
             del self._lengths[len(one.words)]
 
     def ranked(self, kind: Kind, as_of: object, place: Callable[[str], Place | None]) -> Sequence[Place]:
-        """Where the entries of a kind stand that are not hidden, in order (inside `reading`, after `refresh`). `place` is asked of those
-        that are not as they were as of the same day and settings, and gives None where that cannot be told yet."""
+        """Return the ranks of the entries of a kind that are not hidden, in order (inside `reading`, after `refresh`). `place` is
+        called for those that changed since the same day and settings, and returns None if the rank is not known yet."""
         there = self.in_sight(kind)
         if self._ranked_as_of != as_of:
             self._ranked_as_of = as_of
@@ -167,11 +168,11 @@ class FactWords:
         return row
 
     def many(self, kind: Kind) -> int:
-        """How many entries of a kind there are."""
+        """Return how many entries of a kind there are."""
         return self._kinds.get(kind, 0)
 
     def in_sight(self, kind: Kind) -> Collection[str]:
-        """The keys of the entries of a kind that are not hidden (inside `reading`, after `refresh`)."""
+        """Return the keys of the entries of a kind that are not hidden (inside `reading`, after `refresh`)."""
         hidden, scope = known_hidden(self._memories.replica), self._memories.scope
         if hidden is not self._hidden:
             self._hidden, self._hidden_until = hidden, len(hidden.changed)
@@ -193,8 +194,8 @@ class FactWords:
         return self._in_sight.get(kind, {}).keys()
 
     def near(self, text: str, kind: Kind, most: int) -> list[str]:
-        """The keys of the entries of a kind that are nearest to a text by their words: the same words, one inside the other, then the greatest
-        share in common."""
+        """Return the keys of the entries of a kind nearest to a text by words: the same words, one contained in the other, then
+        the greatest share in common."""
         words = words_of(text)
         wanted, different = frozenset(stems(words)), frozenset(words)
         entries = self.entries
@@ -206,7 +207,7 @@ class FactWords:
         return list(dict.fromkeys((*found, *(key for _, key in further))))[:most]
 
     def _inside(self, words: tuple[str, ...]) -> Iterable[str]:
-        """The entries all of whose words stand in a text one after the other."""
+        """Return the entries all of whose words occur in a text consecutively."""
         spans = 0
         for length in sorted(self._lengths, reverse=True):
             if length > len(words) or length < min(LEAST_WORDS, len(words)):
@@ -218,7 +219,7 @@ class FactWords:
                 yield from islice(self._whole.get(words[start : start + length], ()), 2)
 
     def _compared(self, wanted: frozenset[str]) -> Iterable[str]:
-        """Entries that have the rarest of these stems, of very many the newest."""
+        """Return entries with the rarest of these stems, of very many the newest."""
         rows = sorted((self._having[stem] for stem in wanted if stem in self._having), key=len)
         found: dict[str, None] = {}
         for row in rows:
@@ -229,8 +230,8 @@ class FactWords:
 
 
 def _shares(wanted: frozenset[str], different: frozenset[str], entries: Iterable[Known]) -> Iterator[float]:
-    """How much a text of these stems and words has in common with each of some entries, 0 to 1. One loop: it is a quarter of what a
-    new fact takes."""
+    """Yield the similarity of a text of these stems and words to each entry, 0 to 1. One loop: it is a quarter of the time of a
+    new fact."""
     all_of_it, all_words, in_common = len(wanted), len(different), different.intersection
     for of_words, different_there, of_stems, _, _ in entries:
         share = 0.0

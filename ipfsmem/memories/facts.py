@@ -1,7 +1,8 @@
-"""Facts, procedures and episodes of one scope: memory files with a category, of which a new one is first held against those that are there.
+"""Facts, procedures and episodes of one scope: memory files with a category, of which a new one is first compared with the
+existing ones.
 
-What is replaced or taken away here goes into the history of its memory (`fact_history`) in the same transaction, and comes back from
-there. More entries than the settings allow are hidden on this device, which deletes nothing.
+Replaced or removed texts go into the history of their memory (`fact_history`) in the same transaction, and can be restored from
+there. Entries beyond the limits in the settings are hidden on this device, which deletes nothing.
 """
 
 from __future__ import annotations
@@ -55,11 +56,11 @@ from ipfsmem.recall.worth import reinforced
 if TYPE_CHECKING:
     from ipfsmem.memories.fact_words import FactWords
 
-#: So many hits are looked at for entries, and so many of these are held against a new one.
+#: Maximum hits that are searched for entries, and entries that are compared with a new one.
 _HITS, _NEAREST = 20, 5
-#: So many are added with the index of recall before the words of all are held.
+#: Number of entries added with the index of recall before the words of all are loaded.
 _MANY = 3
-#: How much of a text a model must know for its vectors to decide.
+#: Minimum share of a text that a model must know for its vectors to decide.
 _KNOWN = 0.9
 _NAME = 100
 
@@ -72,16 +73,16 @@ class Fact(msgspec.Struct, frozen=True):
     kind: Kind
     category: str
     text: str
-    #: ISO 8601, as its header says; and its last write in milliseconds since 1970 UTC.
+    #: ISO 8601, from its header; and its last write in milliseconds since 1970 UTC.
     created: str
     changed: int
     confidence: float | None
     important: bool
-    #: Whether it says something else than one that was there, and nobody looked at it yet.
+    #: Whether it contradicts an earlier one, and nobody reviewed it yet.
     conflict: bool
     own: bool
     seen: str
-    #: What is left of the confidence today, as it fades; None where it has none.
+    #: The remaining confidence today, as it fades; None if there is none.
     confidence_now: float | None = None
 
 
@@ -92,10 +93,10 @@ class Remembered(msgspec.Struct, frozen=True):
     fact: Fact
     by: By
     similarity: float
-    #: The text whose place it took, or that it is in conflict with; "" for none.
+    #: The text that it replaced or contradicts; "" for none.
     was: str
     conflict: bool
-    #: The keys that went out of sight on this device, as there are more entries than the settings allow.
+    #: The keys hidden on this device because of the limits in the settings.
     hidden: tuple[str, ...]
 
 
@@ -112,7 +113,7 @@ class Facts:
     def listing(
         self, kind: Kind | None = None, category: str | None = None, limit: int | None = None
     ) -> list[Fact]:
-        """The entries, the last written first; those whose text is not on this device are left out."""
+        """Return the entries, last written first; those whose text is not on this device are left out."""
         wanted = None if category is None else category_of(category)
         with self._replica.reading():
             keys = [key for key, one in self._held(kind) if wanted in (None, category_of(one.category or ""))]
@@ -120,20 +121,20 @@ class Facts:
             return [one for one in found if one is not None]
 
     def get(self, key: str) -> Fact | None:
-        """One entry; None where there is none."""
+        """Return one entry; None if there is none."""
         with self._replica.reading():
             return self._fact(key)
 
     def _held(self, kind: Kind | None, *, own: bool = False, hidden: bool = False) -> list[tuple[str, Held]]:
-        """Key and header of the entries that are not hidden, or of those that are, the last written first (inside `reading`). What
-        held until an earlier day is among all `own` ones only, as it still takes a place."""
+        """Return key and header of the entries that are not hidden, or of those that are, last written first (inside `reading`).
+        Expired ones are only among all `own` ones, as they still count towards limits."""
         known_hidden, scope = hidden_texts(self._replica), self._memories.scope
         today = self._replica.world.today()
         out_of_sight = {key: one.hlc for (of, key), one in known_hidden.items() if of == scope}
         found = [
             (key, one)
             for key, one in index_of((self._memories,)).held.items()
-            if (out_of_sight.get(key) == one.hlc) == hidden  # first, as most are where there are limits
+            if (out_of_sight.get(key) == one.hlc) == hidden  # first, as limits hide most of them
             and not one.part
             and ENTITY not in one.tags
             and (known := kind_of(one.type, one.category)) is not None
@@ -156,8 +157,8 @@ class Facts:
         return msgspec.structs.replace(fact, confidence_now=None if left is None else round(left, 6))
 
     def _candidates(self, text: str, kind: Kind) -> tuple[list[Candidate], bool]:
-        """The own entries of a kind that are nearest to a text, by words and, where a model is named and could decide otherwise, by meaning; and
-        whether one is named that was not asked."""
+        """Return the own entries of a kind nearest to a text, by words and, if a model is named and could decide otherwise, by
+        meaning; and whether a named model was not asked."""
         words = self._words()
         if words is not None and not says_a_change(text):
             with self._replica.reading():
@@ -181,7 +182,7 @@ class Facts:
         try:
             matches = search((self._memories,), Question(query, limit=_HITS, said=asked), read=True)
         except UsageError:
-            return [], False  # there is no word in it
+            return [], False  # it has no word
         readings = [hit.reading for one in matches.memories if (hit := one.hit) is not None]
         found = [fact for one in readings if one.own and (fact := fact_of(one)) is not None]
         nearest = found[:_NEAREST]
@@ -193,10 +194,10 @@ class Facts:
         ], False
 
     def _words(self) -> FactWords | None:
-        """The words of all entries, once so many were added that reading each is worth it."""
+        """Return the words of all entries, once enough were added that loading them pays off."""
         known, scope = self._memories.fact_words, self._memories.scope
         if scope not in known and self._memories.facts_added[0] >= _MANY:
-            from ipfsmem.memories.fact_words import FactWords  # who adds a few reads no other
+            from ipfsmem.memories.fact_words import FactWords  # not needed for adding a few
 
             known[scope] = FactWords(self._memories)
         return known.get(scope)
@@ -208,7 +209,7 @@ class Facts:
             return None
 
     def _meanings(self, asked: Asked, keys: list[str]) -> dict[str, float]:
-        """How similar entries are to what the model was asked, as far as it knows the words, by key."""
+        """Return by key the similarity of entries to the model's answer, as far as it knows the words."""
         if not keys or asked.vectors is None or asked.share < _KNOWN:
             return {}
         with self._replica.reading():
@@ -231,7 +232,7 @@ class Facts:
         important: bool = False,
         source: str = "",
     ) -> Remembered | None:
-        """Remember a text, or see that it is known; None when nothing is left of it. Raises UsageError, ChangedError."""
+        """Remember a text, or find that it is known; None if nothing is left of it. Raises UsageError, ChangedError."""
         text, category = checked(said, category, closed=self._limits.closed)
         if confidence is not None and not 0 <= confidence <= 1:
             raise UsageError(f"a confidence is 0 to 1, not {confidence:g}")
@@ -286,7 +287,7 @@ class Facts:
         return Remembered("added", fact, decision.by, decision.similarity, was, decision.conflict, hidden)
 
     def _reinforce(self, fact: Fact, confidence: float) -> Fact:
-        """The same entry, of which one is so sure now."""
+        """Return the same entry with this confidence."""
         reading = self._memories.read(fact.key)
         if reading is None or not reading.own or fact.confidence == confidence:
             return fact
@@ -294,8 +295,8 @@ class Facts:
         return fact_of(self._memories.write(fact.key, data, seen=reading)) or fact
 
     def _place_of(self, text: str, kind: Kind) -> tuple[str, Fact | None]:
-        """The key under which an entry with this text stands, with that entry, or can stand: where something else was written there
-        meanwhile, another one."""
+        """Return the key for an entry with this text, with the entry if it exists; another key if something else was written
+        there meanwhile."""
         for number in range(100):
             key = fact_key(f"{text}\0{number}" if number else text, kind)
             reading = self._memories.read(key)
@@ -309,8 +310,8 @@ class Facts:
     def page(
         self, kind: Kind | None, category: str | None, limit: int, cursor: str = "", *, hidden: bool = False
     ) -> tuple[list[Fact], str]:
-        """So many entries behind a cursor, the last written first, and the cursor behind these; "" at the end. `hidden`: of those
-        that are hidden here instead."""
+        """Return `limit` entries after a cursor, last written first, and the next cursor; "" at the end. `hidden`: those hidden
+        here instead."""
         wanted = None if category is None else category_of(category)
         with self._replica.reading():
             rest = self._held(kind, hidden=hidden)
@@ -324,8 +325,8 @@ class Facts:
             return [one for one in found if one is not None], more
 
     def edit(self, key: str, said: str, seen: str | None = None) -> Fact:
-        """Give an entry another text; the one before stands in its history. `seen`: only in the place of what has it. Raises
-        NotFoundError, UsageError, ChangedError."""
+        """Replace the text of an entry; the one before goes into its history. `seen`: only if it is still the text with this
+        hash. Raises NotFoundError, UsageError, ChangedError."""
         old = self._there(key)
         text, _ = checked(said, old.category, closed=False)
         if not text:
@@ -340,13 +341,13 @@ class Facts:
         return self._replace(key, text, {"name": name}, "edited", seen=seen)
 
     def keep_deleted(self, key: str, seen: str | None = None) -> Reading:
-        """Keep the text of an entry in its history, before it is taken away; that text. Raises NotFoundError, ChangedError."""
+        """Store the text of an entry in its history before it is removed, and return it. Raises NotFoundError, ChangedError."""
         self._there(key)
         return keep_shown(self._memories, key, seen)
 
     def restore(self, key: str, number: int = 1, seen: str | None = None) -> Reading:
-        """Bring an earlier text back, counted from the newest; what is shown now goes into the history. `seen`: only in the place of
-        what has it, "" where nothing is shown. Raises NotFoundError, ChangedError."""
+        """Restore an earlier text, numbered from the newest; the current one goes into the history. `seen`: only if it is still
+        current, "" if nothing is shown. Raises NotFoundError, ChangedError."""
         found = earlier(self._memories, key)
         if not found:
             raise NotFoundError(
@@ -378,7 +379,7 @@ class Facts:
         conflict: bool = False,
         seen: str | None = None,
     ) -> Fact:
-        """Write a text in the place of one, which goes into the history, in one transaction."""
+        """Replace a text, which goes into the history, in one transaction."""
         today = self._replica.world.today().isoformat()
         with self._memories.changing("write", key) as change:
             shown = self._memories.shown_in(change, key)
@@ -400,7 +401,7 @@ class Facts:
         return fact
 
     def _moment(self) -> str:
-        """Now, so exactly that what was written first on one day is told."""
+        """Return the current time, precise enough to order writes of one day."""
         now = datetime.fromtimestamp(self._replica.world.now() / 1000, UTC)
         return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -420,7 +421,7 @@ class Facts:
     # -- limits --------------------------------------------------------------------------------------------------
 
     def keep_limits(self, kind: Kind) -> tuple[str, ...]:
-        """Hide on this device what is more than the settings allow of a kind; the keys."""
+        """Hide on this device the entries of a kind beyond the limit in the settings; returns their keys."""
         most = {
             "fact": self._limits.facts,
             "procedure": self._limits.procedures,
@@ -449,8 +450,8 @@ class Facts:
         return tuple(one.key for one in over)
 
     def _ranked(self, kind: Kind, words: FactWords) -> Sequence[Place]:
-        """Where the entries of a kind stand that are in sight, in order; a header is read only for its creation date. Parts of sessions
-        stand nowhere."""
+        """Return the ranks of the visible entries of a kind, in order; a header is read only for its creation date. Parts of
+        sessions have no rank."""
         rows = index_of((self._memories,)).held.whole()
         today, fading, order = self._replica.world.today(), self._memories.fading, self._limits.order
 
@@ -475,7 +476,7 @@ class Facts:
 
 
 def keep_shown(memories: Memories, key: str, seen: str | None = None) -> Reading:
-    """Keep what a memory shows in its history, as somebody takes it away. `seen`: only if it is that. Raises NotFoundError,
+    """Store the current text of a memory in its history before it is removed. `seen`: only if it is that. Raises NotFoundError,
     ChangedError."""
     with memories.changing("write", key) as change:
         shown = memories.shown_in(change, key)
@@ -487,14 +488,14 @@ def keep_shown(memories: Memories, key: str, seen: str | None = None) -> Reading
 
 
 def _check_seen(key: str, shown: str, seen: str | None) -> None:
-    """Raises ChangedError when something else is shown than the caller was shown."""
+    """Raise ChangedError if the current text is not the one that the caller was shown."""
     if seen is not None and seen != shown:
         raise ChangedError(f"{key} is not what was read, so nothing was changed")
 
 
 def checked(said: str, category: str, *, closed: bool) -> tuple[str, str]:
-    """A text and a category in their one form. Raises UsageError for a text that is too long, and for a category that is none of the
-    closed list where only these are taken."""
+    """Return a text and a category in canonical form. Raises UsageError for a text that is too long, and for a category outside
+    the closed list where only these are accepted."""
     text, known = sanitised(said), category_of(category)
     try:
         f"{text}{known}".encode()
@@ -511,14 +512,14 @@ def checked(said: str, category: str, *, closed: bool) -> tuple[str, str]:
 
 
 def fact_of(reading: Reading) -> Fact | None:
-    """The entry that a memory is; None for one that is none."""
+    """Return a memory as an entry; None if it is not one."""
     file = reading.readable
     none = kind_of(file.type, file.fields.get("category", "")) is None or ENTITY in file.tags
     return None if none else as_fact(reading)
 
 
 def as_fact(reading: Reading) -> Fact:
-    """Any memory as an entry says it."""
+    """Return any memory in the form of an entry."""
     file = reading.readable
     category = file.fields.get("category", "")
     kind = kind_of(file.type, category) or "fact"

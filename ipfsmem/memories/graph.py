@@ -1,8 +1,8 @@
-"""The graph of the memories of one scope: derived from their texts, held while the memory is open, kept beside the index
-of recall for the next process, and brought up to date by what changed.
+"""The graph of the memories of one scope: derived from their texts, held while the vault is open, stored next to the index of
+recall for the next process, and updated by changes.
 
-What is added and taken away here is written into memory files, whose earlier texts go into their history (`fact_history`), so each
-step can be taken back. Nothing of others is in it before a person promoted it, and nothing that is hidden here.
+Additions and removals are written into memory files, whose earlier texts go into their history (`fact_history`), so each step can
+be undone. Texts of others are not in it before a person approved them, nor is anything hidden here.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.readings import readable_file
 from ipfsmem.memories.search_index import index_kind, stand
 
-#: From what an entity is, None for a new one: its name, its kind, its observations, its relations.
+#: From the current entity, None for a new one: its name, kind, observations and relations.
 _Make = Callable[[Entity | None], tuple[str, str, list[str], list[Out]]]
 
 
-#: From so many entities on a graph is kept for the next process, and written anew when so many changed, or one went.
+#: Minimum number of entities of a graph that is stored, and of changes after which it is stored again (or one removal).
 FEW, STALE = 200, 100
 
 
 class _Kept(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A graph with what it was made of."""
+    """A graph with the entries that it was made of."""
 
     mark: StateMark
-    #: The entries that it was made of, and the hash of each as it stood in the state; read when something changed.
+    #: The entries, and the hash of each in the state; decoded after a change.
     known: msgspec.Raw
     not_here: set[str]
     graph: GraphImage
@@ -65,12 +65,12 @@ _pack = msgspec.msgpack.Encoder().encode
 
 
 def graph_of(memories: Memories) -> GraphIndex:
-    """The graph of a scope; all who ask one open memory share it."""
+    """Return the graph of a scope, shared by all callers of one open vault."""
     return memories.graphs.setdefault(memories.scope, GraphIndex(memories))
 
 
 def keep_graphs(memories: Memories) -> None:
-    """Write down for the next process what this one holds, as things are now. What cannot be written is made anew there."""
+    """Store the current graphs for the next process. A graph that cannot be stored is made again there."""
     for graph in memories.graphs.values():
         with contextlib.suppress(IpfsmemError):
             graph.keep()
@@ -89,14 +89,14 @@ class GraphIndex:
         self._mark = StateMark()
         self._known: dict[str, bytes] = {}
         self._unread: msgspec.Raw | None = None
-        #: The entries whose texts were not on this device: they are looked for again.
+        #: The entries without a text on this device: they are looked up again.
         self._not_here = set[str]()
         self._graph = Graph()
-        #: How many entities changed since it was written down.
+        #: How many entities changed since it was stored.
         self._stale = STALE
 
     def graph(self) -> Graph:
-        """The graph as things are, without what is hidden here."""
+        """Return the current graph, without anything hidden here."""
         memories = self._memories
         with self._replica.reading():
             if memories.forgotten():
@@ -113,7 +113,7 @@ class GraphIndex:
             return self._without(hidden)
 
     def _refresh(self) -> None:
-        """Take in what changed."""
+        """Apply changes."""
         store, changed = self._replica.store, set[str]()
         mark = store.mark()
         if mark == self._mark and not self._not_here:
@@ -132,13 +132,13 @@ class GraphIndex:
         for name in since.may_be_gone(self._known):
             del self._known[name]
             changed.add(name)
-            self._stale = STALE  # what went is not left on the disk until enough else is new
+            self._stale = STALE  # a removed text stays on the disk no longer than until the next save
         again, self._not_here = self._not_here, set()
         try:
             with no_collection():
                 for name in changed | again:
                     self._look(name)
-        except BaseException:  # a part of a change would be taken for all of it
+        except BaseException:  # a partial update would pass for a complete one
             self._clear(b"")
             raise
         self._stale += len(changed)
@@ -147,7 +147,7 @@ class GraphIndex:
     # -- for the next process --------------------------------------------------------------------------------
 
     def _open(self, kind: bytes) -> bool:
-        """Take what an earlier process kept. False where there is nothing, or it was made of something else."""
+        """Load the graph of an earlier process. False if there is none, or it was made of something else."""
         image = load_image(self._replica, self._memories.scope, kind="graph")
         if image is None or image.state != kind:
             return False
@@ -163,7 +163,7 @@ class GraphIndex:
         return True
 
     def keep(self) -> None:
-        """Write it down, where enough is new. Raises StorageError."""
+        """Store it if enough is new. Raises StorageError."""
         self.graph()
         if self._stale < STALE or len(self._graph.entities) < FEW:
             return
@@ -220,8 +220,8 @@ class GraphIndex:
     # -- writing -------------------------------------------------------------------------------------------------
 
     def add_entity(self, name: str, kind: str, said: Iterable[str]) -> tuple[Entity, bool]:
-        """An entity with these observations, and whether it is new; one of that name that is there gets those that it lacks. Raises
-        UsageError."""
+        """Return an entity with these observations, and whether it is new; an existing one of that name gets those that it lacks.
+        Raises UsageError."""
         new = [observation(one) for one in said]
         found = self.graph().find(name.strip())
         key = found or entity_key(name)
@@ -238,7 +238,7 @@ class GraphIndex:
         return made, found is None
 
     def observe(self, name: str, said: Iterable[str]) -> list[str]:
-        """Add observations to an entity; those that are new. Raises NotFoundError, UsageError."""
+        """Add observations to an entity; returns the new ones. Raises NotFoundError, UsageError."""
         wanted = [observation(one) for one in said]
         old = self._there(name)
         new = [one for one in dict.fromkeys(wanted) if one not in old.observations]
@@ -247,7 +247,7 @@ class GraphIndex:
         return new
 
     def relate(self, begin: str, type: str, end: str) -> bool:
-        """Add a relation between two entities; False where it is there already. Raises NotFoundError, UsageError."""
+        """Add a relation between two entities; False if it exists already. Raises NotFoundError, UsageError."""
         if not type.strip(BLANKS):
             raise UsageError("a relation has a type, such as works at, and none was said")
         one, other = self._there(begin), self._there(end)
@@ -258,7 +258,7 @@ class GraphIndex:
         return True
 
     def unrelate(self, begin: str, type: str, end: str) -> bool:
-        """Take a relation away; False where there is none."""
+        """Remove a relation; False if there is none."""
         graph = self.graph()
         key, other, wanted = graph.find(begin), graph.find(end), relation_type(type)
         if key is None or other is None:
@@ -274,7 +274,7 @@ class GraphIndex:
         return True
 
     def unobserve(self, name: str, said: Iterable[str]) -> list[str]:
-        """Take observations of an entity away; those that were there. Raises NotFoundError."""
+        """Remove observations of an entity; returns those that existed. Raises NotFoundError."""
         old, gone = self._there(name), {" ".join(one.split()) for one in said}
         taken = [one for one in old.observations if one in gone]
         if taken:
@@ -297,7 +297,8 @@ class GraphIndex:
         said: Callable[[Entity], list[str]] = lambda old: list(old.observations),
         out: Callable[[Entity], list[Out]] = lambda old: list(old.out),
     ) -> None:
-        """Give an entity other observations or relations, made of those that it has inside the transaction. Raises NotFoundError."""
+        """Replace observations or relations of an entity, computed from the current ones inside the transaction. Raises
+        NotFoundError."""
 
         def make(old: Entity | None) -> tuple[str, str, list[str], list[Out]]:
             assert old is not None
@@ -306,8 +307,8 @@ class GraphIndex:
         self._change(key, make)
 
     def _change(self, key: str, make: _Make, *, must_exist: bool = True) -> Entity:
-        """Write what an entity says, in one transaction with what it said. Only a file that is all list and relations is written anew;
-        to another one what is new is added at its end."""
+        """Write an entity, in one transaction with its earlier text. Only a file that consists of lists and relations is
+        rewritten; other files get additions at the end."""
         memories, today = self._memories, self._replica.world.today().isoformat()
         with memories.changing("write", key) as change:
             shown = memories.shown_in(change, key)
@@ -329,7 +330,7 @@ class GraphIndex:
 
 
 def _is_plain(file: MemoryFile, one: Entity) -> bool:
-    """Whether a text says nothing beside observations and relations, so that it can be written anew from these."""
+    """Return whether a text has only observations and relations, so that it can be rewritten from these."""
     again = entity_of("x", entity_file(file, one.name, one.kind, one.observations, one.out))
     lines = [line for line in file.body.split("\n") if line.strip()]
     listed = all(line.startswith(("- ", "* ")) or line.strip() == "Relations:" for line in lines)
@@ -337,7 +338,8 @@ def _is_plain(file: MemoryFile, one: Entity) -> bool:
 
 
 def _added(file: MemoryFile, old: Entity, said: list[str], out: list[Out]) -> MemoryFile:
-    """The text with what is new at its end. Raises UsageError for what would have to be taken out of a person's prose."""
+    """Return the text with the additions at the end. Raises UsageError if something would have to be removed from a person's
+    prose."""
     if not set(old.observations) <= set(said) or not set(old.out) <= set(out):
         raise UsageError(
             f"{old.key} is a text of its own, so nothing was taken out of it",

@@ -1,7 +1,7 @@
-"""Which scope of a bundle becomes which scope here (format section 1.6): a person's word wherever a token exists here.
+"""Which scope of a bundle becomes which scope here (format section 1.6): a person decides it if a token exists here.
 
-That a token of somebody else's bundle is spelled like ours says nothing, so nothing is put together because of it. All is
-decided, and refused, before anything is written.
+An equal token in somebody else's bundle proves nothing, so scopes are never joined because of it. Everything is decided, or
+refused, before anything is written.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ def assign(
     forgotten: Collection[str],
     same: bool,
 ) -> dict[str, str]:
-    """The scope here for each scope of a bundle; "" is the nameless one, and goes there unless `maps` says otherwise.
+    """Return the scope here for each scope of a bundle; "" is the nameless one, and stays so unless `maps` says otherwise.
 
-    `live` and `forgotten` are the tokens that are taken here, `own` those of `live` that this device made, `same` says that the bundle is a backup of this very memory,
-    so that equal tokens mean one scope. Raises UsageError, KeyNameError, NotFoundError for a forgotten scope, LimitError.
+    `live` and `forgotten` are the tokens in use here, `own` those of `live` that this device made; `same`: the bundle is a backup
+    of this very vault, so that equal tokens mean one scope. Raises UsageError, KeyNameError, NotFoundError for a forgotten scope,
+    LimitError.
     """
     for source, target in maps.items():
         if source not in theirs:
@@ -82,7 +83,7 @@ def _list(scopes: Collection[str]) -> str:
 
 
 def _free(scope: str, taken: Collection[str]) -> str:
-    """A token like this one that is free."""
+    """Return a free token similar to this one."""
     number = 2
     while (made := f"{scope[:60]}-{number}") in taken:
         number += 1

@@ -1,8 +1,8 @@
-"""Bringing a whole bundle in, of one scope or of all: a blob, a folder, a zip, a CAR, a single file. Importing twice changes
+"""Import of a whole bundle, of one scope or of all: a blob, a folder, a zip, a CAR, a single file. A second import changes
 nothing more.
 
-Format sections 1.5 and 1.6. With `merge` a text that is neither shown nor a live sibling is kept beside what is here; with
-`replace` it supersedes what was shown. Files are only read here, and never followed through links.
+Format sections 1.5 and 1.6. With `merge` a text that is neither shown nor a live sibling becomes a sibling; with `replace` it
+supersedes the shown text. Files are only read here, and links are never followed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from ipfsmem.wording import count
 Strategy = Literal["merge", "replace"]
 MAX_BLOB = MAX_BYTES
 
-#: Texts that are sealed together before they are taken in, of which their places are known.
+#: Number of texts that are sealed together ahead of their import, once their places are known.
 _AHEAD: Final = 1_000
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _NO_PRUNING: Final = "Put it right, or import without pruning."
@@ -61,11 +61,11 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Imported(msgspec.Struct, frozen=True):
-    """What an import did, or with `dry_run` would do, and what was `found`. `problems` name what was left out and why.
+    """The result of an import, or with `dry_run` its preview, and what was `found`. `problems` say what was left out and why.
 
-    `still_others`: texts that were here already as others' word, which no import makes one's own. `still_forgotten`: texts of memories that were forgotten here, which a merge leaves so. `scopes`: of these the counts, where
-    several scopes came in, by the token here ("" is the nameless one). `key`: under which key the text is known, where one
-    came in and no more.
+    `still_others`: texts that were here already as texts of others, which no import makes own ones. `still_forgotten`: texts of
+    memories that were forgotten here, which a merge does not restore. `scopes`: the counts by token here ("" is the nameless one)
+    if several scopes were imported. `key`: the key of the text if it was a single one.
     """
 
     added: int = 0
@@ -83,12 +83,12 @@ class Imported(msgspec.Struct, frozen=True):
     found: Found = Found()
 
     def raise_if_incomplete(self) -> None:
-        """Raises IncompleteError when something was left out, or would be."""
+        """Raise IncompleteError if something was left out, or would be."""
         refuse_left_out(self.problems, dry_run=self.dry_run)
 
 
 def refuse_left_out(problems: Sequence[str], *, dry_run: bool = False) -> None:
-    """Raises IncompleteError when an import left something out, or with `dry_run` would."""
+    """Raise IncompleteError if an import left something out, or with `dry_run` would."""
     if problems and dry_run:
         raise IncompleteError(
             f"nothing was written, and {count(len(problems), 'record', 'records')} would be left out",
@@ -112,12 +112,12 @@ def import_files(
     whole: bool = False,
     dry_run: bool = False,
 ) -> Imported:
-    """Import scopes in one transaction: all of it is there afterwards, or nothing. With `whole` nothing, and IncompleteError, when something
-    of it would be left out; with `dry_run` nothing in any case, and what it would have done is told.
+    """Import scopes in one transaction, completely or not at all. `whole`: if something would be left out, import nothing and
+    raise IncompleteError; `dry_run`: import nothing, and return what would be done.
 
-    `into`: the scope here of each (None: the one of its name), as `import_map.assign` answers it. `foreign`: the texts are
-    others' word, of another vault or a chat export (format section 5.2); those that are others' in the bundle are so in any
-    case. Raises UsageError, FormatError, NotFoundError.
+    `into`: the scope here of each (None: the one of its name), as `import_scopes.assign` returns it. `foreign`: the texts are of
+    others, from another vault or a chat export (format section 5.2); texts of others in the bundle are in any case. Raises
+    UsageError, FormatError, NotFoundError.
     """
     if strategy not in ("merge", "replace"):
         raise UsageError(f"there is no import strategy {strategy!r}", hint="merge or replace.")
@@ -173,7 +173,7 @@ def import_files(
 
 
 class _TakenBackError(Exception):
-    """What was tried is to be as if it had not been."""
+    """Rolls back a trial import."""
 
 
 def _found(parts: Mapping[str, Part]) -> Found:
@@ -194,7 +194,7 @@ def _found(parts: Mapping[str, Part]) -> Found:
 
 
 class _Taking:
-    """One scope on its way in."""
+    """The import of one scope."""
 
     def __init__(self, memories: Memories, change: Writing, strategy: Strategy, foreign: bool) -> None:
         self._memories = memories
@@ -203,13 +203,13 @@ class _Taking:
         self._foreign = foreign
 
     def take(self, blob: Blob, problems: list[str], *, prune: bool, fresh: bool) -> Counter[str]:
-        """Take all of it in; what is left out is added to `problems`. `fresh`: nothing is in the scope yet."""
+        """Import all of it; texts left out are added to `problems`. `fresh`: the scope is empty."""
         memories, change = self._memories, self._change
         done: Counter[str] = Counter()
         wrong: list[str] = []
         where = f"{memories.scope}/" if memories.scope else ""
-        # Before the texts behind it: one text too many is left out, and none comes back. A key that is here keeps what it
-        # has, and of strangers no wish is taken: it would hide what other devices of ours have under that key.
+        # Before the hidden texts: one text too many is left out, and none comes back. A key that exists here is not forgotten,
+        # and no forget of strangers is imported: it would hide what our other devices have under that key.
         texted = {*blob.files, *(key for key, _ in (*blob.more, *blob.others))}
         for key in sorted(blob.forgotten & texted):
             if self._foreign:
@@ -218,12 +218,12 @@ class _Taking:
                 change.forget(memories.name(key), ())
         left = blob.forgotten if self._foreign else frozenset()
         of = FOREIGN if self._foreign else ""
-        # A second text for one key stands beside the first, whatever the strategy: nobody was shown the first.
+        # A second text for one key becomes a sibling, whatever the strategy: nobody was shown the first.
         texts = [
             (key, data, self._replace and key not in blob.forgotten, of) for key, data in blob.files.items()
         ]
         texts += [(key, data, False, of) for key, data in blob.more]
-        # Own ones first: a text that is own and others' at once is own.
+        # Own ones first: a text that is both own and of others is own.
         texts += [(key, data, False, FOREIGN) for key, data in blob.others]
         unfit = {
             *blob.unread,
@@ -301,10 +301,10 @@ def _take_card(
     foreign: bool,
     problems: list[str],
 ) -> None:
-    """What a bundle says of a scope: all of a new one, and of one that is here nothing that a person said here.
+    """Import the card of a scope: all of it for a new scope, and nothing that would change what a person set here.
 
-    Of a stranger's only title and kind are taken: an id or a remote would bind folders here, and `into` put its texts
-    below ours. Raises what `replica.scopes.open_scope` raises.
+    From a stranger only title and kind: an id or a remote would bind folders here, and `into` would put its texts below ours.
+    Raises as `device.scopes.open_scope`.
     """
     name = card_entry(scope)
     entry = change.entry(name)
@@ -340,7 +340,7 @@ def _take_card(
 
 
 def _take(memories: Memories, change: Writing, key: str, data: bytes, replace: bool, of: str) -> str:
-    """Take one text in; which count of `Imported` it belongs to. Raises LimitError when the key is full."""
+    """Import one text; returns the count of `Imported` that it belongs to. Raises LimitError if the key is full."""
     name = memories.name(key)
     entry = change.entry(name)
     if not entry:
@@ -363,7 +363,7 @@ def _take(memories: Memories, change: Writing, key: str, data: bytes, replace: b
 
 
 def read_given(source: bytes | str) -> dict[str, Part]:
-    """The one scope of a blob that a program gives. Raises FormatError, and LimitError beyond what a file may have."""
+    """Return the one scope of a blob from a program. Raises FormatError, and LimitError beyond the maximum size of a file."""
     data = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
     if len(data) > MAX_BLOB:
         raise LimitError(f"what is imported has {len(data):,} bytes, at most {MAX_BLOB:,} are read")
@@ -371,9 +371,8 @@ def read_given(source: bytes | str) -> dict[str, Part]:
 
 
 def read_path(path: Path) -> dict[str, Part]:
-    """The scopes of what is at a path, "" the nameless one: a blob, a folder, a zip or a CAR of memory files (of one scope, or
-    of all as `export` writes them), or one memory file. Raises FormatError, LimitError, NotFoundError, UsageError, StorageError.
-    """
+    """Return the scopes of a path, "" the nameless one: a blob, a folder, a zip or a CAR of memory files (of one scope, or of all
+    as `export` writes them), or one memory file. Raises FormatError, LimitError, NotFoundError, UsageError, StorageError."""
     with storage_errors(path, "read"):
         if path.is_symlink():
             raise UsageError(f"{path} is a symbolic link", hint="Give the place that it leads to.")
@@ -387,7 +386,7 @@ def read_path(path: Path) -> dict[str, Part]:
         return read_zip(path)
     if is_car(head):
         return read_plain_car(path)
-    if path.suffix.lower() in (".zip", ".car"):  # damaged, or something else; its bytes are no memory
+    if path.suffix.lower() in (".zip", ".car"):  # damaged, or another format; its bytes are not a memory
         raise FormatError(f"{path} is no {path.suffix[1:].lower()} that can be read")
     data = read_file(path, MAX_BLOB) or b""
     if path.suffix == ".json" or data[:1] == b"{":

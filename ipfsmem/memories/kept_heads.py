@@ -1,7 +1,8 @@
-"""The headers of a scope's texts, kept for the next process by the hash of each text, so that a list need not open ten thousand texts.
+"""The headers of a scope's texts, stored for the next process by the hash of each text, so that a list need not open ten thousand
+texts.
 
-A header that is kept is that of a text with this hash, whatever became of the memory; it lies beside the index of recall, sealed as that
-is, and goes with it (`device/recall_image`).
+A header belongs to the text with this hash, whatever became of the memory. The file is next to the index of recall, sealed in the
+same way, and removed with it (`device/recall_image`).
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateMark
 from ipfsmem.errors import IpfsmemError
 
-#: What its file says of itself.
+#: The state that its file records.
 _STATE: Final = b"heads %d" % VERSION
-#: It is written anew when so many headers are not in it.
+#: Number of new headers after which it is stored again.
 NEW: Final = 200
 
 _decode = msgspec.msgpack.Decoder(dict[str, dict[str, str]]).decode
 
 
 def load_heads(replica: Replica, scope: str) -> dict[str, MemoryFile]:
-    """The headers that were kept last, by the SHA-256 of their texts; empty where there are none, or they do not fit."""
+    """Return the stored headers by the SHA-256 of their texts; empty if there are none, or they do not fit."""
     image = load_image(replica, scope, kind="heads")
     if image is None or image.state != _STATE:
         return {}

@@ -36,17 +36,17 @@ from ipfsmem.recall.vectors import Vectors
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import Memories
 
-#: As earlier versions called the one file that they had.
+#: Earlier versions' name for their single file.
 EARLIER: Final = "recall.vectors"
 _NAMES: Final = "recall-*.vectors"
-#: Files that are not in their place yet, named by `atomic_files.new_name`.
+#: Files that are not in place yet, named by `atomic_files.new_name`.
 _BEGUN: Final = ".recall*.vectors.*.tmp"
-#: The version of what stands in a file, which is a part of its name.
+#: The version of a file's content, which is part of its name.
 _FORM: Final = 1
-#: Files of other models that are kept, and the seconds by which one may be older than what is written now.
+#: Maximum files of other models, and the seconds by which one may be older than the file written now.
 _MOST: Final = 2
 _LEFT_BEHIND: Final = 7 * 86_400
-#: Held by the process that puts vectors in the place of those before.
+#: Held by the process that replaces the stored vectors.
 _LOCK: Final = "recall.vectors.lock"
 _FILES: Final = DerivedFiles(b"ipfsmem recall vectors 1", b"ipfsmem/vectors", level=0)
 _WHOLE: Final = ".whole"
@@ -62,7 +62,7 @@ _decode = msgspec.msgpack.Decoder(_Stored).decode
 
 
 class Kept(NamedTuple):
-    """The vectors that were kept last, and which days and sessions they are of."""
+    """The stored vectors, and the days and sessions that they belong to."""
 
     vectors: Vectors
     spoken: list[Spoken]
@@ -83,12 +83,12 @@ _decode_whole = msgspec.msgpack.Decoder(Whole).decode
 
 
 def hash_of(mark: StateMark, strangers: bytes) -> bytes:
-    """The hash of a state and of the devices of others in it (`strangers_of`)."""
+    """Return the hash of a state and of the devices of others in it (`strangers_of`)."""
     return blake2b(_encode_sorted((mark, strangers)), digest_size=16).digest()
 
 
 def load_whole(replica: Replica, model: EmbedderIdentity) -> Whole | None:
-    """The last record of a model; None if there is none or it does not open."""
+    """Return the last record of a model; None if there is none or it does not open."""
     path = vectors_path(replica, model)
     try:
         data = None if path is None else _WHOLES.open(replica, path.with_suffix(_WHOLE))
@@ -105,7 +105,7 @@ def save_whole(replica: Replica, whole: Whole) -> None:
 
 
 def vectors_path(replica: Replica, model: EmbedderIdentity) -> Path | None:
-    """Where the vectors of a model are kept; None in mode `none`."""
+    """Return the path of the vectors of a model; None in mode `none`."""
     if replica.folder is None:
         return None
     key = replica.device.row_key if replica.config.mode.sealed else b""
@@ -115,7 +115,7 @@ def vectors_path(replica: Replica, model: EmbedderIdentity) -> Path | None:
 
 
 def vector_files(replica: Replica) -> list[Path]:
-    """The files of vectors of whatever models, those written last first."""
+    """Return the files of vectors of all models, newest first."""
     folder, found = replica.folder, dict[Path, float]()
     for path in () if folder is None else (*folder.glob(EARLIER), *folder.glob(_NAMES)):
         with contextlib.suppress(OSError):  # another process removes it just now
@@ -124,18 +124,19 @@ def vector_files(replica: Replica) -> list[Path]:
 
 
 def vectors_kept(replica: Replica, model: EmbedderIdentity) -> bool:
-    """Whether there is a file of vectors of a model, or one of an earlier version, good or not."""
+    """Return whether there is a file of vectors of a model, or one of an earlier version, valid or not."""
     path = vectors_path(replica, model)
     return path is not None and (path.exists() or path.with_name(EARLIER).exists())
 
 
 def load_kept(replica: Replica, model: EmbedderIdentity) -> Kept | None:
-    """The vectors stored last for a model, else those that an earlier version of the program stored, else those of the model before.
-    None if there is no file, if it cannot be read now, or if it does not open; a file that does not open is removed."""
+    """Return the vectors stored last for a model, else those that an earlier version of the program stored, else those of the
+    model before. None if there is no file, if it cannot be read now, or if it does not open; a file that does not open is
+    removed."""
     path = vectors_path(replica, model)
     if path is None or path.exists():
         return _opened(replica, path)
-    # One of another model is not removed here: a newer program may be able to read it.
+    # A file of another model is not removed here: a newer program may be able to read it.
     found = [
         kept
         for one in vector_files(replica)
@@ -149,7 +150,7 @@ def _opened(replica: Replica, path: Path | None, *, removes: bool = True) -> Kep
         data = _FILES.open(replica, path)
         return None if data is None else _restored(data)
     except StorageError:
-        return None  # a model may have been paid for each: they stay, and are taken in by the next save
+        return None  # vectors may have been paid for: they stay, and the next save includes them
     except FormatError:
         if path is not None and removes and not replica.read_only:
             _remove(path)
@@ -157,7 +158,8 @@ def _opened(replica: Replica, path: Path | None, *, removes: bool = True) -> Kep
 
 
 def _restored(data: bytes | bytearray) -> Kept:
-    """What `_dump` gave, or an earlier version, which kept those of memories alone. Raises FormatError for anything else."""
+    """Decode the result of `_dump`, or of an earlier version, which stored vectors of memories alone. Raises FormatError for
+    anything else."""
     try:
         stored = _decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -190,7 +192,7 @@ NO_FILE: Final = (0, 0, 0)
 
 
 def stamp(replica: Replica, model: EmbedderIdentity) -> tuple[int, int, int]:
-    """What tells the file of vectors that is there now from another."""
+    """Return a stamp that distinguishes the current file of vectors from any other."""
     return _stamp_of(vectors_path(replica, model))
 
 
@@ -204,7 +206,7 @@ def _stamp_of(path: Path | None) -> tuple[int, int, int]:
 
 @contextlib.contextmanager
 def saving(replica: Replica) -> Iterator[None]:
-    """While vectors are put in the place of those before: no other process does (while `alone` is held). Raises StorageError,
+    """Keep other processes from replacing the stored vectors while the block runs (while `alone` is held). Raises StorageError,
     LockedError."""
     if replica.folder is None or replica.read_only:
         yield
@@ -220,15 +222,15 @@ def _remove(path: Path) -> None:
 
 
 class Erased(NamedTuple):
-    """What there was when a file was last found to have no vector of anything else, and which file that was (`_stamp_of`)."""
+    """The entries when a file was last found to have no vector of anything else, and that file's stamp."""
 
     stamp: tuple[int, int, int]
     living: Living
 
 
 def erase_forgotten(memories: Memories) -> None:
-    """Erase the kept vectors of what is not there any more, of all models, also those that are being written, or that a killed process
-    left half written: whoever writes them looks at the state again before they are in their place. Raises StorageError, LockedError."""
+    """Erase the stored vectors of removed entries, of all models, also in files being written or left half written by a killed
+    process: a writer checks the state again before it renames its file. Raises StorageError, LockedError."""
     replica = memories.replica
     begun = [] if replica.folder is None else [*replica.folder.glob(_BEGUN)]
     if replica.read_only or not (begun or vector_files(replica)):
@@ -238,7 +240,7 @@ def erase_forgotten(memories: Memories) -> None:
             with contextlib.suppress(OSError):
                 path.unlink()
         for path in vector_files(replica):
-            known = memories.erased.pop(path, None)  # not known any more where this fails
+            known = memories.erased.pop(path, None)  # unknown if this fails
             living = known.living if known is not None else Living(memories)
             if known is not None and known.stamp == _stamp_of(path):
                 left = _erased_since(replica, path, living)
@@ -249,8 +251,8 @@ def erase_forgotten(memories: Memories) -> None:
 
 
 def _erased_since(replica: Replica, path: Path, living: Living) -> bool:
-    """Erase in a file that has no vector of what was not there before what is not there now; whether the file is sound. Nothing is
-    opened where nothing went."""
+    """Erase from a file that had no vector of earlier removed entries those of entries removed since; returns whether the file is
+    sound. Opens nothing if nothing was removed."""
     with replica.reading():
         follow_at_once(living)
     gone = living.take_gone()
@@ -261,14 +263,14 @@ def _erased_since(replica: Replica, path: Path, living: Living) -> bool:
         return False
     dead = gone_of(kept.vectors.ids, gone)
     kept.vectors.drop(dead)
-    # What stands for entries of days and sessions stands in the file, also where they have no vector.
+    # The keys of entries of days and sessions are in the file even if they have no vector.
     if dead or any(len(one) == HALF for one in gone):
         _put_left(replica, path, kept, living)
     return True
 
 
 def _erased_in(replica: Replica, path: Path, living: Living) -> bool:
-    """The same of a file that somebody wrote since, or that was never looked at."""
+    """Erase from a file that somebody wrote since, or that was never checked; returns whether it is sound."""
     kept = _opened(replica, path)
     if kept is None:
         return False
@@ -287,11 +289,11 @@ def _erased_in(replica: Replica, path: Path, living: Living) -> bool:
 def _put_left(replica: Replica, path: Path, kept: Kept, living: Living) -> None:
     was = path.stat().st_mtime
     if _FILES.save(replica, path, _dump(Kept(kept.vectors, list(living.spoken.values())))):
-        os.utime(path, (was, was))  # nobody uses those of another model by that
+        os.utime(path, (was, was))  # erasing is not a use of the file
 
 
 def follow_at_once(living: Living) -> None:
-    """Bring what is there up to date, also days and sessions that were read (inside `reading`)."""
+    """Follow all changes, also of days and sessions that were read (inside `reading`)."""
     for _ in living.follow():
         pass
     for group in living.changed():

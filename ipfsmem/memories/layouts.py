@@ -1,4 +1,4 @@
-"""What a context block may look like, and how long it may be."""
+"""The layouts of a context block, and their default sizes."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Literal
 
 from ipfsmem.config import ContextSettings
 
-#: `index`: the index, and with a query the matches before it, also messages and events. `full`: that, and what was noted last.
-#: `ranked`: only the matches. `turn`: only the best few, as they stand before each prompt.
+#: `index`: the index, and with a query the matches before it, also messages and events. `full`: the same with the latest events.
+#: `ranked`: only the matches. `turn`: only the best few, for each prompt.
 Layout = Literal["index", "ranked", "full", "turn"]
 LAYOUTS: tuple[Layout, ...] = ("index", "ranked", "full", "turn")
-#: Bytes that are counted as one token.
+#: Bytes counted as one token.
 TOKEN_BYTES = 3
 LEAST_TOKENS = 200
 MOST_TOKENS = 200_000
 
 
 def usual_tokens(layout: str) -> int:
-    """How long a block of this layout is where neither the caller nor the settings say otherwise."""
+    """Return the default size of a block of this layout, in tokens."""
     return ContextSettings().of(layout)

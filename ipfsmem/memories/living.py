@@ -1,7 +1,7 @@
-"""What is there of which a vector may be kept: memories, and the entries of days and sessions, brought up to date step by step.
+"""The existing entries that may have a stored vector: memories, and entries of days and sessions, followed step by step.
 
-Each step takes a few milliseconds and ends in a sound state, so that whoever makes vectors lets others work in between. Of days and
-sessions nothing is read until somebody asked for such entries, and then only those of which a piece changed.
+Each step takes a few milliseconds and ends in a consistent state, so that making vectors lets others work in between. Days and
+sessions are not read until such entries are requested, and then only those of which a segment or part changed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from ipfsmem.memories.memories import Memories
     from ipfsmem.memories.moments import Told
 
-#: Nodes of the state that are looked at in one step: a few hundred entries of very many.
+#: Nodes of the state that are examined in one step: a few hundred entries of a very large state.
 _NODES = 2
-#: Days and sessions that are compared in one.
+#: Days and sessions that are compared in one step.
 _COMPARED = 100
-#: First digits of the place of an entry in the state by which names are found: a node that is told apart there has not more.
+#: First digits of an entry's place in the state by which names are found; a node in a mark has at most as many.
 _DIGITS = 2
 _NONE = bytes(HALF)
 _SIZE = 2 * HALF
@@ -45,8 +45,8 @@ class Live(NamedTuple):
 
 
 class Spoken(msgspec.Struct, frozen=True, array_like=True):
-    """A day of one scope or a session, as it was read: a hash of its pieces in the state, when its last entry was said in
-    milliseconds, and what the vectors of its entries are kept by, in order."""
+    """A day of one scope or a session, as it was read: a hash of its segments or parts in the state, the time of its last entry
+    in milliseconds, and the keys of its entries' vectors, in order."""
 
     kind: Literal["event", "message"]
     scope: str
@@ -57,16 +57,16 @@ class Spoken(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def group(self) -> Group:
-        """What it is."""
+        """The group."""
         return Group(self.kind, self.scope, self.name)
 
     def each(self) -> list[bytes]:
-        """What each vector is kept by."""
+        """Return the key of each vector."""
         return [self.keys[at : at + _SIZE] for at in range(0, len(self.keys), _SIZE)]
 
 
 class _Clock(msgspec.Struct, gc=False):
-    """The fields of a value that say whether and when a text was written."""
+    """The fields of a value that tell whether and when a text was written."""
 
     h: str
     body: str | None = None
@@ -76,13 +76,13 @@ _decode_clocks = msgspec.json.Decoder(dict[str, _Clock]).decode
 
 
 class Living:
-    """What is there, as far as it was followed. Not for several threads at once."""
+    """The existing entries, as far as they were followed. Not for several threads at once."""
 
     def __init__(self, memories: Memories, spoken: Iterable[Spoken] = ()) -> None:
         self._memories = memories
-        #: Memories by what their vectors are kept by.
+        #: Memories by the key of their vector.
         self.files: dict[bytes, Live] = {}
-        #: Days (each of one scope) and sessions that were read, and of those the entries, by the hash that stands for one.
+        #: Days (each of one scope) and sessions that were read, and their entries, by hash.
         self.spoken: dict[Group, Spoken] = {}
         self.entries: set[bytes] = set()
         self.mark = StateMark()
@@ -90,22 +90,21 @@ class Living:
         self._pieces: dict[Group, dict[str, bytes]] = {}
         #: The names of all these by the first digits of their places in the state.
         self._names: dict[str, set[str]] = {}
-        #: Groups of which a piece changed since they were last compared, those that are to be read, and those of which a piece is not
-        #: on this device.
+        #: Groups changed since they were last compared, groups to be read, and groups incomplete on this device.
         self._changed: set[Group] = set()
         self._unread: set[Group] = set()
         self._not_here: set[Group] = set()
-        #: What an entry is, is another thing when other scopes are forgotten, or other devices are this person's.
+        #: The forgotten scopes, and a hash of other persons' devices: a change of these changes what an entry is.
         self._seen_as: tuple[frozenset[str], bytes] = frozenset(), b""
         self._scopes: set[str] = set()
-        #: What went since `take_gone` was last asked.
+        #: Keys removed since the last `take_gone`.
         self._gone: set[bytes] = set()
         self.adopt(spoken)
 
     # -- the state -----------------------------------------------------------------------------------------------
 
     def follow(self) -> Generator[None, None, None]:
-        """Take in what changed, in steps (each inside `reading`)."""
+        """Follow changes, in steps (each inside `reading`)."""
         store, forgotten = self._memories.replica.store, dict[str, bool]()
         if self._seen_as != (seen_as := self._as_seen(forgotten)):
             self._seen_as, self.mark = seen_as, StateMark()
@@ -129,7 +128,7 @@ class Living:
             yield
 
     def _compare(self, group: Group) -> None:
-        """Whether a day or a session is still what was read."""
+        """Compare a day or a session with what was read."""
         known, pieces = self.spoken.get(group), self._pieces.get(group)
         self._unread.discard(group)
         self._not_here.discard(group)
@@ -140,7 +139,7 @@ class Living:
             self._unread.add(group)
 
     def _as_seen(self, forgotten: dict[str, bool]) -> tuple[frozenset[str], bytes]:
-        """Which scopes are forgotten, and a hash of which devices are others'."""
+        """Return which scopes are forgotten, and a hash of other persons' devices."""
         gone = frozenset(scope for scope in self._scopes if self._is_forgotten(scope, forgotten))
         return gone, strangers_of(self._memories.replica)
 
@@ -210,31 +209,31 @@ class Living:
     # -- days and sessions ---------------------------------------------------------------------------------------
 
     def adopt(self, spoken: Iterable[Spoken]) -> None:
-        """Take what another process, or an earlier one, read; what is known here already is newer."""
+        """Adopt groups that another process, or an earlier one, read; groups known here are newer."""
         for one in spoken:
             if one.group not in self.spoken and len(one.keys) % _SIZE == 0:
                 self._take(one)
                 self._changed.add(one.group)
 
     def changed(self) -> list[Group]:
-        """The days and sessions that were read and are others now, after `follow`."""
+        """Return the days and sessions that were read and changed since, after `follow`."""
         return [group for group in self._unread if group in self.spoken and group not in self._not_here]
 
     def unread(self, kinds: Container[str]) -> list[Group]:
-        """Those of some kinds that are to be read."""
+        """Return the groups of some kinds that are to be read."""
         return [one for one in self._unread if one.kind in kinds and one not in self._not_here]
 
     @property
     def all_here(self) -> bool:
-        """Whether no piece of a day or a session was missing on this device."""
+        """Whether all days and sessions are complete on this device."""
         return not self._not_here
 
     def try_again(self) -> None:
-        """Look once more for what was not on this device."""
+        """Retry groups that were incomplete on this device."""
         self._not_here.clear()
 
     def written(self, group: Group) -> int:
-        """About when a day or a session was written, in milliseconds."""
+        """Return about when a day or a session was written, in milliseconds."""
         if group.kind == "event":
             return ms_of("", group.name)
         ids = (self._ids.get(name, b"") for name in self._pieces.get(group, ()))
@@ -243,20 +242,20 @@ class Living:
     def read(
         self, group: Group
     ) -> Generator[None, None, tuple[Group, bytes, Callable[[], list[Told]] | None]]:
-        """Read a day or a session in steps (each inside `reading`); gives what a `Reading` is made of."""
+        """Read a day or a session in steps (each inside `reading`); returns the arguments of a `Reading`."""
         pieces = dict(self._pieces.get(group, {}))
         together = yield from read_by_pieces(self._memories.in_scope(group.scope), group, pieces)
         return group, self._made_of(pieces), together
 
     def took(self, reading: Reading) -> dict[bytes, str]:
-        """Take in what was read, unless it is another thing by now, and give the texts by what their vectors are to be kept by, in
-        order; none where a piece of it is not on this device."""
+        """Adopt what was read, unless it changed meanwhile, and return the texts by the keys of their vectors, in order; none if
+        the group is incomplete on this device."""
         group = reading.group
         if reading.made_of != self._made_of(self._pieces.get(group, {})):
             return {}
         before = self.spoken.pop(group, None)
         if reading.spoken is None:
-            self._not_here.add(group)  # what of it was forgotten cannot be told from what only is not here
+            self._not_here.add(group)  # forgotten entries cannot be told from missing ones
         else:
             self._unread.discard(group)
             self._take(reading.spoken)
@@ -282,14 +281,13 @@ class Living:
     # -- vectors -------------------------------------------------------------------------------------------------
 
     def has(self, key: bytes) -> bool:
-        """Whether all that a vector is made of is there."""
+        """Return whether all entries that a vector is made of exist."""
         if key in self.files:
             return True
         return key[:HALF] in self.entries and (key[HALF:] == _NONE or key[HALF:] in self.entries)
 
     def take_gone(self) -> set[bytes]:
-        """What is not there any more of what was, since this was last asked: what a memory's vector is kept by, or the hash of an
-        entry of a day or a session."""
+        """Return the keys removed since the last call: of a memory's vector, or the hash of an entry of a day or a session."""
         gone, self._gone = self._gone, set()
         return gone
 
@@ -298,15 +296,15 @@ def _clocks(name: str, text: bytes) -> Mapping[str, _Clock | Value]:
     try:
         return _decode_clocks(text)
     except (msgspec.DecodeError, RecursionError):
-        return decode_entry(name, text)  # which says what is wrong with it
+        return decode_entry(name, text)  # raises an error that explains the fault
 
 
 class Reading:
-    """What was read of a day or a session, put together outside `reading`."""
+    """The content of a day or a session, put together outside `reading`."""
 
     def __init__(self, group: Group, made_of: bytes, together: Callable[[], list[Told]] | None) -> None:
         self.group, self.made_of = group, made_of
-        #: None where a piece is not on this device.
+        #: None if the group is incomplete on this device.
         self.spoken: Spoken | None = None
         self.texts: dict[bytes, str] = {}
         if together is None:
@@ -321,17 +319,17 @@ class Reading:
 
 
 def strangers_of(replica: Replica) -> bytes:
-    """A hash of which devices are others' (inside `reading`)."""
+    """Return a hash of other persons' devices (inside `reading`)."""
     strangers = sorted(device for device in replica.store.frame.ctx if not replica.is_mine(device))
     return blake2b("\n".join(strangers).encode(), digest_size=16).digest()
 
 
 def group_in_scope(name: str, segment: SegmentName | None) -> Group | None:
-    """The session, or the day of one scope, that an entry of the state belongs to."""
+    """Return the session, or the day of one scope, that an entry of the state belongs to."""
     group = group_of(name, segment)
     return group if group is None or segment is None else group._replace(scope=segment.scope)
 
 
 def gone_of(keys: Iterable[bytes], gone: Collection[bytes]) -> list[bytes]:
-    """The vectors that are made of something of what is gone."""
+    """Return the vectors that are made of a removed entry."""
     return [key for key in keys if key in gone or key[:HALF] in gone or key[HALF:] in gone] if gone else []

@@ -1,8 +1,9 @@
-"""Recall by meaning, where the user installed or named a model: the question's vector beside those of the texts, which are made in the background.
+"""Recall by meaning, if the user installed or named a model: compares vectors of the question and the texts, which are made in
+the background.
 
-The model is asked a batch of texts at a time, the newest first, only for what has no vector yet: memories, and once somebody asked for
-such entries, also events and messages. In the background the memory is never held for longer than a few milliseconds. Another model
-starts anew, and never are two mixed. Whatever the endpoint does, recall goes on by words and says so once; then it is left alone for a while.
+The model gets a batch of texts at a time, newest first, only those without a vector: memories, and events and messages once
+somebody asked for them. In the background the vault is never held for longer than a few milliseconds. Vectors of two models are
+never mixed. If the endpoint fails, recall continues by words, reports it once, and retries after a pause.
 """
 
 from __future__ import annotations
@@ -49,31 +50,31 @@ T = TypeVar("T")
 _FIRST, _LARGEST = 16, 64
 #: Characters of a text that are embedded: its header and its beginning.
 _CHARACTERS = 4_000
-#: Milliseconds for which an endpoint that failed is left alone.
+#: Milliseconds without requests after an endpoint failed.
 _REST = 60_000
-#: Seconds for which the background holds the memory at a time, and leaves it to others in between.
+#: Seconds for which the background holds the vault at a time, and for which it releases it in between.
 _HELD, _LEFT = 0.004, 0.001
-#: Entries of which a list is made in one step.
+#: Entries listed in one step.
 _LISTED = 2_000
-#: Days and sessions that are looked at in one.
+#: Days and sessions examined in one step.
 _FEW = 50
-#: Vectors are kept for the next process after so many times as long as that takes; and how often it is tried while others change things.
+#: Vectors are stored after this many times the duration of a save; and maximum attempts while others change things.
 _SELDOM, _TRIES = 20, 5
-#: Seconds that closing waits for a batch that is under way.
+#: Seconds that closing waits for a batch in progress.
 _PATIENCE = 3.0
-#: What is given vectors besides memories, by what was asked for.
+#: The kinds of entries that get vectors besides memories, by the kind requested.
 _ASKED_FOR: dict[Kind, frozenset[str]] = {
     "memory": frozenset(),
     "event": frozenset({"event"}),
     "message": frozenset({"message"}),
     "all": frozenset({"event", "message"}),
 }
-#: Gives an embedder, one that answers soon for questions (True) or one for batches; None where the user named none.
+#: Returns an embedder, one with short timeouts for questions (True) or one for batches; None if the user named none.
 Opener = Callable[[bool], "Embedder | None"]
 
 
 class State(NamedTuple):
-    """What the model is called, "" for none; how many texts have a vector of it and how many have not; what is wrong, "" for nothing."""
+    """The model's name, "" for none; the numbers of texts with and without its vector; the problem, "" for none."""
 
     model: str
     vectors: int
@@ -82,18 +83,19 @@ class State(NamedTuple):
 
 
 class _Todo:
-    """What one thread is about to give vectors."""
+    """The texts that one thread is about to embed."""
 
     def __init__(self) -> None:
-        #: What has none and was not begun, the newest last, by the moment in milliseconds; and for what that was listed.
+        #: Entries without a vector that were not begun, newest last, by time in milliseconds; and the state and kinds of this
+        #: list.
         self.listed: list[tuple[int, bytes | Group]] = []
         self.listed_for: object = None
-        #: Texts of the last day or session that was read, the newest last.
+        #: Texts of the last day or session that was read, newest last.
         self.queue: dict[bytes, str] = {}
 
 
 class Meaning:
-    """The model of one open memory, and the vectors of its texts."""
+    """The model of one open vault, and the vectors of its texts."""
 
     def __init__(
         self,
@@ -103,37 +105,37 @@ class Meaning:
         *,
         apart: bool = False,
     ) -> None:
-        """`alone` is held by the one thread that works with the memory. `apart`: another process makes the vectors; see `left`."""
+        """`alone` is held by the one thread that works with the vault. `apart`: another process makes the vectors; see `left`."""
         self._apart = apart
-        #: Where that is so: what may lack vectors besides memories; None where nothing does.
+        #: With `apart`: the kinds that may lack vectors besides memories; None if nothing does.
         self.left: frozenset[str] | None = None
         self._memories = memories
         self._replica = memories.replica
         self._alone = alone
         self._opener = opener
         self._vectors: Vectors | None = None
-        #: What is there of which vectors are kept.
+        #: The existing entries that may have vectors.
         self._living = Living(memories)
-        #: Of which kinds somebody asked for entries.
+        #: The kinds of entries that were requested.
         self._kinds = frozenset[str]()
-        #: How many vectors are not on the disk, when they were saved last, how long that took, and which file that made.
+        #: Number of vectors not on the disk, time and duration of the last save, and the file that it made.
         self._unsaved, self._saved_at, self._saving_took = 0, float("-inf"), 0.0
         self._stamp: object = None
-        #: What the model was called whose vectors were kept before; "" for the same, or none.
+        #: The name of the model whose vectors were stored before; "" for the same, or none.
         self._before = ""
         self._said: set[str] = set()
-        #: Which model failed, until when (milliseconds) it is left alone, and why.
+        #: The model that failed, until when (milliseconds) it is not asked, and why.
         self._resting: tuple[EmbedderIdentity, int, IpfsmemError] | None = None
         self._thread: threading.Thread | None = None
-        #: For which state and which kinds nothing is missing that could be made, and whether nothing at all is.
+        #: The state and kinds for which all possible vectors were made, and whether none is missing at all.
         self._done: tuple[Frame, frozenset[str]] | None = None
         self._whole = False
         #: Texts that the state names and that cannot be read here.
         self._unreadable: set[bytes] = set()
-        #: Texts that the model refuses while it takes others; they are tried again by the next process.
+        #: Texts that the model refuses while it accepts others; the next process retries them.
         self._refused: set[bytes] = set()
         self._ended = self._dropped = False
-        #: What went wrong in the background and was not said yet.
+        #: An error in the background that was not reported yet.
         self._later = ""
 
     # -- asked -----------------------------------------------------------------------------------------------
@@ -146,9 +148,9 @@ class Meaning:
         kind: Kind = "memory",
         worth_it: Callable[[Vectors], bool] | None = None,
     ) -> Asked:
-        """How similar the entries are to a question; not inside `reading`, as it waits for the endpoint, a few seconds at most.
-        `newest`: the texts that were written last are given vectors first. `kind`: what is looked for has vectors from then on.
-        `worth_it`: whether the question is asked though vectors are missing; else the model is neither loaded nor paid for it."""
+        """Return how similar the entries are to a question; not inside `reading`, as it waits for the endpoint, a few seconds at
+        most. `newest`: embed the latest texts first. `kind`: the kind searched, which gets vectors from then on. `worth_it`:
+        whether to ask although vectors are missing; otherwise the model is neither loaded nor paid for."""
         try:
             embedder = self._opener(True)
         except IpfsmemError as error:
@@ -200,7 +202,7 @@ class Meaning:
             return False
 
     def notices(self) -> list[str]:
-        """What `status` says: which model, where the texts go, how many are to do, what went wrong."""
+        """Return the lines of `status`: the model, where the texts go, how many are left, what failed."""
         try:
             embedder = self._opener(True)
         except IpfsmemError as error:
@@ -220,7 +222,7 @@ class Meaning:
         return [said]
 
     def at_hand(self) -> Comparable | None:
-        """The vectors that are here, for who asks no question; None where recall goes by words, or there is none yet."""
+        """Return the existing vectors for a caller without a question; None if recall goes by words, or there is none yet."""
         try:
             embedder = self._opener(True)
         except IpfsmemError:
@@ -235,7 +237,7 @@ class Meaning:
             return found if found.at else None
 
     def state(self) -> State:
-        """What is kept for which model, and how much is missing. Raises nothing: what is wrong stands in it."""
+        """Return the vectors' model and how many are missing. Raises nothing: a problem is in the result."""
         try:
             embedder = self._opener(True)
         except IpfsmemError as error:
@@ -251,8 +253,8 @@ class Meaning:
             )
 
     def _counted(self, vectors: Vectors) -> tuple[int, int, int]:
-        """How many texts there are, as far as they were read; how many of them have a vector; and how many days and sessions are still
-        to be read (holding `alone`)."""
+        """Return how many texts there are, as far as they were read; how many of them have a vector; and how many days and
+        sessions are still to be read (holding `alone`)."""
         with self._replica.reading():
             self._at_once(self._living.follow())
             there = [*self._living.files]
@@ -263,8 +265,8 @@ class Meaning:
         return len(there), sum(id in vectors for id in there), unread
 
     def complete(self, told: Callable[[int, int], None], kinds: frozenset[str] = frozenset()) -> str:
-        """Make all vectors that are missing while the caller waits; why that could not be, "" when none is missing. `told` hears how
-        many there are, and how many are to be. `kinds`: what is given vectors from then on, besides memories."""
+        """Make all missing vectors while the caller waits; returns why that failed, "" if none is missing. `told` is called with
+        the numbers made and wanted. `kinds`: kinds besides memories that get vectors from then on."""
         self._kinds |= kinds
         try:
             embedder, todo = self._opener(False), _Todo()
@@ -281,7 +283,7 @@ class Meaning:
         return self._refusal() if embedder is not None else ""
 
     def _make(self, embedder: Embedder, todo: _Todo) -> bool:
-        """Make the vectors of one batch while the caller waits (holding `alone`); whether any was missing."""
+        """Make the vectors of one batch while the caller waits (holding `alone`); returns whether any was missing."""
         batch = self._batch(embedder, _LARGEST, todo)
         if batch:
             made = _run(embedder, embedded(embedder, list(batch.values())))
@@ -292,8 +294,8 @@ class Meaning:
         return bool(batch)
 
     def _start_anew_if_other(self, embedder: Embedder) -> None:
-        """Leave the vectors that are there where the model of that name answers with another number of dimensions now. What keeps it
-        from answering is said by the batch that fails."""
+        """Discard the vectors if the model of that name now answers with another dimension. Errors of the model are reported by
+        the batch that fails."""
         with self._alone:
             vectors = self._known(embedder)
             if not len(vectors):
@@ -308,14 +310,14 @@ class Meaning:
     # -- ended -----------------------------------------------------------------------------------------------
 
     def end(self) -> None:
-        """Begin no further batch, and wait a little for the one under way. Not while `alone` is held."""
+        """Start no further batch, and wait briefly for the one in progress. Not while `alone` is held."""
         self._ended = True
         thread = self._thread
         if thread is not None:
             thread.join(_PATIENCE)
 
     def drop(self) -> None:
-        """Let go of all vectors at once: the keys are locked, or the memory is closed."""
+        """Drop all vectors at once: the keys are locked, or the vault is closed."""
         self._ended = self._dropped = True
         self._vectors = None
         self._living = Living(self._memories)
@@ -323,7 +325,7 @@ class Meaning:
     # -- the vectors -----------------------------------------------------------------------------------------
 
     def _load(self, embedder: Embedder) -> None:
-        """Read what was kept, before the memory is held: of very many that takes a while."""
+        """Read the stored vectors before the vault is held: many of them take a while."""
         vectors = self._vectors
         if (vectors is not None and vectors.identity == embedder.identity) or self._dropped:
             return
@@ -344,7 +346,7 @@ class Meaning:
             else:
                 self._before = kept.vectors.identity.name if kept is not None else ""
                 self._vectors, self._stamp = Vectors(embedder.identity), known_by
-            # What an earlier version kept is written where it is looked for.
+            # Vectors of an earlier version are stored under the current name.
             self._done, self._unsaved = None, len(self._vectors) if known_by == NO_FILE else 0
             self._refused.clear()
             if whole is not None and (whole.identity, whole.file) == (embedder.identity, known_by):
@@ -358,11 +360,11 @@ class Meaning:
         return Vectors(embedder.identity) if self._vectors is None else self._vectors
 
     def _all(self) -> tuple[Frame, frozenset[str]]:
-        """For what all vectors would be made now."""
+        """Return the state and kinds for which all vectors would be made now."""
         return self._replica.store.frame, self._kinds
 
     def _is_done(self) -> bool:
-        """Whether these were made, as far as they can be."""
+        """Return whether these were made, as far as possible."""
         return (
             self._done is not None
             and self._done[0] == self._replica.store.frame
@@ -370,7 +372,7 @@ class Meaning:
         )
 
     def _begin(self, embedder: Embedder) -> None:
-        """Start the thread where there may be something to do (holding `alone`)."""
+        """Start the thread if there may be something to do (holding `alone`)."""
         running = self._thread is not None and self._thread.is_alive()
         if not (running or self._rests(embedder) is not None or self._ended or self._is_done()):
             if self._apart:
@@ -393,9 +395,7 @@ class Meaning:
                 self._save(embedder, at_once=self._ended or not batch)
                 if not batch:
                     self._say_whole(embedder)
-                if (
-                    self._ended or not batch
-                ):  # a command ends soon after it began: one batch is made all the same
+                if self._ended or not batch:  # a command ends soon after it began: one batch is still made
                     return
                 size = min(2 * size, _LARGEST)
         except _DroppedError:
@@ -407,7 +407,7 @@ class Meaning:
                 self._later = f"no vectors could be made: {error}"
 
     def _in_steps(self, steps: Generator[None, None, T]) -> T:
-        """Do some work in steps, each inside `reading`; in the background others have the memory in between."""
+        """Run some work in steps, each inside `reading`; in the background others get the vault in between."""
         while True:
             with self._alone:
                 if self._dropped:
@@ -427,7 +427,7 @@ class Meaning:
             pass
 
     def _follow(self, embedder: Embedder) -> Vectors:
-        """Bring up to date what is there, and let go of the vectors of what is not."""
+        """Follow changes, and drop the vectors of removed entries."""
         vectors, living = self._known(embedder), self._living
         self._in_steps(living.follow())
         for group in living.changed():
@@ -439,14 +439,14 @@ class Meaning:
         return vectors
 
     def _read(self, group: Group) -> dict[bytes, str]:
-        """The texts of a day or a session, by what their vectors are to be kept by."""
+        """Return the texts of a day or a session, by the keys of their vectors."""
         living = self._living
         reading = Reading(*self._in_steps(living.read(group)))
         with self._alone:
             return living.took(reading)
 
     def _batch(self, embedder: Embedder, size: int, todo: _Todo) -> dict[bytes, str]:
-        """Texts without a vector, the newest first, by what these are to be kept by."""
+        """Return texts without a vector, newest first, by the keys of their vectors."""
         with self._alone, self._replica.reading():
             wanted = self._all()
         vectors = self._follow(embedder)
@@ -483,8 +483,8 @@ class Meaning:
         return texts
 
     def _missing(self, vectors: Vectors) -> Generator[None, None, list[tuple[int, bytes | Group]]]:
-        """What has no vector: memories, and days and sessions of which an entry has none, the newest last; before all of these
-        parts of sessions, which are found as such by hardly anybody."""
+        """List the entries without a vector, newest last: memories, and days and sessions with such an entry; parts of sessions
+        before all of these, as hardly anybody searches them."""
         living, without = self._living, self._unreadable | self._refused
         found: list[tuple[int, bytes | Group]] = []
         for number, (id, one) in enumerate(list(living.files.items()), 1):
@@ -507,7 +507,7 @@ class Meaning:
         return found
 
     def _text(self, one: Live) -> str | None:
-        """What is embedded of a memory; None where nothing of it is shown or here."""
+        """Return the embedded text of a memory; None if it shows none, or not on this device."""
         part = self._memories.in_scope(one.place.scope)
         try:
             reading = part.reading_of(one.place.key, self._replica.store.entry(part.name(one.place.key)))
@@ -520,7 +520,7 @@ class Meaning:
         return f"{header}\n{file.body}"[:_CHARACTERS]
 
     def _take(self, embedder: Embedder, made: dict[bytes, list[float] | None]) -> None:
-        """Add vectors that were made, unless their texts are gone meanwhile; note which texts have none."""
+        """Add the vectors made, unless their texts were removed meanwhile; record texts without a vector."""
         vectors = self._follow(embedder)
         with self._alone:
             if self._dropped:
@@ -531,7 +531,7 @@ class Meaning:
             self._unsaved += len(new)
 
     def _save(self, embedder: Embedder, *, at_once: bool) -> None:
-        """Keep what is new, and take in what other processes made; `at_once`: else only when the last time is long ago."""
+        """Store new vectors, and load those of other processes; `at_once`: otherwise only if the last save is long ago."""
         begun = time.perf_counter()
         seldom = begun - self._saved_at < _SELDOM * self._saving_took
         if not self._unsaved or (seldom and not at_once):
@@ -571,7 +571,7 @@ class Meaning:
         self._saving_took = self._saved_at - begun
 
     def _say_whole(self, embedder: Embedder) -> None:
-        """Write down for the next process that nothing is missing, where that is so; what cannot be written it finds out itself."""
+        """Record for the next process that no vector is missing, if so. If it cannot be written, that process checks itself."""
         with self._alone:
             if self._dropped or self._unsaved or not self._whole:
                 return
@@ -585,16 +585,16 @@ class Meaning:
                     save_whole(self._replica, Whole(embedder.identity, self._kinds, file, state))
 
     def _refusal(self) -> str:
-        """What is said of texts that the model refused; "" where there is none."""
+        """Return the message about texts that the model refused; "" if there are none."""
         refused = len(self._refused)
         return f"the model refuses {count(refused, 'text')}, found by words alone" if refused else ""
 
     def _failed(self, embedder: Embedder, problem: IpfsmemError) -> None:
-        """Leave the model alone for a while."""
+        """Do not ask the model for a while."""
         self._resting = embedder.identity, self._replica.world.now() + _REST, problem
 
     def _rests(self, embedder: Embedder) -> IpfsmemError | None:
-        """Why the model is left alone now; None when it is not."""
+        """Return why the model is not asked now; None if it is."""
         if self._resting is None or self._resting[0] != embedder.identity:
             return None
         return self._resting[2] if self._replica.world.now() < self._resting[1] else None
@@ -621,7 +621,7 @@ class Meaning:
 
 
 def where(embedder: Embedder) -> str:
-    """Where the texts go, in words."""
+    """Return where the texts go, in words."""
     if "://" not in embedder.identity.version:
         return "texts and questions stay on this device"
     url = urlsplit(embedder.identity.version)
@@ -632,7 +632,7 @@ def where(embedder: Embedder) -> str:
 
 
 class _DroppedError(Exception):
-    """The keys are locked, or the memory is closed: nothing more is done."""
+    """The keys are locked, or the vault is closed: stop."""
 
 
 async def _closing(embedder: Embedder, work: Coroutine[Any, Any, T]) -> T:
@@ -643,7 +643,7 @@ async def _closing(embedder: Embedder, work: Coroutine[Any, Any, T]) -> T:
 
 
 def _run(embedder: Embedder, work: Coroutine[Any, Any, T]) -> T:
-    """What an embedder's work gives, also where an event loop runs in this thread. The embedder is closed then."""
+    """Return the result of an embedder's coroutine, also if an event loop runs in this thread. Closes the embedder."""
     work = _closing(embedder, work)
     if not embedder.waits:
         try:
@@ -651,7 +651,7 @@ def _run(embedder: Embedder, work: Coroutine[Any, Any, T]) -> T:
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         raise RuntimeError(f"{embedder.identity.name} waits, though it says that it does not")
-    import asyncio  # who asks no endpoint does without
+    import asyncio  # only needed to ask an endpoint
 
     found: list[T] = []
     failed: list[BaseException] = []

@@ -1,7 +1,7 @@
 """Memories of one scope as people and agents see them: read, list, write, forget, delete, on one device.
 
-Everything is a view of the state (format section 5); every write goes through `writing` and replaces what its writer
-was shown. A text that is not at hand is said to be "not fetched", never absent. Nothing here touches a network.
+Everything is a view of the state (format section 5); every write goes through `writing` and replaces what its writer was shown. A
+text that is not on this device is reported as "not fetched", never as absent. Nothing here touches a network.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ if TYPE_CHECKING:
     from ipfsmem.recall.ranking import Weighed
     from ipfsmem.sessions.compaction import Place
 
-#: Bytes from which on a text is looked at before others have to wait: shorter ones take no millisecond.
+#: Minimum bytes of a text that is checked before others have to wait: shorter ones take less than a millisecond.
 LONG = 64 * 1024
 
 
 class Before(msgspec.Struct, frozen=True):
-    """What a write stands on: the text that its caller was shown (None: there was none), and the dots it replaces."""
+    """The basis of a write: the text that its caller was shown (None: there was none), and the dots it replaces."""
 
     data: bytes | None
     dots: Token
@@ -78,16 +78,16 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     """One memory in a list: its header, not its body, and what a person should know about it."""
 
     key: str
-    #: Where it stands; "" is the nameless scope.
+    #: Its scope; "" is the nameless one.
     scope: str
-    #: Whether it is the word of this device's person; else of others, and not promoted.
+    #: Whether it is a text of this device's person; else of others, and not approved.
     own: bool = True
     fields: dict[str, str]
     tags: tuple[str, ...]
-    #: The SHA-256 of the whole text; None where that is not known.
+    #: The SHA-256 of the whole text; None if unknown.
     sha256: str | None
     merged: bool = False
-    #: How many texts stand beside what is shown.
+    #: Number of alternatives to the shown text.
     conflicts: int = 0
     #: False: its text is not on this device.
     fetched: bool = True
@@ -99,36 +99,36 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Memories:
-    """Reads and writes the memory files of one scope of a replica, the nameless one unless said otherwise."""
+    """Reads and writes the memory files of one scope of a replica, by default the nameless one."""
 
     def __init__(self, replica: Replica, scope: str = "", sibling: Memories | None = None) -> None:
-        """`sibling`: the memories of another scope of the same replica, to share what they remember."""
+        """`sibling`: the memories of another scope of the same replica, to share their caches."""
         self.replica = replica
         self.scope = check_scope(scope) if scope else ""
         replica.watch_part = _watch_part
-        #: What the memories of all scopes show, remembered by what they are.
+        #: Cache of what the memories of all scopes show.
         self.overview: Overview = sibling.overview if sibling is not None else Overview(replica)
-        #: What recall looks through, by the scopes that are read; see `search_index`.
+        #: The indexes of recall, by the scopes that are read; see `search_index`.
         self.indexes: dict[str, SearchIndex] = sibling.indexes if sibling is not None else {}
-        #: The words of facts by scope, for who adds many; see `fact_words`.
+        #: The words of facts by scope, for adding many; see `fact_words`.
         self.fact_words: dict[str, FactWords] = sibling.fact_words if sibling is not None else {}
         #: How many facts were added here.
         self.facts_added: list[int] = sibling.facts_added if sibling is not None else [0]
-        #: The graphs of scopes that somebody asked, by scope.
+        #: The graphs in use, by scope.
         self.graphs: dict[str, GraphIndex] = sibling.graphs if sibling is not None else {}
-        #: The keys of the parts of sessions, once somebody asked for some.
+        #: The keys of the parts of sessions, once needed.
         self.part_keys: list[PartKeys] = sibling.part_keys if sibling is not None else []
-        #: What was there when vectors were erased last, by the file they lie in; see `kept_vectors`.
+        #: The entries when vectors were last erased, by file; see `kept_vectors`.
         self.erased: dict[Path, Erased] = sibling.erased if sibling is not None else {}
-        #: Opens recall by meaning, when somebody asks; gives None where no model is named.
+        #: Opens recall by meaning when needed; returns None if no model is named.
         self.meaning: Callable[[], Meaning | None] = sibling.meaning if sibling is not None else lambda: None
-        #: What counts how much in recall, asked for at each; None: as usual.
+        #: The weights of recall, read for each question; None: the defaults.
         self.weighed: Callable[[], Weighed] | None = sibling.weighed if sibling is not None else None
-        #: Opens the table of what was used, when somebody asks; None where nothing is counted.
+        #: Opens the table of uses when needed; None if nothing is counted.
         self.uses: Callable[[], Uses] | None = sibling.uses if sibling is not None else None
-        #: The share of a confidence that fades with each day, asked for at each reading; None: as usual.
+        #: The share of a confidence that fades each day, read each time; None: the default.
         self.decay_rate: Callable[[], float] | None = sibling.decay_rate if sibling is not None else None
-        #: Headers by the hash of their texts, as the last list met them; None until one was asked for. How many of them are not kept on the disk.
+        #: Headers by the hash of their texts, from the last list; None before the first. The number that is not stored on disk.
         self._heads: dict[str, MemoryFile] | None = None
         self._new_heads = 0
         #: The state that the last list read, where its headers are to be kept.
@@ -136,23 +136,23 @@ class Memories:
 
     @property
     def fading(self) -> float:
-        """The share of a confidence that fades with each day."""
+        """The share of a confidence that fades each day."""
         if self.decay_rate is not None:
             return self.decay_rate()
-        from ipfsmem.recall.worth import FADING  # who reads or writes asks no worth
+        from ipfsmem.recall.worth import FADING  # reads and writes need no worth
 
         return FADING
 
     def in_scope(self, scope: str) -> Memories:
-        """The memories of another scope of this replica. Raises KeyNameError."""
+        """Return the memories of another scope of this replica. Raises KeyNameError."""
         return self if scope == self.scope else Memories(self.replica, scope, self)
 
     def name(self, key: str) -> str:
-        """The name of a memory's entry; the key is not checked."""
+        """Return the name of a memory's entry; the key is not checked."""
         return memory_entry(key, self.scope)
 
     def checked_name(self, key: str) -> str:
-        """The name of a memory's entry, for a key that somebody gave. Raises KeyNameError."""
+        """Return the name of a memory's entry, for a key that somebody gave. Raises KeyNameError."""
         return self.name(check_key(key))
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -164,10 +164,10 @@ class Memories:
         body: Callable[[str, Value], bytes | None] | None = None,
         merge: Merge | None = None,
     ) -> KeyView:
-        """What this reader is shown under a key: the view of the own texts, or of all where none is own (section 5.2).
+        """Return what this reader is shown under a key: the view of the own texts, or of all if none is own (section 5.2).
 
-        Then `own` is false, and every text is listed in `others`. `body` finds texts that a transaction in progress has
-        written, too. `merge`: what it would be with another merge than that of the format.
+        Then `own` is false, and every text is listed in `others`. `body` finds texts that a transaction in progress has written,
+        too. `merge`: use another merge than that of the format.
         """
         entry = self.entry(key, entry)
         if not entry:
@@ -185,7 +185,7 @@ class Memories:
         )
 
     def entry(self, key: str, entry: Entry | None = None) -> Entry:
-        """The siblings of a memory, with the last own text where others replaced all own ones (`with_kept`)."""
+        """Return the siblings of a memory, with the last own text if others replaced all own ones (`with_kept`)."""
         name = self.name(key)
         return with_kept(self.replica, name, self.replica.store.entry(name) if entry is None else entry)
 
@@ -195,24 +195,24 @@ class Memories:
         entry: Entry | None = None,
         body: Callable[[str, Value], bytes | None] | None = None,
     ) -> KeyView:
-        """The view of one key, whoever wrote there: the same on every device, and what a published root shows."""
+        """Return the view of one key, whoever wrote there: the same on every device, and as in a published root."""
         entry = self.replica.store.entry(self.name(key)) if entry is None else entry
         if not entry:
             return KeyView(key)
         return view_entry(key, entry, *self._bodies(key, entry, body))
 
     def forgotten(self) -> bool:
-        """Whether this scope is forgotten: then nothing of it is shown, and what is left is listed by `conflicts`."""
+        """Return whether this scope is forgotten: then nothing of it is shown, and the rest is listed by `conflicts`."""
         return scope_forgotten(self.replica.store, self.scope)
 
     def is_own(self, dot: str, of: str) -> bool:
-        """Whether a value with this dot and this `of` is the word of the person whose device this is."""
+        """Return whether a value with this dot and this `of` was written by the person whose device this is."""
         if not of and dot[:16] == self.replica.device.id:
-            return True  # asked for each memory at each index
+            return True  # called for each memory at each index
         return is_own(dot, of, self.replica.is_mine)
 
     def has_own(self, entry: Entry, body: str) -> bool:
-        """Whether an own value of an entry has the text with this hash."""
+        """Return whether an own value of an entry has the text with this hash."""
         return any(value.body == body and self.is_own(dot, value.of) for dot, value in entry.items())
 
     def _bodies(
@@ -238,13 +238,13 @@ class Memories:
         return bodies, bases
 
     def read(self, key: str) -> Reading | None:
-        """One memory, None when there is none (or it is forgotten). Raises NotFoundError when not fetched."""
+        """Return one memory, None if there is none (or it is forgotten). Raises NotFoundError if not fetched."""
         with self.replica.reading():
             entry = self.entry(check_key(key))
             return None if self.forgotten() else self.reading_of(key, entry)
 
     def _reading(self, view: KeyView, entry: Entry) -> Reading | None:
-        """What is shown, None when no text is."""
+        """Return the shown text, None if there is none."""
         if view.data is None or view.dot is None:
             return None
         return Reading.of(
@@ -260,7 +260,7 @@ class Memories:
         )
 
     def reading_of(self, key: str, entry: Entry) -> Reading | None:
-        """What an entry shows, of now or of the past (inside `reading`). Raises NotFoundError when not fetched."""
+        """Return the shown text of an entry, current or past (inside `reading`). Raises NotFoundError if not fetched."""
         entry = self.entry(key, entry)
         view = self.view(key, entry)
         if view.data is None and view.not_fetched:
@@ -268,7 +268,7 @@ class Memories:
         return self._reading(view, entry)
 
     def read_conflict(self, key: str, file: str) -> Reading:
-        """A conflict copy by its file name, `<key>.conflict-<8 hex>.md`. Raises NotFoundError."""
+        """Return a conflict copy by its file name, `<key>.conflict-<8 hex>.md`. Raises NotFoundError."""
         name = self.checked_name(key)
         with self.replica.reading():
             entry = self.entry(key)
@@ -289,7 +289,7 @@ class Memories:
         )
 
     def views(self) -> Iterator[tuple[Entry, KeyView]]:
-        """All entries of memories with their views (inside `reading`)."""
+        """Yield all entries of memories with their views (inside `reading`)."""
         for key, entry in self._entries():
             yield entry, self.view(key, entry)
 
@@ -297,7 +297,7 @@ class Memories:
         return ((self, key, entry) for key, entry in self._entries())
 
     def _everywhere(self) -> Iterator[tuple[Memories, str, Entry]]:
-        """The memories of all scopes that are not forgotten."""
+        """Yield the memories of all scopes that are not forgotten."""
         scopes: dict[str, Memories | None] = {}
         for name, entry in self.replica.store.entries():
             parsed = memory_name(name)
@@ -311,20 +311,20 @@ class Memories:
                 yield there, parsed.key, entry
 
     def _entries(self, held: Iterable[tuple[str, Entry]] | None = None) -> Iterator[tuple[str, Entry]]:
-        """The memories of this scope; none while it is forgotten."""
+        """Yield the memories of this scope; none while it is forgotten."""
         if self.forgotten():
             return iter(())
         return self.replica.store.memories(self.scope) if held is None else iter(held)
 
     def counts(self) -> tuple[int, int]:
-        """How many memories there are in this scope, and how many of them are not fetched; opens no text to find out, except
-        where there are several. Parts of sessions count too.
-        """
+        """Return the numbers of memories in this scope, and of those not fetched; opens a text only if there are several. Parts
+        of sessions are included."""
         with self.replica.reading():
             return self._counted(self._here()).get(self.scope, (0, 0))
 
     def counts_everywhere(self) -> dict[str, tuple[int, int]]:
-        """The same of every scope that is not forgotten and has a memory, by token. Parts of sessions are not counted."""
+        """Return these numbers for every scope that is not forgotten and has a memory, by token. Parts of sessions are not
+        counted."""
         with self.replica.reading():
             return self._counted(self._everywhere())
 
@@ -364,9 +364,8 @@ class Memories:
         hidden: bool = False,
         held: Iterable[tuple[str, Entry]] | None = None,
     ) -> list[Listed]:
-        """All memories that are shown, ordered by key, headers only; parts of sessions, and what this device hides, only when
-        asked for. `held`: the entries of this scope, where somebody looked for them already.
-        """
+        """Return all memories that are shown, ordered by key, headers only; parts of sessions, and memories hidden on this
+        device, only on request. `held`: the entries of this scope, if the caller has them."""
         from ipfsmem.bundle.session_parts import PART_PREFIX, is_part
         from ipfsmem.device.hidden import (  # a read or a write of one memory does not need it
             hidden_texts,
@@ -419,18 +418,19 @@ class Memories:
             self._new_heads, self._heads_of = 0, None
 
     def shows(self, key: str) -> bool:
-        """Whether a memory has a text now, on this device or not (inside `reading`)."""
+        """Return whether a memory has a text now, on this device or not (inside `reading`)."""
         view = self.view(key)
         return view.data is not None or bool(view.not_fetched)
 
     def written(self, key: str, entry: Entry) -> str:
-        """The clock of the text that is shown of an entry; "" when none is (inside `reading`)."""
+        """Return the clock of the shown text of an entry; "" if none is shown (inside `reading`)."""
         entry = self.entry(key, entry)
         dot = self.view(key, entry).dot
         return entry[dot].h if dot is not None else ""
 
     def _without_text(self, by_head: Iterable[tuple[str, str]]) -> set[str]:
-        """The keys of those (key, SHA-256 of where the text lies) whose text is not on this device: its header may be kept still."""
+        """Return the keys of those (key, SHA-256 of the text's location) whose text is not on this device, although its header
+        may be cached."""
         from ipfsmem.device.bulk import blocks_here
 
         of = [(key, bytes.fromhex(sha)) for key, sha in by_head]
@@ -444,11 +444,10 @@ class Memories:
         heads: dict[str, MemoryFile],
         by_head: list[tuple[str, str]] | None = None,
     ) -> Listed | None:
-        """The line of one entry. `heads` collects the headers met; `by_head` keys, and where their texts lie, of which the kept header was
-        taken and no text opened: without it none is.
-        """
+        """Return the line of one entry. `heads` collects the headers; `by_head` the keys, and the locations of their texts, whose
+        cached header was used without opening the text: None disables that."""
         if len(entry) == 1:
-            # The usual case: one text. Its header is kept by the hash of the body.
+            # The usual case: one text. Its header is cached by the hash of the body.
             ((dot, value),) = entry.items()
             if value.body is None:
                 return None
@@ -474,35 +473,32 @@ class Memories:
         return None
 
     def conflicts(self) -> list[Unsettled]:
-        """Every key whose view hides or sets apart a sibling, or that has texts of others which nobody promoted; with all
-        texts that are at hand.
-        """
+        """Return every key whose view hides or sets apart a sibling, or that has texts of others which nobody approved; with all
+        texts on this device."""
         with self.replica.reading():
             found = [self.unsettled(view, entry) for view, entry in self._contested()]
         return sorted(found, key=lambda item: item.key)
 
     def looked_at(self, key: str, entry: Entry, *, behind_a_forget: bool = False) -> tuple[KeyView, Entry]:
-        """The view of an entry, and the siblings that `unsettled` takes with it (inside `reading`). `behind_a_forget`: of a
-        scope that is forgotten.
-        """
+        """Return the view of an entry, and the siblings for `unsettled` (inside `reading`). `behind_a_forget`: of a scope that is
+        forgotten."""
         if behind_a_forget:
             return self._behind_the_forget(key, entry), entry
         known = self.entry(key, entry)
         return self.view(key, known), known
 
     def _behind_the_forget(self, key: str, entry: Entry) -> KeyView:
-        """A memory of a forgotten scope: nothing is shown, every text is listed."""
+        """Return the view of a memory of a forgotten scope: nothing is shown, every text is listed."""
         return KeyView(key, forgotten=True, hidden=copies_of(key, entry))
 
     def conflicts_everywhere(self) -> list[str]:
-        """In a person's words every memory of any scope that `conflicts` of its scope lists; of forgotten scopes those that
-        hold several texts.
-        """
+        """Return in a person's words every memory of any scope that `conflicts` of its scope lists; of forgotten scopes those
+        with several texts."""
         with self.replica.reading():
             return sorted(place_of(one.scope, key) for one, key, _ in self._contested_everywhere())
 
     def all_conflicts(self) -> list[Unsettled]:
-        """Those memories as `conflicts` has them, the nameless scope first."""
+        """Return those memories as `conflicts` does, the nameless scope first."""
         with self.replica.reading():
             found = [
                 one.unsettled(*one.looked_at(key, entry, behind_a_forget=one.forgotten()))
@@ -537,7 +533,7 @@ class Memories:
                     yield view, entry
 
     def unsettled(self, view: KeyView, entry: Entry) -> Unsettled:
-        """What `conflicts` says of a memory with this view and these siblings (inside `reading`)."""
+        """Return the conflict of a memory with this view and these siblings (inside `reading`)."""
         copies = []
         for copy in (*view.conflicts, *view.hidden, *view.others):
             if not view.own and set(copy.dots) <= set(view.dots):
@@ -551,26 +547,27 @@ class Memories:
         )
 
     def index(self) -> str:
-        """The text of MEMORY.md for this reader's agents and folders: nothing that is others' word, not even a name."""
+        """Return the text of MEMORY.md for this reader's agents and folders, without texts or names of others."""
         from ipfsmem.bundle.index import assemble_index
 
         return assemble_index(*self.index_lines())
 
     def index_lines(self, *, keep: bool = False) -> tuple[list[tuple[str, str, str]], list[IndexItem]]:
-        """The lines of that text: (key, section, line) of each memory, and the conflict copies. `keep`: see `Overview.look`."""
+        """Return the lines of that text: (key, section, line) of each memory, and the conflict copies. `keep`: see
+        `Overview.look`."""
         with self.replica.reading():
             if self.forgotten():
                 return [], []
             return self._index(self.overview.look(self.scope, keep=keep), self.view, self.is_own)
 
     def index_of(self, looked: ScopeView) -> str:
-        """`index` of what `Overview` found of this scope, which is not forgotten (inside `reading`)."""
+        """Return `index` for the `Overview` of this scope, which is not forgotten (inside `reading`)."""
         from ipfsmem.bundle.index import assemble_index
 
         return assemble_index(*self._index(looked, self.view, self.is_own))
 
     def whole_index(self, seen: ScopeView) -> str:
-        """The text of MEMORY.md in a published root, whoever wrote there; `seen` is what `Overview.look` found."""
+        """Return the text of MEMORY.md in a published root, whoever wrote there; `seen` is the result of `Overview.look`."""
         from ipfsmem.bundle.index import assemble_index
 
         return assemble_index(*self._index(seen, self.whole_view, lambda dot, of: True))
@@ -626,16 +623,17 @@ class Memories:
         if_match: str | None = None,
         long: bool = False,
     ) -> Reading:
-        """Make `data` the text of a memory, durable when this returns; what is shown then. The same text is no news.
+        """Make `data` the text of a memory, durable on return; returns the text shown then. Writing the same text changes
+        nothing.
 
-        It replaces what `seen` was shown; without it, what is shown now and own: a new text comes beside one of others,
-        which nobody was given. A function is given the text that the caller was shown (None: there was none) and makes
-        the new one of it. `if_match` is the SHA-256 of the text that is shown now ("" for none). `long`: what a function
-        makes may be long, so it is looked at before others have to wait.
+        It replaces what `seen` was shown; without it, the shown own text: a new text becomes a sibling of one of others, which
+        the writer was not given. A function gets the text that the caller was shown (None: there was none) and returns the new
+        one. `if_match` is the SHA-256 of the current text ("" for none). `long`: the result of a function may be long, so it is
+        checked before others have to wait.
 
-        Raises ChangedError when it is another, when `seen` is a hash of something else than what is shown, when the
-        text behind a bare token is not here any more, and when the memory was forgotten meanwhile: a text would stand
-        hidden behind the forget. NotFoundError when a function needs a text that is not fetched.
+        Raises ChangedError if the current text is another, if `seen` is a hash of something not shown, if the text of a bare
+        token is gone, and if the memory was forgotten meanwhile: a text would stay hidden by the forget. NotFoundError if a
+        function needs a text that is not fetched.
         """
         if long or (isinstance(data, bytes) and len(data) > LONG):
             self._look_ahead(key, data, seen)
@@ -645,9 +643,8 @@ class Memories:
     def _look_ahead(
         self, key: str, data: bytes | Callable[[bytes | None], bytes] | None, seen: Seen | None
     ) -> None:
-        """Look at a long text while others may write. Somebody may write meanwhile, and it becomes another one: then that is
-        looked at again. What is refused is refused when it is written.
-        """
+        """Check a long text while others may write. If another write changes it meanwhile, it is checked again. Errors are raised
+        by the write."""
         if not isinstance(data, bytes):
             from ipfsmem.device.writing import Writing
 
@@ -659,7 +656,7 @@ class Memories:
 
     @contextlib.contextmanager
     def changing(self, operation: str, key: str) -> Iterator[Writing]:
-        """One transaction that changes one memory, and can be undone. Raises KeyNameError."""
+        """Run one transaction that changes one memory, and can be undone. Raises KeyNameError."""
         from ipfsmem.device.last_change import note_change
         from ipfsmem.device.writing import writing
 
@@ -672,7 +669,7 @@ class Memories:
             note_change(self.replica, operation, name, before, change.entry(name))
 
     def check_replaceable(self, key: str) -> None:
-        """Raises UsageError for a part of a session that says which messages are pending: without it they are this person's word."""
+        """Raise UsageError for a part of a session that marks messages as pending: replacing it would approve them."""
         if not key.startswith("session-"):
             return
         from ipfsmem.memories.sessions import Sessions
@@ -685,7 +682,7 @@ class Memories:
             )
 
     def shown_in(self, change: Writing, key: str) -> Reading | None:
-        """What is shown under a key, with what this transaction has written; None when no text is."""
+        """Return what is shown under a key, with the writes of this transaction; None if no text is."""
         return self._reading(self._now(change, key), self.entry(key, change.entry(self.name(key))))
 
     def write_in(
@@ -697,7 +694,7 @@ class Memories:
         seen: Seen | None = None,
         if_match: str | None = None,
     ) -> Reading:
-        """`write` inside a transaction that holds more."""
+        """Write as `write`, inside a transaction that holds more."""
         name = self.checked_name(key)
         if if_match is not None:
             _check_match(key, self._now(change, key), if_match)
@@ -712,11 +709,11 @@ class Memories:
         shown = self.shown_in(change, key)
         if shown is not None or new is None:
             return shown or Reading.of(key, data, tuple(entry), scope=self.scope)
-        # A text with a greater clock is known and not fetched: what was written is all that can be shown.
+        # A text with a greater clock is known and not fetched: only the written text can be shown.
         return Reading.of(key, data, (new,), device=new[:16], hlc=entry[new].h, scope=self.scope)
 
     def before(self, change: Writing, key: str, seen: Seen | None) -> Before:
-        """The text behind `seen`, and the dots that a write replaces which has seen it."""
+        """Return the text behind `seen`, and the dots that a write after `seen` replaces."""
         dots = self._dots(change, key, seen)
         if isinstance(seen, Reading):
             return Before(seen.data, dots)
@@ -738,7 +735,7 @@ class Memories:
         return Before(view.data, dots)
 
     def _dots(self, change: Writing, key: str, seen: Seen | None) -> Token:
-        """The dots that a write replaces."""
+        """Return the dots that a write replaces."""
         if isinstance(seen, Reading | Unsettled):
             if (seen.scope, seen.key) != (self.scope, key):
                 raise UsageError(
@@ -759,11 +756,11 @@ class Memories:
         raise ChangedError(f"{key} is not what was read", hint="Read it again.")
 
     def _now(self, change: Writing, key: str) -> KeyView:
-        """What is shown under a key, with what this transaction has written."""
+        """Return what is shown under a key, with the writes of this transaction."""
         return self.view(key, change.entry(self.name(key)), change.body)
 
     def _put(self, change: Writing, key: str, data: bytes, dots: Token) -> str | None:
-        """The new dot, None when the text is there already."""
+        """Write a text; returns the new dot, None if the text is there already."""
         name = self.name(key)
         entry = change.entry(name)
         if len(entry) == 1 and set(dots) >= entry.keys():
@@ -774,7 +771,7 @@ class Memories:
         return change.put(name, data, dots)
 
     def _check_not_hidden(self, key: str, entry: Entry, dots: Token) -> None:
-        """Refuse a text that would stand behind a forget which its writer has not seen."""
+        """Refuse a text that would be hidden by a forget which its writer has not seen."""
         if any(
             value.kind == FORGOTTEN and self.is_own(dot, "")
             for dot, value in entry.items()
@@ -786,10 +783,10 @@ class Memories:
             )
 
     def forget(self, key: str, *, seen: Seen | None = None, if_match: str | None = None) -> bool:
-        """Write the user's wish to forget. False when there was nothing to forget.
+        """Forget a memory; returns False if there was nothing to forget.
 
-        The wish is about the memory, not about one of its texts: what this device can see goes. With `seen` only that
-        does, and the rest stays behind the forget, listed under conflicts.
+        All of its texts that this device can see go. With `seen` only that does, and the rest is hidden by the forget and listed
+        under conflicts.
         """
         name = self.checked_name(key)
         with self.changing("forget", key) as change:
@@ -801,16 +798,15 @@ class Memories:
                 return False
             known = tuple(dot for sibling in siblings(entry) for dot in sibling.dots)
             change.forget(name, known if seen is None else self._dots(change, key, seen))
-            from ipfsmem.device.dreams import forget_in_dreams  # only a forget loads it
+            from ipfsmem.device.dreams import forget_in_dreams  # only needed to forget
 
             forget_in_dreams(self.replica, self.scope, key)
             return True
 
     def resolve(self, key: str, data: bytes | None, seen: Seen) -> Reading | None:
-        """Settle a conflict: `data` replaces everything in `seen`, and nothing else; what is shown then.
+        """Resolve a conflict: `data` replaces everything in `seen`, and nothing else; returns what is shown then.
 
-        `data` None keeps what was shown: the text, or the forget (then the answer is None). Raises NotFoundError,
-        ChangedError.
+        `data` None keeps what was shown: the text, or the forget (which returns None). Raises NotFoundError, ChangedError.
         """
         name = self.checked_name(key)
         self._look_ahead(key, data, seen)
@@ -829,16 +825,16 @@ class Memories:
             return self.write_in(change, key, data, seen=dots)
 
     def promote(self, key: str, file: str | None = None) -> Reading:
-        """A person's word that a text of others is their own from now on: the copy `file`, or the only one there is.
+        """Approve a text of others as a person's own: the copy `file`, or the only one there is.
 
-        It replaces what is shown and that text. What is own already stays as it is. Never to be called for a model, an
-        API token, an adapter or a folder (section 5.2). Raises NotFoundError, UsageError when there are several.
+        It replaces what is shown and that text. Own texts stay unchanged. Never call it for a model, an API token, an adapter or
+        a folder (section 5.2). Raises NotFoundError, UsageError if there are several.
         """
         with self.changing("promote", key) as change:
             return self.promote_in(change, key, file)
 
     def promote_in(self, change: Writing, key: str, file: str | None = None) -> Reading:
-        """`promote` inside a transaction that holds more."""
+        """Approve as `promote`, inside a transaction that holds more."""
         name = self.name(key)
         entry = self.entry(key, change.entry(name))
         view = self.view(key, entry)
@@ -875,10 +871,8 @@ class Memories:
         seen: Seen | None = None,
         pending: frozenset[Place] | None = frozenset(),
     ) -> Reading:
-        """Write a text of the past, whose word it is as it was then: it replaces what `seen` was shown ("": nothing), else what
-        is shown now, or the forget. `pending`: of a part of a session, as `part_guard.check_restored` takes it. Raises ChangedError,
-        UsageError.
-        """
+        """Write a text of the past, with its author then: it replaces what `seen` was shown ("": nothing), else the current text,
+        or the forget. `pending`: for a part of a session, as in `part_guard.check_restored`. Raises ChangedError, UsageError."""
         check_body(key, data)
         with self.changing("restore", key) as change:
             if seen == "":
@@ -900,7 +894,8 @@ def _watch_part(change: Writing, name: str) -> Callable[[], None] | None:
 
 
 def listed(parts: Sequence[Memories], *, hidden: bool = False) -> list[Listed]:
-    """The memories that a reader of these scopes is shown, by key, headers only; what this device hides only with `hidden`."""
+    """Return the memories that a reader of these scopes is shown, by key, headers only; those hidden on this device only with
+    `hidden`."""
     found: dict[str, Listed] = {}
     first = parts[0]
     with first.replica.reading():
@@ -922,7 +917,7 @@ def _listed(key: str, file: MemoryFile, sha256: str | None, scope: str, **more: 
 
 
 def check_body(key: str, data: bytes) -> None:
-    """Refuse what cannot be a memory: a bad key, not UTF-8, too long, a header over 4 KiB."""
+    """Refuse an invalid memory: a bad key, not UTF-8, too long, a header over 4 KiB."""
     check_key(key)
     if len(data) > MAX_FILE:
         raise LimitError(
@@ -952,14 +947,14 @@ def _check_match(key: str, view: KeyView, if_match: str) -> None:
 
 
 class NotHereError(NotFoundError):
-    """A text that is known is not on this device."""
+    """A known text is not on this device."""
 
 
 _FILE_HINT = "Its plain file may still be there: ipfsmem import {folder}"
 
 
 def from_plain_files(replica: Replica) -> str:
-    """What to do about a text that is not on this device in mode `local`, where no other device has it; else empty."""
+    """Return what to do about a text that is missing in mode `local`, where no other device has it; else an empty text."""
     if not replica.config.mode.only_here or replica.folder is None:
         return ""
     import shlex

@@ -1,4 +1,4 @@
-"""What a memory file says of its worth in its header, as `recall/worth` takes it."""
+"""The merits of a memory file from its header, for `recall/worth`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ipfsmem.wording import local_day
 
 
 def merits_of(file: MemoryFile, written: int) -> Merits:
-    """What the header of a memory says that was written down here at this moment, in ms since 1970 UTC; 0 when that is not known."""
+    """Return the merits in the header of a memory written here at `written`, in ms since 1970 UTC; 0 if unknown."""
     at, until = _last_change(file, written), day_of(file.expires)
     return Merits(
         file.type,
@@ -26,25 +26,25 @@ def merits_of(file: MemoryFile, written: int) -> Merits:
 
 
 def expired_on(file: MemoryFile, today: date) -> bool:
-    """Whether a memory held until an earlier day, as its header says."""
+    """Return whether a memory expired before today, by its header."""
     until = day_of(file.expires)
     return until is not None and until < today
 
 
 def worth_tags(tags: Iterable[str]) -> int:
-    """The number of tags that raise a memory's rank; the automatic tag `conflict` does not."""
+    """Return the number of tags that raise a memory's rank; the automatic tag `conflict` does not."""
     return sum(tag != CONFLICT for tag in tags)
 
 
 def _last_change(file: MemoryFile, written: int) -> date | None:
-    """The day of the last change: as the header says, unless that lies behind the day on which it was written down here."""
+    """Return the day of the last change: by the header, unless that is before the day on which it was written here."""
     there = local_day(written) if written else None
     said = day_of(file.updated) or day_of(file.created)
     return min(said, there) if said and there else said or there
 
 
 def day_of(text: str) -> date | None:
-    """The day that an ISO 8601 date or instant begins with."""
+    """Return the day that an ISO 8601 date or instant begins with."""
     try:
         return date.fromisoformat(text[:10]) if text else None
     except ValueError:

@@ -1,4 +1,5 @@
-"""What recall looks through beside memories, as values: events and messages without their words, and where these are read."""
+"""The entries that recall searches besides memories, as values: events and messages without their words, and where these are
+read."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-#: What is looked through. `all`: memories, events and messages.
+#: What is searched. `all`: memories, events and messages.
 Kind = Literal["memory", "event", "message", "all"]
 KINDS: tuple[Kind, ...] = ("memory", "event", "message", "all")
 
@@ -28,20 +29,20 @@ class Moment(msgspec.Struct, frozen=True, array_like=True, gc=False):
     kind: Literal["event", "message"]
     scope: str
     own: bool
-    #: The device that noted or added it; "" for what was imported.
+    #: The device that recorded or added it; "" for imported ones.
     device: str
     #: When, in milliseconds since 1970 UTC; 0 for a time beyond the calendar.
     at: int
-    #: The type of an event; who says a message.
+    #: The type of an event; the speaker of a message.
     type: str
-    #: The day in whose pieces it stands, or the token of its session.
+    #: The day of its segments, or the token of its session.
     place: str
-    #: Of a message: its session.
+    #: The session of a message.
     session: str = ""
 
     @property
     def group(self) -> Group:
-        """Where it is read."""
+        """The day or session that contains it."""
         return Group(self.kind, self.scope if self.kind == "message" else "", self.place)
 
     @property
@@ -55,12 +56,12 @@ class Moment(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 def place_of(id: str) -> tuple[int, str, int]:
-    """Where a message stands in its session, by its id: its `at`, device and `n`."""
+    """Return the place of a message in its session, from its id: its `at`, device and `n`."""
     at, device, number = id.split(" ")[-4:-1]
     return int(at), device, int(number)
 
 
-#: Bytes that stand for one entry in what its vector is kept by.
+#: Bytes that stand for one entry in the key of a vector.
 HALF = 8
 _ALONE = bytes(HALF)
 
@@ -68,9 +69,9 @@ _ALONE = bytes(HALF)
 def vector_keys(
     entries: Iterable[tuple[str, Moment]], known: Mapping[str, bytes] | None = None
 ) -> dict[str, bytes]:
-    """What the vectors of a day or a session are kept by, by id, in order: the hash of the entry, and that of the one before it, with
-    which it may be read. That is one of the same scope, and own as this one is: nobody else's words are in the vector of an own
-    entry. `known`: those that were so once."""
+    """Return the keys of the vectors of a day or a session, by id, in order: the hash of the entry, and that of the one before
+    it, with which it may be read. That one is of the same scope, and own if this one is: nobody else's words are in the vector
+    of an own entry. `known`: earlier keys."""
     before, found = dict[tuple[str, bool], bytes](), dict[str, bytes]()
     for id, moment in entries:
         there = known.get(id) if known is not None else None

@@ -1,8 +1,8 @@
-"""What recall finds beside memories: events of the timeline, each in its day, and messages, each in its session.
+"""The entries that recall finds besides memories: events of the timeline, each in its day, and messages, each in its session.
 
-A day or a session is one group: what stands around an entry says what it is about. Read anew is always a whole group, of which
-something changed. Own events and messages are this person's; what was imported is a history, and a candidate like others' texts; messages are so
-until a person approves them.
+A day or a session is one group, whose entries give each other context; a change reads the whole group again. Own events and
+messages are this person's; imported events are a history, and candidates like others' texts; messages are so until a person
+approves them.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from ipfsmem.sessions.compaction import Place, told
 from ipfsmem.sessions.messages import Message, read_message
 from ipfsmem.wording import local_day
 
-if TYPE_CHECKING:  # who only lists what is there loads no ranking
+if TYPE_CHECKING:  # lists load no ranking
     from ipfsmem.memories.memories import Memories
     from ipfsmem.recall.ranking import Document
 
-#: Characters of an event or a message that count as its words.
+#: Maximum characters of an event or a message that are indexed.
 _LONGEST = 20_000
-#: Of a time as a number: from here on it counts milliseconds, below seconds; and the end of the calendar.
+#: A number as a time is milliseconds from here on, seconds below; and the end of the calendar.
 _MILLISECONDS, _YEAR_9999_MS = 100_000_000_000, 253_370_764_800_000
-#: Where a message says when it was said.
+#: Fields of a message with its time.
 _TIMES = ("ts", "timestamp", "created_at")
-#: Who speaks, in front of what is said: one name or two.
+#: The speaker before the text: one name or two.
 _speaks = re.compile(r"([^\W\d_][\w.'-]{0,40}(?: [^\W\d_][\w.'-]{0,40})?): +(?=\S)").match
-#: What the key of every part has.
+#: Prefix of the key of every part.
 _PART_KEY = "session-"
 _part = re.compile(f"{_PART_KEY}(.+)-{NUMBERED}").fullmatch
 
@@ -54,19 +54,20 @@ class Told(NamedTuple):
     id: str
     moment: Moment
     text: str
-    #: The event that it is.
+    #: The event, if it is one.
     event: Mapping[str, Any] | None = None
-    #: Who said it; of an event with a text its type, and all that it tells beside the text.
+    #: The speaker; of an event with a text its type, and all its other fields.
     header: str = ""
 
     @property
     def words(self) -> str:
-        """All that it is found by."""
+        """All words that it is found by."""
         return f"{self.header} {self.text}" if self.header else self.text
 
 
 def group_of(name: str, segment: SegmentName | None) -> Group | None:
-    """The group that an entry of the state belongs to; None where it is neither a piece of a timeline nor a part of a session."""
+    """Return the group that an entry of the state belongs to; None if it is neither a segment of a timeline nor a part of a
+    session."""
     if segment is not None:
         return Group("event", "", segment.day)
     place = memory_name(name)
@@ -77,7 +78,8 @@ def group_of(name: str, segment: SegmentName | None) -> Group | None:
 def read_groups(
     parts: Sequence[Memories], groups: Iterable[Group]
 ) -> Iterator[tuple[Group, list[Told], int]]:
-    """What stands in each of these groups, in order, and how many pieces of it are not on this device (inside `reading`)."""
+    """Yield the content of each of these groups, in order, and how many of its segments or parts are missing on this device
+    (inside `reading`)."""
     days = {group.name for group in groups if group.kind == "event"}
     if days:
         yield from _days(parts, days)
@@ -120,8 +122,8 @@ def _days(parts: Sequence[Memories], days: set[str]) -> Iterator[tuple[Group, li
 class Reader:
     """Reads events and messages again, by their ids (inside `reading`).
 
-    An event is looked for by the hash of its line, so that of a day with thousands only those that are wanted are parsed; a message
-    in the parts of its session where its time and device say that it is. Read whole are days and sessions of which one is not found so.
+    An event is found by the hash of its line, so that only the wanted ones of thousands in a day are parsed; a message in the
+    parts of its session indicated by its time and device. Days and sessions with an entry not found so are read whole.
     """
 
     def __init__(
@@ -130,8 +132,8 @@ class Reader:
         names: Callable[[Group], Iterable[str]] | None = None,
         kept: PartsRead | None = None,
     ) -> None:
-        """`names`: what gives the names of the pieces of a day or a session, for who has them; `kept`: what was read of
-        parts before, which is added to."""
+        """`names`: returns the names of the segments or parts of a group, for a caller that has them; `kept`: the cache of parts,
+        which is added to."""
         self._parts = parts
         self._names = names
         self._kept = PartsRead() if kept is None else kept
@@ -140,7 +142,7 @@ class Reader:
         self._opened: dict[tuple[Group, str], ItemsAt] = {}
 
     def read(self, moments: Mapping[str, Moment]) -> dict[str, Told]:
-        """The words of these moments, by id; those that are not on this device any more are left out."""
+        """Return the words of these moments, by id; those no longer on this device are left out."""
         found = dict(self._lines({id: one for id, one in moments.items() if one.kind == "event"}))
         found.update(self._said({id: one for id, one in moments.items() if one.kind == "message"}))
         groups = sorted({one.group for id, one in moments.items() if id not in found})
@@ -149,7 +151,7 @@ class Reader:
         return found
 
     def _lines(self, moments: Mapping[str, Moment]) -> Iterator[tuple[str, Told]]:
-        """The events among these whose lines stand there as they were, by id."""
+        """Yield the events among these whose lines are unchanged, by id."""
         if not moments:
             return
         first, hashes = self._parts[0].replica, {_hash_in(id) for id in moments}
@@ -173,7 +175,7 @@ class Reader:
                     yield segment, store.entry(name)
 
     def _said(self, moments: Mapping[str, Moment]) -> Iterator[tuple[str, Told]]:
-        """The messages among these that stand where they are looked for, by id."""
+        """Yield the messages among these at their expected places, by id."""
         if not moments:
             return
         wanted: dict[tuple[Group, str], list[str]] = {}
@@ -186,7 +188,7 @@ class Reader:
             held = self._opened[group, session].entries(set(map(place_of, ids)))
             found = {one.id: one for one in _messages(group, session, held)}
             if found.keys() >= set(ids):  # else it is read whole, which has them in order
-                # The marks that make one pending may stand in parts that were not read: the index knows of them.
+                # The marks that make one pending may be in parts that were not read: the index knows of them.
                 yield from (
                     (id, one._replace(moment=moments[id])) for id, one in found.items() if id in moments
                 )
@@ -206,15 +208,16 @@ class Reader:
 
 
 def read_again(parts: Sequence[Memories], moments: Mapping[str, Moment]) -> dict[str, Told]:
-    """The words of these moments, by id, as `Reader.read` gives them (inside `reading`)."""
+    """Return the words of these moments, by id, as `Reader.read` does (inside `reading`)."""
     return Reader(parts).read(moments)
 
 
 def read_by_pieces(
     part: Memories, group: Group, names: Iterable[str]
 ) -> Generator[None, None, Callable[[], list[Told]] | None]:
-    """What one scope has of a day or a session, by the names of its pieces in the state, one with each step (inside `reading`, which may
-    end between steps). Gives what puts them together in order, which reads nothing; None where a piece is not on this device."""
+    """Read what one scope has of a day or a session, by the names of its segments or parts, one with each step (inside `reading`,
+    which may end between steps). Returns a function that puts them together in order and reads nothing; None if one is not on
+    this device."""
     here, store = True, part.replica.store
     if group.kind == "event":
         found, mine = list[list[dict[str, Any]]](), dict[str, bool]()
@@ -253,7 +256,7 @@ def read_by_pieces(
 
 
 def read_together(told: Told, before: Told | None) -> str:
-    """What a vector of an event or a message is made of: its first passage, with what was said before it where both are short."""
+    """Return the text for the vector of an event or a message: its first passage, with the message before it if both are short."""
     said = _said(told)
     earlier = "" if before is None else _said(before)
     if earlier and len(earlier) + len(said) <= PACKED:
@@ -288,7 +291,7 @@ def _event(is_mine: Any, day: str, scope: str, event: Mapping[str, Any], line: b
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """The texts in a value of JSON, in order."""
+    """Yield the texts in a value of JSON, in order."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -302,7 +305,7 @@ def _texts(value: Any) -> Iterator[str]:
 def _keys(
     parts: Sequence[Memories], live: Mapping[str, object], wanted: Container[tuple[str, str]] | None = None
 ) -> dict[tuple[str, str], list[str]]:
-    """The keys of the parts of sessions by scope and token, in one pass. `wanted`: of these alone."""
+    """Return the keys of the parts of sessions by scope and token, in one pass. `wanted`: of these alone."""
     found: dict[tuple[str, str], list[str]] = {}
     for name in parts[0].replica.store.names():
         if _PART_KEY not in name:
@@ -349,7 +352,7 @@ def _messages(group: Group, session: str, entries: Sequence[Item]) -> Iterator[T
 
 
 def _own_time(value: object) -> int:
-    """When a message says that it was said, in milliseconds since 1970 UTC; 0 where it says none that can be read."""
+    """Return the time in a message, in milliseconds since 1970 UTC; 0 without a readable one."""
     try:
         if isinstance(value, str):
             return timeline.ms_of(value)
@@ -361,7 +364,7 @@ def _own_time(value: object) -> int:
 
 
 def _message(group: Group, session: str, place: Place, message: Message, said: int, *, own: bool) -> Told:
-    """`said`: when, where it says so; else that is when it was added. A named speaker stands in front of what is said."""
+    """Return a message. `said`: its own time, else 0, for when it was added. A named speaker precedes the text."""
     at, device, number = place
     moment = Moment("message", group.scope, own, device, said or at, message.role, group.name, session)
     text, speaker = message.text, message.speaker
@@ -373,7 +376,7 @@ def _message(group: Group, session: str, place: Place, message: Message, said: i
 
 
 def document_of(told: Told) -> Document:
-    """What is ranked."""
+    """Return the document to rank."""
     from ipfsmem.recall.ranking import Document
 
     moment = told.moment
@@ -385,7 +388,7 @@ def document_of(told: Told) -> Document:
 
 
 def ms_of(ts: str, day: str) -> int:
-    """The moment of an event in milliseconds, else the beginning of its day."""
+    """Return the time of an event in milliseconds, else the beginning of its day."""
     for text in (ts, f"{day}T00:00:00Z"):
         try:
             return timeline.ms_of(text)
@@ -395,5 +398,5 @@ def ms_of(ts: str, day: str) -> int:
 
 
 def day_of(ms: int) -> date | None:
-    """The day of a moment for the person at this machine; None beyond the calendar."""
+    """Return the day of a time for the person at this machine; None beyond the calendar."""
     return local_day(ms)

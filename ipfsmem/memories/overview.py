@@ -1,9 +1,8 @@
-"""A cache of what each scope shows: for every memory its file and its line in MEMORY.md, kept per leaf of the state tree.
+"""A cache of what each scope shows: for every memory its file and its line in MEMORY.md, per leaf of the state tree.
 
-A leaf is cached under its hash, so when a memory changes, its leaf is read again and no other. Each row also carries a
-hash of the code that made it, so a row of older code is not used. Only memories with exactly one text that is on this
-device are cached; conflicts and texts that were not fetched are looked up each time. The rows are derived from the state
-and may be deleted at any time.
+A leaf is cached under its hash, so a changed memory causes only its leaf to be read. Each row also carries a hash of the code
+that made it, so a row of older code is not used. Only memories with exactly one text that is on this device are cached; conflicts
+and texts that are not fetched are looked up each time. The rows are derived from the state and may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A memory with exactly one text, which is its file byte for byte.
 
-    `dot` and `of`: which write made it, and whose (`Value`). `sha` and `size`: SHA-256 and bytes of the text. `section`
-    and `line`: its place in MEMORY.md. `slot`: the hash that places its file in a sharded folder.
+    `dot` and `of`: which write made it, and whose (`Value`). `sha` and `size`: SHA-256 and bytes of the text. `section` and
+    `line`: its place in MEMORY.md. `slot`: the hash that places its file in a sharded folder.
     """
 
     key: str
@@ -46,11 +45,11 @@ class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Line(NamedTuple):
-    """What MEMORY.md says of a memory; the section is empty for what stands in no index."""
+    """The line of a memory in MEMORY.md; the section is empty for a memory in no index."""
 
     section: str
     text: str
-    #: What says whether it stands where there is no room for all.
+    #: Decide whether it is listed if there is no room for all.
     merits: Merits
 
 
@@ -61,7 +60,7 @@ ScopeView = tuple[list[Shown], dict[str, Entry]]
 class _Leaf(msgspec.Struct, frozen=True, gc=False, array_like=True):
     #: The cached memories, by scope.
     shown: dict[str, list[Shown]]
-    #: Entries that are looked at each time, as canonical JSON: segments, cards, conflicts. By scope.
+    #: Entries that are looked up each time, as canonical JSON: segments, cards, conflicts. By scope.
     others: dict[str, dict[str, bytes]]
 
 
@@ -76,12 +75,12 @@ _encode = msgspec.msgpack.Encoder().encode
 
 @functools.cache
 def _decoder() -> msgspec.msgpack.Decoder[_Row]:
-    """Made when it is first used: most calls use none."""
+    """Return the decoder, created on first use: most calls need none."""
     return msgspec.msgpack.Decoder(_Row)
 
 
 class Overview:
-    """The memories of one replica as `list`, MEMORY.md and working copies show them, by scope."""
+    """The memories of one replica as `list`, MEMORY.md and linked folders show them, by scope."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
@@ -95,15 +94,15 @@ class Overview:
         self._stored: set[str] = set()
 
     def look(self, scope: str = "", *, keep: bool = False) -> ScopeView:
-        """One scope: its memories with one text that is on this device, in no particular order, and its other entries.
+        """Return one scope: its memories with one text that is on this device, in no particular order, and its other entries.
 
-        Call it inside `reading` or a transaction. `keep`, inside a transaction only, stores the cache, so that the next
-        process need not read the texts again.
+        Call it inside `reading` or a transaction. `keep`, inside a transaction only, stores the cache, so that the next process
+        need not read the texts again.
         """
         return self.scopes({scope}, keep=keep).get(scope, ([], {}))
 
     def scopes(self, wanted: Collection[str] | None = None, *, keep: bool = False) -> dict[str, ScopeView]:
-        """`look` for each of these scopes, or for all (None); a scope without entries is left out."""
+        """Return `look` for each of these scopes, or for all (None); a scope without entries is left out."""
         views: dict[str, ScopeView] = {}
 
         def view_of(scope: str) -> ScopeView | None:
@@ -136,7 +135,7 @@ class Overview:
         return {scope: view for scope, view in views.items() if view[0] or view[1]}
 
     def _walk(self, tree: StateTree, keep: bool) -> Iterator[_Leaf]:
-        """Every leaf of a tree. The node of a cached leaf is not loaded."""
+        """Yield every leaf of a tree. The node of a cached leaf is not loaded."""
         leaves: dict[str, tuple[bytes, _Leaf]] = {}
         stack: list[tuple[str, bytes, Node | None, str]] = [("", tree.digest, None, "")]
         while stack:
@@ -159,7 +158,7 @@ class Overview:
             self._write_rows()
 
     def line(self, name: str, value: Value) -> Line | None:
-        """The line in MEMORY.md of an entry with this one text; None when the text is not on this device."""
+        """Return the line in MEMORY.md of an entry with this one text; None if the text is not on this device."""
         if value.body is None:
             return None
         known = self._lines.get((name, value.body, value.h))
@@ -178,7 +177,7 @@ class Overview:
         return line
 
     def _read_leaf(self, node: Node) -> tuple[_Leaf, bool]:
-        """What a leaf of the tree shows, and whether every text that it depends on is on this device: only then may it be
+        """Return what a leaf of the tree shows, and whether every text that it depends on is on this device: only then may it be
         cached."""
         from ipfsmem.content.hamt import name_hash
 
@@ -218,7 +217,7 @@ class Overview:
         return row.leaf if row is not None and row.digest == digest and row.code == _code() else None
 
     def _write_rows(self) -> None:
-        """Store the leaves that were read anew, and delete the rows of prefixes that are no leaves any more."""
+        """Store the leaves that were read, and delete the rows of prefixes that are no longer leaves."""
         db, codec = self._replica.db, self._replica.codec
         new, self._unwritten = self._unwritten & self._leaves.keys(), set()
         for prefix in new:
@@ -231,7 +230,7 @@ class Overview:
 
 
 def line_of(key: str, file: MemoryFile, value: Value) -> Line:
-    """The line of a memory with this header, as it was written."""
+    """Return the line of a memory with this header, as it was written."""
     from ipfsmem.bundle.index import index_line, item_of
     from ipfsmem.memories.merits import merits_of
 
@@ -245,12 +244,12 @@ def _key(name: str) -> str:
 
 
 def file_name(key: str) -> bytes:
-    """The name of a memory's file."""
+    """Return the name of a memory's file."""
     return b"%b.md" % key.encode()
 
 
 def head_of(data: bytes) -> MemoryFile:
-    """The fields of a text's header; empty where they cannot be read."""
+    """Return the fields of a text's header; empty if they cannot be read."""
     try:
         return parse_fields(data)
     except FormatError:
@@ -258,7 +257,7 @@ def head_of(data: bytes) -> MemoryFile:
 
 
 def _code() -> bytes:
-    """A hash of the code that makes a row from a text, so that rows of other code are not used."""
+    """Return a hash of the code that makes a row from a text, so that rows of other code are not used."""
     from ipfsmem import invisible_characters
     from ipfsmem.bundle import header, index, memory_file, session_parts
     from ipfsmem.content import hamt

@@ -1,7 +1,7 @@
-"""The guard of pending messages: no change of a single part of a session approves what an import brought.
+"""The guard of pending messages: no change of a single part of a session approves imported messages.
 
-Whatever writes, restores, undoes, resolves, promotes, imports or removes a memory comes through `Writing`, which asks here before the
-first change of a part and once more before the transaction ends. Only a session's own methods approve, and these are not watched.
+Every write, restore, undo, resolve, approval, import or removal of a memory goes through `Writing`, which calls this before the
+first change of a part and once more before the transaction ends. Only a session's own methods approve, and these are not checked.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from ipfsmem.sessions.compaction import MARK, Entry, Place, is_mark, unapproved
 
 
 class _Record(NamedTuple):
-    """What a session holds: its entries by place, those that nobody approved, and whether all of its parts could be read."""
+    """The content of a session: its entries by place, those that nobody approved, and whether all of its parts could be read."""
 
     entries: Mapping[Place, Entry]
     unapproved: frozenset[Place]
     whole: bool
 
     def marks(self, kind: str) -> frozenset[Place]:
-        """The places of marks of this kind."""
+        """Return the places of marks of this kind."""
         each = self.entries.items()
         return frozenset(place for place, one in each if is_mark(one.item) and kind in one.item[MARK])
 
     def approves(self, before: _Record) -> bool:
-        """Whether something that stays is approved now and was not before. Of parts that cannot be read nothing is known: then no mark
-        of an import goes, and no approval comes."""
+        """Return whether an entry that stays became approved. With unreadable parts, no mark of an import may go, and no approval
+        may come."""
         if (before.unapproved & self.entries.keys()) - self.unapproved:
             return True
         return not before.whole and bool(
@@ -43,8 +43,8 @@ class _Record(NamedTuple):
 
 
 def watch_part(change: Writing, name: str) -> Callable[[], None] | None:
-    """The check of what a transaction does to the session of a part that it is about to change, to be called at its end; None where there
-    is nothing to keep. It raises UsageError if pending messages would be approved."""
+    """Return the check of the session of a part that a transaction is about to change, to be called at its end; None if there is
+    nothing to guard. It raises UsageError if pending messages would be approved."""
     place = memory_name(name)
     if place is None or not may_be_part(place.key):
         return None
@@ -61,8 +61,8 @@ def watch_part(change: Writing, name: str) -> Callable[[], None] | None:
 
 
 def check_incoming(memories: Memories, change: Writing, key: str, data: bytes, *, replaces: bool) -> None:
-    """Check a text that is about to be taken in beside others, which are taken in without it: `replaces` what stands under its key, or is
-    kept beside it. Raises UsageError if it is a part of a session and pending messages would be approved."""
+    """Check a text that is about to be imported; the import goes on without a refused one. `replaces`: whether it replaces the current
+    text or becomes a sibling. Raises UsageError if it is a part of a session and pending messages would be approved."""
     if not may_be_part(key):
         return
     sessions = Sessions(memories)
@@ -74,15 +74,15 @@ def check_incoming(memories: Memories, change: Writing, key: str, data: bytes, *
 
 
 def unapproved_in(texts: Iterable[tuple[str, bytes]]) -> frozenset[Place]:
-    """The places in these texts of parts of one session, by key, of what an import brought and nobody approved."""
+    """Return the places of imported, unapproved entries in these texts of parts of one session, by key."""
     return frozenset(unapproved(entries_of_texts(texts)))
 
 
 def check_restored(
     memories: Memories, change: Writing, key: str, data: bytes, then: frozenset[Place] | None
 ) -> None:
-    """Check a text of the past that is about to replace what stands under its key. `then`: what was imported and not approved in a version
-    with this text; None where no version tells. Raises UsageError if that came back as approved."""
+    """Check a text of the past that is about to replace the current one. `then`: the imported, unapproved entries in a version
+    with this text; None if no version tells. Raises UsageError if one would come back as approved."""
     if not may_be_part(key) or not is_part(key, parse_memory(data)):
         return
     sessions, session = Sessions(memories), parse_memory(data).session

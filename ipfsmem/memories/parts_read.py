@@ -1,4 +1,4 @@
-"""What questions read of the parts of sessions, for the next question: between which lines each part lies, and the lines of those read last."""
+"""A cache of parts of sessions for the next question: the first and last line of each part, and the lines of those read last."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from ipfsmem.memories.sessions import Part
 
-#: Bytes that the cached parts take, and those of a line or a part beside its text.
+#: Maximum bytes of the cached parts, and the overhead of a line or a part besides its text.
 _MOST, _BESIDE = 4_000_000, 200
 
 
 class Ends(NamedTuple):
-    """Between which lines a part lies, each as its `at` and `n`, and of which version of its entry that is so."""
+    """The first and last line of a part, each as its `at` and `n`, and the version of its entry."""
 
     version: int
     first: tuple[int, int]
     last: tuple[int, int]
 
 
-#: The session of a part, and what it has of it; None where it is a part of none.
+#: The session of a part, and its content; None if it is not a part.
 Found: TypeAlias = "tuple[str, Part] | None"
 
 
@@ -31,16 +31,16 @@ class _Read(NamedTuple):
 
 
 class PartsRead:
-    """By the names of the parts' entries, each with the version of the entry that it is of."""
+    """Cached parts by the names of their entries, each with the version of the entry."""
 
     def __init__(self) -> None:
         self.ends: dict[str, Ends] = {}
-        #: The one used last at the end.
+        #: Least recently used first.
         self._parts: dict[str, _Read] = {}
         self._size = 0
 
     def part(self, name: str, version: int, read: Callable[[], Found]) -> Found:
-        """A part, read only where it is not cached."""
+        """Return a part, read only if it is not cached."""
         known = self._parts.get(name)
         if known is None or known.version != version:
             found = read()
@@ -53,7 +53,7 @@ class PartsRead:
         return known.found
 
     def drop(self, name: str) -> None:
-        """Keep nothing of the text of a part that changed."""
+        """Drop the text of a part that changed."""
         gone = self._parts.pop(name, None)
         if gone is not None:
             self._size -= gone.size

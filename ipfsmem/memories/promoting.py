@@ -1,6 +1,6 @@
-"""A memory of one scope made one of another, as a person decides it: from an agent's or a project's into what is everybody's, say.
+"""Moves a memory from one scope to another at a person's request, for example from an agent or a project to everybody.
 
-What stands there already is replaced only by who says what it is; nothing is looked at, compared or merged here.
+An existing text there is replaced only by a caller that names it; nothing is compared or merged here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.readings import Reading, Seen, place_of
 from ipfsmem.memories.sessions import Sessions
 
-#: The event that says so, in the timeline of the scope that has it now.
+#: The event that records it, in the timeline of the new scope.
 PROMOTED = "promoted"
 
 
@@ -30,12 +30,11 @@ def promote_to(
     if_match: str | None = None,
     keep: bool = False,
 ) -> Reading:
-    """Put the own text of a scope into another one and, unless `keep`, forget it here, in one step; what is shown there then. Unless
-    `keep`, its earlier texts go along, behind those that it has there.
+    """Copy the own text of a scope into another one and, unless `keep`, forget it here, in one step; returns the text shown there
+    then. Unless `keep`, its earlier texts move too, before those that it has there.
 
-    `seen`: what the caller was shown here. `if_match`: the SHA-256 of the text that is shown there now, which is replaced; without it
-    there must be none, or the same. Raises NotFoundError, UsageError for a text of others and for one that has conflicts,
-    ChangedError.
+    `seen`: what the caller was shown here. `if_match`: the SHA-256 of the current text there, which is replaced; without it there
+    must be none, or the same. Raises NotFoundError, UsageError for a text of others and for one with conflicts, ChangedError.
     """
     if source.scope == target.scope:
         raise UsageError(f"{place_of(source.scope, key)} is in that scope already")
@@ -74,7 +73,7 @@ def promote_to(
                 )
             target.write_in(change, key, before.data, if_match=if_match or "")
         if not keep:
-            from ipfsmem.device.dreams import forget_in_dreams  # only what forgets loads it
+            from ipfsmem.device.dreams import forget_in_dreams  # only needed to forget
 
             change.forget(name, before.dots)
             forget_in_dreams(source.replica, source.scope, key)

@@ -1,7 +1,7 @@
-"""What a forgotten memory leaves behind on this device, in a mode that publishes nothing: taken away.
+"""Removes the remains of a forgotten memory from this device, in a mode that publishes nothing.
 
-The wish itself is a value in the state (format section 5) and stays. Published roots are not touched here: in modes that
-have them what was published is let go of by `gc`, by its own rules.
+The forget is a value in the state (format section 5) and stays. Published roots are not touched here: in modes with roots `gc`
+removes published data by its own rules.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from ipfsmem.memories.memories import Memories
 
 
 def erase(replica: Replica, memories: Memories, keys: Collection[str], done: str = "") -> None:
-    """Take every text of forgotten memories off the database, with their lines of the index, their older versions and their words in the
-    kept index of recall, all at once: each time the whole database is looked through. `done`: what happened, where nobody noted it.
+    """Delete every text of forgotten memories from the database, with their lines of the index, their older versions and their
+    words in the stored index of recall, all at once, as each call scans the whole database. `done`: the change to record, if
+    it was not recorded.
 
     Only for mode `local`, where nothing else refers to them. Raises StorageError.
     """
@@ -27,6 +28,6 @@ def erase(replica: Replica, memories: Memories, keys: Collection[str], done: str
             note_irrevocable(replica, f"{done} was forgotten, and its text left the disk")
         collect(replica.store, (), dry_run=False, forgotten={(memories.scope, key) for key in keys})
     replica.db.empty_log()
-    from ipfsmem.device.recall_image import remove_images  # what only reads need not load this
+    from ipfsmem.device.recall_image import remove_images  # reads need not load this
 
     remove_images(replica)

@@ -1,8 +1,8 @@
-"""What a reader is given, and the token that a write hands back: the dots that were rendered in what was shown.
+"""The texts that a reader gets, and the token that a write returns: the dots that were rendered in them.
 
-A write replaces the dots of its token and no others (format section 5). The token's hash stands for it where a text is
-handed around instead (an ETag, a command line): it holds as long as exactly those dots are what is shown. Nothing here
-reads a state or changes one.
+A write replaces the dots of its token and no others (format section 5). Where a text is passed around instead (an ETag, a command
+line), the token's hash stands for it: it is valid as long as exactly those dots are shown. Nothing here reads a state or changes
+one.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ import msgspec
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.errors import FormatError
 
-#: The dots that were rendered in what a caller was shown.
+#: The dots that were rendered in the text that a caller was shown.
 Token = tuple[str, ...]
-#: Digits of a token's hash, and how many of them at least name it.
+#: Digits of a token's hash, and the minimum that identifies it.
 SEEN_DIGITS = 16
 SEEN_LEAST = 8
 
 
 def token_hash(token: Iterable[str]) -> str:
-    """16 hex digits that stand for a token, whatever the order of its dots."""
+    """Return 16 hex digits that stand for a token, whatever the order of its dots."""
     return sha256("\n".join(sorted(set(token))).encode()).hexdigest()[:SEEN_DIGITS]
 
 
 def readable_file(data: bytes) -> MemoryFile:
-    """Header and body, as far as they can be read: what is no memory file is all body, what is not UTF-8 is replaced. A text of
-    others may be anything, and must keep nobody from the texts beside it. For showing only."""
+    """Return header and body, as far as they can be read: an invalid memory file is all body, and bytes that are not UTF-8 are
+    replaced. A text of others may be anything, and must not affect the texts next to it. For showing only."""
     try:
         return parse_memory(data)
     except FormatError:
@@ -39,7 +39,7 @@ def readable_file(data: bytes) -> MemoryFile:
 
 
 def place_of(scope: str, key: str) -> str:
-    """A memory in a person's words: `key`, or `scope/key`."""
+    """Return a memory in a person's words: `key`, or `scope/key`."""
     return f"{scope}/{key}" if scope else key
 
 
@@ -48,9 +48,9 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     reading) replaces this text and no other."""
 
     key: str
-    #: The scope in which it stands; "" is the nameless one.
+    #: Its scope; "" is the nameless one.
     scope: str
-    #: Of the whole text: what `if_match` compares.
+    #: Of the whole text, for `if_match`.
     sha256: str
     #: The header and the body, as far as they can be read.
     fields: dict[str, str]
@@ -83,7 +83,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         own: bool = True,
         scope: str = "",
     ) -> Reading:
-        """The text `data`, which its caller is shown."""
+        """Return the reading of the text `data`, which its caller is shown."""
         file = readable_file(data)
         made = cls(
             key=key,
@@ -110,7 +110,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def file(self) -> MemoryFile:
-        """Header and body. Raises FormatError for a text of others that is no memory file."""
+        """Header and body. Raises FormatError for an invalid memory file of others."""
         return parse_memory(self.data)
 
     @property
@@ -120,7 +120,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A text that stands beside the one that is shown, or behind a forget. `reading` None: it is not fetched."""
+    """An alternative to the shown text, or a text hidden by a forget. `reading` None: it is not fetched."""
 
     file: str
     token: Token
@@ -128,7 +128,7 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class Unsettled(msgspec.Struct, frozen=True):
-    """A memory with a conflict: what is shown, and the copies that are not. Hand it to `resolve` as `seen`.
+    """A memory with a conflict: the shown text, and the copies that are not shown. Pass it to `resolve` as `seen`.
 
     `shown` None: the key is forgotten, or the text that would be shown is not fetched.
     """
@@ -136,7 +136,7 @@ class Unsettled(msgspec.Struct, frozen=True):
     key: str
     shown: Reading | None
     copies: tuple[Copy, ...]
-    #: The dots of what is shown, or of the forget that hides the copies; and of others' forgets that hide nothing here.
+    #: The dots of the shown text, or of the forget that hides the copies; and of others' forgets that hide nothing here.
     dots: Token = ()
     forgotten: bool = False
     scope: str = ""
@@ -157,12 +157,12 @@ class Unsettled(msgspec.Struct, frozen=True):
         return token_hash(self.token)
 
 
-#: What a caller says that it has seen: what it was given, its token, or the token's hash.
+#: What a caller has seen: the object that it was given, its token, or the token's hash.
 Seen = Reading | Unsettled | Token | str
 
 
 class SaysWhose(Protocol):
-    """What tells an own text from one of others."""
+    """Tells an own text from one of others."""
 
     @property
     def own(self) -> bool: ...
@@ -172,7 +172,8 @@ R = TypeVar("R", bound=SaysWhose)
 
 
 def first_own(readings: Iterable[R | None]) -> R | None:
-    """What is shown of the readings of one key in several scopes: the first own one, else the first. None are read after it."""
+    """Return the shown one of the readings of one key in several scopes: the first own one, else the first. None are read after
+    it."""
     others: R | None = None
     for found in readings:
         if found is not None and found.own:

@@ -1,4 +1,4 @@
-"""The reason that somebody gives for taking something away: checked before anything is taken away, for it is noted afterwards."""
+"""Checks the reason for a removal before anything is removed, as it is recorded afterwards."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Final
 
 from ipfsmem.errors import UsageError
 
-#: Characters of a reason.
+#: Maximum characters of a reason.
 MAX_REASON: Final = 1_000
 
 
 def check_reason(reason: str) -> str:
-    """The same reason. Raises UsageError for one that cannot be noted."""
+    """Return the reason. Raises UsageError if it cannot be recorded."""
     if not isinstance(reason, str):
         raise UsageError(f"a reason is text, not {type(reason).__name__}")
     if len(reason) > MAX_REASON:

@@ -1,7 +1,7 @@
-"""Memories found for a question, the best first, by the ranking of `recall/`; each can say what it was found for.
+"""Finds the memories for a question, best first, by the ranking of `recall/`; each can say why it was found.
 
-Own texts come before those of others. The same memory gives the same answer on the same day, whatever was asked or
-opened before. What is searched is an index of words (`search_index`), which is brought up to date first.
+Own texts come before those of others. The same vault gives the same answer on the same day, whatever was asked or opened before.
+The index of words (`search_index`) is updated first.
 """
 
 from __future__ import annotations
@@ -34,58 +34,58 @@ if TYPE_CHECKING:
     from ipfsmem.recall.postings import Postings
     from ipfsmem.recall.vectors import Vectors
 
-#: Fields of an event that say who said or did it.
+#: Fields of an event that name its speaker or author.
 _WHO = ("speaker", "by", "author", "from", "name", "user", "who", "sender", "agent")
-#: Of more memories than these only so many count as similar: the ranking looks at fewer.
+#: Above the first number of memories only the second number counts as similar: the ranking considers fewer.
 _ALL, _CLOSE = 5_000, 2_000
-#: Where more than one in so many entries has no vector, these say nothing: what has none yet would stand behind all that has one.
+#: If more than one in this many entries lacks a vector, vectors are ignored: entries without one would rank last.
 _ONE_IN = 10
 _NOT_ASKED = Asked(None, "", named=False)
-#: Who gives so few words asks nothing and looks a word up, and wants nothing in which it does not occur.
+#: A query of at most this many words is a lookup, and matches only entries that contain it.
 _LOOKUP = 2
-#: Relations that come with a hit.
+#: Maximum relations returned with a hit.
 MOST_JOINED = 20
-#: Parts of a score of which an entry that is no neighbour of a hit has one.
+#: Parts of a score that only a hit itself has, not a neighbour of a hit.
 _HAVING = frozenset({"words", "meaning", "date", "day"})
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A memory that was found, and where it was asked why, what for."""
+    """A memory that was found, and on request why."""
 
     reading: Reading
-    #: How well it fits this question, beside the other hits; it says nothing across questions.
+    #: How well it fits this question, relative to the other hits; not comparable across questions.
     score: float
     #: The other scopes of those read that have a text under its key, which is not shown.
     hides: tuple[str, ...] = ()
-    #: What the score is the sum of.
+    #: The summands of the score.
     parts: dict[str, float] = {}
     #: The query's words that occur in it.
     words: tuple[str, ...] = ()
-    #: Where it was asked for: the first relations of the graph that begin or end at it, as (begin, type, end).
+    #: On request: the first relations of the graph that begin or end at it, as (begin, type, end).
     joined: tuple[tuple[str, str, str], ...] = ()
-    #: Its place among all hits, of whatever kind, from 1.
+    #: Its rank among all hits, of any kind, from 1.
     place: int = 0
 
 
 class MomentHit(msgspec.Struct, frozen=True):
-    """An event or a message that was found. Only own ones are this person's word; what was imported is a history."""
+    """An event or a message that was found. Only own ones are this person's; imported ones are a history."""
 
     moment: Moment
-    #: Of a message what it says, after the name of its speaker where it has one; of an event its line as JSON.
+    #: Of a message its text, after the name of its speaker if it has one; of an event its line as JSON.
     text: str
-    #: The event that it is; None for a message.
+    #: The event; None for a message.
     event: Mapping[str, Any] | None
-    #: How well it fits this question, beside the other hits, also those that are memories.
+    #: How well it fits this question, relative to the other hits, including memories.
     score: float
     parts: dict[str, float] = {}
     words: tuple[str, ...] = ()
-    #: Its place among all hits, of whatever kind, from 1.
+    #: Its rank among all hits, of any kind, from 1.
     place: int = 0
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A question, with the arguments of `Memory.recall`. `by_meaning`: whether to use the model. `said`: the answer of the model to this
-    query, if the caller has it already."""
+    """A question, with the arguments of `Memory.recall`. `by_meaning`: whether to use the model. `said`: the answer of the model
+    to this query, if the caller has it."""
 
     query: str | None
     queries: Iterable[str] = ()
@@ -111,10 +111,10 @@ class Match:
 
     def __init__(self, hit: Ranked, place: int, one: Held | Moment, texts: _Texts) -> None:
         self.id = hit.id
-        #: Its place among all hits, of whatever kind, from 1.
+        #: Its rank among all hits, of any kind, from 1.
         self.place = place
         self.ranked = hit
-        #: What the index knows of it: of a memory, of an event or a message.
+        #: Its data in the index: of a memory, or of an event or a message.
         self.held = one if isinstance(one, Held) else None
         self.moment = one if isinstance(one, Moment) else None
         self.own = one.own
@@ -122,12 +122,12 @@ class Match:
 
     @cached_property
     def hit(self) -> Hit | None:
-        """A memory with its text; None where it is not on this device any more (inside `reading`)."""
+        """A memory with its text; None if it is no longer on this device (inside `reading`)."""
         return self._texts.hit(self)
 
     @cached_property
     def moment_hit(self) -> MomentHit | None:
-        """The same of an event or a message."""
+        """An event or a message; None if it is no longer on this device (inside `reading`)."""
         return self._texts.moment_hit(self)
 
     def look(self) -> None:
@@ -136,10 +136,10 @@ class Match:
 
 
 class Matches(msgspec.Struct, frozen=True):
-    """What was found, without the texts: the best of `searched` entries; in `not_fetched` more nothing could be looked for, as their
-    texts are not on this device. Own ones come first."""
+    """The hits, without their texts: the best of `searched` entries; `not_fetched` more could not be searched, as their texts are
+    not on this device. Own ones come first."""
 
-    #: All hits, the best first.
+    #: All hits, best first.
     ranked: list[Match]
     #: The index that was searched.
     source: SearchIndex
@@ -152,21 +152,21 @@ class Matches(msgspec.Struct, frozen=True):
 
     @property
     def memories(self) -> list[Match]:
-        """Those that are memories."""
+        """The hits that are memories."""
         return [one for one in self.ranked if one.held is not None]
 
     @property
     def moments(self) -> list[Match]:
-        """Those that are events or messages."""
+        """The hits that are events or messages."""
         return [one for one in self.ranked if one.moment is not None]
 
 
 def search(parts: Sequence[Memories], question: Question, *, read: bool = False) -> Matches:
-    """The memories of some scopes, the first before the next, that fit a question; or their events, messages, or all. Each text is read
-    when somebody asks for it. `read`: all are read now, as they stand together.
+    """Search the memories of some scopes, in order of precedence; or their events, messages, or all. A text is read on access.
+    `read`: read all now, in one state.
 
-    What held until an earlier day is left out; parts of sessions are found only with type `session`. Raises UsageError, also for a
-    threshold without a model, and with a threshold what came of asking it.
+    Expired memories are left out; parts of sessions are found only with type `session`. Raises UsageError, also for a threshold
+    without a model, and with a threshold the errors of the model.
     """
     kind, limit, threshold, why, by = (
         question.kind,
@@ -201,7 +201,7 @@ def search(parts: Sequence[Memories], question: Question, *, read: bool = False)
             only = named if only is None else only & named
         hidden = hidden_texts(replica)
         expired = found.expired(today)
-        # Of several phrasings so many are looked at whatever is asked for, so that few hits are the first of many.
+        # With several phrasings the number is fixed, so that few hits are the first of many.
         most = limit if len(phrasings) == 1 else MAX_HITS
         lists, by_model = list[list[Ranked]](), False
         for phrasing, answer in zip(phrasings, answers, strict=True):
@@ -272,29 +272,29 @@ class _Texts:
         self._told: dict[str, Told | None] = {}
 
     def hit(self, match: Match) -> Hit | None:
-        """A memory with its text."""
+        """Return a memory with its text."""
         held = match.held
         assert held is not None
         part = next(one for one in self.parts if one.scope == held.scope)
         try:
             reading = part.reading_of(match.id, part.replica.store.entry(part.name(match.id)))
         except NotHereError:
-            return None  # it went missing since it was looked through
+            return None  # missing since the search
         if reading is None or (held.own and not reading.own):
-            return None  # forgotten meanwhile: what others wrote under its key was not found
+            return None  # forgotten since: the texts of others under its key were not found
         reasons = match.ranked.parts if self._why else {}
         has = _words_in(self._meant, reading) if self._why else ()
         relations = _relations(part, match.id) if self._joined and reading.own else ()
         return Hit(reading, match.ranked.score, held.hides, reasons, has, relations, match.place)
 
     def moment_hit(self, match: Match) -> MomentHit | None:
-        """An event or a message with its text."""
+        """Return an event or a message with its text."""
         assert match.moment is not None
         if match.id not in self._told:
             self._read_moments({match.id: match.moment})
         one = self._told[match.id]
         if one is None:
-            return None  # it went missing since it was looked through
+            return None  # missing since the search
         there = frozenset(terms(one.words)) if self._why else frozenset()
         has = tuple(word for word in self._words if _is_in(word, there)) if self._why else ()
         text = one.text if one.event is None else event_line(dict(one.event)).decode()
@@ -324,14 +324,14 @@ class _Texts:
 
 
 def _then(since: str | None, until: str | None, when: str | None, now: int) -> tuple[int, int]:
-    """The first millisecond that is asked for, and the first after it."""
-    from ipfsmem.memories.time_ranges import since_until  # what few ask for is not loaded
+    """Return the first millisecond of the wanted time, and the first after it."""
+    from ipfsmem.memories.time_ranges import since_until  # few questions need it
 
     return since_until(since, until, when, now)
 
 
 def _phrasings(query: str | None, queries: Iterable[str]) -> list[str]:
-    """The different phrasings of a question. Raises UsageError."""
+    """Return the different phrasings of a question. Raises UsageError."""
     if isinstance(queries, str):
         raise UsageError("queries is a list of texts; one text is query")
     found = list(dict.fromkeys([*([] if query is None else [query]), *queries]))
@@ -343,7 +343,7 @@ def _phrasings(query: str | None, queries: Iterable[str]) -> list[str]:
 
 
 def _fused(found: SearchIndex, lists: Sequence[Sequence[Ranked]]) -> list[Ranked]:
-    """The hits of several phrasings as one list, own ones before those of others."""
+    """Return the hits of several phrasings as one list, own ones before those of others."""
     from ipfsmem.recall.fusion import fused
 
     def is_own(id: str) -> bool:
@@ -357,8 +357,8 @@ def _fused(found: SearchIndex, lists: Sequence[Sequence[Ranked]]) -> list[Ranked
 
 
 def _relations(part: Memories, key: str) -> tuple[tuple[str, str, str], ...]:
-    """What the graph of its scope joins a memory with (inside `reading`)."""
-    from ipfsmem.memories.graph import graph_of  # who does not ask loads no graph
+    """Return the relations of a memory in the graph of its scope (inside `reading`)."""
+    from ipfsmem.memories.graph import graph_of  # few questions load a graph
 
     graph = graph_of(part).graph()
     found = (*graph.out(key), *graph.into(key)) if key in graph.entities else ()
@@ -387,9 +387,9 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def why(parts: Sequence[Memories], key: str, query: str) -> Explained:
-    """The place of one memory among all that fit a query, and what its score is the sum of, or why it is not found.
+    """Return the place of one memory among all that fit a query, and the summands of its score, or why it is not found.
 
-    Raises UsageError for a query without words, NotFoundError when there is no such memory, or its text is not on this device.
+    Raises UsageError for a query without words, NotFoundError if there is no such memory, or its text is not on this device.
     """
     words = query_words(query)
     replica = parts[0].replica
@@ -457,7 +457,7 @@ def _not_found(held: Held, has: tuple[str, ...]) -> str:
 
 
 def _weighed(part: Memories, asked: Asked) -> Weighed:
-    """What each part counts: meaning less where the model was not made for such words."""
+    """Return the weights: less for meaning if the model was not made for such words."""
     usual = USUAL if part.weighed is None else part.weighed()
     return usual if asked.vectors is None else usual.with_meaning(asked.share)
 
@@ -465,7 +465,7 @@ def _weighed(part: Memories, asked: Asked) -> Weighed:
 def _asked(
     parts: Sequence[Memories], query: str, threshold: float | None, kind: Kind, filter: Filter
 ) -> Asked:
-    """What the model says of a query, where one is named and most of what is looked through has a vector. Raises what `search` says."""
+    """Ask the model about a query, if one is named and most of the searched entries have a vector. Raises as `search`."""
     meaning = parts[0].meaning()
     if meaning is None:
         asked = _NOT_ASKED
@@ -482,7 +482,7 @@ def _asked(
 
 
 def _where_most_have_one(found: SearchIndex, index: Index, asked: Asked) -> Asked:
-    """What the model says of a query, where nearly all of what is looked through has a vector; else it goes by words alone."""
+    """Return the model's answer if nearly all of the searched entries have a vector; otherwise one for words alone."""
     if asked.vectors is None:
         return asked
     _, missing = found.rows(index, asked.vectors.at)
@@ -490,7 +490,7 @@ def _where_most_have_one(found: SearchIndex, index: Index, asked: Asked) -> Aske
 
 
 def _most_have_one(parts: Sequence[Memories], kind: Kind, filter: Filter) -> Callable[[Vectors], bool]:
-    """Whether most of what would be looked through has one of some vectors."""
+    """Return a check of whether most of the searched entries have one of some vectors."""
 
     def do(vectors: Vectors) -> bool:
         with parts[0].replica.reading():
@@ -502,7 +502,7 @@ def _most_have_one(parts: Sequence[Memories], kind: Kind, filter: Filter) -> Cal
 
 
 def _are_most(count: int, missing: int) -> bool:
-    """Whether vectors count where so many of so many entries have none."""
+    """Return whether vectors are used if `missing` of `count` entries have none."""
     return missing * _ONE_IN <= count
 
 
@@ -513,7 +513,7 @@ def _similar(
     threshold: float | None,
     only: frozenset[int] | None = None,
 ) -> dict[int, float]:
-    """How similar the memories of an index are to the query, by number: those that have to do with it, of very many the most similar."""
+    """Return by number how similar the memories of an index are to the query: the related ones, of very many the most similar."""
     if asked.vectors is None:
         return {}
     rows: Sequence[int] = found.rows(index, asked.vectors.at)[0]
@@ -533,7 +533,7 @@ def _similar(
 
 
 class _Search(msgspec.Struct, frozen=True):
-    """One query, and what is looked through for it."""
+    """One query, and the entries searched for it."""
 
     found: SearchIndex
     words: Index
@@ -543,18 +543,18 @@ class _Search(msgspec.Struct, frozen=True):
     similar: dict[int, float]
     only_similar: bool
     weighed: Weighed
-    #: Of events and messages only those that have a word of the query, or its day, or mean the same: not their neighbours.
+    #: Of events and messages only those that have a word of the query, or its day, or a similar meaning: not their neighbours.
     only_having: bool = False
     #: The numbers of those that may be hits; None: all.
     only: frozenset[int] | None = None
 
     def without_meaning(self) -> _Search:
-        """The same by words alone."""
+        """Return the same search by words alone."""
         return msgspec.structs.replace(self, similar={}, only_similar=False)
 
     def best(self, words: Sequence[str], limit: int) -> list[Ranked]:
-        """The best hits, own ones before those of others. What others wrote changes nothing of which own ones these are: of very
-        many only the best are looked at, and whoever shares the memory may write as many as that."""
+        """Return the best hits, own ones before those of others. Texts of others do not change which own ones these are: of very
+        many only the best are considered, and another member may write that many."""
         mine, others = self.found.parted(self.words)
         if not others:
             return self._best(words, limit, self.only)
@@ -564,8 +564,8 @@ class _Search(msgspec.Struct, frozen=True):
         return own + (self._best(words, limit - len(own), others) if len(own) < limit else [])
 
     def _best(self, words: Sequence[str], limit: int, only: frozenset[int] | None) -> list[Ranked]:
-        """The best hits by words and by meaning; where neither finds any, by what the query's words begin. `only`: among these
-        numbers."""
+        """Return the best hits by words and by meaning; if neither finds any, by prefixes of the query's words. `only`: among
+        these numbers."""
         by_meaning = bool(self.similar) or self.only_similar
         if by_meaning and self._has_a_word(only):
             return self._ranked(limit, only)
@@ -578,7 +578,7 @@ class _Search(msgspec.Struct, frozen=True):
         return ranked
 
     def _has_a_word(self, only: frozenset[int] | None) -> bool:
-        """Whether a word of the query is written in one of these: then words find something, and are not ranked to know it."""
+        """Return whether a word of the query occurs in one of these: then words find something, which needs no ranking."""
         if not self.weighed.weights["words"]:
             return False
         rows = self.words.words
@@ -588,7 +588,7 @@ class _Search(msgspec.Struct, frozen=True):
     def _ranked(
         self, limit: int, only: frozenset[int] | None, terms: list[str] | None = None
     ) -> list[Ranked]:
-        """So many of the best that are to be hits; `terms`: what is looked for in place of the query's."""
+        """Return the best `limit` that may be hits; `terms`: searched in place of the query's."""
         wanted = limit
         while True:
             ranked = rank(
@@ -612,12 +612,12 @@ class _Search(msgspec.Struct, frozen=True):
 
 
 def _is_lookup(query: str) -> bool:
-    """Whether a query is a word or two. A sentence that has as few terms is a question, which an entry next to them may answer."""
+    """Return whether a query is a word or two. A sentence with as few terms is a question, which a neighbouring entry may answer."""
     return len(split(query)) <= _LOOKUP and len(set(terms(query))) <= _LOOKUP
 
 
 def _beginnings(words: Iterable[str]) -> tuple[str, ...]:
-    """For a query of which no word occurs, what longer words may begin with, and single letters of scripts without spaces."""
+    """Return prefixes of longer words, and single letters of scripts without spaces, for a query of which no word occurs."""
     return tuple(
         word
         for word in words
@@ -626,7 +626,7 @@ def _beginnings(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def _meant(words: Sequence[str], index: Index) -> dict[str, tuple[str, ...]]:
-    """The words of a query, each with its terms as `spelling` takes them."""
+    """Return the words of a query, each with its terms according to `spelling`."""
     sought = list(dict.fromkeys(term for word in words for term in terms(word)))
     having = index.words.having
     meant = likened(spelled(sought, having, index.words.among), having, index.words.alike)
@@ -635,7 +635,7 @@ def _meant(words: Sequence[str], index: Index) -> dict[str, tuple[str, ...]]:
 
 
 def _words_in(meant: dict[str, tuple[str, ...]], reading: Reading) -> tuple[str, ...]:
-    """Those of the words of a query that a text has."""
+    """Return those of the words of a query that a text has."""
     file = reading.readable
     first = {term[0] for word, taken in meant.items() for term in (word, *taken) if term}
     there = frozenset(
@@ -660,7 +660,8 @@ def _begins(word: str, terms: frozenset[str]) -> bool:
 
 
 def _written_by(by: str, parts: Sequence[Memories], found: SearchIndex, index: Index) -> frozenset[int]:
-    """The numbers of the entries that somebody wrote, or said as a named speaker. Raises UsageError when there is nobody of that name."""
+    """Return the numbers of the entries that somebody wrote, or said as a named speaker. Raises UsageError if there is nobody of
+    that name."""
     writers, named = Writers(parts[0].replica), by.strip().casefold()
     if not named:
         raise UsageError("by is empty, so nobody is named: give a name, such as Ana")
@@ -702,7 +703,7 @@ def _written_by(by: str, parts: Sequence[Memories], found: SearchIndex, index: I
 
 
 def _naming(about: str, index: Index) -> frozenset[int]:
-    """The numbers of the entries that name somebody or something, in their words or in who said it. Raises UsageError."""
+    """Return the numbers of the entries that name somebody or something, in their words or as their speaker. Raises UsageError."""
     sought = terms(about)
     if not sought:
         raise UsageError("there is no word in about, so nobody is named: give a name, such as Ana")
@@ -710,7 +711,7 @@ def _naming(about: str, index: Index) -> frozenset[int]:
 
 
 def _having(rows: Postings, sought: Sequence[str]) -> frozenset[int]:
-    """The numbers of the entries that have all of these terms."""
+    """Return the numbers of the entries that have all of these terms."""
     if not sought:
         return frozenset()
     return frozenset.intersection(*(frozenset(rows.row(term).numbers) for term in sought))

@@ -1,7 +1,7 @@
-"""The scopes of one memory: make, rename, find, forget and bring back (format section 5.1).
+"""The scopes of one vault: create, rename, find, forget and restore (format section 5.1).
 
-A scope is made by its first write or by `make`. Nothing here moves a text from one scope to another; `into` only says where
-one is read and written from now on.
+A scope is created by its first write or by `make`. Nothing here moves a text from one scope to another; `into` only redirects
+reads and writes from now on.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from ipfsmem.memories.memories import Memories
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """One scope of a vault. `card` None: it is forgotten, or its card is not fetched or is none."""
+    """One scope of a vault. `card` None: it is forgotten, or its card is missing or not fetched."""
 
     token: str
     card: Card | None
@@ -57,7 +57,7 @@ class Scope(msgspec.Struct, frozen=True):
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """What came back with a scope; `not_fetched` texts are not kept here, so they did not."""
+    """The restored content of a scope; `not_fetched` texts are not on this device and were not restored."""
 
     texts: int = 0
     events: int = 0
@@ -69,15 +69,15 @@ class Scopes:
 
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
-        #: Cards that were read, beside the JSON of the entry that they were read of.
+        #: Cards that were read, with the JSON of their entry.
         self._known: dict[str, tuple[bytes, Card | None]] = {}
-        #: Where scopes lead, by the version of the cards.
+        #: Redirections of scopes, by the version of the cards.
         self._leads: tuple[int, dict[str, str]] | None = None
 
     # -- looking -----------------------------------------------------------------------------------------------
 
     def listing(self, *, forgotten: bool = False) -> list[Scope]:
-        """The scopes that are not forgotten, with `forgotten` those that are instead, by token."""
+        """Return the scopes that are not forgotten, with `forgotten` those that are instead, by token."""
         with self.replica.reading():
             store = self.replica.store
             found = [
@@ -87,7 +87,7 @@ class Scopes:
         return [scope for scope in found if scope.forgotten == forgotten]
 
     def get(self, token: str) -> Scope | None:
-        """One scope, also a forgotten one; None when nothing was ever written there. Raises KeyNameError."""
+        """Return one scope, also a forgotten one; None if nothing was ever written there. Raises KeyNameError."""
         with self.replica.reading():
             store = self.replica.store
             entry = store.entry(card_entry(token))
@@ -96,14 +96,14 @@ class Scopes:
         return None
 
     def _known_here(self) -> dict[str, Entry]:
-        """Every scope that an entry names, or in which a session is kept on this device alone: token -> the siblings of its card."""
+        """Return every scope that an entry names, or with a session kept on this device alone: token -> the siblings of its card."""
         from ipfsmem.memories.sessions_here import scopes_with_sessions_here
 
         here: dict[str, Entry] = {one: {} for one in scopes_with_sessions_here(self.replica) if one}
         return dict(sorted({**here, **known_scopes(self.replica.store)}.items()))
 
     def cards(self) -> dict[str, Card]:
-        """The cards of the scopes that are not forgotten, by token. Those that did not change are not read again."""
+        """Return the cards of the scopes that are not forgotten, by token. Unchanged cards are not read again."""
         with self.replica.reading():
             store = self.replica.store
             known: dict[str, tuple[bytes, Card | None]] = {}
@@ -116,7 +116,7 @@ class Scopes:
         return {token: card for token, (_, card) in known.items() if card is not None}
 
     def _onward(self) -> dict[str, str]:
-        """Where the scopes lead that turned out to be another one."""
+        """Return the redirections of scopes."""
         with self.replica.reading():
             version = self.replica.store.cards_version
             if self._leads is not None and self._leads[0] == version:
@@ -124,21 +124,21 @@ class Scopes:
             cards = self.cards()
             leads = redirects(cards)
             absent = [held for token, held in self._known.items() if token not in cards]
-            # A card that is not fetched may come without any entry's changing.
+            # A card that is not fetched may arrive without any change of an entry.
             waits = any(FORGOTTEN.encode() not in text for text, _ in absent)
             self._leads = None if waits else (version, leads)
         return leads
 
     def stack(self, token: str) -> list[str]:
-        """The scopes that are read for this one, the first goes before the next."""
+        """Return the scopes that are read for this one, in order of precedence."""
         return read_order(token, self._onward()) if token else [""]
 
     def target(self, token: str) -> str:
-        """Where a new write meant for this scope goes."""
+        """Return the scope that gets a new write to this scope."""
         return write_target(token, self._onward()) if token else ""
 
     def find(self, idents: Iterable[ProjectId]) -> list[str]:
-        """The scopes whose card has one of these ids or remotes."""
+        """Return the scopes whose card has one of these ids or remotes."""
         return find_project(self.cards(), idents)
 
     # -- changing ----------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class Scopes:
     def make(
         self, token: str, *, title: str | None = None, kind: Kind = "workspace", ids: Iterable[ProjectId] = ()
     ) -> Scope:
-        """Make a scope. Raises KeyNameError, UsageError when it is there, NotFoundError when it is forgotten, LimitError."""
+        """Create a scope. Raises KeyNameError, UsageError if it exists, NotFoundError if it is forgotten, LimitError."""
         check_scope(token)
         with writing(self.replica) as change:
             entry = change.entry(card_entry(token))
@@ -170,9 +170,9 @@ class Scopes:
         into: str | None = None,
         stay: bool = False,
     ) -> Scope:
-        """Change what a card says. `into`: what the scope turned out to be; `stay` takes that back.
+        """Change a card. `into`: redirect the scope to another one; `stay` removes the redirection.
 
-        Raises NotFoundError when there is no such scope or it is forgotten, UsageError, FormatError, LimitError.
+        Raises NotFoundError if there is no such scope or it is forgotten, UsageError, FormatError, LimitError.
         """
         if into is not None:
             check_scope(into)
@@ -213,11 +213,11 @@ class Scopes:
         return Scope(token, card)
 
     def forget(self, token: str, *, reason: str = "") -> int:
-        """Forget a scope on every device: its memories, its timeline, its card. How many memories went.
+        """Forget a scope on every device: its memories, its timeline, its card. Returns the number of memories.
 
-        Raises NotFoundError when there is none, or it is forgotten already.
+        Raises NotFoundError if there is none, or it is forgotten already.
         """
-        # Only a forget loads these.
+        # Only needed to forget.
         from ipfsmem.device.dreams import forget_in_dreams
         from ipfsmem.memories.sessions_here import forget_sessions_here
 
@@ -233,7 +233,7 @@ class Scopes:
             for key, held in list(store.memories(token)):
                 live = tuple(dot for dot, value in held.items() if value.kind != FORGOTTEN)
                 if live:
-                    with change.by_session():  # each goes as a whole
+                    with change.by_session():  # each is forgotten as a whole
                         change.forget(memory_entry(key, token), live)
                     gone += 1
             for segment, held in list(store.segments(token)):
@@ -245,18 +245,18 @@ class Scopes:
             forget_sessions_here(self.replica, token)
             note_irrevocable(self.replica, f"the scope {token} was forgotten (ipfsmem scope restore {token})")
         if not self.replica.config.mode.sealed:
-            self.replica.db.empty_log()  # sessions that were kept here lay in the clear
-        from ipfsmem.memories.kept_vectors import erase_forgotten  # most calls take nothing away
+            self.replica.db.empty_log()  # sessions that were kept here were in the clear
+        from ipfsmem.memories.kept_vectors import erase_forgotten  # most calls remove nothing
 
         erase_forgotten(Memories(self.replica))
         return gone
 
     def restore(self, token: str, past: Iterable[tuple[str, Entry]] | None = None) -> Restored:
-        """Make a forgotten scope writable again, with its texts and events out of the entries of an older root, if one is
-        given; without one it starts empty. What comes back is this device's writing, and the word of whoever's it was. A root's
-        texts and events also come back into a scope that is empty.
+        """Make a forgotten scope writable again, with its texts and events from the entries of an older root, if one is given;
+        without one it starts empty. They are written by this device, with their authors of then. A root's texts and events can
+        also be restored into an empty scope.
 
-        Raises NotFoundError when it is not forgotten, and when that root has nothing of it.
+        Raises NotFoundError if it is not forgotten, and if that root has nothing of it.
         """
         name = card_entry(token)
         with writing(self.replica) as change:
@@ -314,7 +314,7 @@ class Scopes:
         )
 
     def _write_back(self, change: Writing, name: str, held: Entry) -> tuple[int, int]:
-        """The texts of one memory of the past that are not here: how many were written, and how many are not kept."""
+        """Write the missing past texts of one memory; returns how many were written, and how many are not on this device."""
         now = change.entry(name)
         replaces = tuple(dot for dot, value in now.items() if value.kind == FORGOTTEN)
         here = {value.body for value in now.values()}
@@ -335,7 +335,7 @@ class Scopes:
 
 def _put(change: Writing, token: str, card: Card) -> None:
     if card.ids and change.public:
-        # Not the names: this error may be copied to somebody.
+        # Without the names: this error may be copied to somebody.
         raise UsageError(
             "in mode ipfs everything is published, so a card says nothing of repositories: which folder belongs to a scope is kept "
             "on this device only"

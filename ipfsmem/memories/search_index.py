@@ -1,9 +1,9 @@
-"""What recall looks through: the memories that a reader of some scopes is shown.
+"""The index of recall: the memories that a reader of some scopes is shown.
 
-It is made at the first recall and then brought up to date by the entries that changed since, whoever changed them; when the memory
-is closed it is kept for the next process (`device/recall_image`). A stack of scopes has an index of its own, so that nothing of
-another scope counts in it, not even how rare a word is. It holds no texts but, as long as the process goes on, those of the messages
-and events that were read last.
+It is built at the first recall and then updated by the entries that changed since, on any device; when the vault is closed it is
+stored for the next process (`device/recall_image`). A stack of scopes has an index of its own, so that nothing of another scope
+affects it, not even word frequencies. It holds no texts except, within the process, those of the messages and events that were
+read last.
 """
 
 from __future__ import annotations
@@ -38,43 +38,43 @@ from ipfsmem.memories.readings import readable_file
 from ipfsmem.recall.worth import Merits
 from ipfsmem.wording import ALWAYS, FOREVER
 
-if TYPE_CHECKING:  # who only lists what is there loads no ranking
+if TYPE_CHECKING:  # lists load no ranking
     from ipfsmem.memories.context_facts import FactText
     from ipfsmem.memories.memories import Memories
     from ipfsmem.memories.moments import Told
     from ipfsmem.recall.ranking import Document, Index
 
-#: Stacks of scopes, and filters of one, of which the index is held.
+#: Maximum stacks of scopes, and filters of one, whose index is held.
 _STACKS, _FILTERS = 6, 4
-#: Stands between the scopes of an index and its kind.
+#: Separates the scopes of an index from its kind.
 _OF_KIND = "\n*"
-#: The kinds of which an index knows whether there are events and messages.
+#: The kinds whose index knows whether there are events and messages.
 _KNOWING: tuple[Kind, ...] = ("all", "memory")
-#: An image is written anew when so many memories were taken in or out since, and of fewer memories than these none is.
+#: Number of memories added or removed after which an image is stored again, and minimum memories for one.
 _STALE, _FEW = 200, 100
-#: What an entry costs who makes an index, beside the bytes of its text, in such bytes.
+#: Cost of indexing an entry besides the bytes of its text, in bytes.
 _EACH = 500
 #: Maximum characters of the events and messages that are cached.
 _MOST_TOLD = 1_000_000
 #: How often an index is written that lost something meanwhile.
 _TRIES = 2
-#: Bytes by which the vector of a memory is kept.
+#: Bytes of the key of a memory's vector.
 VECTOR_ID = 16
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """Which memories and moments are looked through; None is no matter."""
+    """Which memories and moments are searched; None: no condition."""
 
     type: str | None = None
     tag: str | None = None
     category: str | None = None
-    #: Milliseconds since 1970 UTC from which on it was written.
+    #: Written at or after this time, in milliseconds since 1970 UTC.
     since: int = ALWAYS
-    #: The first millisecond in which it was no longer.
+    #: Written before this time, in milliseconds since 1970 UTC.
     until: int = FOREVER
 
     def takes(self, one: Held) -> bool:
-        """Whether a memory is one of those. Parts of sessions are so only with the type `session`."""
+        """Return whether a memory passes. Parts of sessions pass only with the type `session`."""
         return (
             (not one.part if self.type is None else one.type == self.type)
             and self.tag in (None, *one.tags)
@@ -83,7 +83,7 @@ class Filter(msgspec.Struct, frozen=True):
         )
 
     def takes_moment(self, one: Moment) -> bool:
-        """Whether an event or a message is one of those. They have no tags and no category."""
+        """Return whether an event or a message passes. They have no tags and no category."""
         return (
             self.type in (None, one.type)
             and self.tag is None
@@ -92,28 +92,28 @@ class Filter(msgspec.Struct, frozen=True):
         )
 
     def _is_then(self, ms: int) -> bool:
-        """Whether a moment lies between both; one that is not known, 0, does so only where nobody asks."""
+        """Return whether a time is within both limits; an unknown one, 0, only without limits."""
         return (ms != 0 or (self.since == ALWAYS and self.until == FOREVER)) and self.since <= ms < self.until
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What is known of a memory beside its words."""
+    """The data of a memory besides its words."""
 
     scope: str
     own: bool
     #: The device that wrote it, and its clock then.
     device: str
     hlc: str
-    #: Whether it is a part of a session, or a list of memories alone, which no question finds.
+    #: Whether it is a part of a session, or only a list of memories, which no question finds.
     part: bool
-    #: Whether what it is worth changes with the day.
+    #: Whether its worth changes with the day.
     fades: bool
     type: str
     category: str
     tags: tuple[str, ...]
     #: The other scopes of the stack that have a text under its key.
     hides: tuple[str, ...]
-    #: Its section in the index of memories, and its line there; both empty where it has none.
+    #: Its section in the index of memories, and its line there; both empty if it has none.
     section: str
     line: str
     merits: Merits
@@ -124,9 +124,9 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return hlc_ms(self.hlc) if self.hlc else 0
 
 
-#: Own memories that have a line, by what they are worth; of each group the newest first.
+#: Own memories that have a line, grouped by merits; in each group newest first.
 Standing = list[tuple[Merits, list[str]]]
-#: What `SearchIndex.made_of` makes.
+#: The result of `make` in `SearchIndex.made_of`.
 Made = TypeVar("Made")
 
 
@@ -140,27 +140,27 @@ class _Shown(msgspec.Struct, frozen=True):
 
 
 class _Made(msgspec.Struct, frozen=True):
-    """What the index was made of: when it is the same, nothing changed."""
+    """What the index was made of: if it is the same, nothing changed."""
 
     mark: StateMark
     today: date
 
 
 class _Rest(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """What is kept beside the words."""
+    """The stored data besides the words."""
 
     today: date
     mark: StateMark
-    #: Of the entries that it was made of the hash of each, by name; decoded once something changed.
+    #: The hash of each entry that it was made of, by name; decoded after a change.
     known: msgspec.Raw
     held: dict[str, msgspec.Raw]
-    #: What the vectors of these are kept by, one after the other.
+    #: The concatenated keys of their vectors.
     vectors: memoryview
     not_fetched: set[str]
-    #: The keys of what is others' word, and of what says until when it holds.
+    #: The keys of texts of others, and of texts with an expiry.
     others: set[str]
     ending: set[str]
-    #: The keys of what may be a fact.
+    #: The keys of possible facts.
     categorized: set[str]
     #: `Standing`, with the numbers of the keys in `held`.
     standing: msgspec.Raw
@@ -169,12 +169,12 @@ class _Rest(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=
 
 
 class _Moments(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """What is kept of events and messages."""
+    """The stored data of events and messages."""
 
     moments: dict[str, msgspec.Raw]
     groups: list[tuple[Group, list[str]]]
     missing: list[tuple[Group, int]]
-    #: The ids of what is others' word.
+    #: The ids of texts of others.
     others: set[str]
 
 
@@ -185,7 +185,7 @@ _moments = msgspec.msgpack.Decoder(_Moments)
 
 
 class SearchIndex:
-    """The memories of one stack of scopes, its events, its messages, or all of these."""
+    """The index of one stack of scopes: of its memories, its events, its messages, or all of these."""
 
     def __init__(self, kind: Kind = "memory") -> None:
         self.kind = kind
@@ -194,61 +194,63 @@ class SearchIndex:
     def _clear(self, kind: bytes) -> None:
         self._kind = kind
         self._made: _Made | None = None
-        #: The entries that it was made of: the hash of each as it stood in the state; and as they were kept, until somebody asked.
+        #: The hash of each entry that it was made of; and its stored form, until needed.
         self._hashes: dict[str, bytes] = {}
         self._hashes_kept: msgspec.Raw | None = None
         #: By key.
         self.held = DecodedLater(Held)
-        #: What the vector of each of these is kept by, and as it was kept, in their order, until somebody asked.
+        #: The key of each memory's vector, and their stored form in order, until needed.
         self._vectors: dict[str, bytes] = {}
         self._vectors_kept = memoryview(b"")
-        #: What those of them say as facts that somebody asked for.
+        #: The memories as facts, as far as requested.
         self.facts: dict[str, tuple[FactText | None]] = {}
-        #: What was made of the memories as they are now, by what it is, with what else it depends on.
+        #: Results derived from the current memories, by name, with their other inputs.
         self._made_of: dict[str, tuple[object, Any]] = {}
-        #: The ids of those that are others' word; None until somebody asked.
+        #: The ids of texts of others; None until needed.
         self._others: set[str] | None = None
-        #: The keys of what says until when it holds; None until somebody asked.
+        #: The keys of texts with an expiry; None until needed.
         self._ending: set[str] | None = None
-        #: The keys of own memories with a category; None until somebody asked.
+        #: The keys of own memories with a category; None until needed.
         self._categorized: set[str] | None = None
-        #: The memories by what they are worth, as of some moment, and the keys that changed since; None until somebody asked.
+        #: The memories by merits, as of some state, and the keys that changed since; None until needed.
         self._standing: Standing | None = None
         self._standing_kept: msgspec.Raw | None = None
         self._moved: set[str] = set()
-        #: Keys of which no text is on this device.
+        #: Keys without a text on this device.
         self.not_fetched: set[str] = set()
-        #: Events and messages by id; those of each day and session in order; and of how many pieces the texts are not here.
+        #: Events and messages by id; those of each day and session in order; and the number of its segments or parts that are not
+        #: here.
         self.moments = DecodedLater(Moment)
         self._groups: dict[Group, list[str]] = {}
         self._missing: dict[Group, int] = {}
-        #: The names of the pieces of each day and session; None until somebody asked. What was read of parts of sessions, and how many
-        #: bytes a line of a context has at least whose moment was read.
+        #: The names of the segments or parts of each day and session; None until needed. The cache of parts of sessions, and the
+        #: minimum bytes of a context line of each moment that was read.
         self._pieces: dict[Group, set[str]] | None = None
         self._may_have_moments: bool | None = None
         self.parts_read = PartsRead()
         self.least_lines: dict[str, int] = {}
-        #: The cache of events and messages by id, the one used last at the end, and its number of characters.
+        #: The cache of events and messages by id, least recently used first, and its number of characters.
         self._told: dict[str, Told] = {}
         self._told_characters = 0
-        #: What the vectors of events and messages are kept by, by id; None until somebody asked.
+        #: The keys of the vectors of events and messages, by id; None until needed.
         self._vector_keys: dict[str, bytes] | None = None
         self._indexes: dict[Filter, Index] = {}
-        #: For the vectors that were last asked for: by index, where each of its entries has its vector, and how many have none.
+        #: For the vectors requested last: by index, the row of each entry's vector, and how many have none.
         self._rows: tuple[Mapping[bytes, int], dict[Filter, tuple[array[int], int]]] = ({}, {})
-        #: The words of the image that this was opened from, as long as nobody asked for them.
+        #: The words of the image that this was opened from, until needed.
         self._image = memoryview(b"")
-        #: Reads the image with its words, where it was opened without.
+        #: Reads the image with its words, if it was opened without.
         self._later: Callable[[], RecallImage | None] | None = None
-        #: How many memories were taken in or out since an image was written, and whether one is on the disk.
+        #: Number of memories added or removed since an image was stored, and whether one is on the disk.
         self._stale = _STALE
         self._is_kept = False
 
     # -- for the next process ------------------------------------------------------------------------------------
 
     def open(self, parts: Sequence[Memories], kept: Kind | None = None, *, words: bool = True) -> bool:
-        """Take what an earlier process kept for these scopes. False where there is nothing, or it was made of something else. `kept`: take
-        what the index of another kind holds of the memories, without its words. `words` False: open its words once they are needed."""
+        """Load the index of an earlier process for these scopes. False if there is none, or it was made of something else.
+        `kept`: load the memories of the index of another kind, without its words. `words` False: load its words when they are
+        needed."""
         kind, ours = index_kind(parts), kept is None or kept == self.kind
         replica, stack = parts[0].replica, _stack(parts, kept or self.kind)
         image = load_image(replica, stack, first=not (ours and words))
@@ -327,12 +329,12 @@ class SearchIndex:
         return RecallImage(self._kind, kept, memoryview(words.image()), moments)
 
     def behind(self, parts: Sequence[Memories]) -> int:
-        """How many memories changed since (inside `reading`); what was held of them counts no more."""
+        """Return how many memories changed since (inside `reading`); their indexed data is outdated."""
         return 0 if self._made is None else len(self._changed(parts, self._made.mark)[0])
 
     @property
     def _known(self) -> dict[str, bytes]:
-        """The entries that it was made of: the hash of each as it stood in the state."""
+        """The entries that it was made of: the hash of each in the state."""
         if self._hashes_kept is not None:
             kept, self._hashes_kept = self._hashes_kept, None
             self._hashes = _decoded(_known, kept)
@@ -341,7 +343,7 @@ class SearchIndex:
     # -- what changed --------------------------------------------------------------------------------------------
 
     def not_taken_in(self, parts: Sequence[Memories]) -> Iterator[int]:
-        """For each entry that `refresh` would look at: the bytes of its texts, and `_EACH` for itself (inside `reading`)."""
+        """Yield for each entry that `refresh` would examine the bytes of its texts plus `_EACH` (inside `reading`)."""
         store, made = parts[0].replica.store, self._made
         same = made is not None and self._kind == index_kind(parts)
         if same and made is not None and made.today != parts[0].replica.world.today():
@@ -358,7 +360,7 @@ class SearchIndex:
                 yield _EACH + sum(sizes)
 
     def refresh(self, parts: Sequence[Memories]) -> None:
-        """Take in what changed (inside `reading`). What fails leaves nothing, as a part of a change would be taken for all of it."""
+        """Apply changes (inside `reading`). A failure leaves an empty index, as a partial update would pass for a complete one."""
         try:
             self._refresh(parts)
         except BaseException:
@@ -388,7 +390,7 @@ class SearchIndex:
             if self._standing_kept is not None:
                 self.standing()  # it has the numbers of the keys that are held now
         with no_collection():
-            fading = parts[0].fading if changed else 0.0  # read once: it asks the settings file
+            fading = parts[0].fading if changed else 0.0  # read once: it reads the settings file
             for key in sorted(changed, key=INDEX_KEY.__eq__):  # the list last, which repeats the others
                 self._look(parts, key, today, fading)
             if groups:
@@ -399,7 +401,8 @@ class SearchIndex:
         self._made = made
 
     def _changed(self, parts: Sequence[Memories], mark: StateMark) -> tuple[set[str], set[Group], StateMark]:
-        """The keys of memories, and the days and sessions, whose entries are not those of last time; and the state that is here now."""
+        """Return the keys of memories, and the days and sessions, whose entries changed since the last time; and the current
+        state."""
         scopes = {part.scope for part in parts if not part.forgotten()}
         since = parts[0].replica.store.changes_since(mark)
         keys, groups = set[str](), set[Group]()
@@ -428,13 +431,13 @@ class SearchIndex:
             del self._known[name]
             place, group, _ = self._place(name)
             if place is None and group is None:
-                self._stale = _STALE  # no image keeps the day of an event that went
+                self._stale = _STALE  # no image keeps the day of a removed event
             changed(name, place, group)
         return keys, groups, since.mark
 
     def _place(self, name: str) -> tuple[MemoryName | None, Group | None, str | None]:
-        """What an entry of the state is to this index: a memory, and in which day or session, and the scope; None for the scope of
-        one that it does not know. An index of memories knows of a timeline only that it is there."""
+        """Return the role of an entry of the state in this index: a memory, or its day or session, and the scope; None for an
+        unknown scope. An index of memories knows of a timeline only that it exists."""
         place = memory_name(name)
         segment = segment_name(name) if place is None else None
         scope = place.scope if place is not None else segment.scope if segment is not None else None
@@ -450,7 +453,7 @@ class SearchIndex:
         return place, group, None if place is None and group is None else scope
 
     def pieces(self, group: Group) -> set[str]:
-        """The names of the entries that a day or a session stands in (inside `reading`, after `refresh`)."""
+        """Return the names of the entries of a day or a session (inside `reading`, after `refresh`)."""
         if self._pieces is None:
             self._pieces = {}
             for name in self._known:
@@ -460,12 +463,12 @@ class SearchIndex:
         return self._pieces.get(group, set())
 
     def told(self, id: str, store: Store) -> Told | None:
-        """An event or a message from the cache; None if it is not in the cache or the state changed since `refresh`."""
+        """Return an event or a message from the cache; None if it is not in the cache or the state changed since `refresh`."""
         if self._made is None or not store.is_at(self._made.mark):
             return None
         one = self._told.pop(id, None)
         if one is not None:
-            self._told[id] = one  # the last asked for goes last
+            self._told[id] = one  # last in the order, as most recently used
         return one
 
     def keep_told(self, told: Iterable[Told]) -> None:
@@ -484,7 +487,7 @@ class SearchIndex:
             self._told_characters -= _size(one)
 
     def may_have_moments(self, parts: Sequence[Memories]) -> bool:
-        """Whether an event or a message may be in these scopes (inside `reading`); nothing that changed is taken in for that."""
+        """Return whether an event or a message may be in these scopes (inside `reading`); applies no changes."""
         store, made = parts[0].replica.store, self._made
         if self._kind != index_kind(parts):
             made = None
@@ -505,7 +508,7 @@ class SearchIndex:
         return self._may_have_moments
 
     def _take_group(self, group: Group, told: Sequence[Told], missing: int) -> None:
-        """Take in what stands in a day or a session now. What it begins with as before stays as it is."""
+        """Replace the content of a day or a session. An unchanged beginning is kept."""
         from ipfsmem.memories.moments import document_of
 
         self._rows = ({}, {})
@@ -522,7 +525,7 @@ class SearchIndex:
             min(len(before), len(now)),
         )
         for id in before[same:]:
-            self._stale = _STALE  # what went is not left on the disk until enough else is new
+            self._stale = _STALE  # removed entries stay on the disk no longer than until the next save
             del self.moments[id]
             self.least_lines.pop(id, None)
             self._drop_told(id)
@@ -571,7 +574,7 @@ class SearchIndex:
                 self._made_of.clear()
                 self._note_whose(key, own=True)
                 self._rows = ({}, {})
-                self._stale = _STALE  # what went is not left on the disk until enough else is new
+                self._stale = _STALE  # removed entries stay on the disk no longer than until the next save
                 for index in self._indexes.values():
                     index.remove(key)
             return
@@ -595,14 +598,15 @@ class SearchIndex:
                 index.add(_document(key, one, file, today, fading))
 
     def _searched(self, key: str, data: bytes) -> MemoryFile:
-        """What of a text is searched: of a MEMORY.md what was typed beside its list, which repeats the memories that it names."""
+        """Return the searched part of a text: of a MEMORY.md the prose outside its list, which repeats the memories that it
+        names."""
         file = readable_file(data)
         if key != INDEX_KEY:
             return file
         return MemoryFile(file.fields, typed_text(file.body, self.held.__contains__))
 
     def made_of(self, name: str, of: object, make: Callable[[], Made]) -> Made:
-        """What `make` gives for the memories as they are now, made once as long as none changes. `of`: what else it depends on."""
+        """Return the result of `make` for the current memories, cached until one changes. `of`: its other inputs."""
         known = self._made_of.get(name)
         if known is None or known[0] != of:
             known = self._made_of[name] = (of, make())
@@ -610,11 +614,11 @@ class SearchIndex:
         return made
 
     def forget_made(self, name: str) -> None:
-        """Make it again when it is asked for next: it was made without a text that is not at hand."""
+        """Drop a cached result that was made without a text that is not on this device."""
         self._made_of.pop(name, None)
 
     def expired(self, today: date) -> frozenset[str]:
-        """The keys of what held until an earlier day."""
+        """Return the keys of expired memories."""
         return frozenset(key for key in self._with_an_end() if self.held[key].merits.expired(today))
 
     def _with_an_end(self) -> set[str]:
@@ -623,7 +627,7 @@ class SearchIndex:
         return self._ending
 
     def categorized(self) -> list[str]:
-        """The keys of own memories that may be facts."""
+        """Return the keys of own memories that may be facts."""
         known = self._with_a_category()
         return [key for key in self.held if key in known] if known else []
 
@@ -633,8 +637,8 @@ class SearchIndex:
         return self._categorized
 
     def standing(self) -> tuple[Standing, Set[str]]:
-        """The own memories that have a line, by what they are worth, of each group the newest first; and the keys of which this is not
-        true any more. So the best are found without a look at all."""
+        """Return the own memories that have a line, by merits, in each group newest first; and the keys for which this is
+        outdated. Finds the best without examining all."""
         if self._standing is None or len(self._moved) > _STALE:
             keys, kept, self._standing_kept = list(self.held), self._standing_kept, None
             numbered = self._numbered() if kept is None else _decoded(_standing, kept)
@@ -643,7 +647,7 @@ class SearchIndex:
         return self._standing, self._moved
 
     def _numbered(self) -> list[tuple[Merits, list[int]]]:
-        """The same with numbers in place of keys, as of now."""
+        """Return the same with numbers in place of keys, as of now."""
         groups: dict[Merits, list[tuple[str, str, int]]] = {}
         for at, (key, one) in enumerate(self.held.items()):
             if one.own and one.section:
@@ -655,7 +659,7 @@ class SearchIndex:
 
     @property
     def vectors(self) -> dict[str, bytes]:
-        """What the vector of each memory is kept by, by key."""
+        """The key of each memory's vector, by key."""
         if self._vectors_kept:
             kept, self._vectors_kept = self._vectors_kept.tobytes(), memoryview(b"")
             begins = range(0, len(kept), VECTOR_ID)
@@ -667,7 +671,7 @@ class SearchIndex:
     # -- for a question ------------------------------------------------------------------------------------------
 
     def index(self, parts: Sequence[Memories], filter: Filter) -> Index:
-        """What `rank` takes, of the memories that a filter takes (inside `reading`, after `refresh`)."""
+        """Return the index for `rank`, of the memories that pass a filter (inside `reading`, after `refresh`)."""
         from ipfsmem.recall.ranking import Index
 
         self._open_words()
@@ -695,8 +699,8 @@ class SearchIndex:
         return made
 
     def rows(self, index: Index, at: Mapping[bytes, int]) -> tuple[array[int], int]:
-        """The row of each entry's vector, by the entry's number in an index of these; -1 where it has none; and how many have none.
-        `at`: the rows."""
+        """Return the row of each entry's vector, by the entry's number in an index of these, -1 if it has none; and how many have
+        none. `at`: the rows."""
         known, by_filter = self._rows
         if known is not at:
             by_filter = {}
@@ -711,7 +715,7 @@ class SearchIndex:
         return known_rows
 
     def without_vector(self, index: Index, there: Container[bytes]) -> int:
-        """How many entries of an index of these have none of the vectors that are `there`, of which no row is known yet."""
+        """Return how many entries of an index of these have none of the vectors `there`, whose rows are not known yet."""
         of_memory, of_moment = self.vectors.get, self._keys_of_moments().get
         keys = (of_memory(id) or of_moment(id, b"") for id in index.ids)
         return sum(key not in there for key in keys) - (len(index.ids) - len(index))
@@ -733,7 +737,7 @@ class SearchIndex:
                     index.add(document_of(one))
 
     def parted(self, index: Index) -> tuple[frozenset[int], frozenset[int]]:
-        """The numbers of an index's entries that are this person's word, and of those that are others'. Where nothing is others' both
+        """Return the numbers of an index's entries of this person, and of those of others. If there are no texts of others both
         are empty."""
         others_word = self._whose()
         if not others_word:
@@ -744,7 +748,7 @@ class SearchIndex:
         return index.parted
 
     def _whose(self) -> set[str]:
-        """The ids of what is others' word."""
+        """Return the ids of texts of others."""
         if self._others is None:
             self._others = {key for key, one in self.held.items() if not one.own}
             self._others |= {id for id, one in self.moments.items() if not one.own}
@@ -757,31 +761,31 @@ class SearchIndex:
                 self._others.add(id)
 
     def writers(self) -> set[str]:
-        """The devices that wrote what stands in it; who wrote elsewhere alone is nobody here."""
+        """Return the devices that wrote its entries; devices that wrote only elsewhere are not included."""
         found = {one.device for one in self.held.values()} | {one.device for one in self.moments.values()}
         return found - {""}
 
     def pieces_missing(self) -> int:
-        """Of how many memories, and pieces of timelines and sessions, no text is on this device."""
+        """Return the number of memories, and segments and parts of sessions, without a text on this device."""
         return len(self.not_fetched) + sum(self._missing.values())
 
     def lacks_words(self) -> bool:
-        """Whether it was opened without its words, and nobody needed them yet."""
+        """Return whether it was opened without its words, and they are not loaded yet."""
         return self._later is not None
 
     def has_words(self) -> bool:
-        """Whether a question is answered without a look at every text."""
+        """Return whether a question is answered without reading every text."""
         return bool(self._image) or _ALL in self._indexes
 
     def _open_words(self) -> None:
-        """The words of the image that this was opened from."""
+        """Load the words of the image that this was opened from."""
         if self._later is not None:
             later, self._later = self._later, None
             whole = later()
             if whole is not None:
                 self._image = whole.index
             else:
-                self._stale = _STALE  # somebody replaced it: they are read from the texts
+                self._stale = _STALE  # it was replaced: read them from the texts
         if self._image:
             from ipfsmem.recall.ranking import Index
 
@@ -790,11 +794,11 @@ class SearchIndex:
                 with no_collection():
                     self._indexes[_ALL] = Index.from_image(image)
             except FormatError:
-                self._stale = _STALE  # they are read from the texts, and written anew
+                self._stale = _STALE  # read them from the texts, and store the index again
 
 
 def _decoded(decoder: msgspec.msgpack.Decoder[Made], kept: msgspec.Raw) -> Made:
-    """A part of a kept index. Raises FormatError."""
+    """Decode a part of a stored index. Raises FormatError."""
     try:
         return decoder.decode(kept)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -806,16 +810,16 @@ def _may_be_fact(one: Held) -> bool:
 
 
 def _same(now: RecallImage | None, before: RecallImage) -> RecallImage | None:
-    """An image that was opened once more, where nobody replaced it meanwhile."""
+    """Return a reopened image, if it was not replaced meanwhile."""
     return now if now is not None and (now.state, now.rest) == (before.state, before.rest) else None
 
 
 def _size(one: Told) -> int:
-    """How many characters are kept of an event or a message."""
+    """Return how many characters are cached of an event or a message."""
     return len(one.header) + len(one.text)
 
 
-#: All memories but parts of sessions: what is kept.
+#: All memories but parts of sessions: the stored index.
 _ALL = Filter()
 
 
@@ -830,7 +834,7 @@ def stand(store: Store, mark: StateMark, known: Mapping[str, bytes]) -> bool:
 
 
 def index_kind(parts: Sequence[Memories]) -> bytes:
-    """What an index is of, beside the state: other scopes, another reader, or an earlier program make another one."""
+    """Return the identity of an index besides the state: other scopes, another reader, or an earlier program make another one."""
     replica = parts[0].replica
     strangers = sorted(device for device in replica.store.frame.ctx if not replica.is_mine(device))
     scopes = [(part.scope, part.forgotten()) for part in parts]
@@ -839,20 +843,20 @@ def index_kind(parts: Sequence[Memories]) -> bytes:
 
 
 def _stack(parts: Iterable[Memories], kind: Kind = "memory") -> str:
-    """What an index is held and kept by: its scopes, and its kind, which no scope can be called."""
+    """Return the name of an index: its scopes, and its kind, which cannot be the name of a scope."""
     scopes = "\n".join(part.scope for part in parts)
     return scopes if kind == "memory" else f"{scopes}{_OF_KIND}{kind}"
 
 
 def index_of(parts: Sequence[Memories], kind: Kind = "memory") -> SearchIndex:
-    """The index of a stack of scopes, brought up to date (inside `reading`); those used last are held."""
+    """Return the index of a stack of scopes, up to date (inside `reading`); those used last are held."""
     found = _at_hand(parts, kind) or SearchIndex(kind)
     found.refresh(parts)
     return _held_last(parts, found)
 
 
 def has_moments(parts: Sequence[Memories]) -> bool:
-    """Whether these scopes may have an event or a message. An index that is at hand is asked: else every entry is read."""
+    """Return whether these scopes may have an event or a message. Uses an index if possible, otherwise reads every entry."""
     scopes = {part.scope for part in parts if not part.forgotten()}
     with parts[0].replica.reading():
         for kind in _KNOWING:
@@ -866,13 +870,13 @@ def has_moments(parts: Sequence[Memories]) -> bool:
 
 
 def _scope_of(name: str) -> str | None:
-    """The scope of a memory or of a piece of a timeline; None for what is neither."""
+    """Return the scope of a memory or of a segment of a timeline; None for any other entry."""
     place = memory_name(name) or segment_name(name)
     return None if place is None else place.scope
 
 
 def _may_be_moment(name: str) -> bool:
-    """Whether an entry of the state is of a timeline, or may be a part of a session."""
+    """Return whether an entry of the state is of a timeline, or may be a part of a session."""
     if name[0] == "m" and PART_PREFIX not in name:
         return False
     place = memory_name(name)
@@ -880,7 +884,7 @@ def _may_be_moment(name: str) -> bool:
 
 
 def is_ready(parts: Sequence[Memories], kind: Kind, most: int) -> bool:
-    """Whether an index is brought up to date, or made, of texts of at most so many bytes."""
+    """Return whether updating or making an index needs texts of at most `most` bytes."""
     with parts[0].replica.reading():
         found = _at_hand(parts, kind)
         if found is None or not _held_last(parts, found).has_words():
@@ -892,7 +896,7 @@ def is_ready(parts: Sequence[Memories], kind: Kind, most: int) -> bool:
 
 
 def is_at_hand(parts: Sequence[Memories], kind: Kind) -> bool:
-    """Whether an index is held, or was kept by an earlier process, of whatever state."""
+    """Return whether an index is held, or was stored by an earlier process, of any state."""
     with parts[0].replica.reading():
         found = _at_hand(parts, kind)
         return found is not None and _held_last(parts, found).has_words()
@@ -903,7 +907,7 @@ def _few(left: Iterator[int], most: int) -> bool:
 
 
 def make_index(parts: Sequence[Memories], kind: Kind) -> None:
-    """Make an index, or bring it up to date, and write it down at once, however small it is. Raises StorageError."""
+    """Make an index, or update it, and store it at once, however small it is. Raises StorageError."""
     with parts[0].replica.reading():
         found = index_of(parts, kind)
         found.index(parts, _ALL)
@@ -911,8 +915,8 @@ def make_index(parts: Sequence[Memories], kind: Kind) -> None:
 
 
 def index_at_hand(parts: Sequence[Memories]) -> SearchIndex | None:
-    """The same where it need not be made: it is held, or was kept by an earlier process. One of everything knows of the memories as much as
-    one of memories alone."""
+    """Return the index if it need not be made: it is held, or was stored by an earlier process. An index of everything has the
+    same data of the memories as one of memories alone."""
     found = _at_hand(parts, words=False)
     if found is None and _stack(parts, "all") in parts[0].indexes:
         found = _at_hand(parts, "all")
@@ -926,7 +930,7 @@ def index_at_hand(parts: Sequence[Memories]) -> SearchIndex | None:
 
 
 def _at_hand(parts: Sequence[Memories], kind: Kind = "memory", *, words: bool = True) -> SearchIndex | None:
-    """The index that is held, else what an earlier process kept; `words` False: without its words, as long as nobody needs them."""
+    """Return the index that is held, else the stored one; `words` False: without its words, until they are needed."""
     found = parts[0].indexes.pop(_stack(parts, kind), None)
     if found is None or (words and found.lacks_words()):
         made = SearchIndex(kind)
@@ -943,14 +947,14 @@ def _held_last(parts: Sequence[Memories], found: SearchIndex) -> SearchIndex:
 
 
 def kept_index(parts: Sequence[Memories]) -> SearchIndex | None:
-    """What an earlier process kept for a stack of scopes, as it is."""
+    """Return the stored index of a stack of scopes, not updated."""
     found = SearchIndex()
     return found if found.open(parts) else None
 
 
 def unlike_the_texts(parts: Sequence[Memories]) -> list[str] | None:
-    """The keys of which the kept index of a stack of scopes says something else than the texts, what changed since taken in (inside
-    `reading`); None where none is kept."""
+    """Return the keys for which the updated stored index of a stack of scopes differs from the texts (inside `reading`); None if
+    none is stored."""
     kept, fresh = kept_index(parts), SearchIndex()
     if kept is None:
         return None
@@ -970,7 +974,7 @@ def unlike_the_texts(parts: Sequence[Memories]) -> list[str] | None:
 def made_anew(parts: Sequence[Memories]) -> SearchIndex:
     """The index of a stack of scopes made of the texts; nothing that was kept stays."""
     replica, indexes = parts[0].replica, parts[0].indexes
-    remove_images(replica, begun=False)  # another process may make one anew too
+    remove_images(replica, begun=False)  # another process may be making one too
     indexes.clear()
     found = SearchIndex()
     with replica.reading():
@@ -981,8 +985,8 @@ def made_anew(parts: Sequence[Memories]) -> SearchIndex:
 
 
 def keep_indexes(memories: Memories) -> None:
-    """Write down for the next process what this one holds, as things are now: what was forgotten since stands in none. What cannot
-    be written is made anew there."""
+    """Store the current indexes for the next process, without anything forgotten since. An index that cannot be stored is made
+    again there."""
     with contextlib.suppress(IpfsmemError):
         for stack, index in memories.indexes.items():
             scopes = stack.partition(_OF_KIND)[0].split("\n")
@@ -990,12 +994,12 @@ def keep_indexes(memories: Memories) -> None:
 
 
 def entry_id(name: str, text: bytes) -> bytes:
-    """What the vector of an entry is kept by: its name and its values, as they stand in the state."""
+    """Return the key of an entry's vector: its name and its values in the state."""
     return blake2b(name.encode() + b"\0" + text, digest_size=VECTOR_ID).digest()
 
 
 def shown_of(part: Memories, key: str, entry: Entry) -> _Shown | None:
-    """What a scope shows under a key; None when nothing."""
+    """Return what a scope shows under a key; None if nothing."""
     if len(entry) == 1:
         ((dot, value),) = entry.items()
         if value.body is None:
@@ -1010,7 +1014,7 @@ def shown_of(part: Memories, key: str, entry: Entry) -> _Shown | None:
 
 
 def _is_list_alone(key: str, file: MemoryFile) -> bool:
-    """Whether a memory is a MEMORY.md without typed text."""
+    """Return whether a memory is a MEMORY.md without prose."""
     return key == INDEX_KEY and not file.body
 
 
@@ -1033,7 +1037,7 @@ def _held(key: str, scope: str, found: _Shown, file: MemoryFile, hides: tuple[st
 
 
 def searched_header(key: str, file: MemoryFile) -> str:
-    """What of a memory is searched beside its body."""
+    """Return the searched part of a memory besides its body."""
     return " ".join((key, file.name, file.description, *file.tags, file.fields.get("category", "")))
 
 

@@ -1,9 +1,8 @@
-"""A look for secrets at what this device is about to publish, once for each text.
+"""Searches the texts that this device is about to publish for secrets, once for each text.
 
-In plain mode a finding stops the publish; in encrypted mode it is only said. Entries are noted when they are written
-(`replica.writing`), so a publish looks at what is new and at nothing else, until the rules of the look change: then plain
-mode looks at everything again. Texts of other devices are public already.
-It never shows the secret, and finding nothing proves nothing.
+In plain mode a finding stops the publish; in encrypted mode it is only reported. Entries are recorded when they are written
+(`device.writing`), so a publish examines only new ones, until the rules change: then plain mode examines everything again. Texts
+of other devices are public already. It never shows the secret, and finding nothing proves nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ipfsmem.device.writing import own_entries, take_unscanned, unscanned
 from ipfsmem.errors import SecretsError
 from ipfsmem.wording import count
 
-#: Findings that are named in one message.
+#: Maximum findings that are named in one message.
 _NAMED = 10
 
 
@@ -37,42 +36,42 @@ class Suspect(msgspec.Struct, frozen=True):
     kind: str
 
     def __str__(self) -> str:
-        """Place, line and kind; never the secret."""
+        """Return place, line and kind; never the secret."""
         return f"{self.place} {self.where}: {self.kind}"
 
 
-#: In encrypted mode the look is a courtesy: so many texts a publish, the others at the next ones.
+#: In encrypted mode the check is a courtesy: maximum texts per publish, the others at the next ones.
 WARN_ABOUT = 100
 
 
-#: A finding, and a hash of what was found.
+#: A finding, and a hash of the secret.
 _Met = tuple[str, Suspect]
-#: Bytes of text that are taken out of the database at once, to be looked at.
+#: Maximum bytes of text that are read from the database at once.
 _AT_ONCE = 4 * 1024 * 1024
 
 
 class SecretCheck:
-    """One publish's look at what is new. `strict` stops at a finding outside of `allow` (places), else it is kept."""
+    """The check of one publish. `strict` stops at a finding outside `allow` (places); otherwise it is collected."""
 
     def __init__(self, *, strict: bool, allow: Collection[str] = ()) -> None:
         self._strict = strict
         self._allow = frozenset(allow)
-        #: What was found and not allowed.
+        #: Findings that were not allowed.
         self.found: list[Suspect] = []
-        #: What was met in texts that were looked at ahead, by entry and hash of the text.
+        #: The findings in texts that were checked ahead, by entry and hash of the text.
         self._ahead: dict[tuple[str, str], list[_Met]] = {}
 
     def look_ahead(self, replica: Replica) -> None:
-        """Look at what `look` will look at, while others may write: for the texts of strangers that takes seconds.
+        """Check ahead the texts that `look` will check, while others may write: for the texts of strangers that takes seconds.
 
-        What is written meanwhile is left to `look`.
+        Texts written meanwhile are left to `look`.
         """
         while texts := self._next(replica):
             for name, body, data in texts:
                 self._ahead[name, body] = _in_text(name, data.decode("utf-8", "replace"))
 
     def _next(self, replica: Replica) -> list[tuple[str, str, bytes]]:
-        """Some texts that nobody has looked at; in a short transaction of its own."""
+        """Return some texts that were not checked yet, in a short transaction of its own."""
         found: list[tuple[str, str, bytes]] = []
         size = 0
         with replica.transaction():
@@ -96,14 +95,14 @@ class SecretCheck:
         return None if self._strict else WARN_ABOUT
 
     def _is_new(self, replica: Replica) -> bool:
-        """Whether everything is to be looked at, under other rules than the last time."""
+        """Return whether everything must be checked, as the rules changed."""
         return self._strict and replica.db.get_meta(meta.SECRET_RULES) != _rules()
 
     def look(self, replica: Replica) -> None:
-        """Look at every text that this device wrote since the last publish (inside the transaction that publishes).
+        """Check every text that this device wrote since the last publish (inside the transaction that publishes).
 
-        What was allowed, or said once in encrypted mode, is not brought up again where it stands in a later text.
-        Raises SecretsError in plain mode; then the texts stay unseen, and the next publish looks again.
+        A finding that was allowed, or reported once in encrypted mode, is not reported again in a later text. Raises SecretsError
+        in plain mode; then the texts stay unchecked, and the next publish checks them again.
         """
         names = take_unscanned(replica, self._most)
         if self._is_new(replica):
@@ -139,7 +138,7 @@ def _rules() -> bytes:
 
 
 def _bodies(replica: Replica, name: str) -> dict[str, Value]:
-    """The texts that this device wrote under an entry, by hash."""
+    """Return the texts that this device wrote under an entry, by hash."""
     return {
         value.body: value
         for dot, value in reversed(replica.store.entry(name).items())
@@ -165,7 +164,7 @@ class _Event(msgspec.Struct):
 
 
 def _event(line: str, device: str) -> str:
-    """An event in words: a file of the timeline has the lines of all devices, so a line number would mislead."""
+    """Return an event in words: a file of the timeline has the lines of all devices, so a line number would mislead."""
     try:
         event = read_json(line, _Event)
     except msgspec.DecodeError:
@@ -174,7 +173,7 @@ def _event(line: str, device: str) -> str:
 
 
 def in_words(found: list[Suspect]) -> list[str]:
-    """Findings as lines for a person: one for each memory or piece of the timeline, so that a text full of them hides nothing else."""
+    """Return findings as lines for a person: one for each memory or segment, so that a text full of them hides nothing else."""
     places: dict[str, list[Suspect]] = {}
     for suspect in found:
         places.setdefault(suspect.place, []).append(suspect)

@@ -1,4 +1,4 @@
-"""Which messages of which sessions fit a question: ranked as recall ranks texts. The index lies in RAM."""
+"""Searches the messages of sessions: ranked as recall ranks texts. The index is in memory only."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ class SessionHit(msgspec.Struct, frozen=True):
     """One message that was found."""
 
     session: str
-    #: When it was added, in milliseconds since 1970 UTC, by the clock of whose device added it.
+    #: When it was added, in milliseconds since 1970 UTC, by the clock of the device that added it.
     at: int
     role: str
     text: str
-    #: As recall has it: only hits of one question compare.
+    #: As in recall: only hits of one question are comparable.
     score: float
-    #: False where it is pending: imported and not approved.
+    #: False if it is pending: imported and not approved.
     own: bool = True
 
 
 def search(
     sessions: Mapping[str, Sequence[Entry]], query: str, limit: int, today: date, zone: tzinfo | None = None
 ) -> list[SessionHit]:
-    """The messages that share a word with the question, the best first. Days are those of `zone`, None: of this machine. Summaries are
-    not searched: what they cover is."""
+    """Return the messages that share a word with the question, best first. Days are those of `zone`, None: of this machine.
+    Summaries are not searched: the messages that they cover are."""
     found: dict[str, tuple[str, Entry, Message, bool]] = {}
     index = Index()
     for session, entries in sessions.items():
@@ -42,7 +42,7 @@ def search(
             if message.text and message.role != "system":
                 number = f"{len(found):09}"
                 found[number] = session, entry, message, entry.place not in session_told.pending
-                # Each alone in its group: who looks for what was said wants that message, not the answers around it.
+                # Each alone in its group: the search is for that message, not for the answers around it.
                 index.add(Document(number, message.text, at=local_day(entry.place[0], zone)))
     chosen = []
     for hit in rank(index, query, today=today, limit=limit):

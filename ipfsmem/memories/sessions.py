@@ -1,8 +1,8 @@
 """Sessions: conversations as lists of items, any JSON objects, that grow at their end on several devices (format section 5.1).
 
-Each device writes parts of its own, so that what two of them add at the same time is never a conflict: a session is what all
-parts hold, in the order of the times at which their items were added. A part is a memory file of the type `session`, whose body
-is one line of JSON an item. Nothing here touches a network.
+Each device writes its own parts, so that concurrent additions never conflict: a session is the content of all parts, ordered by
+the times at which their items were added. A part is a memory file of the type `session`, whose body is one line of JSON per item.
+Nothing here touches a network.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ from ipfsmem.sessions.compaction import (
     unapproved,
 )
 
-#: Bytes of a part, and from how many on the next item begins a new one: all of a part is sealed and sent with each addition.
+#: Bytes of a part after which the next item begins a new one: a whole part is sealed and sent with each addition.
 MAX_PART = 512 * 1024
 FULL = 16 * 1024
-#: Characters of an item that stand in one line; what is longer is cut into several, which takes up to four bytes for each.
+#: Maximum characters of an item in one line; a longer one is split. Each may take up to four bytes.
 _PIECE = 100_000
-#: Characters of an item as JSON.
+#: Maximum characters of an item as JSON.
 MAX_ITEM = 32 * 1024 * 1024
 
 #: Maximum depth of a line, and of an item of pieces; every reader can read this deep, whatever its call stack.
@@ -68,17 +68,17 @@ _NO_ITEM: Final = msgspec.Raw()
 #: Before each item of a device.
 _NOWHERE: Final = (-1, -1)
 _DEVICE = re.compile(r"[0-9a-f]{16}")
-#: An escape in JSON; its group is half a surrogate pair by itself.
+#: An escape in JSON; its group is a lone half of a surrogate pair.
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
 )
 _PART = re.compile(f"session-.+-{NUMBERED}")
-#: What stands for the earlier texts of a memory in the keys of their parts.
+#: The token of the earlier texts of a memory in the keys of their parts.
 _HISTORY_TOKEN = re.compile(r"ipfsmem_history-[0-9a-f]{16}")
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line of a part: an item, a piece of one, or that an item of another device was taken away.
+    """One line of a part: an item, a piece of one, or the removal of another device's item.
 
     `at`: milliseconds since 1970 UTC, greater than in all that the writer knew; `n`: its number among those added together.
     """
@@ -86,10 +86,10 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     at: int
     n: int = 0
     item: msgspec.Raw = _NO_ITEM
-    #: A piece of an item's JSON, its number from 0 and how many there are.
+    #: A piece of an item's JSON, its number from 0 and the number of pieces.
     text: str | None = None
     piece: tuple[int, int] | None = None
-    #: The `at`, device and `n` of an item that is gone.
+    #: The `at`, device and `n` of a removed item.
     gone: tuple[int, str, int] | None = None
 
 
@@ -110,27 +110,27 @@ class SessionFacts(msgspec.Struct, frozen=True):
     session: str
     scope: str
     parts: int
-    #: When it was last written to, in milliseconds since 1970 UTC, by the clock of whose device wrote.
+    #: When it was last written, in milliseconds since 1970 UTC, by the clock of the writing device.
     changed: int
-    #: Whether it is kept on this device only, or some of it.
+    #: Whether it, or some of it, is kept on this device only.
     here: bool = False
 
 
 class Part(msgspec.Struct):
-    """A part that is here, with the dots behind what was read."""
+    """A part on this device, with the dots that were read."""
 
     key: str
     device: str
     number: int
     lines: list[Line]
     dots: tuple[str, ...]
-    #: What somebody else wrote into it, which is kept.
+    #: Lines of other programs, which are kept.
     rest: list[bytes] = []
-    #: Whether its header names this session; else nothing is written to it.
+    #: Whether its header names this session; otherwise nothing is written to it.
     ours: bool = True
 
 
-#: Characters of a title.
+#: Maximum characters of a title.
 _MAX_TITLE = 200
 _decode = msgspec.json.Decoder(Line).decode
 _decode_written = msgspec.json.Decoder(_WrittenLine).decode
@@ -141,12 +141,12 @@ def _seen(parts: Iterable[Part]) -> str:
 
 
 def items_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """The items that some memory files come to, each `{"key", "file"}`, all of one person. Raises UsageError."""
+    """Return the items of some memory files, each `{"key", "file"}`, all of one person. Raises UsageError."""
     return [entry.item for entry in entries_of_files(session, parts)]
 
 
 def entries_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[Entry]:
-    """The same, each with its place."""
+    """Return these items, each with its place."""
     form = _parts_of(session)
     given = [(one["key"], one["file"].encode()) for one in parts if form.fullmatch(one["key"])]
     return entries_of_texts(
@@ -155,7 +155,7 @@ def entries_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[E
 
 
 def entries_of_texts(parts: Iterable[tuple[str, bytes]]) -> list[Entry]:
-    """The same of texts of parts of one session, by key."""
+    """Return the items of texts of parts of one session, by key, each with its place."""
     held = []
     for key, data in parts:
         if (match := _PART.fullmatch(key)) is not None:
@@ -165,32 +165,32 @@ def entries_of_texts(parts: Iterable[tuple[str, bytes]]) -> list[Entry]:
 
 
 def entries_of_parts(parts: list[Part]) -> list[Entry]:
-    """The items of all parts of a session in order, each with its place."""
+    """Return the items of all parts of a session in order, each with its place."""
     return [Entry(place, _item(text)) for place, text in _items(parts)]
 
 
 def _token_of(part: str) -> str:
-    """What stands for the session in the key of a part."""
+    """Return the token of the session in the key of a part."""
     return part.removeprefix(PART_PREFIX).rsplit("-", 2)[0]
 
 
 def _parts_of(session: str) -> re.Pattern[str]:
-    """The form of the keys of a session's parts."""
+    """Return the pattern of the keys of a session's parts."""
     return re.compile(f"session-{re.escape(session_token(session))}-{NUMBERED}")
 
 
 class PartKeys:
-    """The keys with the form of a part, of all scopes, brought up to date by what changed: who adds to a session asks for its own, among
-    ten thousand memories."""
+    """The keys with the form of a part, of all scopes, updated by changes: adding to a session needs its own among ten thousand
+    memories."""
 
     def __init__(self) -> None:
         self._mark = StateMark()
         self._places: dict[str, MemoryName] = {}
-        #: By scope, and by what stands for the session in them.
+        #: By scope, and by the token of the session in them.
         self._of: dict[str, dict[str, set[str]]] = {}
 
     def of(self, store: Store, scope: str, token: str | None) -> Collection[str]:
-        """Those of a session of a scope, by its token, or of all its sessions (inside `reading` or a transaction)."""
+        """Return the keys of a session of a scope, by its token, or of all its sessions (inside `reading` or a transaction)."""
         if not store.is_at(self._mark):
             self._follow(store)
         held = self._of.get(scope, {})
@@ -210,11 +210,11 @@ class PartKeys:
 
 
 class ItemsAt:
-    """Reads items of a session by their places, each in the parts where its device has it: no line of a part is later than those behind it.
-    Of the other parts only a few are read, none whose ends are known (inside `reading`)."""
+    """Reads items of a session by their places, each in the parts of its device: no line of a part is later than those of the
+    next. Of the other parts only a few are read, none whose first and last line are known (inside `reading`)."""
 
     def __init__(self, sessions: Sessions, session: str, keys: Iterable[str], kept: PartsRead) -> None:
-        """`keys`: of its parts; `kept`: what was read of parts before, which is added to."""
+        """`keys`: of its parts; `kept`: the cache of parts, which is added to."""
         self._sessions = sessions
         self._session = session
         self._kept = kept
@@ -226,8 +226,8 @@ class ItemsAt:
             self._of.setdefault(key.rsplit("-", 2)[1], []).append(key)
 
     def entries(self, places: Collection[Place]) -> list[Entry]:
-        """The items at these places in order, as far as they are found. Marks elsewhere in the session are not looked at, so this says
-        nothing of what is pending or gone."""
+        """Return the items at these places in order, as far as they are found. Marks elsewhere in the session are not read, so
+        this does not tell what is pending or removed."""
         taken: dict[str, Part | None] = {}
         try:
             for at, device, n in places:
@@ -264,7 +264,7 @@ class ItemsAt:
         return known
 
     def _last(self, held: list[str], number: int) -> tuple[int, int]:
-        # A part may be empty, as what stood in it was taken away: it ends where the one before it does.
+        # A part may be empty after removals: then it ends where the one before it does.
         found = (self._ends_of(held[one]).last for one in range(number, -1, -1))
         return next((one for one in found if one != _NOWHERE), _NOWHERE)
 
@@ -279,9 +279,9 @@ class Sessions:
     # -- reading -------------------------------------------------------------------------------------------------
 
     def listing(self, *, histories: bool = False) -> list[SessionFacts]:
-        """The sessions of which this person's devices wrote a part that still stands, the last written to first. `histories`: those
-        that hold the earlier texts of a memory, in place of the conversations. Raises NotFoundError where no part of one is fetched, as
-        its name stands in these alone."""
+        """Return the sessions with a live part of this person's devices, last written first. `histories`: those that hold the
+        earlier texts of a memory, in place of the conversations. Raises NotFoundError if no part of one is fetched, as only
+        its parts have its name."""
         parts: dict[str, list[str]] = {}
         names: dict[str, str] = {}
         not_here: list[tuple[str, str, NotHereError]] = []
@@ -308,14 +308,14 @@ class Sessions:
         return [SessionFacts(one, scope, len(parts[one]), hlc_ms(max(parts[one]))) for one in newest]
 
     def entries(self, session: str, keys: Iterable[str] | None = None) -> list[Entry]:
-        """All items in order, also marks, each with its place; `keys`: those of its parts, where the caller knows them. Raises
-        NotFoundError when a part is not fetched: an item would be missing in between."""
+        """Return all items in order, also marks, each with its place; `keys`: those of its parts, if the caller has them. Raises
+        NotFoundError if a part is not fetched: an item would be missing in between."""
         with self._replica.reading():
             return entries_of_parts(self._parts(session, keys=keys))
 
     def has(self, session: str) -> bool:
-        """Whether this person's devices wrote a part of it that still stands; of other sessions nothing is read. Raises NotFoundError where
-        none of its parts is fetched."""
+        """Return whether there is a live part of this person's devices; of other sessions nothing is read. Raises NotFoundError
+        if none of its parts is fetched."""
         not_here = None
         with self._replica.reading():
             for key in self._keys(session_token(session)):
@@ -329,10 +329,10 @@ class Sessions:
         return False
 
     def part(self, key: str) -> tuple[str, Part] | None:
-        """The session that a key belongs to, and what this part has of it; None where it is a part of none (inside `reading`). Raises
-        NotFoundError when it is not fetched."""
+        """Return the session that a key belongs to, and the content of this part; None if it is not a part (inside `reading`).
+        Raises NotFoundError if it is not fetched."""
         match, entry = _PART.fullmatch(key), self._memories.entry(key)
-        if match is not None and len(entry) == 1:  # nearly all: one text of one's own, opened once
+        if match is not None and len(entry) == 1:  # nearly all: one own text, opened once
             ((dot, value),) = entry.items()
             if value.kind == LIVE and self._memories.is_own(dot, value.of):
                 data = self._replica.store.body(self._memories.name(key), value)
@@ -349,27 +349,27 @@ class Sessions:
         return None if session is None or part is None else (session, part)
 
     def version(self, key: str) -> tuple[str, int]:
-        """The name of a part's entry, and a number that is another one after a change (inside `reading`)."""
+        """Return the name of a part's entry, and a number that differs after a change (inside `reading`)."""
         name = self._memories.name(key)
         return name, hash(self._replica.store.raw(name))
 
     def keys(self, session: str) -> list[str]:
-        """The keys of its parts."""
+        """Return the keys of its parts."""
         with self._replica.reading():
             return [part.key for part in self._parts(session)]
 
     def seen(self, session: str) -> str:
-        """A hash that stands for the texts of all parts."""
+        """Return a hash that stands for the texts of all parts."""
         with self._replica.reading():
             return _seen(self._parts(session))
 
     def name_of(self, key: str) -> str | None:
-        """The session that a key with this form is a part of; None for what is none, or is forgotten, or others' word."""
+        """Return the session that a key with this form is a part of; None if it is not a part, is forgotten, or of others."""
         file = self._shown(key)
         return file.session if file is not None and is_part(key, file) else None
 
     def _shown(self, key: str) -> MemoryFile | None:
-        """The own text under a key, also one to which something was added while another device forgot it."""
+        """Return the own text under a key, also one that was added to while another device forgot it."""
         entry = self._memories.entry(key)
         reading = self._memories.reading_of(key, entry)
         if reading is not None:
@@ -383,7 +383,7 @@ class Sessions:
         return None
 
     def _keys(self, token: str | None = None) -> list[str]:
-        """The keys of parts, of the session with this token if one is given (inside `reading` or a transaction), sorted."""
+        """Return the keys of parts, of the session with this token if one is given (inside `reading` or a transaction), sorted."""
         if self._memories.forgotten():
             return []
         known = self._memories.part_keys
@@ -394,15 +394,15 @@ class Sessions:
     def _parts(
         self, session: str, change: Writing | None = None, *, keys: Iterable[str] | None = None
     ) -> list[Part]:
-        """The parts with all their texts, of this person's devices."""
+        """Return the parts with all their texts, of this person's devices."""
         if keys is None:
             keys = self._keys(session_token(session))
         parts = (self._part(session, key, change) for key in keys)
         return [part for part in parts if part is not None]
 
     def _last_parts(self, session: str, change: Writing) -> list[Part]:
-        """The last part of each device that has a line, and those behind it: no line of an earlier one is later, for each was
-        added after all that its writer knew."""
+        """Return the last part of each device that has a line, and those after it: no line of an earlier one is later, as each
+        was added after all that its writer knew."""
         of: dict[str, list[str]] = {}
         for key in self._keys(session_token(session)):
             of.setdefault(key.rsplit("-", 2)[1], []).append(key)
@@ -417,7 +417,7 @@ class Sessions:
         return found
 
     def _part(self, session: str, key: str, change: Writing | None) -> Part | None:
-        """A part with its own texts, concurrent ones too (a disk may have been copied); None where there is none."""
+        """Return a part with its own texts, concurrent ones too (a disk may have been copied); None if there is none."""
         name = self._memories.name(key)
         entry = self._memories.entry(key, change.entry(name) if change is not None else None)
         own = tuple(dot for dot, value in entry.items() if self._memories.is_own(dot, value.of))
@@ -447,9 +447,9 @@ class Sessions:
     # -- writing -------------------------------------------------------------------------------------------------
 
     def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Add items at the end, durable together when this returns; the keys of the parts that changed.
+        """Add items at the end, durable together on return; returns the keys of the parts that changed.
 
-        Raises UsageError for what is no JSON object, LimitError for one that is too long.
+        Raises UsageError for an item that is not a JSON object, LimitError for one that is too long.
         """
         texts = [item_text(item) for item in items]
         if not texts:
@@ -459,7 +459,7 @@ class Sessions:
             return self._added(change, session, texts)
 
     def add_in(self, change: Writing, session: str, items: Iterable[Mapping[str, Any]]) -> list[str]:
-        """`add` inside a transaction that holds more."""
+        """Add items as `add`, inside a transaction that holds more."""
         texts = [item_text(item) for item in items]
         return self._added(change, session, texts) if texts else []
 
@@ -472,9 +472,10 @@ class Sessions:
         *,
         source: str,
     ) -> int:
-        """Add the items of a conversation that are not here yet, inside a transaction that holds more, each at its own time (ms since
-        1970 UTC) as far as that keeps their order; how many. What is here already, as a whole or in its beginning, is known again. `title`: of a new session.
-        `source`: the program that they come from; they are pending until a person approves them. Raises UsageError, LimitError."""
+        """Add the items of a conversation that are missing here, inside a transaction that holds more, each at its own time (ms
+        since 1970 UTC) as far as that keeps their order; returns how many. A conversation that is here, as a whole or in its
+        beginning, is recognised. `title`: of a new session. `source`: the program that they come from; they are pending until
+        a person approves them. Raises UsageError, LimitError."""
         texts = [(at, item_text(item)) for at, item in items]
         known = [
             item_text(item)
@@ -502,19 +503,19 @@ class Sessions:
         return len([text for _, text in new if not is_mark(_item(text))])
 
     def pending(self) -> dict[str, dict[Place, str]]:
-        """The pending messages of each conversation that has some, with the program that each came from. One that is not fetched
-        whole, or is damaged, is left out."""
+        """Return the pending messages of each conversation that has some, with their programs. A conversation that is damaged or
+        not completely fetched is left out."""
         with self._replica.reading():
             return self._pending_in(None)
 
     def session_of_part(self, key: str) -> str | None:
-        """The session of which a memory is a part; None for any other memory, and where the part cannot be read."""
+        """Return the session of which a memory is a part; None for any other memory, and if the part cannot be read."""
         with contextlib.suppress(NotHereError, StorageError):
             return self.name_of(key)
         return None
 
     def names_beside(self, key: str) -> set[str]:
-        """The names of the sessions of which a part stands under this key or one that differs in device and number alone (inside a
+        """Return the names of the sessions with a part under this key or one that differs only in device and number (inside a
         transaction)."""
         found = set()
         for part in self._keys(_token_of(key)):
@@ -525,8 +526,8 @@ class Sessions:
     def readable(
         self, session: str, change: Writing, coming: tuple[str, bytes, bool] | None = None
     ) -> tuple[list[Entry], bool]:
-        """The items of the parts that can be read in order, also marks, and whether these are all parts. `coming`: key and text of a part
-        that is taken for there, and whether it replaces the one that is there."""
+        """Return the items of the readable parts in order, also marks, and whether these are all parts. `coming`: key and text of
+        a part to include, and whether it replaces the existing one."""
         parts, whole = [], True
         for key in self._keys(session_token(session)):
             try:
@@ -542,7 +543,7 @@ class Sessions:
         return entries_of_parts(parts), whole
 
     def pending_by(self, key: str) -> str | None:
-        """The session of which a part says that messages are pending; None for any other part."""
+        """Return the session of which a part marks messages as pending; None for any other part."""
         with self._replica.reading():
             found = None
             try:
@@ -550,12 +551,12 @@ class Sessions:
                 if found is None or not any(_is_import(line) for line in found[1].lines):
                     return None
                 return found[0] if pending_of(self.entries(found[0])) else None
-            except IpfsmemError:  # not fetched, or damaged: then it can go, unless another part is so
+            except IpfsmemError:  # not fetched, or damaged: then it can go, unless another part marks some
                 return found[0] if found is not None else None
 
     def approve_in(self, change: Writing, source: str) -> dict[str, int]:
-        """Approve the pending messages that came from a program, and the summaries that came with them, inside a transaction that holds
-        more; the number of messages of each conversation that had some."""
+        """Approve the pending messages of a program, and their summaries, inside a transaction that holds more; returns the
+        number of messages of each conversation that had some."""
         found = {}
         for session, pending in self._pending_in(change).items():
             number = sum(program == source for program in pending.values())
@@ -573,13 +574,13 @@ class Sessions:
         return dict(sorted(found.items()))
 
     def _approve(self, change: Writing, session: str, source: str | None) -> None:
-        change.check_parts()  # what was changed before this approval is judged without it
+        change.check_parts()  # earlier changes are checked without this approval
         imported = unapproved(entries_of_parts(self._parts(session, change)))
         places = [place for place, program in imported.items() if source in (None, program)]
         self._added(change, session, [item_text(approved_mark(places))])
 
     def _pending_in(self, change: Writing | None) -> dict[str, dict[Place, str]]:
-        """`pending` (inside `reading` or a transaction)."""
+        """Return `pending` (inside `reading` or a transaction)."""
         names = set[str]()
         for key in self._keys():
             with contextlib.suppress(NotHereError, StorageError):
@@ -599,9 +600,10 @@ class Sessions:
         return self._append(change, session, parts, lines)
 
     def pop(self, session: str) -> tuple[dict[str, Any] | None, list[str]]:
-        """Take the last item that is no mark away: the item, None when there is none, and the keys of the parts that changed.
+        """Remove the last item that is not a mark; returns the item, None if there is none, and the keys of the parts that
+        changed.
 
-        An item of this device goes with its text; one of another device is left out from now on.
+        An item of this device is deleted with its text; one of another device is left out from now on.
         """
         with writing(self._replica) as change:
             parts = self._parts(session, change)
@@ -622,8 +624,7 @@ class Sessions:
             return item, changed
 
     def forget(self, session: str, reason: str = "", seen: str | None = None) -> list[str]:
-        """Forget all parts that are known, together, with one event; their keys. Raises ChangedError when they are not what `seen`
-        stands for."""
+        """Forget all known parts together, with one event; returns their keys. Raises ChangedError if they differ from `seen`."""
         with writing(self._replica) as change:
             parts = self._parts(session, change)
             if seen is not None and parts and _seen(parts) != seen:
@@ -636,8 +637,8 @@ class Sessions:
         return changed
 
     def move_in(self, change: Writing, session: str, to: Sessions) -> None:
-        """Add what it holds to the one of that name in another scope, and forget it here, inside a transaction that holds more. Raises
-        NotFoundError when a part is not fetched: then nothing is moved."""
+        """Add its items to the session of that name in another scope, and forget it here, inside a transaction that holds more.
+        Raises NotFoundError if a part is not fetched: then nothing is moved."""
         parts = self._parts(session, change)
         if parts:
             to.add_in(change, session, [_item(text) for _, text in _items(parts)])
@@ -687,7 +688,7 @@ class Sessions:
         return list(changed)
 
     def _dots(self, change: Writing, key: str) -> tuple[str, ...]:
-        """What a new part replaces: the wish to forget an earlier one."""
+        """Return the dots that a new part replaces: the forget of an earlier one."""
         entry = self._memories.entry(key, change.entry(self._memories.name(key)))
         return tuple(dot for dot, value in entry.items() if self._memories.is_own(dot, value.of))
 
@@ -708,20 +709,20 @@ class Sessions:
 
 
 def _forgotten_until(own: Iterable[Value]) -> int:
-    """The moment up to which lines stood in what was forgotten, as a wish to forget that stands beside texts says it; -1 without
-    one: who added meanwhile, on another device, wrote the whole part anew."""
+    """Return the time up to which a forget next to texts covers their lines; -1 if there is none: a device that added meanwhile
+    wrote the whole part again."""
     return max((hlc_ms(value.h) for value in own if value.kind == FORGOTTEN), default=-1)
 
 
 def _encoded(line: Line) -> bytes:
     try:
         return msgspec.json.encode(line)
-    except UnicodeEncodeError:  # of another program, which cut between the halves of a pair
+    except UnicodeEncodeError:  # another program split a surrogate pair
         return json.dumps(msgspec.to_builtins(line), separators=(",", ":")).encode()
 
 
 def _is_import(line: Line) -> bool:
-    """Whether a line says which messages an import brought."""
+    """Return whether a line marks imported messages."""
     text = bytes(line.item)
     return b'"imported"' in text and is_mark(item := _item(text)) and "imported" in item[MARK]
 
@@ -731,7 +732,7 @@ def _size(lines: list[Line]) -> int:
 
 
 def _lines(data: bytes) -> Iterator[tuple[bytes, Line | None]]:
-    """The lines of a part; None for what is none of ours."""
+    """Yield the lines of a part; None for a line of another form."""
     return _lines_in(parse_memory(data))
 
 
@@ -742,7 +743,7 @@ def _lines_in(file: MemoryFile) -> Iterator[tuple[bytes, Line | None]]:
 
 
 def _line(text: bytes) -> Line | None:
-    """A line of a part; None for one that is ignored."""
+    """Return a line of a part; None for one that is ignored."""
     try:
         check_depth(text, "a line of a session", _MAX_NESTED)
     except FormatError:
@@ -755,7 +756,7 @@ def _line(text: bytes) -> Line | None:
 
 
 def _sound(line: Line) -> Line | None:
-    """The line, if it is valid and of one of the three kinds; else None."""
+    """Return the line if it is valid and of one of the three kinds; else None."""
     item, gone, piece = bytes(line.item), line.gone, line.piece
     if gone is None and piece is None and line.text is None:  # nearly all
         return line if item.startswith(b"{") and 0 <= line.at <= MAX_INT and 0 <= line.n <= MAX_INT else None
@@ -802,12 +803,12 @@ def _whole(value: Any) -> Any:
 
 
 def _joined(texts: Iterable[str]) -> str:
-    """Texts as one, also where a pair was cut into its halves."""
+    """Join texts, also if a surrogate pair was split."""
     return "".join(texts).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def _items(parts: list[Part], places: Collection[Place] | None = None) -> list[tuple[Place, str]]:
-    """The items of all parts in order, those that are gone left out. `places`: of these alone."""
+    """Return the items of all parts in order, without removed ones. `places`: of these alone."""
     found: dict[Place, str] = {}
     pieces: dict[tuple[Place, int], dict[int, str]] = {}
     gone: set[Place] = set()
@@ -831,7 +832,7 @@ def _items(parts: list[Part], places: Collection[Place] | None = None) -> list[t
 
 
 def _item(text: str | bytes, **options: Any) -> Any:
-    """An item; a whole number of more digits than Python converts is its nearest float, as in the browser."""
+    """Return an item; a whole number of more digits than Python converts is its nearest float, as in the browser."""
     try:
         return json.loads(text, **options)
     except ValueError:
@@ -851,8 +852,8 @@ def _is_object(text: str) -> bool:
 
 
 def overlap(known: Sequence[str], given: Sequence[str]) -> int:
-    """How many of the first of `given` are known: all where they stand in `known` one behind the other, else those with which `known`
-    ends."""
+    """Return how many of the first of `given` are known: all if they occur in `known` consecutively, else those with which
+    `known` ends."""
     many = len(given)
     if any(known[at : at + many] == list(given) for at in range(len(known) - many + 1)):
         return many
@@ -864,7 +865,7 @@ def overlap(known: Sequence[str], given: Sequence[str]) -> int:
 
 
 def item_text(item: Mapping[str, Any]) -> str:
-    """An item as one line of JSON."""
+    """Return an item as one line of JSON."""
     if not isinstance(item, Mapping):
         raise UsageError(f"an item of a session is a JSON object, not {type(item).__name__}")
     try:
@@ -886,7 +887,7 @@ def item_text(item: Mapping[str, Any]) -> str:
 
 
 def _cut(at: int, n: int, text: str) -> list[Line]:
-    # A surrogate of its own can be written in JSON, and many readers refuse the line.
+    # A lone surrogate can be written in JSON, and many readers refuse the line.
     if len(text) <= _PIECE and "\\ud" not in text:
         return [Line(at, n, item=msgspec.Raw(text.encode()))]
     starts = range(0, len(text), _PIECE)

@@ -1,7 +1,7 @@
-"""Sessions that stay on this device: kept item by item in its database, sealed where the memory is, and never published.
+"""Sessions that stay on this device: stored item by item in its database, sealed if the vault is, and never published.
 
-`AllSessions` is what a scope has of both kinds. A session of one name that is here and everywhere is told as one, in the order of the
-times at which its items were added; what is added to it stays here.
+`AllSessions` has both kinds of a scope. A session of one name that exists both here and everywhere is shown as one, ordered by
+the times at which its items were added; additions stay here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ipfsmem.sessions.compaction import Entry, is_mark
 
 
 class _Item(msgspec.Struct, frozen=True, array_like=True):
-    """An item: where it belongs, when it was added (milliseconds since 1970 UTC), its number among those added together, its JSON."""
+    """An item: its session, when it was added (milliseconds since 1970 UTC), its number among those added together, its JSON."""
 
     scope: str
     session: str
@@ -36,7 +36,7 @@ class _Item(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Forgotten(NamedTuple):
-    """The keys of the parts of a session that were forgotten, and whether anything of it was there."""
+    """The keys of the parts of a forgotten session, and whether anything of it existed."""
 
     keys: list[str]
     any: bool
@@ -47,19 +47,19 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def scopes_with_sessions_here(replica: Replica) -> set[str]:
-    """The scopes in which a session is kept here (inside `reading` or a transaction); nothing else need be in them."""
+    """Return the scopes with a session kept here (inside `reading` or a transaction); they may be empty otherwise."""
     return {one.scope for _, one in _newest_of_each(replica)}
 
 
 def named_sessions_here(replica: Replica, scope: str | None = None) -> list[tuple[str, str]]:
-    """Scope and name of each session that is kept here, of one scope or all (inside `reading` or a transaction), sorted; without those
-    of forgotten scopes."""
+    """Return scope and name of each session that is kept here, of one scope or all (inside `reading` or a transaction), sorted;
+    without those of forgotten scopes."""
     found = {(one.scope, one.session) for _, one in _newest_of_each(replica) if scope in (None, one.scope)}
     return sorted(one for one in found if not scope_forgotten(replica.store, one[0]))
 
 
 def _newest_of_each(replica: Replica) -> list[tuple[bytes, _Item]]:
-    """Mark and last sound item of each session, also of one in which the disk changed a row."""
+    """Return mark and last undamaged item of each session, also of one with a damaged row."""
     db, found = replica.db.connection, []
     for mark, row in list(table.last_of_each(db)):
         one = _opened_if_sound(replica, row)
@@ -72,7 +72,7 @@ def _newest_of_each(replica: Replica) -> list[tuple[bytes, _Item]]:
 
 
 def _opened_if_sound(replica: Replica, row: object) -> _Item | None:
-    """A row; None for one that the disk changed."""
+    """Return a row; None if it is damaged."""
     try:
         one = _decode(replica.codec.open_row(blob(row) or b""))
         json.loads(one.text)
@@ -98,7 +98,7 @@ class AllSessions:
         self._here_only = here_only
 
     def listing(self) -> list[SessionFacts]:
-        """All, the last written to first. Raises NotFoundError when one is not fetched."""
+        """Return all, last written first. Raises NotFoundError if one is not fetched."""
         found = {one.session: one for one in self._everywhere.listing()}
         with self._replica.reading():
             here = self._last_of_each()
@@ -114,12 +114,12 @@ class AllSessions:
         return sorted(found.values(), key=lambda one: -one.changed) if here else list(found.values())
 
     def is_here(self, session: str) -> bool:
-        """Whether some of it is kept here only."""
+        """Return whether some of it is kept here only."""
         with self._replica.reading():
             return table.last(self._replica.db.connection, self._mark(session)) is not None
 
     def entries(self, session: str) -> list[Entry]:
-        """All items in order, also marks. Raises NotFoundError when a part is not fetched."""
+        """Return all items in order, also marks. Raises NotFoundError if a part is not fetched."""
         with self._replica.reading():
             found = self._everywhere.entries(session)
             here = [
@@ -129,7 +129,7 @@ class AllSessions:
         return sorted([*found, *here], key=lambda one: one.place) if here else found
 
     def seen(self, session: str) -> str:
-        """A hash that stands for all of it."""
+        """Return a hash that stands for all of it."""
         with self._replica.reading():
             everywhere = self._everywhere.seen(session)
             rows = list(table.rows(self._replica.db.connection, self._mark(session)))
@@ -139,9 +139,9 @@ class AllSessions:
         return sha256(everywhere.encode() + told).hexdigest()[: len(everywhere)]
 
     def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Add items at the end, durable together when this returns; the keys of the parts that changed: none where they stay here.
+        """Add items at the end, durable together on return; returns the keys of the parts that changed: none if they stay here.
 
-        Raises UsageError for what is no JSON object, LimitError for one that is too long.
+        Raises UsageError for an item that is not a JSON object, LimitError for one that is too long.
         """
         session_token(session)
         if not self._stays_here(session):
@@ -154,7 +154,7 @@ class AllSessions:
 
     def _stays_here(self, session: str) -> bool:
         if self._memories.forgotten():
-            return False  # the other kind says so
+            return False  # the other kind reports it
         return self.is_here(session) or (self._here_only and not self._everywhere.has(session))
 
     def _put(self, session: str, texts: list[str]) -> None:
@@ -176,7 +176,8 @@ class AllSessions:
         table.add(db, mark, rows)
 
     def pop(self, session: str) -> tuple[dict[str, Any] | None, list[str]]:
-        """Take the last item that is no mark away: the item, None when there is none, and the keys of the parts that changed."""
+        """Remove the last item that is not a mark; returns the item, None if there is none, and the keys of the parts that
+        changed."""
         with self._replica.transaction():
             entries = [one for one in self.entries(session) if not is_mark(one.item)]
             if not entries or not self.is_here(session):
@@ -191,7 +192,7 @@ class AllSessions:
         return entries[-1].item, []
 
     def forget(self, session: str, reason: str = "", seen: str | None = None) -> Forgotten:
-        """Forget all of it. Raises ChangedError when it is not what `seen` stands for."""
+        """Forget all of it. Raises ChangedError if it differs from `seen`."""
         with self._replica.transaction():
             here = self.is_here(session)
             if here and seen is not None and self.seen(session) != seen:
@@ -204,7 +205,7 @@ class AllSessions:
         return Forgotten(keys, here or bool(keys))
 
     def _off_the_disk(self) -> None:
-        """Where it lay in the clear, what was deleted leaves the disk at once (outside a transaction)."""
+        """Erase deleted rows from the disk at once if they were in the clear (outside a transaction)."""
         if not self._replica.config.mode.sealed:
             self._replica.db.empty_log()
 
@@ -217,7 +218,7 @@ class AllSessions:
         ).digest()
 
     def _items(self, session: str) -> list[tuple[int, _Item]]:
-        """All of a session, by number. Raises StorageError for a row that the disk changed: an item would be missing in between."""
+        """Return all of a session, by number. Raises StorageError for a damaged row: an item would be missing in between."""
         if self._memories.forgotten():
             return []
         found = []
@@ -232,7 +233,7 @@ class AllSessions:
         return found
 
     def _last_of_each(self) -> list[_Item]:
-        """The last item of each session of this scope that the disk did not change."""
+        """Return the last undamaged item of each session of this scope."""
         if self._memories.forgotten():
             return []
         return [one for _, one in _newest_of_each(self._replica) if one.scope == self._memories.scope]

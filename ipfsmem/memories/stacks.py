@@ -1,7 +1,7 @@
-"""Several scopes read as one: the first that has a memory shows it, and each answer says where it came from. A text of others
-hides no own one of a later scope: whoever can write into a scope would take the person's own texts out of sight.
+"""Several scopes read as one: the first that has a memory shows it, and each answer names its scope. A text of others hides no
+own one of a later scope: otherwise a writer of one scope could hide the person's own texts.
 
-A stack only reads. What is written goes to exactly one scope, which whoever writes names.
+A stack only reads. A write goes to exactly one scope, which the writer names.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 
 class Noted(msgspec.Struct, frozen=True):
-    """An event and the scope in whose timeline it stands; "" is the nameless one."""
+    """An event and the scope of its timeline; "" is the nameless one."""
 
     scope: str
     event: dict[str, Any]
 
 
 class Stack:
-    """Some scopes of one memory, the first goes before the next. Scopes that are forgotten show nothing."""
+    """Some scopes of one vault, in order of precedence. Scopes that are forgotten show nothing."""
 
     def __init__(self, parts: Sequence[Memories]) -> None:
         self._parts = list({part.scope: part for part in parts}.values())
 
     @property
     def scopes(self) -> list[str]:
-        """What is read, in this order."""
+        """The scopes that are read, in this order."""
         return [part.scope for part in self._parts]
 
     def context(
@@ -52,7 +52,8 @@ class Stack:
         counts: bool = True,
         running: str = "",
     ) -> ContextBlock:
-        """What a model is given of these scopes, fenced, in at most so many tokens; see `memories.context`. Raises UsageError."""
+        """Return the context of a model from these scopes, fenced, in at most `max_tokens`; see `memories.context`. Raises
+        UsageError."""
         from ipfsmem.memories.context import context, tokens_of
 
         return context(
@@ -68,10 +69,10 @@ class Stack:
         )
 
     def timeline(self, days: tuple[str, str] | None = None, tz: tzinfo | None = UTC) -> list[Noted]:
-        """The events of all of them in order; one that stands in several with the same id and line comes once.
+        """Return the events of all of them in order; one with the same id and line in several scopes once.
 
-        `days`: only these days, the first and the last (`2026-11-23`), in the time zone `tz`: UTC, or None for that of this machine.
-        UsageError when the first comes after the last.
+        `days`: only these days, the first and the last (`2026-11-23`), in the time zone `tz`: UTC, or None for that of this
+        machine. UsageError if the first comes after the last.
         """
         if days is not None and days[0] > days[1]:
             raise UsageError(f"{days[0]} comes after {days[1]}, so no day lies between them")
@@ -99,7 +100,8 @@ class Stack:
         ]
 
     def timeline_missing(self, days: tuple[str, str] | None = None, tz: tzinfo | None = UTC) -> int:
-        """How many pieces of the timeline, and of these days, `timeline` lacks, for they are not on this device or damaged."""
+        """Return how many segments of the timeline, of these days, are missing in `timeline`, as they are not on this device or
+        damaged."""
         if days is not None and tz is not UTC:
             days = local_days(*days, tz).utc
         from ipfsmem.device.events import missing_of

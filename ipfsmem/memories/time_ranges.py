@@ -1,4 +1,4 @@
-"""Ranges of time as people and models say them: "last week", "may 2023", "7d", "since friday", "from 2023-05-01 to 2023-05-14"."""
+"""Ranges of time as people and models write them: "last week", "may 2023", "7d", "since friday", "from 2023-05-01 to 2023-05-14"."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _ago = re.compile(r"(\d{1,4}) (minute|hour|month|year)s? ago")
 
 
 class TimeRange(NamedTuple):
-    """Milliseconds since 1970: the first that belongs to it, and the first after it."""
+    """The first millisecond since 1970 of a range, and the first after it."""
 
     begin: int = ALWAYS
     end: int = FOREVER
 
     def within(self, other: TimeRange) -> TimeRange:
-        """What belongs to both. Raises UsageError when nothing does."""
+        """Return the intersection. Raises UsageError if it is empty."""
         both = TimeRange(max(self.begin, other.begin), min(self.end, other.end))
         if both.begin >= both.end:
             raise UsageError(
@@ -58,8 +58,8 @@ EVER: Final = TimeRange()
 
 
 def time_range(said: str, now: int, zone: tzinfo | None = None, *, form: str = "{}") -> TimeRange:
-    """The range that words name, put into `form`, seen from `now`. Days, weeks (from Monday on), months and years are those of `zone`,
-    None: of this machine. What has no year is the last that has begun. Raises UsageError."""
+    """Return the range that words name, put into `form`, as of `now`. Days, weeks (from Monday on), months and years are those of
+    `zone`, None: of this machine. Without a year it is the last that has begun. Raises UsageError."""
     text = (
         " ".join(form.format(said.lower()).split())
         .removeprefix("in ")
@@ -91,7 +91,7 @@ def time_range(said: str, now: int, zone: tzinfo | None = None, *, form: str = "
             return there
         if one := _written.fullmatch(text):
             return TimeRange(there.begin, there.begin + _size_of(one))
-        # A time back from now is a range up to now: also what is dated later by a clock that is ahead belongs to it.
+        # A time back from now has no end: entries dated later by a clock that is ahead belong to it.
         return TimeRange(there.begin)
     except (_NotNamed, ValueError, OverflowError):
         raise UsageError(f"{said[:40]!a} is not a time range", hint=_HINT) from None
@@ -100,7 +100,8 @@ def time_range(said: str, now: int, zone: tzinfo | None = None, *, form: str = "
 def since_until(
     since: str | None, until: str | None, when: str | None, now: int, zone: tzinfo | None = None
 ) -> TimeRange:
-    """What lies in all that is given: from the beginning of `since`, to the end of `until`, in `when`. Raises UsageError."""
+    """Return the intersection of all that is given: from the beginning of `since`, to the end of `until`, in `when`. Raises
+    UsageError."""
     found = EVER
     for said, form in ((since, "since {}"), (until, "until {}"), (when, "{}")):
         if said is not None:
@@ -113,7 +114,7 @@ class _NotNamed(Exception):
 
 
 def _point(text: str, now: int, zone: tzinfo | None) -> TimeRange:
-    """What one end of a range names: days, or a moment."""
+    """Return the range that one end names: days, or a moment."""
     text = _short.sub(lambda one: next(name for name in MONTHS if name.startswith(one[1][:3])), text)
     text = text.removeprefix("the ")
     today = local_day(now, zone)
@@ -151,7 +152,7 @@ def _point(text: str, now: int, zone: tzinfo | None) -> TimeRange:
 
 
 def _back_from(today: date, now: int, number: int, unit: str, zone: tzinfo | None) -> int:
-    """The moment so many units before now; of months and years the same day of the calendar, or the last of its month."""
+    """Return the time `number` units before now; for months and years the same day of the calendar, or the last of its month."""
     if unit in ("minute", "hour", "day", "week"):
         return moment_of(f"{number}{unit[0]}", now, zone)
     months = today.year * 12 + today.month - 1 - number * (12 if unit == "year" else 1)
@@ -164,7 +165,7 @@ def _moment(ms: int) -> TimeRange:
 
 
 def _size_of(written: re.Match[str]) -> int:
-    """The milliseconds of the hour, minute or second that a moment in digits names by how far it is written."""
+    """Return the milliseconds of the hour, minute or second that a moment in digits names, by its precision."""
     return (
         1 if written["part"] else 1_000 if written["second"] else 60_000 if written["minute"] else 3_600_000
     )
@@ -175,7 +176,7 @@ def _last_of_month(first: date) -> date:
 
 
 def _of_days(days: Days, today: date, zone: tzinfo | None) -> TimeRange:
-    """The range of a day, month or year; without a year that of the last that has begun."""
+    """Return the range of a day, month or year; without a year that of the last that has begun."""
     if days.first is not None and days.last is not None:
         return _days(days.first, days.last, zone)
     if days.year is None:

@@ -1,7 +1,7 @@
-"""Undoing the last write or forget of this device: what it took away stands there again, what it put there goes.
+"""Undo of the last write or forget of this device: its old texts are restored, its new ones removed.
 
-Only while everything that it put there still stands: what was written since is nobody's to undo. The texts come back as
-writes of their own, so other devices take the undoing in like any other change. Nothing that was published is unsaid.
+Only while all of its new texts are current: later writes are not undone. The texts are restored by new writes, so other devices
+merge the undo like any other change. Published data stays published.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ class Undone(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def undo(memories: Memories) -> Undone:
-    """Undo the last change that was made through this program, in whatever scope it was.
+    """Undo the last change that was made through this program, in any scope.
 
-    Raises NotFoundError when there is none or its texts are not kept any more, ChangedError when the memory was changed
-    since.
+    Raises NotFoundError if there is none or its texts are no longer kept, ChangedError if the memory was changed since.
     """
     replica = memories.replica
     with writing(replica) as change:
@@ -81,7 +80,7 @@ def _put_back(
         of = of_when_copied(dot, value, mine)
         change.put(name, bodies[dot] or b"", came, of=of, promoted=not of)
         return
-    # Several texts stand beside each other as before, with what they were made from: what was merged is merged again.
+    # Several texts become siblings again, with their bases: a merge is repeated.
     for dot, value in texts.items():
         change.write_again(name, msgspec.structs.replace(value, of=of_when_copied(dot, value, mine)))
     if forgotten:

@@ -1,7 +1,7 @@
-"""What models were used for and what it cost: events of the timeline, added up.
+"""Usage and cost of models: events of the timeline, added up.
 
-An event of the type `usage` says agent, provider, model, tokens in and out, and the cost in millionths of a US dollar. Whoever may
-write events may write these, so sums are what was noted, and no bill.
+An event of the type `usage` has agent, provider, model, tokens in and out, and the cost in millionths of a US dollar. Any writer
+of events may write these, so sums are records, not a bill.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ipfsmem.errors import UsageError
 KIND: Final = "usage"
 By = Literal["agent", "provider", "model", "day"]
 BYS: Final[tuple[By, ...]] = ("agent", "provider", "model", "day")
-#: Characters of a name, and the most tokens and millionths of one event.
+#: Maximum characters of a name, and tokens and millionths of one event.
 MAX_NAME: Final = 200
 MOST: Final = 10**12
 _COLUMNS: Final = ("time", "agent", "provider", "model", "input_tokens", "output_tokens", "cost_usd")
@@ -49,14 +49,14 @@ class UsageTotal(msgspec.Struct, frozen=True):
 
 
 def as_name(text: str) -> str:
-    """A name as an event can have it; "a model" for an empty one."""
+    """Return a name in a valid form; "a model" for an empty one."""
     return "".join(letter for letter in text if letter.isprintable())[:MAX_NAME] or "a model"
 
 
 def usage_data(
     agent: str, provider: str, model: str, input_tokens: int, output_tokens: int, cost_usd: float
 ) -> dict[str, Any]:
-    """The data of a new event. Raises UsageError."""
+    """Return the data of a new event. Raises UsageError."""
     for what, name in (("agent", agent), ("provider", provider), ("model", model)):
         if len(name) > MAX_NAME or not name.isprintable():
             raise UsageError(f"the {what} has at most {MAX_NAME} printable characters")
@@ -77,7 +77,7 @@ def usage_data(
 
 
 def used(events: Iterable[Mapping[str, Any]]) -> list[Used]:
-    """The uses among some events; what is no number counts as 0, as anybody may write such an event."""
+    """Return the uses among some events; a value that is not a number is 0, as anybody may write such an event."""
     return [
         Used(
             str(one["ts"]),
@@ -94,7 +94,7 @@ def used(events: Iterable[Mapping[str, Any]]) -> list[Used]:
 
 
 def totals(found: Iterable[Used], by: By, zone: tzinfo | None = UTC) -> list[UsageTotal]:
-    """The sums by agent, provider, model or day of a time zone: days in order, else what cost most first."""
+    """Return the sums by agent, provider, model or day of a time zone: days in order, else highest cost first."""
     sums: dict[str, list[int]] = {}
     for one in found:
         name = _day_of(one.at, zone) if by == "day" else getattr(one, by)
@@ -113,7 +113,7 @@ def _day_of(at: str, zone: tzinfo | None) -> str:
 
 
 def as_csv(found: Iterable[Used]) -> str:
-    """A row for each use. A name that a spreadsheet would take for a formula begins with an apostrophe."""
+    """Return a row for each use. A name that a spreadsheet would read as a formula gets a leading apostrophe."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -124,7 +124,7 @@ def as_csv(found: Iterable[Used]) -> str:
 
 
 def dollars(micros: int) -> str:
-    """Millionths of a US dollar as dollars, without zeros behind the cents."""
+    """Return millionths of a US dollar as dollars, without trailing zeros after the cents."""
     text = f"{micros // 1_000_000}.{micros % 1_000_000:06}"
     return text[:-4] + text[-4:].rstrip("0")
 

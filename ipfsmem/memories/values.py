@@ -1,6 +1,6 @@
-"""Values under free keys in one scope: memory files of which the header has the key (`bundle/value_file`).
+"""Values under free keys in one scope: memory files whose header has the key (`bundle/value_file`).
 
-A value that is replaced or deleted goes into the history of its memory in the same transaction, and comes back from there.
+A replaced or deleted value goes into the history of its memory in the same transaction, and can be restored from there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ipfsmem.memories.memories import Memories, NotHereError
 from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.search_index import index_of
 
-#: The category of values that were imported before they had a form of their own.
+#: The category of values imported before they had a form of their own.
 _IMPORTED = "kv"
 
 
@@ -54,12 +54,12 @@ class Values:
         self._replica = memories.replica
 
     def get(self, name: str) -> Value | None:
-        """The value of a key; None where there is none, or it expired."""
+        """Return the value of a key; None if there is none, or it expired."""
         found = self._at(self.place(name))
         return None if found is None or found.key != name or self._expired(found) else found
 
     def list(self, prefix: str = "", level: str | None = None, *, expired: bool = False) -> list_[Value]:
-        """The values with a key prefix, by key; `expired`: expired values instead."""
+        """Return the values with a key prefix, by key; `expired`: expired values instead."""
         found = (self._at(key) for key in self._keys())
         chosen = {
             one.key: one
@@ -71,8 +71,8 @@ class Values:
         return [chosen[name] for name in sorted(chosen)]
 
     def set(self, name: str, value: Any, fields: Mapping[str, str], seen: str | None = None) -> Value:
-        """Give a key a value; the one before goes into its history. `seen`: only in the place of what has it, "" where nothing is shown.
-        Raises UsageError, ChangedError."""
+        """Set the value of a key; the one before goes into its history. `seen`: only if it is still current, "" if nothing is
+        shown. Raises UsageError, ChangedError."""
         key = self.place(name)
         now = self._replica.world.now()
         with self._memories.changing("write", key) as change:
@@ -92,7 +92,7 @@ class Values:
         return self.value(reading)
 
     def place(self, name: str) -> str:
-        """The key of the memory that holds a value, or would."""
+        """Return the key of the memory that holds a value, or would."""
         key = memory_key(name)
         with self._replica.reading():
             shows = self._memories.shows(key)
@@ -100,7 +100,7 @@ class Values:
             return key
         title = index_line(IndexItem(key, name))[1].partition("](")[0]
         for one, line in self._lines().items():
-            # As it came in before values had keys of their own form, or as somebody renamed it by hand.
+            # Imported before values had keys of their own form, or renamed by hand.
             elsewhere = not is_memory_key(one) or line.startswith(f"{title}](")
             if elsewhere and (found := self._at(one)) and found.key == name and found.own:
                 return one
@@ -110,7 +110,7 @@ class Values:
         return list_(self._lines())
 
     def _lines(self) -> dict[str, str]:
-        """The lines in MEMORY.md of memories that may hold a value, by key."""
+        """Return the lines in MEMORY.md of memories that may hold a value, by key."""
         with self._replica.reading():
             held = index_of((self._memories,)).held
         found = (key for key, one in held.items() if TAG in one.tags or one.category == _IMPORTED)
@@ -124,7 +124,7 @@ class Values:
             return None
         if reading is None or (name := name_of(reading.readable, key)) is None:
             return None
-        # Of a text of others only the key is believed that its memory key is made of.
+        # Of a text of others only the key from which its memory key is made is trusted.
         return self.value(reading) if reading.own or key == memory_key(name) else None
 
     def value(self, reading: Reading) -> Value:
@@ -147,7 +147,7 @@ class Values:
         )
 
     def copies(self, name: str) -> list_[Reading]:
-        """The texts of a key that are not shown as they could not be merged, and are on this device."""
+        """Return the texts of a key that are not shown as they could not be merged, and are on this device."""
         key = self.place(name)
         with self._replica.reading():
             view, entry = self._memories.looked_at(key, self._replica.store.entry(self._memories.name(key)))
@@ -159,7 +159,7 @@ class Values:
 
 
 def is_past(expires: str, now: int) -> bool:
-    """Whether an ISO 8601 date (until the end of its day in UTC) or instant is past. Other texts never are."""
+    """Return whether an ISO 8601 date (until the end of its day in UTC) or instant is past. Other texts never are."""
     try:
         ends = datetime.fromisoformat(expires)
     except ValueError:
@@ -180,7 +180,7 @@ def _check_seen(name: str, shown: str, seen: str | None) -> None:
 
 
 def check_level(level: str, levels: tuple[str, ...]) -> str:
-    """A level. Raises UsageError."""
+    """Return a level. Raises UsageError."""
     if level and level not in levels:
         raise UsageError(f"invalid level {level[:60]!r}; expected {', '.join(levels)}")
     return level

@@ -1,26 +1,26 @@
-"""The words of a query. Nothing here knows memories or writes a disk."""
+"""The words of a query: pure functions."""
 
 from __future__ import annotations
 
 from ipfsmem.errors import UsageError
 from ipfsmem.recall.terms import split, unspaced
 
-#: Characters of a query, and how many of its words count.
+#: Maximum characters of a query, and words that are used.
 MAX_QUERY = 4_000
 MAX_WORDS = 64
-#: Hits of one question.
+#: Maximum hits of one question.
 MAX_HITS = 200
 #: Characters of the end of a long prompt that are read before its beginning.
 _END = 400
-#: Phrasings of one question, and characters of a time range.
+#: Maximum phrasings of one question, and characters of a time range.
 MAX_PHRASINGS, MAX_RANGE = 8, 100
-#: From so many letters on a query word may also be the beginning of a longer one.
+#: Minimum letters of a query word that also matches as a prefix.
 PREFIX = 4
 
 
 def prompt_query(prompt: str) -> str:
-    """The query in a prompt: of one that is too long its end and then its beginning, where the question stands when much is pasted
-    between. Empty where it has no word."""
+    """Return the query in a prompt: of a long one its end and then its beginning, as the question is there if much is pasted
+    between. Empty if it has no word."""
     query = prompt
     if len(prompt) > MAX_QUERY:
         query = f"{prompt[-_END:]} {prompt[: MAX_QUERY - _END - 1]}"
@@ -28,7 +28,8 @@ def prompt_query(prompt: str) -> str:
 
 
 def query_words(query: str) -> tuple[str, ...]:
-    """The different words of a query in order; of scripts without spaces every two letters. Raises UsageError without one."""
+    """Return the different words of a query in order; of scripts without spaces every two letters. Raises UsageError if there is
+    none."""
     if len(query) > MAX_QUERY:
         raise UsageError(f"a query has at most {MAX_QUERY:,} characters")
     words: dict[str, None] = {}

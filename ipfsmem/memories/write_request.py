@@ -1,8 +1,8 @@
-"""What a person or program asks to be written to one memory, checked before the memory is opened.
+"""A request to write one memory, checked before the vault is opened.
 
-The command line and every other face build a `WriteRequest`, so that they refuse the same. The text is data that others may
-have typed or piped: an empty one, or a header field that cannot mean anything, is more often a slip than a wish. Python's
-`Memory.write` checks only the type and the decay (`check_values`).
+The command line and every other interface build a `WriteRequest`, so that they refuse the same. The text may be typed or piped by
+others: an empty one, or an invalid header field, is more often a mistake than intended. Python's `Memory.write` checks only the
+type and the decay (`check_values`).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _KNOWN = {"type": (*TYPES, SESSION), "decay": DECAYS}
 _DATES = ("created", "updated", "expires")
 
 
-#: What is true of the person, whatever they work on.
+#: Types about the person, whatever they work on.
 OF_THE_PERSON = ("user", "feedback")
 
 
 def scope_of_type(type: str, workspace: str) -> str:
-    """Where a new memory of this type goes by itself: what is about the person to everybody's ("", the nameless scope), all else to
-    the workspace. Raises UsageError where none is chosen."""
+    """Return the default scope of a new memory of this type: the nameless one ("") for memories about the person, else the
+    workspace. Raises UsageError if none is chosen."""
     if type in OF_THE_PERSON:
         return ""
     if not workspace:
@@ -47,12 +47,12 @@ def check_values(given: Mapping[str, str | None]) -> None:
 
 
 class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A text, header fields, or both; what is None or empty stays as it is."""
+    """A text, header fields, or both; fields that are None or empty stay unchanged."""
 
     text: bytes | None = None
     #: Whether `text` is a whole file, header and all (True), or a body (False). None: one that begins with a header is whole.
     whole: bool | None = None
-    #: Whether an empty text is meant.
+    #: Whether an empty text is intended.
     empty_ok: bool = False
     name: str | None = None
     description: str | None = None
@@ -60,26 +60,26 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     #: Any other header fields; an empty value removes one.
     fields: Mapping[str, str] = {}
-    #: The SHA-256 that the text shown now must have.
+    #: The SHA-256 that the current text must have.
     if_match: str | None = None
-    #: Whether there must be no such memory yet.
+    #: Whether the memory must not exist yet.
     must_be_new: bool = False
 
     @property
     def expected(self) -> str | None:
-        """What the text shown now must have as its SHA-256: "" for there being none, None for anything."""
+        """The SHA-256 that the current text must have: "" for no text, None for any."""
         return "" if self.must_be_new else self.if_match
 
     @property
     def file(self) -> bytes | None:
-        """The whole file, None when the text is a body or there is none."""
+        """The whole file, None if the text is a body or missing."""
         if self.text is None or self.whole is False:
             return None
         return self.text if self.whole or has_header(self.text) else None
 
     @property
     def body(self) -> str | None:
-        """The body, None when there is none. Raises FormatError, which names the byte that is not UTF-8."""
+        """The body, None if there is none. Raises FormatError, which names the byte that is not UTF-8."""
         if self.text is None:
             return None
         try:
@@ -89,12 +89,12 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def _has_header(self) -> bool:
-        """Whether any header field is asked for."""
+        """Whether any header field is given."""
         named = (self.name, self.description, self.type)
         return bool(any(value is not None for value in named) or self.tags or self.fields)
 
     def check(self) -> None:
-        """Raises UsageError for what does not fit together, for an empty text, and for a field that cannot mean anything."""
+        """Raise UsageError for a contradiction, an empty text, or an invalid field."""
         self.check_without_text(has_text=self.text is not None)
         if self.text is not None and not self.text.strip() and not self.empty_ok:
             raise UsageError(
@@ -108,7 +108,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def check_without_text(self, *, has_text: bool) -> None:
-        """The checks that need no text, for a caller that still has to read it; `has_text`: whether there will be one.
+        """Run the checks that need no text, for a caller that still has to read it; `has_text`: whether there will be one.
 
         Raises UsageError, as `check` would.
         """
@@ -128,9 +128,9 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
         self._check_fields()
 
     def _check_fields(self) -> None:
-        """Refuse a field that is given twice, or has a value that it cannot have (format 1.2).
+        """Refuse a field that is given twice, or has an invalid value (format 1.2).
 
-        A whole file is taken as it is: who wrote it may know of more than we do.
+        A whole file is accepted unchanged: its author may know of more fields than we do.
         """
         named = {
             "name": self.name,

@@ -1,6 +1,6 @@
-"""Who wrote a text, in words: what the key ring calls a device, and the person to whom it belongs.
+"""The author of a text in words: the names of a device and of its owner in the key ring.
 
-A label is its member's own word. Nothing here decides whose a text is (`causal.authorship`).
+A label is its member's own choice. The author is determined in `causal.authorship`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from ipfsmem.ring.authority import RingMember
 
 
 def members_of(replica: Replica) -> list[RingMember]:
-    """Who belongs to a memory, as its key ring says; empty where it has none. All ids of a device go by the label of its
-    enrolment."""
+    """Return the members of a vault by its key ring; empty without one. All ids of a device have the label of its enrolment."""
     ring = replica.ring
     if ring is None:
         return []
@@ -33,8 +32,7 @@ def members_of(replica: Replica) -> list[RingMember]:
 
 
 def member_names(members: Iterable[RingMember]) -> dict[str, str]:
-    """What people are told of each member by id: its label, with the id where another has the same (two devices of one host
-    name)."""
+    """Return the name of each member by id: its label, with the id if another has the same (two devices of one host name)."""
     members = list(members)
     alike = Counter(person.label for person in members)
     return {
@@ -46,7 +44,7 @@ def member_names(members: Iterable[RingMember]) -> dict[str, str]:
 
 
 class Writers:
-    """The writers of one memory by the ids of their devices, as they are called now."""
+    """The writers of one vault by the ids of their devices, with their current names."""
 
     def __init__(self, replica: Replica) -> None:
         members = members_of(replica)
@@ -55,16 +53,16 @@ class Writers:
         self._owners = {one.id: one.owner for one in members}
 
     def device(self, device: str) -> str:
-        """What a device is called, else its id."""
+        """Return the name of a device, else its id."""
         return self._names.get(device) or device
 
     def member(self, device: str) -> str:
-        """Whose it is: what that member is called, else its id; empty when nobody is known to own it."""
+        """Return the name of its owner, else its id; empty if the owner is unknown."""
         owner = self._owners.get(device)
         return (self._names.get(owner) or owner) if owner else ""
 
     def quoted(self, reading: Reading, *, file: MemoryFile | None = None, copy: str = "") -> Quoted:
-        """A text for a fence. `file`: what of it is to be quoted, if not all; `copy`: the name of a conflict copy."""
+        """Return a text for a fence. `file`: the part to quote, if not all; `copy`: the name of a conflict copy."""
         file = reading.readable if file is None else file
         return Quoted(
             key=reading.key,
@@ -84,7 +82,7 @@ class Writers:
 
 
 def written_on(hlc: str) -> str:
-    """The UTC date of a clock value; empty for a text that came in without one, and beyond the calendar."""
+    """Return the UTC date of a clock value; empty for an imported text without one, and beyond the calendar."""
     ms = hlc_ms(hlc) if hlc else 0
     if not ms:
         return ""
