@@ -1,1 +1,1 @@
-"""Entries ranked for a question: their terms, where these occur, and what counts how much. Values and functions of values."""
+"""Ranks entries for a question: terms, postings, weights. Values and functions of values."""

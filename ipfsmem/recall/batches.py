@@ -1,7 +1,7 @@
-"""Vectors of many texts from a model that may refuse some of them: a text that it does not take keeps no other without its vector.
+"""Vectors of many texts from a model that may refuse some of them: a refused text does not keep others without a vector.
 
-Models refuse what is longer than they read, and services what they do not like to see. Whoever shares a memory may write such a
-text, so nothing waits for it. It keeps and stores nothing.
+Models refuse texts longer than they read, and services refuse content. Another member may write such a text, so nothing waits for
+it. Stores nothing.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from typing import Final
 from ipfsmem.errors import ProviderError, ProviderRefused
 from ipfsmem.recall.embedder import Embedder
 
-#: What every model takes: where this is refused too, it is not the texts.
+#: A text that every model accepts: if it is refused too, the cause is not the text.
 _PROBE: Final = "memory"
-#: Characters of the beginning of a refused text that are tried in its place. Some models read 512 tokens, which may be as few letters.
+#: Lengths of the beginning of a refused text that are tried, in characters. Some models read 512 tokens, which may be as few
+#: letters.
 _SHORTER: Final = (1_000, 250)
 
 
 async def embedded(embedder: Embedder, texts: Sequence[str]) -> list[list[float] | None]:
-    """A vector for each text, of its beginning where the model takes no more; None for one that it refuses while it takes others.
+    """Return a vector for each text, of its beginning if the model accepts no more; None for one that it refuses while it accepts
+    others.
 
-    Raises ProviderError or ConfigError when it takes none.
+    Raises ProviderError or ConfigError if it accepts none.
     """
     try:
         return list(await embedder.embed(texts))
@@ -32,9 +34,9 @@ async def embedded(embedder: Embedder, texts: Sequence[str]) -> list[list[float]
 
 
 async def of_question(embedder: Embedder, question: str) -> list[float] | ProviderRefused:
-    """The vector of a question; why the model refuses it, while it takes others: whoever asks next is answered all the same.
+    """Return the vector of a question, or the refusal if the model accepts other texts: the next question can still be answered.
 
-    Raises ProviderError or ConfigError when it takes none.
+    Raises ProviderError or ConfigError if it accepts none.
     """
     try:
         return (await embedder.embed([question]))[0]
@@ -44,7 +46,7 @@ async def of_question(embedder: Embedder, question: str) -> list[float] | Provid
 
 
 async def _apart(embedder: Embedder, texts: Sequence[str]) -> list[list[float] | None]:
-    """The same for texts that were refused together."""
+    """Return a vector for each text of a refused batch."""
     if len(texts) == 1:
         return [await _shortened(embedder, texts[0])]
     middle, found = len(texts) // 2, list[list[float] | None]()
@@ -57,7 +59,8 @@ async def _apart(embedder: Embedder, texts: Sequence[str]) -> list[list[float] |
 
 
 async def _shortened(embedder: Embedder, text: str) -> list[float] | None:
-    """The vector of the beginning of a text that was refused, where there is one. Raises ProviderError when nothing is taken any more."""
+    """Return the vector of the beginning of a refused text, if the model accepts one. Raises ProviderError if it accepts nothing
+    any more."""
     for most in _SHORTER:
         if len(text) > most:
             try:

@@ -8,7 +8,7 @@ import msgspec
 
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: Their English names.
+#: English names.
 MONTHS = (
     "january",
     "february",
@@ -31,13 +31,13 @@ _month = lazy_pattern(rf"\b({_NAME})(?: (?:of )?(\d{{4}})\b)?")
 _month_after = lazy_pattern(r"\b(?:in|during|of|since|until|before|after|last|this|early|mid|late) $")
 _year = lazy_pattern(r"\b(?:in|during|of|since|until|before|after) (\d{4})\b")
 _ago = lazy_pattern(r"\b(\d{1,3}) (day|week)s? ago\b")
-#: One of these is in every question that names a day without a digit.
+#: Each question that names a day without a digit contains one of these.
 _NEEDED = (*MONTHS, "today", "yesterday", "this ", "last ")
 _near = lazy_pattern(r"\b(today|yesterday|(?:this|last) (?:week|month|year))\b")
 
 
 class Days(msgspec.Struct, frozen=True):
-    """Days that are named: those between the first and the last, or all of a day, month or year; None: any."""
+    """Days that a question names: those between the first and the last, or all of a day, month or year; None: any."""
 
     year: int | None = None
     month: int | None = None
@@ -56,10 +56,10 @@ class Days(msgspec.Struct, frozen=True):
 
 
 def days_named(question: str, today: date) -> list[Days]:
-    """What days a question names; none: an empty list. A day that no calendar has matches nothing."""
+    """Return the days that a question names. A day outside the calendar matches nothing."""
     text = question.lower()
     if not any(name in text for name in _NEEDED) and not any(map(str.isdecimal, text)):
-        return []  # as most questions: no form below takes one, and none is compiled for it
+        return []  # as most questions, without compiling a pattern
     found = [Days(int(one[1]), int(one[2]), int(one[3]) if one[3] else None) for one in _iso.finditer(text)]
     text = _iso.sub(" ", text)
     for form, day, month in ((_day_first, 1, 2), (_month_first, 2, 1)):
@@ -67,7 +67,7 @@ def days_named(question: str, today: date) -> list[Days]:
             found.append(Days(int(one[3]) if one[3] else None, MONTHS.index(one[month]) + 1, int(one[day])))
         text = form.sub(" ", text)
     for one in _month.finditer(text):
-        # "may" and "march" are also words of another meaning
+        # "may" and "march" also have other meanings
         if one[2] or one[1] not in ("may", "march") or _month_after.search(text[: one.start()]):
             found.append(Days(int(one[2]) if one[2] else None, MONTHS.index(one[1]) + 1))
     found += [Days(int(one[1])) for one in _year.finditer(_month.sub(" ", text))]
@@ -77,14 +77,14 @@ def days_named(question: str, today: date) -> list[Days]:
 
 
 def _ago_days(number: int, unit: str, today: date) -> Days:
-    """A day so many days ago, or a week around one so many weeks ago."""
+    """Return the day `number` days ago, or a week around the one `number` weeks ago."""
     middle = _before(today, number * (7 if unit == "week" else 1))
     around = 3 if unit == "week" else 0
     return Days(first=_before(middle, around), last=_before(middle, -around))
 
 
 def _near_days(words: str, today: date) -> Days:
-    """Today, yesterday, or this or the last week (from Monday on), month or year."""
+    """Return today, yesterday, or this or the last week (from Monday on), month or year."""
     which, _, unit = words.partition(" ")
     if not unit:
         day = _before(today, which == "yesterday")
@@ -100,6 +100,6 @@ def _near_days(words: str, today: date) -> Days:
 
 
 def _before(day: date, days: int) -> date:
-    """The day so many days before, within the calendar."""
+    """Return the day `days` before, within the calendar."""
     wanted = day.toordinal() - days
     return date.fromordinal(min(max(wanted, 1), date.max.toordinal()))

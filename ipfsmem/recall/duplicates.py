@@ -1,8 +1,7 @@
-"""Texts that say nearly the same: equal words, one inside the other, or most words in common. Never every text with every other.
+"""Near-duplicate texts: equal words, one inside the other, or most words in common, without comparing every pair.
 
-Two texts that have so great a share of their words in common have several of each one's rarest words in common (prefix filtering:
-Bayardo, Ma, Srikant 2007; with several words: Wang, Li, Feng 2012), so only those that do are compared. Where very many texts have
-one of these words, it leads to a part of them alone.
+Two texts with such a share of words in common share several of each one's rarest words (prefix filtering: Bayardo, Ma, Srikant
+2007; with several words: Wang, Li, Feng 2012), so only those are compared. A word of very many texts leads to only some of them.
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ from typing import Final, Literal, NamedTuple
 from ipfsmem.recall.terms import split, terms_of
 
 How = Literal["same", "contained", "alike"]
-#: Words that a text has at least to be looked for inside of others.
+#: Minimum words of a text that is looked up inside others.
 LEAST_WORDS: Final = 4
-#: Texts at most that are looked at for one word: where one of the rarest is meant, and where only the rarest is. Two texts that
-#: are alike share most of their words, and so rarer ones too.
+#: Maximum texts examined for one word: for one of the rarest, and for the rarest only. Similar texts share most words, and so
+#: rarer ones too.
 MOST_ALIKE: Final = 50
 MOST_CONTAINING: Final = 200
-#: So many of the rarest words two texts must share to be compared, or all that they have to share.
+#: Number of rarest words that two texts must share to be compared, or all that they must share.
 _SHARED: Final = 4
-#: More than products of such numbers are off by.
+#: Upper bound of the rounding error of such products.
 _ROUNDING: Final = 1e-9
 
 
 class Pair(NamedTuple):
-    """Two texts. `contained`: the first stands inside the second, word for word."""
+    """Two texts. `contained`: the first occurs in the second, word for word."""
 
     one: str
     other: str
@@ -41,16 +40,16 @@ class Pair(NamedTuple):
 
 class _Text(NamedTuple):
     id: str
-    #: Its words with a space between each two.
+    #: Its words, separated by spaces.
     words: str
-    #: The different terms, each by its place among all of them: the rarest have the first places.
+    #: The different terms as numbers by frequency: the rarest have the lowest.
     terms: frozenset[int]
-    #: The same, the rarest first.
+    #: The same, rarest first.
     rare: list[int]
 
 
 class _TermsOf(dict[str, list[str]]):
-    """The terms of a word, found out once."""
+    """A cache of the terms of a word."""
 
     def __missing__(self, word: str) -> list[str]:
         found = self[word] = terms_of(word)
@@ -58,9 +57,8 @@ class _TermsOf(dict[str, list[str]]):
 
 
 def duplicates(texts: Mapping[str, str], least: float = 0.8) -> list[Pair]:
-    """The pairs of texts, by id, that are the same in all words, of which one stands in the other, or that have at least this share
-    of their terms in common; those that are the same first, then the most alike. Of many that are the same each comes with the first.
-    """
+    """Return the pairs of texts, by id, with equal words, with one inside the other, or with at least the share `least` of their
+    terms in common; equal ones first, then the most similar. Of several equal ones each is paired with the first."""
     first: dict[str, str] = {}
     pairs = []
     terms: dict[str, frozenset[str]] = {}
@@ -80,7 +78,7 @@ def duplicates(texts: Mapping[str, str], least: float = 0.8) -> list[Pair]:
 
 
 def _ready(first: Mapping[str, str], terms: Mapping[str, frozenset[str]]) -> list[_Text]:
-    """The texts, the fewest terms first."""
+    """Return the texts, those with the fewest terms first."""
     often = Counter(chain.from_iterable(terms.values()))
     place = {term: at for at, term in enumerate(sorted(often, key=lambda term: (often[term], term)))}
     made = []
@@ -107,7 +105,8 @@ def _alike(texts: Sequence[_Text], least: float) -> Iterator[Pair]:
         rarest = frozenset(first) if near else frozenset[int]()
         for at in near:
             other = texts[at]
-            # Of the rarest alone more may be missing than of all: that tells it of most, and of a few terms it is quick to see.
+            # Of the rarest terms alone more may be missing than of all: this bound decides most pairs, and is quick for a few
+            # terms.
             may_miss = size - (size + sizes[at]) * least / (1 + least) + 1
             if len(rarest - other.terms) <= may_miss:
                 share = _share(text, other)
@@ -124,11 +123,11 @@ def _contained(texts: Sequence[_Text]) -> Iterator[Pair]:
     for text in texts:
         for term in having.keys() & text.terms:
             having[term].append(text)
-    # Those with one rarest word one after the other: what is compared with these is still at hand in the processor then.
+    # In order of the rarest word: their candidates are still in the processor's cache.
     for text in sorted(sought, key=lambda text: text.rare[0]):
         terms = text.terms
         for other in having[text.rare[0]][-MOST_CONTAINING:]:
-            # What stands inside has no term that is not there; to see that takes a hundredth of looking for its words.
+            # A contained text has no other terms, which is a hundred times quicker to check than its words.
             if terms <= other.terms and other is not text and f" {text.words} " in f" {other.words} ":
                 yield Pair(text.id, other.id, "contained", _share(text, other))
 

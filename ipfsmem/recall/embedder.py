@@ -1,4 +1,4 @@
-"""What makes vectors of texts, seen from here: who it is, and one call. Who opens one, and whether there is one, is decided elsewhere."""
+"""The interface of an embedder: its identity, and one call. Whether there is one, and who opens it, is decided elsewhere."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import msgspec
 
 
 class EmbedderIdentity(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """Which model makes the vectors. Those of two identities are never compared."""
+    """Which model makes the vectors. Vectors of two identities are never compared."""
 
-    #: What the model is called.
+    #: The name of the model.
     name: str
-    #: Where it runs, or which release it is.
+    #: Its host or its release.
     version: str
     #: Hex, of all settings on which the vectors depend.
     hash: str
-    #: Numbers in a vector that were asked for; 0 where the model decides.
+    #: Requested numbers in a vector; 0 if the model decides.
     dimension: int = 0
 
 
@@ -25,19 +25,20 @@ class Embedder(Protocol):
     """Makes vectors of texts."""
 
     identity: EmbedderIdentity
-    #: A cosine below which two texts have nothing to do with each other; -1 where nobody knows.
+    #: A cosine below which two texts are unrelated; -1 if unknown.
     unrelated: float
-    #: Whether it waits for anything, as for an endpoint; else its calls run through without an event loop, which costs 50 ms to load.
+    #: Whether it waits, for example for an endpoint; otherwise its calls complete without an event loop, which takes 50 ms to
+    #: load.
     waits: bool
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text, in this order, all of one length, of finite numbers that are not all 0.
+        """Return one vector for each text, in order, all of one length, of finite numbers that are not all 0.
 
-        Raises ProviderError or ConfigError when there are none: then nothing was learned of any of the texts.
+        Raises ProviderError or ConfigError if there are none: this says nothing about the single texts.
         """
 
     def knows(self, question: str) -> float:
-        """How much is to be given to what the model says of a question, 0 to 1: less where it was not made for such words."""
+        """Return the weight of the model for a question, 0 to 1: less if it was not made for such words."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""

@@ -1,4 +1,4 @@
-"""The hits of several phrasings of one question as one list."""
+"""Merges the hits of several phrasings of one question into one list."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Final
 
 from ipfsmem.recall.recipe import Hit
 
-#: Decimal places to which hits are compared: the best of each phrasing come to the same.
+#: Decimal places to which hits are compared, so that the best of all phrasings are equal.
 _DIGITS: Final = 9
 
 
 def fused(lists: Sequence[Sequence[Hit]]) -> list[Hit]:
-    """The hits of some lists, each the best first, as one; of equal ones the first by id. A hit counts as in the list where it comes
-    nearest to the best of that list, which counts 1. The order of the lists changes nothing."""
+    """Merge several lists of hits, each best first; ties by id. A hit has its best relative score in any list, where the best of
+    a list has 1. The order of the lists has no effect."""
     found: dict[str, Hit] = {}
     for hits in lists:
         top = hits[0].score if hits and hits[0].score > 0 else 1.0

@@ -1,7 +1,7 @@
-"""An index as bytes: all that a process needs to rank, so that it need not read the texts, of which only terms are in it.
+"""An index as bytes: everything needed to rank without reading the texts; it contains only their terms.
 
-Every part is checked before anything is built of it, but for the terms and the entries of each, which are checked when a term is first asked
-for (`Postings.occurrences`): no number leads to what is not there. That the numbers are the true ones nobody can see from them. Whoever has the bytes can read the terms: they are sealed elsewhere.
+Every part is checked before use, terms and their entries on first access (`Postings.occurrences`): no number is out of range.
+Whether the numbers are right cannot be checked. Anybody with the bytes can read the terms: they are sealed elsewhere.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ import msgspec
 from ipfsmem.errors import FormatError
 from ipfsmem.recall.postings import Flat, Numbers, Terms
 
-#: Another when terms become others: they are kept. `VERSION` of `device.recall_image` then is another too.
+#: Increase it when terms change, as they are stored; increase `VERSION` of `device.recall_image` too.
 _VERSION = 4
-#: Characters from which on a longer entry is worth no less.
+#: Characters above which a longer entry has no lower score.
 LONGEST = 20_000
-#: All bits that are noted of an entry.
+#: All bits recorded for an entry.
 ALL_MARKS = 31
 
 
 class ImageError(FormatError, ValueError):
-    """These bytes are no image of an index that this program can read."""
+    """The bytes are not an image of an index that this program can read."""
 
 
 class Columns(NamedTuple):
-    """What is known of each entry, by its number; at number 0 there is none."""
+    """The data of each entry, by its number; number 0 is unused."""
 
-    #: The day as `date.toordinal` counts, 0 for none.
+    #: The day as in `date.toordinal`, 0 for none.
     days: array[int]
     #: Characters, at most `LONGEST`.
     sizes: array[int]
@@ -44,7 +44,7 @@ class Columns(NamedTuple):
 
 
 class State(msgspec.Struct, frozen=True):
-    """All that an index is made of; what it remembers beside follows from it."""
+    """Everything that an index consists of; its caches are derived."""
 
     #: By number, as all columns; "" at number 0.
     ids: list[str]
@@ -52,11 +52,11 @@ class State(msgspec.Struct, frozen=True):
     group_names: list[str]
     columns: Columns
     words: Flat
-    #: How many terms each entry has.
+    #: Number of terms of each entry.
     lengths: array[int]
     headers: Flat
     header_lengths: array[int]
-    #: The passages of entries that have several, by their own number: of which entry each is, and its characters.
+    #: The passages of entries that have several, by their own number: the entry of each, and its characters.
     passages: Flat
     passage_lengths: array[int]
     owners: array[int]
@@ -64,7 +64,7 @@ class State(msgspec.Struct, frozen=True):
 
 
 class _Rows(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    #: As `Terms` has them.
+    #: As in `Terms`.
     terms: str
     begins: memoryview
     starts: memoryview
@@ -95,7 +95,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def write(state: State) -> bytes:
-    """The state as bytes."""
+    """Encode the state as bytes."""
     columns = state.columns
     return _encode(
         _Image(
@@ -117,7 +117,7 @@ def write(state: State) -> bytes:
 
 
 def read(data: bytes | memoryview) -> State:
-    """The state again, of which the rows stay a part of these bytes. Raises ImageError for bytes that `write` did not make."""
+    """Decode a state, whose rows remain a part of these bytes. Raises ImageError for bytes that `write` did not make."""
     try:
         image = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -167,7 +167,7 @@ def _bytes(numbers: array[int] | array[float]) -> memoryview:
 
 
 def _little(numbers: _Numbers) -> _Numbers:
-    """These numbers, or on a machine that has it so the first byte of each last."""
+    """Return these numbers in little-endian byte order."""
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers
@@ -188,7 +188,7 @@ def _array(
 
 
 def _seen(code: Literal["H", "I"], data: memoryview, size: int) -> Numbers:
-    """Many numbers as they lie in the bytes: an array of them all takes longer to fill than a question to answer."""
+    """Return a view of many numbers in the bytes: filling an array takes longer than answering a question."""
     if sys.byteorder == "big" or not size:
         return _array(code, data, size)
     _check(len(data) == size * array(code).itemsize, "columns")
@@ -196,12 +196,12 @@ def _seen(code: Literal["H", "I"], data: memoryview, size: int) -> Numbers:
 
 
 def _small(entries: int) -> Literal["H", "I"]:
-    """How numbers of so many entries are stored."""
+    """Return the type of numbers for this many entries."""
     return "H" if entries <= 1 << 16 else "I"
 
 
 def _rows(flat: Flat, lengths: array[int]) -> _Rows:
-    """Counts are stored in a byte each; the few that are greater stand after these, in four bytes each."""
+    """Return rows whose counts are stored in a byte each; the few greater ones follow in four bytes each."""
     many = array("I")
     if max(flat.counts, default=0) >= 255:
         many.extend(count for count in flat.counts if count >= 255)

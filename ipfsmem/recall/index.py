@@ -1,6 +1,6 @@
-"""The entries that can be ranked, and what is known of them beside their terms: columns of numbers, and no texts.
+"""The entries to rank, with columns of their data besides the terms, and no texts.
 
-An entry is a memory file, alone in its group, or one of a conversation or a day, whose neighbours say what it is about.
+An entry is a memory file, alone in its group, or one of a conversation or a day, whose neighbours are its context.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ipfsmem.recall.postings import Postings, Row, all_lowered, bm25, idf, lower
 from ipfsmem.recall.sums import Shares
 from ipfsmem.recall.terms import split
 
-#: What is noted of an entry, as bits. The last four are noted only of entries of a group.
+#: Bits recorded for an entry. The last four only for entries of a group.
 MEMORY, GROUPED, QUESTION, TIME, NUMBER = 1, 2, 4, 8, 16
-#: So many characters are not too long.
+#: Maximum characters without a penalty for length.
 USUAL_SIZE = 400
-#: A passage of fewer characters says so little that the one beyond it is looked at too.
+#: A passage of fewer characters says so little that the one beyond it is examined too.
 SHORT = 300
 
 _time = lazy_pattern(
@@ -40,7 +40,7 @@ _number = lazy_pattern(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|once|twice|dozen|hundred)\b", re.I
 )
 _digit = lazy_pattern(r"\d")
-#: Without a digit and one of these words a text has neither time nor number; to look for words costs a tenth.
+#: Without a digit and one of these words a text has neither time nor number; checking for words is ten times quicker.
 _TIMES = frozenset(
     [
         "today",
@@ -81,41 +81,41 @@ _NUMBERS = frozenset(
 )
 _TELLING = _TIMES | _NUMBERS
 _ASKING = ("?", "？", "؟")
-#: Terms of which it is kept which passages have them.
+#: Maximum terms whose passages are cached.
 _PASSAGE_ROWS = 256
-#: Entries that were taken out, beside as many as are there, before the others are numbered anew.
+#: Number of removed entries, besides as many as exist, after which the others are renumbered.
 _GONE = 1_000
 
 
 @cache
 def too_long(size: int) -> float:
-    """By how much so many characters are too long."""
+    """Return the penalty for this many characters."""
     return log10(max(size, USUAL_SIZE) / USUAL_SIZE)
 
 
 class Document(msgspec.Struct, frozen=True):
-    """One entry, and what is known of it."""
+    """One entry with its data."""
 
     id: str
     text: str
-    #: Of a memory file its name, description and tags, of one of a group who said it. It is found by them as by its text.
+    #: For a memory file its name, description and tags, for an entry of a group its speaker. Searched like its text.
     header: str = ""
-    #: The conversation or day that it belongs to; "" is none.
+    #: The conversation or day that it belongs to; "" for none.
     group: str = ""
-    #: When it happened, or was last changed. Of one of a group the day is among its words: "12 may 2026".
+    #: When it happened, or was last changed. For an entry of a group the day is among its words: "12 may 2026".
     at: date | None = None
     memory: bool = False
-    #: What a memory file is worth, 0 to 1; see `ranking.salience`.
+    #: The salience of a memory file, 0 to 1; see `worth.salience`.
     salience: float = 0.5
 
     @property
     def words(self) -> str:
-        """All that it can be found by."""
+        """All searched words."""
         return f"{self.header}\n{self.text}" if self.header else self.text
 
 
 class GroupRow(Shares):
-    """The groups that have a term: what it is worth among groups, and what BM25 gives each conversation or day for it."""
+    """The groups that have a term: its weight among groups, and its BM25 for each conversation or day."""
 
     def __init__(self, worth: float, shares: dict[int, float]) -> None:
         self.worth, self._shares = worth, shares
@@ -123,19 +123,19 @@ class GroupRow(Shares):
 
     @property
     def shares(self) -> Collection[float]:
-        """What each gets."""
+        """The share of each."""
         return self._shares.values()
 
     def share(self, number: int) -> float:
-        """What a group gets."""
+        """Return the share of one group."""
         return self._shares.get(number, 0.0)
 
 
 class Index:
-    """Entries that can be ranked. One that was changed piece by piece answers like one made anew of the same entries."""
+    """Entries to rank. An index that was updated answers like a new one of the same entries."""
 
     def __init__(self, documents: Iterable[Document] = ()) -> None:
-        #: How often it was asked.
+        #: Number of questions so far.
         self.asked = 0
         empty = Columns(array("I", [0]), array("H", [0]), array("B", [0]), array("d", [0.0]), array("I", [0]))
         none = array("I", [0])
@@ -144,18 +144,18 @@ class Index:
             self.add(document)
 
     def image(self) -> bytes:
-        """All of it as bytes, from which `from_image` makes it without the texts. Nothing in these is hidden."""
+        """Return all of it as bytes, from which `from_image` restores it without the texts. The bytes are not encrypted."""
         return write(self._state())
 
     @staticmethod
     def from_image(image: bytes | memoryview) -> Index:
-        """An index from its image; entries can be added to it and taken out. Raises ImageError, a ValueError."""
+        """Restore an index from its image; entries can be added and removed. Raises ImageError, a ValueError."""
         index = Index()
         index._take_state(read(image))
         return index
 
     def _state(self) -> State:
-        """What it is made of, with entries numbered anew and without groups that have none. These come in the order of their first entries."""
+        """Return its state, with entries renumbered and without empty groups. Groups are in the order of their first entries."""
         entries = [0, *self.numbers()]
         new = array("I", bytes(4 * len(self.ids)))
         for number, old in enumerate(entries):
@@ -192,7 +192,7 @@ class Index:
         )
 
     def signatures(self) -> dict[str, int]:
-        """A number for each entry that follows from its terms and how often it has each: within a process the same for the same."""
+        """Return a number for each entry derived from its terms and their counts: within a process equal for equal ones."""
         state = self._state()
         signs = [0] * len(state.ids)
         for header, flat in enumerate((state.words, state.headers)):
@@ -230,26 +230,26 @@ class Index:
         owners: array[int],
         passage_sizes: array[int],
     ) -> None:
-        #: By number, as all columns; "" at number 0 and for an entry that was taken out.
+        #: By number, as all columns; "" at number 0 and for a removed entry.
         self.ids, self.columns = ids, columns
         self.words, self.headers = words, headers
-        #: Of each entry that has several its passages, numbered by themselves and one after the other; by number of the passage the
-        #: entry, 0 of one that was taken out, and its characters.
+        #: The consecutive passages of each entry that has several, with their own numbers; by number of the passage the entry, 0
+        #: for a removed one, and its characters.
         self.passages, self.owners, self.passage_sizes = passages, owners, passage_sizes
-        #: By number of the entry: its first passage, and the one after its last; both 0 where it is one passage itself.
+        #: By number of the entry: its first passage, and the one after its last; both 0 if it is one passage itself.
         self.first_passage, self.passage_end = (array("I", bytes(4 * len(ids))) for _ in range(2))
         for passage in range(len(owners) - 1, 0, -1):
             owner = owners[passage]
             self.first_passage[owner] = passage
             if not self.passage_end[owner]:
                 self.passage_end[owner] = passage + 1
-        #: How many entries have several, and how many terms these have.
+        #: Number of entries that have several, and of their terms.
         several = [number for number, first in enumerate(self.first_passage) if first]
         self._several, self._of_several = len(several), sum(map(words.lengths.__getitem__, several))
         self.group_names = group_names
         self._numbers = {id: number for number, id in enumerate(ids) if number}
         self._group_numbers = {name: number for number, name in enumerate(group_names) if number}
-        #: By number of the group: its last entry, and how many terms it has.
+        #: By number of the group: its last entry, and its number of terms.
         self.last = array("I", bytes(4 * len(group_names)))
         self.group_lengths = [0] * len(group_names)
         #: The entry before and after one in its group, 0 for none.
@@ -266,7 +266,7 @@ class Index:
         self._group_average: tuple[int, float] | None = None
         self._passage_rows: dict[str, Row] = {}
         self._passage_against: array[float] | None = None
-        #: What `ranking_arrays` keeps of it until it changes, and what is kept by who knows whose each entry is.
+        #: Cache of `ranking_arrays` until it changes, and cache of whose each entry is.
         self.arrays: Any = None
         self.parted: tuple[frozenset[int], frozenset[int]] | None = None
 
@@ -281,7 +281,7 @@ class Index:
         return self.words.entries
 
     def add(self, document: Document) -> None:
-        """Puts an entry in, as the last of its group; one of the same id is replaced."""
+        """Add an entry as the last of its group; one of the same id is replaced."""
         id, text, name, at, memory = document.id, document.text, document.group, document.at, document.memory
         if id in self._numbers:
             self.remove(id)
@@ -333,7 +333,7 @@ class Index:
         self._changed()
 
     def remove(self, id: str) -> None:
-        """Takes an entry out, if it is there."""
+        """Remove an entry, if it exists."""
         number = self._numbers.pop(id, None)
         if number is None:
             return
@@ -362,26 +362,26 @@ class Index:
         self._changed()
 
     def number(self, id: str) -> int | None:
-        """The number of an entry, None when it is not there."""
+        """Return the number of an entry, None if it is missing."""
         return self._numbers.get(id)
 
     def numbers(self) -> Iterable[int]:
-        """The numbers of all entries, in the order in which these were added."""
+        """Return the numbers of all entries, in the order of their addition."""
         return self._numbers.values()
 
     def members(self, group: int) -> Iterator[int]:
-        """The entries of a conversation or day, the last first."""
+        """Yield the entries of a conversation or day, last first."""
         number = self.last[group]
         while number:
             yield number
             number = self.before[number]
 
     def passages_of(self, number: int) -> range:
-        """The passages of an entry that has several."""
+        """Return the passages of an entry that has several."""
         return range(self.first_passage[number], self.passage_end[number])
 
     def by_day(self) -> dict[int, list[int]]:
-        """The entries of each day, by `date.toordinal`."""
+        """Return the entries of each day, by `date.toordinal`."""
         if self._by_day is None:
             self._by_day = {}
             for number, day in enumerate(self.columns.days):
@@ -391,7 +391,7 @@ class Index:
 
     @property
     def has_groups(self) -> bool:
-        """Whether any entry is one of a conversation or a day."""
+        """Whether any entry belongs to a conversation or a day."""
         return self._grouped > 0
 
     @property
@@ -400,13 +400,13 @@ class Index:
         return self._several > 0
 
     def _passage_statistics(self) -> tuple[int, float]:
-        """How many passages there are, an entry that is one counting as such, and how many terms one has on average."""
+        """Return the number of passages, counting an entry without several as one, and their average number of terms."""
         number = len(self) - self._several + self.passages.entries
         total = self.words.total - self._of_several + self.passages.total
         return number, total / number if total else 1.0
 
     def passage_against(self) -> array[float]:
-        """What stands against the occurrences in each passage, by the numbers of `passage_row`."""
+        """Return the length norm of each passage, by the numbers of `passage_row`."""
         if self._passage_against is None:
             average = self._passage_statistics()[1]
             lengths = self.words.lengths + self.passages.lengths
@@ -414,7 +414,7 @@ class Index:
         return self._passage_against
 
     def passage_row(self, term: str) -> Row:
-        """Which passages have a term: an entry that is one by its own number, the others after all entries."""
+        """Return the passages that have a term: an entry without several by its own number, the others after all entries."""
         known = self._passage_rows.get(term)
         if known is None:
             row, several, beyond = self.words.row(term), self.first_passage, len(self.ids)
@@ -430,14 +430,14 @@ class Index:
         return known
 
     def group_average(self) -> tuple[int, float]:
-        """How many groups there are, an entry alone being one, and how many terms one has on average."""
+        """Return the number of groups, counting an entry alone as one, and their average number of terms."""
         if self._group_average is None:
             groups = len(self) - self._grouped + sum(map(bool, self.last))
             self._group_average = groups, self.words.total / groups if self.words.total else 1.0
         return self._group_average
 
     def group_row(self, term: str) -> GroupRow:
-        """Which conversations and days have a term."""
+        """Return the conversations and days that have a term."""
         known = self._group_rows.get(term)
         if known is None:
             row, of = self.words.row(term), self.columns.groups
@@ -462,17 +462,17 @@ def _day_words(day: date) -> list[str]:
 
 
 def has_time(text: str) -> bool:
-    """Whether a text tells a time or a day."""
+    """Return whether a text contains a time or a day."""
     return bool(_time.search(text))
 
 
 def has_number(text: str) -> bool:
-    """Whether a text tells a number."""
+    """Return whether a text contains a number."""
     return bool(_number.search(text))
 
 
 def _marks(text: str, words: list[str]) -> int:
-    """What is noted of an entry of a group."""
+    """Return the bits of an entry of a group."""
     found = GROUPED | QUESTION if text.rstrip().endswith(_ASKING) else GROUPED
     digit = _digit.search(text)
     if not digit and _TELLING.isdisjoint(words):

@@ -1,16 +1,16 @@
-"""A long text in passages, so that one answer among many lines can be found by itself: lines and sentences, packed."""
+"""Splits a long text into passages of lines and sentences, so that one answer among many lines can be found alone."""
 
 from __future__ import annotations
 
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: Characters up to which a text is one passage, and up to which lines and sentences are put together to one.
+#: Maximum characters of a text that is one passage, and of lines and sentences packed into one.
 WHOLE, PACKED = 900, 600
 _end = lazy_pattern(r"\n+|[.!?][ \t\r\n]+|[。！？]")
 
 
 def passages(text: str) -> list[str]:
-    """The passages of a text, which are all of it. A sentence that is longer is not cut."""
+    """Return the passages of a text, which together are the text. A longer sentence is not cut."""
     if len(text) <= WHOLE:
         return [text]
     found, start, end = list[str](), 0, 0

@@ -34,12 +34,12 @@ _FOURTH = dict.fromkeys(
     ],
     "",
 )
-#: Whether each ASCII letter is a vowel, v, or a consonant, c; of y the letter before it says.
+#: Whether each ASCII letter is a vowel, v, or a consonant, c; y depends on the letter before it.
 _KINDS = "".join("v" if char in "aeiou" else "y" if char == "y" else "c" for char in map(chr, range(128)))
 
 
 def _by_last(endings: dict[str, str]) -> dict[str, list[tuple[str, str]]]:
-    """The endings and what stands in their place, the longest first, by their last two letters."""
+    """Group endings and their replacements by the last two letters, longest first."""
     found: dict[str, list[tuple[str, str]]] = {}
     for ending in sorted(endings, key=len, reverse=True):
         found.setdefault(ending[-2:], []).append((ending, endings[ending]))
@@ -52,7 +52,7 @@ _LAST = frozenset("sdgyel").union(ending[-1] for ending in (*_SECOND, *_THIRD, *
 
 
 def _shape(word: str) -> str:
-    """The word, of ASCII letters, with v for each vowel and c for each consonant; y is a vowel after a consonant."""
+    """Return the word, of ASCII letters, with v for each vowel and c for each consonant; y is a vowel after a consonant."""
     shape = word.translate(_KINDS)
     while "y" in shape:
         at = shape.index("y")
@@ -61,17 +61,17 @@ def _shape(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    """How often consonants follow vowels."""
+    """Return how often consonants follow vowels."""
     return _shape(word).count("vc")
 
 
 def _short(word: str) -> bool:
-    """Whether it ends with consonant, vowel, consonant, the last none of w, x, y."""
+    """Return whether it ends with consonant, vowel, consonant, the last none of w, x, y."""
     return _shape(word).endswith("cvc") and word[-1] not in "wxy"
 
 
 def _replaced(word: str, endings: dict[str, list[tuple[str, str]]], least: int) -> str:
-    """The word with the longest ending that it has replaced, where what stays before it has at least this measure."""
+    """Replace the longest ending of the word, if the rest has at least this measure."""
     for ending, instead in endings.get(word[-2:], ()):
         if word.endswith(ending) and len(word) > len(ending):
             head = word[: -len(ending)]
@@ -83,7 +83,7 @@ def _replaced(word: str, endings: dict[str, list[tuple[str, str]]], least: int) 
 
 @functools.lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """The stem of a word of small letters; a word of one or two letters is its own."""
+    """Return the stem of a lower-case word; a word of one or two letters is its own."""
     if len(word) < 3 or word[-1] not in _LAST:
         return word
     if word.endswith(("sses", "ies")):

@@ -1,7 +1,7 @@
-"""Which entries have a term, and how often: numbers in flat arrays, and BM25 over them as SQLite FTS5 counts it.
+"""Postings: which entries have a term, and how often, in flat arrays; and BM25 over them as in SQLite FTS5.
 
-What was opened from an image stays in three flat arrays; what was added since stands in a list for each term, one number for
-each occurrence. A row, made of both when a question first has its term, is kept until something changes.
+The postings of an image stay in three flat arrays; later ones are in a list for each term, one number per occurrence. The row of
+both is made when a question first has its term, and cached until something changes.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ from ipfsmem.recall.spelling import alike, vocabulary_of
 from ipfsmem.recall.sums import Shares, is_common
 from ipfsmem.recall.terms import terms_of
 
-#: How soon further occurrences stop to count, and how much a long entry is lowered.
+#: How soon further occurrences saturate, and how much a long entry is penalised.
 _K1, _B = 1.2, 0.75
 FURTHER = _K1 + 1
-#: What a term is worth that more than half of the entries have.
+#: The weight of a term of more than half of the entries.
 _LEAST = 1e-6
-#: Occurrences in rows that are kept for further questions: for each entry so many, and as many again at least.
+#: Maximum occurrences in cached rows: this many per entry, and as many again at least.
 _KEPT, _KEPT_LEAST = 20, 500_000
-#: Terms of which it is kept which are like them.
+#: Maximum terms whose similar terms are cached.
 _ALIKE = 1_000
-#: Of how many entries what is kept of a common term for each takes as much room as one occurrence.
+#: Factor of entries to occurrences at which a dense array of a common term uses as much memory.
 _DENSE = 4
 
 
 def idf(entries: int, having: int) -> float:
-    """What a term is worth that so many of the entries have."""
+    """Return the weight of a term that `having` of the entries have."""
     return max(_LEAST, log((entries - having + 0.5) / (having + 0.5)))
 
 
 def lowered(length: int, average: float) -> float:
-    """What stands against the occurrences in an entry of so many terms."""
+    """Return the length norm of an entry with `length` terms."""
     return _K1 * (1 - _B + _B * length / average)
 
 
 def all_lowered(lengths: Iterable[int], average: float) -> list[float]:
-    """The same for many entries, without a call for each."""
+    """Return the length norms of many entries, without a call for each."""
     return [_K1 * (1 - _B + _B * length / average) for length in lengths]
 
 
 def bm25(worth: float, times: int, against: float) -> float:
-    """The share of one term in the score of an entry; `against` as `lowered` gives it."""
+    """Return the share of one term in the score of an entry; `against` is the length norm by `lowered`."""
     return worth * times * FURTHER / (times + against)
 
 
 class Row(Shares):
-    """The entries that have one term, by number, how often, and what BM25 gives each of them for it."""
+    """The entries that have one term, by number, the counts, and the BM25 of each."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Row(Shares):
         against: array[float],
         most: float | None,
     ) -> None:
-        """`most`: as it was counted before, if it was."""
+        """`most`: the greatest share, if it was computed before."""
         self.numbers, self.counts, self.worth = numbers, counts, worth
         self._against = against
         if most is not None:
@@ -74,19 +74,19 @@ class Row(Shares):
 
     @property
     def shares(self) -> list[float]:
-        """What each gets, in the order of the numbers: made anew, for the rounded ones are kept."""
+        """The shares in the order of the numbers: computed each time, as the rounded ones are cached."""
         worth, against = self.worth, self._against
         further = FURTHER  # as in `bm25`, without a call for each
         found = zip(self.numbers, self.counts, strict=True)
         return [worth * times * further / (times + against[number]) for number, times in found]
 
     def share(self, number: int) -> float:
-        """What an entry gets."""
+        """Return the share of an entry."""
         times = self.times(number)
         return bm25(self.worth, times, self._against[number]) if times else 0.0
 
     def times(self, number: int) -> int:
-        """How often an entry has it."""
+        """Return how often an entry has it."""
         if self._few is not None:
             return self._few.get(number, 0)
         if not self._there[number]:
@@ -104,24 +104,25 @@ class Row(Shares):
         return self.dense(len(self._against))
 
 
-#: Many numbers, or those of an image as they lie in its bytes.
+#: Many numbers, or a view of those in an image.
 Numbers: TypeAlias = "array[int] | memoryview"
-#: Terms that are looked for one by one before all are put where they are found at once.
+#: Maximum terms that are looked up one by one before a dictionary of all is made.
 _ONE_BY_ONE = 100
 
 
 class Terms(Mapping[str, int]):
-    """Terms in their order, each with its place: one text of lines, of which most processes look for a few."""
+    """Sorted terms, each with its place: one text of lines, of which most processes look up a few."""
 
     def __init__(self, text: str, begins: Numbers) -> None:
-        """`text`: with a line break before, between and after them; `begins`: where the line break before each stands, and the last."""
+        """`text`: with a line break before, between and after them; `begins`: the positions of the line break before each, and of
+        the last."""
         self.text, self.begins = text, begins
         self._looked = 0
         self._places: dict[str, int] | None = None
 
     @classmethod
     def of(cls, terms: Iterable[str]) -> Terms:
-        """These terms, which are in order."""
+        """Return the terms of a sorted list."""
         given = list(terms)
         return cls(vocabulary_of(given), array("I", accumulate((len(term) + 1 for term in given), initial=0)))
 
@@ -150,23 +151,23 @@ class Terms(Mapping[str, int]):
         return self.all().get(term)
 
     def all(self) -> dict[str, int]:
-        """Each with its place, where they are found at once."""
+        """Return a dictionary of all with their places."""
         if self._places is None:
             self._places = dict(zip(self.text.split("\n")[1:-1], range(len(self)), strict=False))
         return self._places
 
 
 class Flat(msgspec.Struct, frozen=True):
-    """All postings one after the other: those of the term at place n stand from `starts[n]` to `starts[n + 1]`."""
+    """All postings in sequence: those of the term at place n are at `starts[n]` to `starts[n + 1]`."""
 
-    #: The terms in order, each with its place.
+    #: The sorted terms, each with its place.
     places: Mapping[str, int]
     starts: Numbers
     numbers: Numbers
     counts: Sequence[int]
 
     def row(self, place: int) -> tuple[Sequence[int], Sequence[int]]:
-        """The numbers and counts of the term at a place."""
+        """Return the numbers and counts of the term at a place."""
         first, end = self.starts[place], self.starts[place + 1]
         numbers, counts = self.numbers[first:end], self.counts[first:end]
         if isinstance(numbers, memoryview):
@@ -175,24 +176,24 @@ class Flat(msgspec.Struct, frozen=True):
 
 
 class _Several:
-    """Where a word goes that is more than one term, as in scripts without spaces."""
+    """The rows of a word of several terms, as in scripts without spaces."""
 
     def __init__(self, rows: list[list[int]], further: list[int]) -> None:
         self._rows, self._further = rows, further
 
     def append(self, number: int) -> None:
-        """Puts the number into each of the rows."""
+        """Append the number to each of the rows."""
         for row in self._rows:
             row.append(number)
         self._further.extend([number] * (len(self._rows) - 1))
 
 
 class _Places(dict[str, "list[int] | _Several"]):
-    """Where the number of an entry goes for each of its words: found out once for each word that was ever seen."""
+    """The rows of each word, looked up once for each word that was ever seen."""
 
     def __init__(self, rows: dict[str, list[int]]) -> None:
         self._rows = rows
-        #: The words of the entry at hand that say nothing, and the terms that are more than its words.
+        #: The words of the current entry that are stop words, and the terms beyond its number of words.
         self.nothing: list[int] = []
         self.further: list[int] = []
 
@@ -209,12 +210,12 @@ class _Places(dict[str, "list[int] | _Several"]):
         return place
 
 
-#: Letters that a stem may have lost of a word that is typed in part, and that it has at least.
+#: Maximum letters that a stem may have lost of a word typed in part, and minimum letters of the stem.
 _ENDING, _STEM = 3, 4
 
 
 class Postings:
-    """The terms of numbered entries. A number is used once, and is 1 or more."""
+    """The terms of numbered entries. A number is used once, and is at least 1."""
 
     def __init__(self, flat: Flat | None = None, lengths: array[int] | None = None) -> None:
         self._flat = flat or Flat({}, array("I", [0]), array("I"), array("I"))
@@ -222,7 +223,7 @@ class Postings:
         self._added: dict[str, list[int]] = {}
         self._places = _Places(self._added)
         self._gone: set[int] = set()
-        #: How many terms each entry has; 0 at number 0 and for one that was taken out.
+        #: Number of terms of each entry; 0 at number 0 and for a removed one.
         self.lengths = lengths or array("I", [0])
         self._of_flat = len(self.lengths)
         self.total = sum(self.lengths)
@@ -236,11 +237,11 @@ class Postings:
 
     @property
     def average(self) -> float:
-        """How many terms an entry has on average."""
+        """The average number of terms of an entry."""
         return self.total / self.entries if self.total else 1.0
 
     def add(self, words: Sequence[str]) -> None:
-        """Puts an entry in by its words, as `terms.split` gives them. Its number is one more than that of the one before."""
+        """Add an entry by its words, as `terms.split` returns them. Its number is one more than the last."""
         number, length = len(self.lengths), 0
         if words:
             places = self._places
@@ -256,7 +257,7 @@ class Postings:
             self._change()
 
     def remove(self, number: int) -> None:
-        """Takes out an entry."""
+        """Remove an entry."""
         self.total -= self.lengths[number]
         self.lengths[number] = 0
         self.entries -= 1
@@ -270,13 +271,13 @@ class Postings:
 
     @property
     def against(self) -> array[float]:
-        """What stands against the occurrences in each entry: its length, as `lowered` gives it."""
+        """The length norm of each entry."""
         if self._against is None:
             self._against = array("d", all_lowered(self.lengths, self.average))
         return self._against
 
     def row(self, term: str) -> Row:
-        """Who has a term."""
+        """Return the entries that have a term."""
         kept = self._kept.get(term)
         if kept is None:
             numbers, counts = self.occurrences(term)
@@ -294,20 +295,20 @@ class Postings:
         return kept
 
     def room(self) -> int:
-        """How many occurrences are kept in rows for further questions."""
+        """Return the maximum number of occurrences in cached rows."""
         return _KEPT * self.entries + _KEPT_LEAST
 
     def having(self, term: str) -> int:
-        """How many entries have a term; quick where none has."""
+        """Return how many entries have a term; quick if none has."""
         return len(self.row(term).numbers) if term in self._at or term in self._added else 0
 
     def among(self, terms: Iterable[str]) -> list[str]:
-        """Those of many terms that entries have or had."""
+        """Return those of many terms that entries have or had."""
         at, added = self._at.all() if isinstance(self._at, Terms) else self._at, self._added
         return [term for term in terms if term in at or term in added]
 
     def alike(self, term: str) -> list[tuple[str, float]]:
-        """The terms that entries have or had that are like one."""
+        """Return the terms that entries have or had that are similar to one."""
         if self._in_vocabulary != len(self._added):
             self._vocabulary = (
                 self._at.text
@@ -323,7 +324,7 @@ class Postings:
         return self._alike[term]
 
     def occurrences(self, term: str) -> tuple[Sequence[int], Sequence[int]]:
-        """The entries that have a term, and how often each."""
+        """Return the entries that have a term, and how often each."""
         at, added = self._at.get(term), self._added.get(term)
         numbers: Sequence[int] = ()
         counts: Sequence[int] = ()
@@ -333,7 +334,7 @@ class Postings:
                 not (numbers and numbers[0] > 0 and numbers[-1] < self._of_flat)
                 or 0 in counts
                 or not all(map(lt, numbers, numbers[1:]))
-            ):  # of a damaged image: its rows are looked at here
+            ):  # a damaged image: its rows are checked here
                 known, pairs = range(1, self._of_flat), zip(numbers, counts, strict=True)
                 times = dict(sorted((number, count) for number, count in pairs if number in known and count))
                 numbers, counts = array("I", times), array("I", times.values())
@@ -350,8 +351,8 @@ class Postings:
         return numbers, counts
 
     def beginning_with(self, beginnings: tuple[str, ...]) -> list[str]:
-        """The terms that begin with one of these, or that are what one of these begins with but for an ending that a stem has lost; of a
-        single letter all pairs that it is in."""
+        """Return the terms that begin with one of these, or that one of these begins with except for an ending that a stem has
+        lost; for a single letter all its pairs."""
         found = {
             term
             for term in (*self._at, *self._added)
@@ -368,7 +369,7 @@ class Postings:
         return sorted(term for term in found if len(self.row(term).numbers))
 
     def scores(self, terms: Iterable[str]) -> dict[int, float]:
-        """BM25 of each entry that has one of the different terms."""
+        """Return the BM25 of each entry that has one of the different terms."""
         found: dict[int, float] = {}
         for term in dict.fromkeys(terms):
             row = self.row(term)
@@ -377,7 +378,7 @@ class Postings:
         return found
 
     def flat(self, numbers: Sequence[int]) -> Flat:
-        """All postings one after the other, with `numbers[n]` as the number of entry n; those grow with n."""
+        """Return all postings in sequence, with `numbers[n]` as the number of entry n, in ascending order."""
         places: dict[str, int] = {}
         starts, found, counted = array("I", [0]), array("I"), array("I")
         same = array("I", numbers) == array("I", range(len(numbers)))

@@ -1,7 +1,7 @@
-"""Entries ranked for a question: a sum of parts, each between 0 and its weight, of which one table says all.
+"""Ranks entries for a question: a sum of parts, each between 0 and its weight in one table.
 
-Of few entries all are looked at that anything speaks for, of very many only the best by words or by meaning. What a group can
-come to at most says which need no looking at, so the hits are those of the whole computation.
+Of few entries all with any score are examined, of very many only the best by words or by meaning. Upper bounds per group rule out
+the rest, so the hits are those of the whole computation.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ __all__ = [
     "weigh",
 ]
 
-#: Of more entries than these only the best by words, or by meaning, and the best groups are looked at.
+#: Above this number of entries only the best by words, or by meaning, and the best groups are examined.
 _ALL, _BEST, _BEST_GROUPS = 5_000, 1_000, 40
-#: NumPy ranks an index of so many entries or more, and where it must be loaded first, once so many were looked through without it.
+#: Minimum entries of an index that NumPy ranks; if it must be loaded first, after this many were examined without it.
 _MANY, _LOOKED = 2_000, 20_000
-#: Different terms of a question that count.
+#: Maximum different terms of a question.
 MAX_TERMS = 64
 _asks_when = re.compile(r"\b(?:when|what (?:day|date|month|year|time)|how long ago)\b", re.I)
 _asks_number = re.compile(r"\bhow (?:many|much|old|often|long|far|big|tall|high|heavy|fast|large)\b", re.I)
 
 
 class _Words:
-    """The words of a question, and what they say of each entry and each group: BM25, not yet scaled, and which of the terms it has."""
+    """The words of a question, and their BM25 for each entry and group, not yet scaled, and which terms it has."""
 
     def __init__(self, index: Index, wanted: list[str], only: frozenset[int] | None) -> None:
         self.index, self.only = index, only
@@ -72,9 +72,9 @@ class _Words:
         self.entries = Sums([(1 << bit, row) for bit, row in rarest], len(index.ids))
         self.group_rows = [index.group_row(term) for term in wanted] if index.has_groups else []
         of_groups = [(1 << bit, row) for bit, row in enumerate(self.group_rows)]
-        #: Of conversations and days, each taken as one text.
+        #: Of conversations and days, each as one text.
         self.groups = Sums(of_groups, len(index.group_names))
-        #: Of passages: an entry that is one by its own number, the others after all entries.
+        #: Of passages: an entry without several by its own number, the others after all entries.
         self.passages = self.entries
         self._beyond = len(index.ids) if index.has_passages else 0
         if self._beyond:
@@ -90,14 +90,14 @@ class _Words:
                 self.headers[number] = self.headers.get(number, 0) | 1 << bit
 
     def passages_of(self, number: int) -> Sequence[int]:
-        """The passages of an entry."""
+        """Return the passages of an entry."""
         if not self._beyond or not self.index.first_passage[number]:
             return (number,)
         there, beyond = self.index.passages_of(number), self._beyond
         return range(beyond + there.start, beyond + there.stop)
 
     def best_passage(self, number: int) -> int:
-        """The best passage of an entry; of those that are no further apart than by rounding the first."""
+        """Return the best passage of an entry; of those that differ only by rounding the first."""
         there = self.passages_of(number)
         if len(there) == 1:
             return there[0]
@@ -106,7 +106,7 @@ class _Words:
         return next(one for one, score in zip(there, scores, strict=True) if score >= least)
 
     def passage_beside(self, passage: int, way: int) -> int:
-        """The passage before one in its conversation or day (`way` -1), or after it (1); 0 where there is none."""
+        """Return the passage before one in its conversation or day (`way` -1), or after it (1); 0 if there is none."""
         index, beyond = self.index, self._beyond
         entry = passage
         if beyond and passage >= beyond:
@@ -118,7 +118,7 @@ class _Words:
         return self.passages_of(near)[-1 if way < 0 else 0] if near else 0
 
     def around(self, number: int) -> int:
-        """Which terms the best passage of an entry has, and the two on either side, the second only beyond one that says little."""
+        """Return which terms the best passage of an entry has, and the two on either side, the second only beyond a short one."""
         passages = self.passages
         middle = self.best_passage(number)
         has = passages.has(middle)
@@ -136,7 +136,7 @@ class _Words:
         return self.index.columns.sizes[passage] < SHORT
 
     def cover(self, has: int) -> float:
-        """Which share of the terms these are, by what each is worth."""
+        """Return the share of the terms in `has`, by weight."""
         share = self._covers.get(has)
         if share is None:
             there = sum(row.worth for bit, row in enumerate(self.rows) if has >> bit & 1)
@@ -144,13 +144,13 @@ class _Words:
         return share
 
     def best(self) -> list[int]:
-        """The best entries by their words, of equal ones the first by id; of few entries all that have one. In any order."""
+        """Return the best entries by words, ties by id; of few entries all that have one. In any order."""
         if len(self.index) <= _ALL:
             return self.entries.seen(self.only)
         return self.entries.best(_BEST, self.index.ids.__getitem__, last=False, only=self.only)
 
     def best_groups(self) -> list[int]:
-        """The best groups by their words; of few entries all that have one."""
+        """Return the best groups by words; of few entries all that have one."""
         if not self.group_rows:
             return []
         if len(self.index) <= _ALL:
@@ -159,7 +159,7 @@ class _Words:
 
 
 def _at_place(values: list[float], place: int) -> float:
-    """The value that so many are at least as great as; there are as many. A few of them tell about where it is."""
+    """Return the `place`-th greatest value; there are at least as many. A sample gives an estimate first."""
     few = sorted(values[:: max(1, len(values) // 500)], reverse=True)
     guess = few[min(len(few) - 1, place * len(few) * 3 // (2 * len(values)) + 2)]
     great = [value for value in values if value >= guess]
@@ -169,7 +169,7 @@ def _at_place(values: list[float], place: int) -> float:
 
 
 class _Ranking:
-    """One question to one index: how much speaks for each entry that is looked at."""
+    """One question to one index: the score of each entry that is examined."""
 
     def __init__(
         self, index: Index, words: _Words, similar: dict[int, float], asked: Asked, weighed: Weighed
@@ -186,25 +186,25 @@ class _Ranking:
             if self._cut or words.only is not None:
                 there = [one for number in self._by_words for one in words.passages_of(number)]
                 self._top_passage = words.passages.top(there) or 1.0
-            else:  # each passage that has a term is one of an entry that has it
+            else:  # each passage that has a term belongs to an entry that has it
                 self._top_passage = words.passages.top_of_all() or 1.0
-        # Where neither counts, nothing speaks for an entry by itself.
+        # If neither has a weight, an entry has no own score.
         self._weight = (self.weights["words"] + (self.weights["meaning"] if similar else 0.0)) or 1.0
         whole = words.best_groups()
         self._looked = self._look_at(whole)
         of = index.columns.groups
         self._groups = set(map(of.__getitem__, self._looked))
-        #: The entries that are alone in their groups.
+        #: The entries alone in their groups.
         self._lone = (
             {number for number in self._looked if not of[number]} if 0 in self._groups else set[int]()
         )
         self._groups.discard(0)
         self._top_group = words.groups.top(whole) or 1.0
-        #: The best own score in each group of which that is known.
+        #: The best own score in each group, as far as known.
         self._best: dict[int, float] = {}
 
     def _words_of(self, number: int) -> float:
-        """BM25 of an entry and of its best passage, each beside the best of those that can be hits."""
+        """Return the BM25 of an entry and of its best passage, each relative to the best of the possible hits."""
         words = self.words
         whole = min(1.0, words.entries.exact(number) / self._top)
         if not self._several:
@@ -213,14 +213,14 @@ class _Ranking:
         return (whole + min(1.0, best)) / 2
 
     def own(self, number: int) -> float:
-        """What speaks for an entry by itself."""
+        """Return the score of an entry by itself."""
         value = self.weights["words"] * self._words_of(number)
         if self.similar:
             value += self.weights["meaning"] * self.similar.get(number, 0.0)
         return value / self._weight
 
     def _own_at_most(self) -> Callable[[int], float]:
-        """What is no less than that, asked often."""
+        """Return a quick function of an upper bound of the own score."""
         at_most, by_words = self.words.entries.at_most, self.weights["words"] / self._top / self._weight
         similar, by_meaning = self.similar, self.weights["meaning"] / self._weight
         if self._several:
@@ -230,7 +230,7 @@ class _Ranking:
         return lambda number: by_words * at_most(number) + by_meaning * similar.get(number, 0.0)
 
     def _own_roughly(self) -> Callable[[int], float]:
-        """What is no less either, without a look at any passage: as if the best of each were the best of all."""
+        """Return a function of an upper bound that reads no passage: as if the best of each were the best of all."""
         if not self._several:
             return self._own_at_most()
         at_most, similar = self.words.entries.at_most, self.similar
@@ -241,7 +241,7 @@ class _Ranking:
         return lambda number: half + by_words * at_most(number) + by_meaning * similar.get(number, 0.0)
 
     def _own_at_most_of_several(self) -> Callable[[int], float]:
-        """The same where an entry may have several passages."""
+        """Return the quick upper bound for entries that may have several passages."""
         words, similar, known = self.words, self.similar, self._at_most
         at_most, of_passage, between = (
             words.entries.at_most,
@@ -264,7 +264,7 @@ class _Ranking:
         return own
 
     def _look_at(self, whole: Iterable[int]) -> set[int]:
-        """The entries that can be hits: all that anything speaks for, of very many only the best, and their neighbours."""
+        """Return the entries that can be hits: all with any score, of very many only the best, and their neighbours."""
         index, dated = self.index, self.asked.dated
         if self._cut and len(dated) > _BEST:
             dated = set(nlargest(_BEST, dated, key=lambda n: (index.columns.days[n], index.ids[n])))
@@ -279,7 +279,7 @@ class _Ranking:
         return found if self.words.only is None else found & self.words.only
 
     def hits(self, limit: int) -> list[Hit]:
-        """The best entries, the best first; of equal ones the first by id."""
+        """Return the best entries, best first; ties by id."""
         found = _Hits(limit)
         self._rank_lone(found)
         if self._groups:
@@ -287,7 +287,7 @@ class _Ranking:
         return found.best()
 
     def _rank_lone(self, found: _Hits) -> None:
-        """Takes those that are alone in their groups, while one can be among the best."""
+        """Rank entries alone in their groups, while one can be among the best."""
         words, weights = self.words, self.weights
         roughly, own, has = self._own_roughly(), self._own_at_most(), words.entries.has
         by_own = self._weight * own_weight(weights, "alone", bool(self.similar))
@@ -314,23 +314,23 @@ class _Ranking:
                     found.add(self._hit(number))
 
     def _in_rough_order(self, numbers: Collection[int]) -> list[int]:
-        """Entries, those first of which `_own_roughly` is greatest."""
+        """Return entries in descending order of `_own_roughly`."""
         if self.similar:
             return sorted(numbers, key=self._own_roughly(), reverse=True)
         return self.words.entries.in_order(numbers)
 
     def _in_order(self, numbers: Collection[int]) -> list[int]:
-        """Entries, those first for which their words and their meaning speak most."""
+        """Return entries in descending order of their words and meaning."""
         if not self.similar and not self._several:
             return self.words.entries.in_order(numbers)
         return sorted(numbers, key=self._own_at_most(), reverse=True)
 
     def _bests_at_most(self) -> dict[int, float]:
-        """No less than the best own score in each group of which an entry is looked at. What is not among the best is not better than
-        the last of these."""
+        """Return an upper bound of the best own score in each examined group. An entry that is not among the best is not better
+        than the last of these."""
         words, weights, own = self.words, self.weights, self._own_at_most()
         if words.only is not None:
-            # Those that may be no hits are not among the best, and may be better than these.
+            # Entries that cannot be hits are not among the best, and may be better than these.
             return {group: max(map(own, self.index.members(group))) for group in self._groups}
         others = 0.0
         if self._cut and len(self._by_words) >= _BEST:
@@ -340,12 +340,12 @@ class _Ranking:
             others += weights["meaning"] * min(map(self.similar.__getitem__, self._by_meaning))
         others /= self._weight
         among = self._in_order({*self._by_words, *self._by_meaning})
-        among.reverse()  # of each group the best is the last
+        among.reverse()  # the last entry of each group is its best
         best = dict(zip(map(self.index.columns.groups.__getitem__, among), among, strict=True))
         return {group: max(others, own(best[group])) if group in best else others for group in self._groups}
 
     def _rank_grouped(self, found: _Hits) -> None:
-        """Takes those of conversations and days, group by group, while one can be among the best."""
+        """Rank entries of conversations and days, group by group, while one can be among the best."""
         index, words, weights, groups = self.index, self.words, self.weights, self.words.groups
         marks, before, looked = index.columns.marks, index.before, self._looked
         own, sizes, headers = self._own_at_most(), index.columns.sizes, words.headers
@@ -399,7 +399,7 @@ class _Ranking:
                     found.add(self._hit(number))
 
     def _best_of(self, group: int) -> float:
-        """The best own score in a group."""
+        """Return the best own score in a group."""
         own, best = self._own_at_most(), -inf
         for most, number in sorted(
             ((own(number), number) for number in self.index.members(group)), reverse=True
@@ -410,7 +410,7 @@ class _Ranking:
         return best
 
     def _beside(self, number: int) -> list[int]:
-        """The two entries of its group before one, and the two after, as far as there are."""
+        """Return up to two entries of its group before one, and two after."""
         before, after = self.index.before, self.index.after
         one, other = before[number], after[number]
         return [near for near in (before[one], one, other, after[other]) if near]
@@ -439,14 +439,14 @@ class _Ranking:
 
 
 class _Hits:
-    """The hits that were found, and what another must come to so that it can be among so many best."""
+    """The hits so far, and the minimum score of a further one."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self._found, self._scores = limit, list[Hit](), list[float]()
         self.least = -inf
 
     def add(self, hit: Hit) -> None:
-        """Takes one more."""
+        """Add a hit."""
         self._found.append(hit)
         if len(self._scores) < self._limit:
             heappush(self._scores, hit.score)
@@ -456,12 +456,12 @@ class _Hits:
             self.least = self._scores[0] - ROUNDING
 
     def best(self) -> list[Hit]:
-        """The best, the best first; of equal ones the first by id."""
+        """Return the best, best first; ties by id."""
         return best_first(self._found, self._limit)
 
 
 def _best_by_meaning(similar: Mapping[int, float], index: Index) -> list[int]:
-    """The best entries by their similarity; of equal ones the first by id."""
+    """Return the best entries by similarity; ties by id."""
     if len(similar) <= _BEST:
         return list(similar)
     floor = _at_place(list(similar.values()), _BEST)
@@ -470,12 +470,12 @@ def _best_by_meaning(similar: Mapping[int, float], index: Index) -> list[int]:
 
 
 def asks_when(question: str) -> bool:
-    """Whether a question asks for a time."""
+    """Return whether a question asks for a time."""
     return bool(_asks_when.search(question))
 
 
 def asks_number(question: str) -> bool:
-    """Whether a question asks for a number."""
+    """Return whether a question asks for a number."""
     return bool(_asks_number.search(question))
 
 
@@ -491,12 +491,12 @@ def rank(
     weighed: Weighed = USUAL,
     only: frozenset[int] | None = None,
 ) -> list[Hit]:
-    """The best entries for a question, the best first; of equal ones the first by id. `wanted`: terms in place of the question's;
-    `weighed`: weights in place of the usual ones; `only`: the numbers of those that may be hits, else all.
+    """Return the best entries for a question, best first; ties by id. `wanted`: terms in place of the question's; `weighed`:
+    weights in place of the default; `only`: the numbers of possible hits, else all.
 
-    A term of the question that none of them has counts as the near one that most have, or else as the one most
-    like it (`spelling`). `similar`: `meaning` by number, in its place. Only entries come that share a term with it, themselves or by their group, whose day it names, or for which a
-    similarity is given in `meaning`, by id.
+    A term of the question that no entry has is replaced by the most frequent one within one typing error, or else by the most
+    similar one (`spelling`). `similar`: `meaning` by number, in its place. Hits share a term with the question, themselves or by
+    their group, or their day is named in it, or `meaning` has a similarity for their id.
     """
     having = index.words.having
 
@@ -531,8 +531,8 @@ def rank(
 
 
 def _by_arrays(index: Index) -> bool:
-    """Whether NumPy ranks: where it is there, of many entries, and not for the first questions of a process that has not loaded it,
-    which take less time than that: of ten thousand messages the second takes longer."""
+    """Return whether NumPy ranks: if it is installed, for many entries, and not for the first questions of a process that has not
+    loaded it, which take less time than loading: with ten thousand messages it pays off from the second."""
     looked = (index.asked - 1) * len(index)
     return len(index) >= _MANY and ("numpy" in sys.modules or (looked >= _LOOKED and _numpy_is_there()))
 
@@ -543,7 +543,7 @@ def _numpy_is_there() -> bool:
 
 
 def _between(scores: Mapping[int, float]) -> dict[int, float]:
-    """Scores between the least, 0, and the greatest, 1; all 1 where they are equal."""
+    """Scale scores to between the least, 0, and the greatest, 1; all 1 if they are equal."""
     low, top = min(scores.values(), default=0.0), max(scores.values(), default=0.0)
     if top <= low:
         return dict.fromkeys(scores, 1.0)

@@ -1,7 +1,7 @@
-"""The ranking of `ranking` with NumPy, for who asks a great index often: the same hits, each step over all entries at once.
+"""The ranking of `ranking` with NumPy, for many questions to a large index: the same hits, each step over all entries at once.
 
-Sums are counted here in another order, which tells which entries can be hits; the score of a hit and its parts come from `recipe`, as
-there. Nothing here is loaded where NumPy is missing, or for a process that asks once.
+Sums are in another order here and only select the candidates; the score of a hit and its parts come from `recipe`, as there.
+Nothing here is loaded without NumPy, or for a process with a single question.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _LONG = np.log10(np.maximum(np.arange(LONGEST + 1), USUAL_SIZE) / USUAL_SIZE)
 
 
 class _Row:
-    """The entries that have one term, as `Row`, and what BM25 gives each of them for it."""
+    """The entries that have one term, as `Row`, and the BM25 of each."""
 
     def __init__(self, row: Row, against: Any) -> None:
         self.worth = row.worth
         self.numbers = np.array(row.numbers, dtype=np.intp)
-        counted = row.counts  # of an image these are bytes
+        counted = row.counts  # bytes in an image
         given = np.frombuffer(counted, dtype=np.uint8) if isinstance(counted, bytes) else np.array(counted)
         self.counts = given.astype(np.float64)
         self.shares = self.worth * self.counts * FURTHER / (self.counts + against[self.numbers])
@@ -34,7 +34,7 @@ class _Row:
 
 
 class _GroupRow:
-    """The groups that have one term: what it is worth among them, and what BM25 gives each conversation or day for it."""
+    """The groups that have one term: its weight among them, and its BM25 for each conversation or day."""
 
     def __init__(self, row: _Row, known: _Arrays) -> None:
         groups, average = known.index.group_average()
@@ -57,7 +57,7 @@ def _bm25(worth: float, times: Any, against: Any) -> Any:
 
 
 class _Arrays:
-    """An index as NumPy has it, until it changes."""
+    """An index in NumPy arrays, until it changes."""
 
     def __init__(self, index: Index) -> None:
         self.index = index
@@ -66,11 +66,9 @@ class _Arrays:
         self.before, self.after = np.array(index.before, dtype=np.intp), np.array(index.after, dtype=np.intp)
         self.group_lengths = np.array(index.group_lengths)
         self.sizes, self.marks = np.array(sizes, dtype=np.intp), np.array(marks)
-        self.salience = np.clip(
-            np.nan_to_num(np.array(salience)), 0.0, 1.0
-        )  # what is no number counts 0, as in `hit_of`
+        self.salience = np.clip(np.nan_to_num(np.array(salience)), 0.0, 1.0)  # NaN is 0, as in `hit_of`
         self.against = np.array(index.words.against)
-        #: The day on which each was changed last, 0 for none.
+        #: The day of each last change, 0 for none.
         self.changed = np.array(days, dtype=np.int64)
         self._rows: dict[str, _Row] = {}
         self._groups: dict[str, _GroupRow] = {}
@@ -80,14 +78,14 @@ class _Arrays:
         self._take_passages()
 
     def _take_passages(self) -> None:
-        """Which passages there are, an entry that is one by its own number, the others after all entries; those before and after each,
-        and which say little."""
+        """Load the passages, an entry without several by its own number, the others after all entries; their neighbours, and
+        which are short."""
         index, beyond = self.index, len(self.of)
         owners = np.array(index.owners, dtype=np.intp)
         there = np.flatnonzero(owners)
         #: The first and the last passage of each entry.
         self.first, self.last = np.arange(beyond), np.arange(beyond)
-        #: The entries that have several, and where of `several` those of each begin.
+        #: The entries that have several, and where in `several` those of each begin.
         self.long = self.starts = self.several = np.zeros(0, dtype=np.intp)
         self.passage_before, self.passage_after = self.before, self.after
         self.short = self.sizes < SHORT
@@ -106,7 +104,7 @@ class _Arrays:
         self.short = np.concatenate([self.short, np.array(index.passage_sizes) < SHORT])
 
     def row(self, term: str) -> _Row:
-        """Who has a term."""
+        """Return the entries that have a term."""
         found = self._rows.get(term)
         if found is None:
             having = self.index.words.row(term)
@@ -120,18 +118,18 @@ class _Arrays:
         return found
 
     def headed(self, term: str) -> Any:
-        """Whose header has a term."""
+        """Return the entries whose header has a term."""
         return np.array(self.index.headers.row(term).numbers, dtype=np.intp)
 
     def group_row(self, term: str) -> _GroupRow:
-        """Which groups have it."""
+        """Return the groups that have a term."""
         found = self._groups.get(term)
         if found is None:
             found = self._groups[term] = _GroupRow(self.row(term), self)
         return found
 
     def passage_row(self, term: str) -> _Row:
-        """Which passages have it."""
+        """Return the passages that have a term."""
         found = self._passages.get(term)
         if found is None:
             row = self.index.passage_row(term)
@@ -151,8 +149,8 @@ def hits_by_arrays(
     limit: int,
     only: frozenset[int] | None = None,
 ) -> list[Hit]:
-    """The best entries that have one of the terms, or that something else speaks for, the best first; of equal ones the first by
-    id. `similar`: by number; `only`: the numbers of those that may be hits, also in `similar` and `asked`."""
+    """Return the best entries that have one of the terms, or another part of a score, best first; ties by id. `similar`: by
+    number; `only`: the numbers of possible hits, also in `similar` and `asked`."""
     if index.arrays is None:
         index.arrays = _Arrays(index)
     return _Ranking(index.arrays, wanted, similar, asked, weighed, limits, only).hits(limit) if limit else []
@@ -212,7 +210,7 @@ class _Ranking:
         self.top_group = self.groups.max(initial=0.0) or 1.0
 
     def _of_passages(self, wanted: Sequence[str], best: Any) -> tuple[Any, Any, Any]:
-        """What the words give to each entry, itself and its best passage; which passage that is; and the terms of each passage."""
+        """Return the score of the words of each entry and its best passage; that passage; and the terms of each passage."""
         known, whole = self.known, np.minimum(1.0, self.scores / self.top)
         if not len(known.several):
             return whole, known.first, self.has
@@ -232,7 +230,7 @@ class _Ranking:
         return (whole + np.minimum(1.0, of_best / top)) / 2, passage, has
 
     def _group_scores(self, wanted: Sequence[str]) -> Any:
-        """BM25 of each conversation and day, by its number."""
+        """Return the BM25 of each conversation and day, by its number."""
         known = self.known
         groups = np.zeros(len(known.group_lengths))
         for term in wanted if known.index.has_groups else ():
@@ -241,7 +239,7 @@ class _Ranking:
         return groups
 
     def _first(self, numbers: Any, values: Any) -> Any:
-        """Of very many entries those with the greatest values, of equal ones the first by id."""
+        """Return of very many entries those with the greatest values, ties by id."""
         if not self.cut or len(numbers) <= self.limits.best:
             return numbers
         ids = self.known.index.ids
@@ -250,7 +248,7 @@ class _Ranking:
         )
 
     def _look_at(self, best: Any, close: Any) -> Any:
-        """The entries that can be hits, as in `ranking`."""
+        """Return the entries that can be hits, as in `ranking`."""
         known, dated = self.known, self.dated
         of, before, after = known.of, known.before, known.after
         looked = np.zeros(len(of), dtype=bool)
@@ -287,7 +285,7 @@ class _Ranking:
         return np.flatnonzero(looked)
 
     def _best_of_groups(self) -> Any:
-        """The best own score in each group of an entry that is looked at, by number of the group."""
+        """Return the best own score of an examined entry in each group, by number of the group."""
         known = self.known
         found = np.zeros(len(known.group_lengths))
         there = np.zeros(len(found), dtype=bool)
@@ -299,7 +297,7 @@ class _Ranking:
         return found
 
     def _cover(self, has: Any) -> Any:
-        """Which share of the terms these are, by what each is worth."""
+        """Return the share of the terms in `has`, by weight."""
         share = np.zeros(len(has))
         if self.total:
             for bit, worth in enumerate(self.worths):
@@ -308,7 +306,7 @@ class _Ranking:
         return share
 
     def _around(self, numbers: Any) -> Any:
-        """Which terms the best passage of each entry has, and those on either side. At number 0, which is none, nothing stands."""
+        """Return which terms the best passage of each entry has, and those on either side. The unused number 0 has none."""
         known, has = self.known, self.passage_has
         middle = self.passage[numbers]
         around = has[middle]
@@ -320,7 +318,7 @@ class _Ranking:
         return around
 
     def _found(self, numbers: Any) -> dict[str, Any]:
-        """What speaks for some entries, as `Found` has it."""
+        """Return the parts of the score of some entries, as in `Found`."""
         known, own = self.known, self.own
         of, before, after = known.of[numbers], known.before[numbers], known.after[numbers]
         near = (known.before[before], before, after, known.after[after])
@@ -338,7 +336,7 @@ class _Ranking:
         }
 
     def hits(self, limit: int) -> list[Hit]:
-        """The best entries."""
+        """Return the best entries."""
         known, weights, numbers = self.known, self.weighed.weights, self.looked
         if not len(numbers):
             return []
@@ -387,13 +385,13 @@ class _Ranking:
 
 
 def _between(values: Any) -> Any:
-    """Values between the least, 0, and the greatest, 1, as in `ranking`."""
+    """Scale values to between the least, 0, and the greatest, 1, as in `ranking`."""
     low, top = values.min(), values.max()
     return (values - low) / (top - low) if top > low else np.ones(len(values))
 
 
 def _greatest(numbers: Any, values: Any, most: int, in_order: Any) -> Any:
-    """So many of the numbers, those with the greatest values; of equal ones the first as they are put `in_order`."""
+    """Return the `most` numbers with the greatest values; ties in the order of `in_order`."""
     least = np.partition(values, len(values) - most)[len(values) - most]
     above, equal = numbers[values > least], numbers[values == least]
     missing = most - len(above)

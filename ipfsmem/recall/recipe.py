@@ -1,6 +1,6 @@
-"""What a score is the sum of: each part and its weight in one table, what a memory is worth beside any question, and the sum itself.
+"""The score: each part and its weight in one table, and the sum.
 
-Which entries are looked at, and how what speaks for one is counted, is not said here (`ranking`, `ranking_arrays`).
+Which entries are examined, and how the parts are computed, is in `ranking` and `ranking_arrays`.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ from ipfsmem.errors import ConfigError
 from ipfsmem.recall.index import GROUPED, MEMORY, NUMBER, QUESTION, TIME, Index, too_long
 from ipfsmem.recall.worth import HALF_LIFE_DAYS, recency
 
-#: Each part and its weight. Those of entries of a group were fitted on one half of two kinds of conversations, between two people and
-#: of people with agents, `file` on the set of `bench/retrieval_set.py`; salience and recency are chosen, not fitted.
+#: Each part and its weight. Those of entries of a group were fitted on one half of two kinds of conversations, between two people
+#: and of people with agents, `file` on the set of `bench/retrieval_set.py`; salience and recency are chosen, not fitted.
 WEIGHTS = {
-    "words": 2.5,  # BM25 of the entry and of its best passage, the mean
-    "meaning": 2.5,  # its similarity, where one is given
-    "own": 3.5,  # of an entry of a group: what its words and its meaning count together, each by the share of its weight
-    "alone": 7.5,  # the same of an entry that has no group
-    "beside": 1.5,  # mean own score of the two entries before it in its group and the two after; its own where there are none
-    "answer": 1.0,  # own score of the entry right before it, where that one is a question
+    "words": 2.5,  # mean BM25 of the entry and of its best passage
+    "meaning": 2.5,  # its similarity, if one is given
+    "own": 3.5,  # of an entry of a group: words and meaning together, weighted
+    "alone": 7.5,  # the same of an entry without a group
+    "beside": 1.5,  # mean own score of the two entries before it in its group and the two after; its own if there are none
+    "answer": 1.0,  # own score of the entry right before it, if that one is a question
     "best": 2.25,  # the best own score in its group
     "cover": 3.0,  # share, by idf, of the question's terms that its best passage has, or those on either side
     "group": 0.5,  # BM25 of the whole group
-    "by": 1.0,  # the question names who said it
+    "by": 1.0,  # the question names its speaker
     "date": 1.0,  # the question names its day, month or year
     "when": 1.0,  # the question asks when, and the entry has a time
     "number": 1.0,  # it asks how many, and the entry has a number
     "question": -0.5,  # the entry is itself a question
     "long": -2.0,  # the logarithm of how many times it has 400 characters
-    "day": 2.0,  # of an entry that has no group, in the place of `date`
-    "file": 2.5,  # of a memory file, so that it is not behind entries of groups because more can speak for these
+    "day": 2.0,  # of an entry without a group, in place of `date`
+    "file": 2.5,  # of a memory file, so that it is not behind entries of groups because more parts apply to these
     "header": 2.0,  # of a memory file: share, by idf, of the terms that its header has
-    "salience": 0.5,  # of a memory file: what it is worth beside any question
+    "salience": 0.5,  # of a memory file: its salience, independent of the question
     "recency": 0.5,  # of a memory file: halved each 7 days since its last update
 }
-#: More than sums of the same numbers in another order differ by.
+#: Upper bound of the difference of sums of the same numbers in another order.
 ROUNDING: Final = 1e-9
-#: Decimal places of a part of a score: all parts together are rounded by less than that.
+#: Decimal places of a part of a score, so that rounding all parts changes less than that bound.
 _DIGITS: Final = 10
-#: What may count less than nothing.
+#: Parts with negative weights.
 _AGAINST = frozenset({"question", "long"})
-#: Parts that there were: settings that name them stay good, and say nothing.
+#: Former parts: settings that name them stay valid, without effect.
 _GONE = frozenset({"before", "length"})
 
 
@@ -57,13 +57,13 @@ class Hit(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """What each part counts: not less than 0, but for `question` and `long`. And the days after which recency is a half."""
+    """The weight of each part: at least 0, except for `question` and `long`. And the half-life of recency in days."""
 
     weights: Mapping[str, float] = WEIGHTS
     half_life: float = HALF_LIFE_DAYS
 
     def with_meaning(self, share: float) -> Weighed:
-        """The same with so much of the weight of meaning, 0 to 1."""
+        """Return the same with a share of the weight of meaning, 0 to 1."""
         return self._replace(weights={**self.weights, "meaning": self.weights["meaning"] * share})
 
 
@@ -71,8 +71,8 @@ USUAL: Final = Weighed()
 
 
 def weigh(weights: Mapping[str, float], half_life: float = HALF_LIFE_DAYS) -> Weighed:
-    """The usual weights with some in their place. Raises ConfigError for a part that there is not, or that cannot count less than
-    nothing."""
+    """Return the default weights with some replaced. Raises ConfigError for an unknown part, or a negative weight where none is
+    allowed."""
     unknown = sorted(weights.keys() - WEIGHTS.keys() - _GONE)
     if unknown:
         raise ConfigError(
@@ -87,7 +87,7 @@ def weigh(weights: Mapping[str, float], half_life: float = HALF_LIFE_DAYS) -> We
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Of more than `all` entries only the `best` by words, or by meaning, and so many `groups` are looked at."""
+    """Of more than `all` entries only the `best` by words, or by meaning, and this many `groups` are examined."""
 
     all: int
     best: int
@@ -95,7 +95,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What a question asks beside its words."""
+    """What a question asks for besides its words."""
 
     today: int
     dated: set[int]
@@ -104,7 +104,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What speaks for an entry, each between 0 and 1. `meaning`: None where no similarities are given."""
+    """The parts of an entry's score, each between 0 and 1. `meaning`: None without similarities."""
 
     words: float
     meaning: float | None
@@ -117,7 +117,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 def hit_of(index: Index, number: int, found: Found, asked: Asked, weighed: Weighed) -> Hit:
-    """An entry with its score, by what speaks for it."""
+    """Return an entry with its score, from its parts."""
     marks, weights = index.columns.marks[number], weighed.weights
     is_grouped, has_meaning = bool(marks & GROUPED), found.meaning is not None
     own = own_weight(weights, "own" if is_grouped else "alone", has_meaning)
@@ -146,8 +146,8 @@ def hit_of(index: Index, number: int, found: Found, asked: Asked, weighed: Weigh
 
 
 def best_first(hits: Iterable[Hit], limit: int) -> list[Hit]:
-    """So many of the best, the best first; of equal ones the first by id. Sums of the same numbers in another order differ in their
-    last digits, so each part is rounded, and so is their sum: every implementation gives one answer, whichever of them is asked."""
+    """Return the best `limit` hits, best first; ties by id. Sums of the same numbers in another order differ in their last
+    digits, so each part and the sum are rounded: every implementation gives the same answer."""
     found = sorted(hits, key=lambda hit: -hit.score)
     if not found or limit <= 0:
         return []
@@ -162,5 +162,5 @@ def best_first(hits: Iterable[Hit], limit: int) -> list[Hit]:
 
 
 def own_weight(weights: Mapping[str, float], together: Literal["own", "alone"], with_meaning: bool) -> float:
-    """By what words and meaning of an entry are multiplied beside their weights, so that both together count as that part says."""
+    """Return the factor for the weights of words and meaning of an entry, so that both together have the weight of that part."""
     return weights[together] / (weights["words"] + (weights["meaning"] if with_meaning else 0.0) or 1.0)

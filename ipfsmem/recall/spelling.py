@@ -1,7 +1,6 @@
-"""A question's terms that no entry has, as the ones that they are one slip of the hand away from: a letter too few, too many, another,
-or two that changed places (Damerau 1964); else as the ones that are most like them, such as the same word in another language. A term
-that some entry has is never changed.
-"""
+"""Replaces a question's terms that no entry has by the one within one typing error: a letter missing, added, changed, or two
+swapped (Damerau 1964); else by the most similar one, such as the same word in another language. A term that some entry has is
+never changed."""
 
 from __future__ import annotations
 
@@ -9,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 #: Letters of a term: shorter ones are near to too many others, and longer ones nobody types.
 LEAST_LETTERS, MOST_LETTERS = 5, 30
-#: Of a question of more different terms none is changed: it says enough without.
+#: In a question of more different terms none is changed: it says enough without.
 MOST_TERMS = 12
-#: Two terms are alike that have more than this share of the threes of the shorter one in common, and so many at least.
+#: Two terms are similar if they share more than this fraction of the trigrams of the shorter one, and at least this number.
 LIKE, LEAST_THREES = 0.5, 3
 _ALPHABETS = ("abcdefghijklmnopqrstuvwxyz", "абвгдежзиклмнопрстуфхцчшщъыьэюя", "αβγδεζηθικλμνξοπρστυφχψω")
 
@@ -21,8 +20,9 @@ def spelled(
     having: Callable[[str], int],
     among: Callable[[Iterable[str]], Iterable[str]] = iter,
 ) -> list[str]:
-    """The same terms, each that no entry has as the near one that most have, of equal ones the first. `having`: how many entries have
-    a term; `among`: leaves out of hundreds those that none has, or not all of them."""
+    """Return the terms, each that no entry has replaced by the most frequent one within one typing error, ties by order.
+    `having`: returns how many entries have a term; `among`: filters out of hundreds of terms those that none has, or some of
+    them."""
     if len(set(terms)) > MOST_TERMS:
         return list(terms)
     return [_near(term, having, among) if _is_to_change(term, having) else term for term in terms]
@@ -33,8 +33,8 @@ def likened(
     having: Callable[[str], int],
     alike: Callable[[str], Sequence[tuple[str, float]]],
 ) -> list[str]:
-    """The same terms, each that no entry has as the one that is most like it, of equal ones that most have, of equal ones the first.
-    `alike`: as the function of that name, of the terms that entries have or had; it is asked only where a term needs it."""
+    """Return the terms, each that no entry has replaced by the most similar one, ties by frequency, then by order. `alike`: as
+    the function of that name, for the terms that entries have or had; called only if a term needs it."""
     if len(set(terms)) > MOST_TERMS:
         return list(terms)
     return [
@@ -44,12 +44,12 @@ def likened(
 
 
 def vocabulary_of(terms: Iterable[str]) -> str:
-    """Some terms with a line break before and after each."""
+    """Return some terms with a line break before and after each."""
     return "\n".join(("", *terms, ""))
 
 
 def alike(term: str, vocabulary: str) -> list[tuple[str, float]]:
-    """The terms of a vocabulary that are like one, and what share of the shorter one's threes both have in common."""
+    """Return the terms of a vocabulary similar to one, and the share of the shorter one's trigrams that both have."""
     wanted = threes(term)
     times: dict[int, int] = {}
     for three in wanted:
@@ -71,7 +71,7 @@ def alike(term: str, vocabulary: str) -> list[tuple[str, float]]:
 
 
 def threes(term: str) -> set[str]:
-    """The threes of letters of a term; its ends count as a letter."""
+    """Return the trigrams of a term; its ends count as a letter."""
     padded = f"\n{term}\n"
     return {padded[at : at + 3] for at in range(len(term))}
 
@@ -95,7 +95,7 @@ def _near(term: str, having: Callable[[str], int], among: Callable[[Iterable[str
 
 
 def _slips(term: str) -> Iterator[str]:
-    """What is one slip away, of words in letters that are known here."""
+    """Yield the terms within one typing error, for words of the known alphabet."""
     letters = next((letters for letters in _ALPHABETS if term[0] in letters), "")
     if not all(char in letters for char in term):
         return

@@ -1,8 +1,8 @@
-"""What the terms of a question add up to: for all entries at once within bounds, exactly for those that are asked for.
+"""The sums of the shares of a question's terms: for all entries at once within bounds, exactly on request.
 
-What each term gives is rounded to a few bits, sixteen bits for each entry, and these stand one after the other in one great integer:
-two such integers are added in the time that a loop takes for a hundredth of the entries. The bounds tell which entries cannot
-be among the best, of the others the exact sums decide: the best are those of the whole computation.
+The share of each term is rounded to a few bits, in lanes of sixteen bits per entry in one big integer: adding two takes the time
+of a loop over a hundredth of the entries. The bounds rule out entries that cannot be among the best, the exact sums decide among
+the others: the best are those of the whole computation.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from itertools import compress
 from math import frexp
 from typing import Any
 
-#: To so many bits the greatest share of a term is rounded, and the sum of the greatest of all terms.
+#: Bits to which the greatest share of a term is rounded, and the sum of the greatest of all terms.
 _BITS, _LANE = 12, 16
-#: A term that fewer than one in so many entries have is added to each of these by itself: that is quicker then.
+#: A term of fewer than one in this many entries is added to each of these separately, which is quicker then.
 _RARE = 128
-#: About so many entries tell where the best begin.
+#: About this many entries give an estimate of the limit of the best.
 _SAMPLE = 1_000
-#: Fewer than one in so many entries, of which alone the best are wanted, are looked at one by one.
+#: If fewer than one in this many entries may be hits, they are examined one by one.
 _FEW = 16
-#: Of more undecided entries than these the sums of all are counted, term by term.
+#: Above this number of undecided entries the sums of all are computed, term by term.
 _UNDECIDED = 3_000
 
 
 class Shares:
-    """What one term gives to each of the numbered entries that have it."""
+    """The shares of one term for each of the numbered entries that have it."""
 
     #: The entries that have it.
     numbers: Sequence[int]
     _dense: array[int] | None = None
     _lanes: int | None = None
-    #: The shares, between the moment when the greatest is asked for and that when they are rounded: they are counted once for both.
+    #: The shares, between the requests for the greatest and for the rounded ones: computed once for both.
     _counted: Collection[float] | None = None
 
     @property
     def shares(self) -> Collection[float]:
-        """What each gets, in the order of the numbers."""
+        """The shares, in the order of the numbers."""
         raise NotImplementedError
 
     def share(self, number: int) -> float:
-        """What an entry gets, 0 where it has not the term."""
+        """Return the share of an entry, 0 if it lacks the term."""
         raise NotImplementedError
 
     @cached_property
@@ -59,7 +59,7 @@ class Shares:
 
     @cached_property
     def rounded(self) -> array[int]:
-        """The shares in such units: each is less than this number, and not less than one less. Powers of two divide exactly."""
+        """The shares in such units, rounded up to a whole number. Powers of two divide exactly."""
         scale = 2.0**-self.exponent
         counted, self._counted = self._counted, None
         shares = self.shares if counted is None else counted
@@ -71,7 +71,7 @@ class Shares:
         return max(self.rounded, default=0)
 
     def dense(self, size: int) -> array[int]:
-        """The rounded share of each of so many entries, 0 of one that has it not. Asked of one size."""
+        """Return the rounded share of each of `size` entries, 0 for one without it. Always called with one size."""
         if self._dense is None:
             self._dense = array("H", bytes(2 * size))
             for number, value in zip(self.numbers, self.rounded, strict=True):
@@ -79,38 +79,38 @@ class Shares:
         return self._dense
 
     def lanes(self, size: int) -> int:
-        """The same as one integer."""
+        """Return the same as one integer."""
         if self._lanes is None:
             self._lanes = int.from_bytes(self.dense(size).tobytes(), sys.byteorder)
         return self._lanes
 
 
 def is_common(having: int, size: int) -> bool:
-    """Whether a term that so many of the entries have is added to all at once."""
+    """Return whether a term that `having` of the entries have is added to all at once."""
     return having * _RARE >= size
 
 
 class Sums:
-    """The sums of what the terms of a question give."""
+    """The sums of the shares of a question's terms."""
 
     def __init__(self, rows: Sequence[tuple[int, Shares]], size: int) -> None:
-        """`rows`: each term with a bit of its own, in the order in which they are added; `size`: one more than the greatest number."""
+        """`rows`: each term with its bit, in the order of addition; `size`: one more than the greatest number."""
         self._rows, self._size = rows, size
         self._known: dict[int, tuple[float, int]] = {}
         self._all: list[float] | None = None
         having = [row for _, row in rows if row.numbers]
-        #: Sums are counted in units of two to the power of this.
+        #: The unit of sums is two to the power of this.
         self._unit = max((row.exponent for row in having), default=0) + _BITS - _LANE
         while sum(_shifted(row.greatest, row.exponent - self._unit) for row in having) >> _LANE:
             self._unit += 1
         self._sums = self._added(having)
-        #: How far the exact sum of an entry may be above that one, and how far below.
+        #: How far the exact sum of an entry may be above the rounded one, and how far below.
         self._above = 1 + sum(row.exponent < self._unit for row in having)
         self._below = 1 + sum(_shifted(1, max(0, row.exponent - self._unit)) for row in having)
         self._worth = 2.0**self._unit
 
     def _added(self, rows: Sequence[Shares]) -> array[int]:
-        """The rounded sum of each entry."""
+        """Return the rounded sum of each entry."""
         lanes, size, rare = 0, self._size, list[tuple[int, Shares]]()
         for row in rows:
             shift = row.exponent - self._unit
@@ -127,32 +127,32 @@ class Sums:
         return sums
 
     def at_most(self, number: int) -> float:
-        """No less than the sum of an entry."""
+        """Return an upper bound of the sum of an entry."""
         return (self._sums[number] + self._above) * self._worth
 
     def at_most_between(self, first: int, end: int) -> float:
-        """No less than the sum of any entry from a first until the end."""
+        """Return an upper bound of the sums of the entries from `first` up to `end`."""
         return (max(self._sums[first:end]) + self._above) * self._worth
 
     def at_most_of(self, numbers: Iterable[int]) -> list[tuple[int, float]]:
-        """Each of these entries, and no less than its sum."""
+        """Return each of these entries with an upper bound of its sum."""
         sums, above, worth = self._sums, self._above, self._worth
         return [(number, (sums[number] + above) * worth) for number in numbers]
 
     def least(self, numbers: Iterable[int]) -> float:
-        """No less than the least sum of these entries."""
+        """Return an upper bound of the least sum of these entries."""
         return (min(map(self._sums.__getitem__, numbers)) + self._above) * self._worth
 
     def in_order(self, numbers: Iterable[int]) -> list[int]:
-        """The entries, the one first of which `at_most` is greatest."""
+        """Return the entries in descending order of `at_most`."""
         return sorted(numbers, key=self._sums.__getitem__, reverse=True)
 
     def exact(self, number: int) -> float:
-        """The sum of an entry."""
+        """Return the sum of an entry."""
         return self._of(number)[0] if self._all is None else self._all[number]
 
     def has(self, number: int) -> int:
-        """Which of the terms an entry has, a bit each."""
+        """Return which of the terms an entry has, a bit each."""
         return self._of(number)[1]
 
     def _of(self, number: int) -> tuple[float, int]:
@@ -167,18 +167,18 @@ class Sums:
         return known
 
     def seen(self, only: frozenset[int] | None = None) -> list[int]:
-        """The entries that have one of the terms. `only`: among these."""
+        """Return the entries that have one of the terms. `only`: among these."""
         found = set[int]().union(*(row.numbers for _, row in self._rows))
         return list(found if only is None else found & only)
 
     def top(self, numbers: Collection[int]) -> float:
-        """The greatest sum of these entries, 0 of none."""
+        """Return the greatest sum of these entries, 0 of none."""
         sums = self._sums
         least = max(map(sums.__getitem__, numbers), default=0) - self._above - self._below
         return max((self.exact(number) for number in numbers if sums[number] >= least), default=0.0)
 
     def top_of_all(self) -> float:
-        """The same of all entries."""
+        """Return the greatest sum of all entries."""
         if not any(row.numbers for _, row in self._rows):
             return 0.0
         high = self._sums.tobytes()[sys.byteorder == "little" :: 2]
@@ -188,8 +188,8 @@ class Sums:
     def best(
         self, most: int, key: Callable[[int], Any], *, last: bool, only: frozenset[int] | None = None
     ) -> list[int]:
-        """So many entries that have one of the terms, those with the greatest sums, in any order; of equal ones those with the least
-        keys, or with the greatest, the `last`. `only`: among these."""
+        """Return up to `most` entries that have one of the terms, those with the greatest sums, in any order; ties by the least
+        keys, or with `last` by the greatest. `only`: among these."""
         found = self._near(most, only)
         if len(found) <= most:
             return found
@@ -205,13 +205,13 @@ class Sums:
         return sure + open_[: most - len(sure)]
 
     def _near(self, most: int, only: frozenset[int] | None) -> list[int]:
-        """All entries that can be among the best, and perhaps some more."""
+        """Return all entries that can be among the best, and perhaps some more."""
         high = self._sums.tobytes()[sys.byteorder == "little" :: 2]
         if only is not None and len(only) * _FEW < self._size:
             return self.seen(only)
         some = sorted(high[:: max(1, len(high) // _SAMPLE)], reverse=True)
         least = some[min(len(some) - 1, most * len(some) // len(high) + 2)]
-        # The sum at the place where the best end may be one lower, and what is open may be as much lower as sums are apart.
+        # The sum at the limit of the best may be one lower, and undecided ones lower by the distance of the bounds.
         apart = 1 + (self._above + self._below >> 8)
         least -= 1 + apart
         while least > 0:
@@ -224,7 +224,7 @@ class Sums:
         return self.seen(only)
 
     def _add_all(self) -> None:
-        """Counts the sums of all entries, term by term: in the order of the terms, as that of one."""
+        """Compute the sums of all entries, term by term: in the order of the terms, as for a single one."""
         if self._all is None:
             self._all = [0.0] * self._size
             for _, row in self._rows:
@@ -238,12 +238,12 @@ def _shifted(value: int, shift: int) -> int:
 
 @lru_cache(maxsize=2 * _BITS)
 def _mask(shift: int, size: int) -> int:
-    """What of so many lanes is their own after they were shifted down."""
+    """Return the mask of the own bits of `size` lanes after a shift down."""
     return int.from_bytes(array("H", [0xFFFF >> shift]) * size, sys.byteorder)
 
 
 def _at_least(values: bytes, least: int) -> list[int]:
-    """The places of the values that are not less."""
+    """Return the places of the values that are at least `least`."""
     great = values.translate(bytes(least) + b"\1" * (256 - least))
     many = great.count(1)
     if many * 8 > len(great):

@@ -1,7 +1,5 @@
-"""The terms of a text: words without case and accents, English ones as their stems, Arabic ones without
-their article, every two letters of scripts without spaces. Words that say nothing, like "the", are no terms. A letter and its sign are
-one word: C, C++ and C# are three names.
-"""
+"""The terms of a text: words without case and accents, English ones as their stems, Arabic ones without their article, bigrams of
+scripts without spaces. Stop words like "the" are no terms. A letter with a sign is one word: C, C++ and C# are three names."""
 
 from __future__ import annotations
 
@@ -14,9 +12,9 @@ from ipfsmem.recall.porter import stem
 
 #: Scripts that put no space between words: Thai to Khmer, kana, ideographs.
 _RUNS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-#: What is written as one word with an Arabic noun: "the", also after "and", "with", "so", "as" and "for".
+#: Prefixes of an Arabic noun: "the", also after "and", "with", "so", "as" and "for".
 _arabic_article = lazy_pattern(r"^(?:[وبفك]?ال|لل)(?=[\u0620-\u064a]{3})")
-#: What each ASCII character is in a folded text: itself in a word, else a space.
+#: The replacement of each ASCII character of a folded text: itself in a word, else a space.
 _SPACED = "".join(char if char.isalnum() else " " for char in map(chr, range(128)))
 STOP_WORDS = frozenset((
     "a", "about", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "because", "been", "before",
@@ -28,7 +26,7 @@ STOP_WORDS = frozenset((
 ))  # fmt: skip
 
 
-#: A letter with its sign, which is no operator between others.
+#: A letter with its sign, if that is not an operator between others.
 _SIGNED = r"[a-z](?:\+\+(?![a-z_])|\+(?![a-z0-9_+=])|#(?![a-z_]))"
 _signed = lazy_pattern(_SIGNED)
 _ascii_word = lazy_pattern(rf"{_SIGNED}|[^\W_]+")
@@ -36,17 +34,18 @@ _ascii_word = lazy_pattern(rf"{_SIGNED}|[^\W_]+")
 
 @functools.cache
 def _word() -> re.Pattern[str]:
-    """A run of such a script, or a word of another. Made when it is first needed, which takes longer than most commands do."""
+    """Return the pattern of a run of such a script, or a word of another. Compiled on first use, which takes longer than most
+    commands."""
     return re.compile(rf"[{_RUNS}]+|{_SIGNED}|[^\W_{_RUNS}]+")
 
 
 @functools.cache
 def unspaced() -> re.Pattern[str]:
-    """A run of a script without spaces."""
+    """Return the pattern of a run of a script without spaces."""
     return re.compile(f"[{_RUNS}]+")
 
 
-#: What is neither part of a word nor a space: all accents are among these.
+#: Neither part of a word nor a space: includes all accents.
 _mark = lazy_pattern(r"[^\w\s\x00-\x7f]")
 
 
@@ -55,7 +54,7 @@ def _without_accent(found: re.Match[str]) -> str:
 
 
 def fold(text: str) -> str:
-    """A text without case and accents."""
+    """Return a text without case and accents."""
     if text.isascii():
         return text.lower()
     apart = unicodedata.normalize("NFKD", text.casefold())
@@ -63,21 +62,21 @@ def fold(text: str) -> str:
 
 
 def words_of(folded: str) -> list[str]:
-    """The words of a text that `fold` has folded; a run of a script without spaces is one."""
+    """Return the words of a folded text; a run of a script without spaces is one."""
     if folded.isascii():
         if ("+" in folded or "#" in folded) and _signed.search(folded):
             return _ascii_word.findall(folded)
-        return folded.translate(_SPACED).split()  # half of what a pattern takes
+        return folded.translate(_SPACED).split()  # half the time of a pattern
     return _word().findall(folded)
 
 
 def split(text: str) -> list[str]:
-    """The words of a text without case and accents; a run of a script without spaces is one."""
+    """Return the words of a text without case and accents; a run of a script without spaces is one."""
     return words_of(fold(text))
 
 
 def terms_of(word: str) -> list[str]:
-    """The terms that one such word is: none where it says nothing, more than one for a run of a script without spaces."""
+    """Return the terms of one such word: none for a stop word, several for a run of a script without spaces."""
     if word.isascii():
         return [] if word in STOP_WORDS else [stem(word)] if word.isalnum() else [word]
     if unspaced().match(word):
@@ -86,5 +85,5 @@ def terms_of(word: str) -> list[str]:
 
 
 def terms(text: str) -> list[str]:
-    """The terms of a text in their order, as often as they occur."""
+    """Return the terms of a text in order, with repetitions."""
     return [term for word in split(text) for term in terms_of(word)]

@@ -1,8 +1,8 @@
-"""The vectors of entries that one model made: kept as bytes, compared with the vector of a question.
+"""The vectors of entries by one model: stored as bytes, compared with the vector of a question.
 
-Each number is one signed byte, scaled by the largest of its vector: that loses nothing that ranking sees. All vectors are of one
-model and one length; there is no way to add another's. With NumPy, where it is installed, all are compared, of very many
-those whose signs agree best with the question's; without, of many only these exactly, the others by how many signs agree.
+Each number is one signed byte, scaled by the largest of its vector, which does not affect ranking. All vectors have one model and
+one length. With NumPy all are compared, of very many those whose signs agree best with the question's; without it, of many only
+these exactly, the others by how many signs agree.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from ipfsmem.recall.embedder import EmbedderIdentity
 
 #: Bytes of an entry's id.
 ID_SIZE = 16
-#: Numbers that a vector may have.
+#: Maximum numbers of a vector.
 MAX_DIMENSION = 4096
 _VERSION = 1
-#: Without NumPy: of more vectors than these only so many are compared number by number.
+#: Maximum vectors compared number by number without NumPy.
 _EXACT = 400
-#: With it: more than these are compared by their signs first, and of so many times as many as are wanted then exactly.
+#: With NumPy: above this number vectors are compared by their signs first, and this many times the wanted number then exactly.
 _MANY, _FACTOR = 20_000, 3
-#: Of vectors that are erased the rows stay while there are so many times as many rows as vectors.
+#: Rows of erased vectors stay while there are at most this many times as many rows as vectors.
 _SPARE = 1.25
-#: Rows that are compared with all at once where each is compared with each.
+#: Rows that are compared with all at once when each is compared with each.
 _BLOCK = 512
 _signs = bytes(b"0"[0] if value < 128 else b"1"[0] for value in range(256))
 
@@ -55,7 +55,7 @@ class Vectors:
         self.dimension = 0
         self._rows: dict[bytes, bytes] = {}
         self._ready: Comparable | None = None
-        #: What was added and erased since that was made.
+        #: Vectors added and erased since that was made.
         self._added: dict[bytes, bytes] = {}
         self._erased: set[bytes] = set()
 
@@ -67,12 +67,12 @@ class Vectors:
 
     @property
     def ids(self) -> Collection[bytes]:
-        """Of which entries there are vectors."""
+        """The ids of the entries that have vectors."""
         return self._rows.keys()
 
     def add(self, vectors: Mapping[bytes, Sequence[float]]) -> None:
-        """Add vectors, or put them in the place of those before. Raises FormatError, and adds none, when one has another length
-        than those that are there, or is none that has a direction."""
+        """Add or replace vectors. Raises FormatError, and adds none, if one has another length than the existing ones, or no
+        direction."""
         made = {}
         dimension = self.dimension
         for id, vector in vectors.items():
@@ -88,7 +88,7 @@ class Vectors:
             self._rows.update(made)
 
     def keep(self, ids: Collection[bytes]) -> bool:
-        """Erase the vectors of all other entries; whether there were some."""
+        """Erase the vectors of all other entries; returns whether there were any."""
         gone = self._rows.keys() - set(ids)
         self.drop(gone)
         return bool(gone)
@@ -105,13 +105,13 @@ class Vectors:
         self._added.update(added)
 
     def copy(self) -> Vectors:
-        """The same as they are now."""
+        """Return a copy."""
         made = Vectors(self.identity)
         made.dimension, made._rows = self.dimension, dict(self._rows)
         return made
 
     def take(self, other: Vectors) -> None:
-        """Add the vectors of another store of the same model and length that are not here; none of any other."""
+        """Add the vectors missing here from another store of the same model and length; none of any other."""
         if other.identity == self.identity and self.dimension in (0, other.dimension):
             self.dimension = other.dimension
             new = {id: row for id, row in other._rows.items() if id not in self._rows}
@@ -119,11 +119,11 @@ class Vectors:
             self._rows.update(new)
 
     def of(self, ids: Iterable[bytes]) -> Comparable:
-        """Those of some entries, for comparing."""
+        """Return those of some entries, for comparing."""
         return Comparable({id: self._rows[id] for id in ids if id in self._rows})
 
     def comparable(self) -> Comparable:
-        """Those that are there now, for comparing: the same until something changes."""
+        """Return the current ones for comparing: the same object until something changes."""
         if self._ready is None or len(self._added) + len(self._erased) > len(self._rows) // 4:
             self._ready = Comparable(self._rows)
         elif self._added or self._erased:
@@ -132,14 +132,14 @@ class Vectors:
         return self._ready
 
     def cosines(self, question: Sequence[float]) -> dict[bytes, float]:
-        """How similar each entry is to a question, from -1 to 1. Raises FormatError for a vector of another length."""
+        """Return how similar each entry is to a question, from -1 to 1. Raises FormatError for a vector of another length."""
         ready = self.comparable()
         ids = list(ready.at)
         found = ready.nearest(question, list(ready.at.values()), -1.0, len(ids))
         return {ids[row]: cosine for row, cosine in found.items()}
 
     def dump(self) -> bytes:
-        """All of it as bytes."""
+        """Encode all of it as bytes."""
         return msgspec.msgpack.encode(
             _Stored(
                 _VERSION,
@@ -152,7 +152,7 @@ class Vectors:
 
     @classmethod
     def restore(cls, data: bytes | bytearray) -> Vectors:
-        """What `dump` gave. Raises FormatError for anything else."""
+        """Decode the result of `dump`. Raises FormatError for anything else."""
         try:
             stored = _decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -172,7 +172,7 @@ class Vectors:
 
 
 def quantised(vector: Sequence[float]) -> bytes:
-    """A vector as signed bytes; its length is lost, its direction stays. Raises FormatError where it has none."""
+    """Return a vector as signed bytes; its length is lost, its direction stays. Raises FormatError if it has none."""
     top = max(map(abs, vector), default=0.0) if all(map(isfinite, vector)) else 0.0
     if not 0 < top < 1e30 or 127 / top == float("inf"):
         raise FormatError("a vector is of numbers that are not finite, or all 0")
@@ -181,7 +181,7 @@ def quantised(vector: Sequence[float]) -> bytes:
 
 
 class Comparable:
-    """The vectors of one moment, laid out for comparing. For several threads at once: it does not change."""
+    """The vectors of one moment, in a form for comparing. Immutable, so usable from several threads at once."""
 
     def __init__(self, rows: Mapping[bytes, bytes]) -> None:
         #: The row of each entry.
@@ -198,15 +198,15 @@ class Comparable:
             self._numbers = _Matrix(self._rows) if self._rows else None
 
     def changed(self, added: Mapping[bytes, bytes], erased: Collection[bytes]) -> Comparable:
-        """The same with some more and without others, of which the rows stay until there are many: to lay out all anew takes ten times
-        as long."""
+        """Return the same with some more and without others, whose rows stay until there are many: a complete rebuild takes ten
+        times as long."""
         if len(self._rows) + len(added) > _SPARE * (len(self.at) + len(added) - len(erased)):
             there = {id: self._rows[row] for id, row in self.at.items() if id not in erased}
             return Comparable({**there, **added})
         made = Comparable({})
         at = {id: row for id, row in self.at.items() if id not in erased} if erased else dict(self.at)
         old, bits = self._rows, self._bits
-        if self._numbers is None and erased:  # nothing is laid out that would have to be moved
+        if self._numbers is None and erased:  # nothing is built yet that would have to be moved
             old, bits = [old[row] for row in at.values()], [bits[row] for row in at.values()] if bits else []
             at = {id: row for row, id in enumerate(at)}
         at.update(zip(added, range(len(old), len(old) + len(added)), strict=True))
@@ -218,8 +218,8 @@ class Comparable:
         return made
 
     def asked(self, question: Sequence[float] | bytes) -> bytes:
-        """A question's vector as these are kept; what this gave already stays as it is. Raises FormatError for one of another length,
-        or that has no direction."""
+        """Return a question's vector in the stored form; a result of this function stays as it is. Raises FormatError for another
+        length, or no direction."""
         if self._rows and len(question) != len(self._rows[0]):
             raise FormatError(f"a vector has {len(question)} numbers, those kept have {len(self._rows[0])}")
         return question if isinstance(question, bytes) else quantised(question)
@@ -227,8 +227,8 @@ class Comparable:
     def nearest(
         self, question: Sequence[float] | bytes, rows: Sequence[int], least: float, most: int
     ) -> dict[int, float]:
-        """Of some rows (-1 is none) those whose cosine to a question, -1 to 1, is not less than `least`: the place of each in `rows`,
-        and its cosine. Of more than `most` the most similar. Raises what `asked` raises."""
+        """Return those of some rows (-1 for none) whose cosine to a question, -1 to 1, is at least `least`: the place of each in
+        `rows`, and its cosine. At most the `most` most similar. Raises as `asked`."""
         if not self._rows or not rows:
             return {}
         asked = self.asked(question)
@@ -241,14 +241,14 @@ class Comparable:
         return found
 
     def pairs(self, rows: Sequence[int], least: float) -> list[tuple[int, int, float]]:
-        """The pairs among some different rows whose cosine is not less than `least`: their places, the first before the second, and
-        the cosine. None without NumPy, or of more than 20,000 rows: to compare each with each would take minutes."""
+        """Return the pairs among some different rows whose cosine is at least `least`: their places, in ascending order, and the
+        cosine. Empty without NumPy, or for more than 20,000 rows: comparing each with each would take minutes."""
         if self._numbers is None or len(self._rows) > _MANY:
             return []
         return self._numbers.pairs(rows, least)
 
     def _plain(self, asked: bytes) -> list[float]:
-        """The cosine of each row, without NumPy."""
+        """Return the cosine of each row, without NumPy."""
         numbers = array("b", asked).tolist()
         length = sqrt(sum(map(mul, numbers, numbers)))
         if not self._bits:
@@ -264,11 +264,11 @@ class Comparable:
 
 
 class _Matrix:
-    """Vectors as NumPy has them. Of very many only those are compared number by number whose signs agree best with the question's:
-    all numbers of 100,000 are 150 MB, which takes longer to read than a person should notice."""
+    """Vectors in NumPy. Of very many only those whose signs agree best with the question's are compared number by number: all
+    numbers of 100,000 are 150 MB, which takes noticeably long to read."""
 
     def __init__(self, rows: Sequence[bytes], *, signs: bool = False) -> None:
-        """`signs`: also of few."""
+        """`signs`: also for few."""
         import numpy
 
         self._bytes = numpy.frombuffer(b"".join(rows), dtype=numpy.int8).reshape(len(rows), -1)
@@ -284,11 +284,11 @@ class _Matrix:
         else:
             self._numbers = self._bytes.astype(numpy.float32)
             lengths = numpy.linalg.norm(self._numbers, axis=1)
-        # A row of a damaged file may be all 0: it is like nothing.
+        # A row of a damaged file may be all 0: it is similar to nothing.
         self._lengths = numpy.maximum(lengths, 1.0)
 
     def longer(self, rows: Sequence[bytes], added: int) -> _Matrix:
-        """The same with so many more at the end of all rows."""
+        """Return the same with the last `added` of `rows` appended."""
         if not added:
             return self
         more = _Matrix(rows[-added:], signs=self._signs is not None)
@@ -314,7 +314,8 @@ class _Matrix:
             apart = numpy.bitwise_count(self._signs ^ sign).sum(axis=1, dtype=numpy.uint16)
             places = places[numpy.argpartition(apart[wanted[places]], _FACTOR * most)[: _FACTOR * most]]
             places.sort()
-        # Not `@`: that wakes threads for each question, which on a busy machine wait longer for each other than one of them counts.
+        # Not `@`: that wakes threads for each question, which on a busy machine wait longer for each other than one of them
+        # computes.
         if self._numbers is not None:
             products = numpy.einsum("ij,j->i", self._numbers, question)
             cosines = (products / self._lengths)[wanted[places]]
@@ -344,7 +345,7 @@ class _Matrix:
 
 
 def _packed(numbers: Any) -> Any:
-    """The signs of each row, a bit each, in whole words of 64."""
+    """Return the signs of each row, a bit each, in whole words of 64."""
     import numpy
 
     bits = numpy.packbits(numbers < 0, axis=1)

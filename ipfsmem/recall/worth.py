@@ -1,4 +1,4 @@
-"""What a memory file is worth beside any question, from what its header says and how long it lay untouched."""
+"""The worth of a memory file, independent of a question, from its header and the time since its last change or use."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from math import exp, log2
 import msgspec
 
 HALF_LIFE_DAYS = 7
-#: What a confidence gains when the same is said again.
+#: How much a confidence grows when the same is said again.
 REINFORCED = 0.05
-#: Share that fades with each day, by what the header's `decay` says: after so many days a third is left.
+#: Daily loss of confidence by the header's `decay`: a third is left after that many days.
 DECAY_RATES = {"never": 0.0, "30d": 1 / 30, "90d": 1 / 90}
-#: The same for a confidence without a `decay`, unless the settings say otherwise: it halves in 70 days.
+#: The same for a confidence without a `decay`, unless the settings say otherwise: half is left after 70 days.
 FADING = 0.01
 
 
 def salience(type: str, tags: int, *, important: bool = False) -> float:
-    """What a memory file of this type and with so many tags is worth beside any question, 0 to 1."""
+    """Return the salience of a memory file of this type and number of tags, independent of a question, 0 to 1."""
     if important:
         return 1.0
     bonus = {"feedback": 0.3, "user": 0.2, "project": 0.1}.get(type, 0.0)
@@ -25,27 +25,27 @@ def salience(type: str, tags: int, *, important: bool = False) -> float:
 
 
 def recency(days: float, half_life: float = HALF_LIFE_DAYS) -> float:
-    """1 for what was changed or used now, a half after so many days; what lies ahead is now."""
+    """Return 1 for a change or use now, one half after `half_life` days; a time in the future counts as now."""
     return float(0.5 ** (max(0.0, days) / half_life))
 
 
 def faded(confidence: float, rate: float, idle_days: float, *, uses: int = 0) -> float:
-    """What is left of a confidence (0 to 1) of which this share a day fades while nobody uses it; use keeps it up.
+    """Return the rest of a confidence (0 to 1) that loses the share `rate` each day without use; uses raise it.
 
-    The first day costs nothing. Of times that lie ahead nothing is subtracted.
+    The first day costs nothing. Times in the future subtract nothing.
     """
     left = confidence * exp(-rate * idle_days) if idle_days > 1 else confidence
     return min(1.0, left * (1.0 + log2(max(1, uses))))
 
 
 def reinforced(confidence: float, again: float | None = None) -> float:
-    """The confidence of what is said once more: a little above the mean of both, at most 1. `again`: how sure it is said now; None is
-    as before."""
+    """Return the confidence after a repetition: a little above the mean of both, at most 1. `again`: the new confidence; None:
+    the old one."""
     return min(1.0, (confidence + (confidence if again is None else again)) / 2 + REINFORCED)
 
 
 def rate_of(decay: str, confidence: float | None, *, important: bool, fading: float = FADING) -> float:
-    """The share that fades with each day."""
+    """Return the share that fades each day."""
     if important:
         return 0.0
     return DECAY_RATES.get(decay, fading if confidence is not None else 0.0)
@@ -63,9 +63,9 @@ def worth(
     expired: bool = False,
     fading: float = FADING,
 ) -> float:
-    """What a memory file is worth, 0 to 1: its salience, times its confidence, faded since it was last changed or used; use keeps it
-    up. `decay` says how fast, and of a confidence without one `fading`. An important one does not fade; one that has expired is worth
-    nothing."""
+    """Return the worth of a memory file, 0 to 1: its salience, times its confidence, faded since the last change or use; uses
+    raise it. `decay` sets the rate, and `fading` that of a confidence without one. An important one does not fade; an
+    expired one has 0."""
     if expired:
         return 0.0
     rate = rate_of(decay, confidence, important=important, fading=fading)
@@ -75,25 +75,25 @@ def worth(
 
 
 class Merits(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a memory is worth on any day is worked out of this, so that its text need not be read again."""
+    """The inputs for the worth of a memory on any day, so that its text need not be read again."""
 
     type: str
     tags: int
     important: bool
     confidence: float | None
     decay: str
-    #: The day of the last change, and the last on which it holds, as `date.toordinal`; 0 for none.
+    #: The day of the last change, and the last valid day, as `date.toordinal`; 0 for none.
     changed: int
     until: int
 
     def expired(self, today: date) -> bool:
-        """Whether it held until an earlier day."""
+        """Return whether it expired before a day."""
         return 0 < self.until < today.toordinal()
 
     def confidence_on(
         self, today: date, *, used: int = 0, uses: int = 0, fading: float = FADING
     ) -> float | None:
-        """What is left of its confidence on a day; None where it has none."""
+        """Return the rest of its confidence on a day; None if there is none."""
         if self.confidence is None:
             return None
         last = max(self.changed, used)
@@ -101,8 +101,8 @@ class Merits(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return faded(self.confidence, rate, today.toordinal() - last if last else 0, uses=uses)
 
     def worth(self, today: date, *, used: int = 0, uses: int = 0, fading: float = FADING) -> float:
-        """What it is worth beside any question, 0 to 1. `used`: the day on which it was used last, 0 for none, and how often it was;
-        `fading`: the share of a confidence without a decay that fades with each day."""
+        """Return its worth on a day, 0 to 1. `used`: the day of the last use, 0 for none, `uses`: their number; `fading`: the
+        daily loss of a confidence without a decay."""
         last = max(self.changed, used)
         return worth(
             self.type,
@@ -117,8 +117,8 @@ class Merits(msgspec.Struct, frozen=True, array_like=True, gc=False):
         )
 
     def place(self, today: date, *, used: int = 0, uses: int = 0, fading: float = FADING) -> float:
-        """What says which memories stand in a list that has no room for all: worth and recency, which count as much in the ranking of
-        a question as each other."""
+        """Return the rank of a memory in a list without room for all: the sum of worth and recency, which the ranking of a question
+        weights equally."""
         last = max(self.changed, used)
         fresh = recency(today.toordinal() - last) if last else 0.0
         return self.worth(today, used=used, uses=uses, fading=fading) + (
