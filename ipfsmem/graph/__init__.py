@@ -1,1 +1,1 @@
-"""What stands in relation to what, read from memory files. Pure: values and functions of values."""
+"""The graph of relations between memory files. Pure: values and functions of values."""

@@ -1,7 +1,7 @@
 """A graph for other programs: GraphML, Mermaid, and a page with a picture that needs no network.
 
-What somebody wrote is escaped in each, so that no name closes a tag, opens a script or ends a line, and what a person would not see
-is taken out.
+Names and texts are escaped in each, so that none closes a tag, opens a script or ends a line, and invisible characters are
+removed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ FORMATS: Final[tuple[Format, ...]] = ("graphml", "mermaid", "html")
 
 
 def drawn(format: Format, entities: Sequence[Entity], relations: Sequence[Relation]) -> str:
-    """The graph in one of the formats."""
+    """Return the graph in one of the formats."""
     return {"graphml": graphml, "mermaid": mermaid, "html": page}[format](entities, relations)
 
 
 def graphml(entities: Sequence[Entity], relations: Sequence[Relation]) -> str:
-    """As GraphML, for Gephi, yEd, NetworkX and others."""
+    """Return GraphML, for Gephi, yEd, NetworkX and others."""
     keys = "".join(
         f'  <key id="{name}" for="{what}" attr.name="{name}" attr.type="string"/>\n'
         for what, name in (("node", "name"), ("node", "kind"), ("node", "observations"), ("edge", "type"))
@@ -47,7 +47,7 @@ def graphml(entities: Sequence[Entity], relations: Sequence[Relation]) -> str:
 
 
 def mermaid(entities: Sequence[Entity], relations: Sequence[Relation]) -> str:
-    """As a flow chart of Mermaid, which many editors draw."""
+    """Return a Mermaid flow chart, which many editors draw."""
     number = {one.key: n for n, one in enumerate(entities)}
     nodes = [f'  n{number[one.key]}["{_mermaid(one.name)}"]' for one in entities]
     edges = [f'  n{number[one.begin]} -->|"{_mermaid(one.type)}"| n{number[one.end]}' for one in relations]
@@ -55,7 +55,7 @@ def mermaid(entities: Sequence[Entity], relations: Sequence[Relation]) -> str:
 
 
 def page(entities: Sequence[Entity], relations: Sequence[Relation]) -> str:
-    """A page with the entities in a ring and their relations as lines. It runs no script and asks nothing of a network."""
+    """Return a page with the entities in a ring and their relations as lines. It runs no script and makes no request."""
     ring = max(160, 22 * len(entities) / pi)
     middle = ring + 170
     at = {
@@ -95,11 +95,11 @@ def page(entities: Sequence[Entity], relations: Sequence[Relation]) -> str:
 
 
 def _xml(text: str) -> str:
-    """Text for XML, which has no place for control characters, nor for the two that are none."""
+    """Return text for XML, without control characters and the two noncharacters."""
     return escape(clean_text(text).translate(_NO_XML))
 
 
 def _mermaid(text: str) -> str:
-    """Text inside of quotation marks: what Mermaid gives a meaning stands as a number."""
+    """Return text within quotation marks: characters with a meaning in Mermaid as numbers."""
     one_line = " ".join(clean_text(text).split())[:80]
     return "".join(c if c.isalnum() or c in " _-.,:" else f"#{ord(c)};" for c in one_line)

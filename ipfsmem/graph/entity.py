@@ -1,8 +1,8 @@
-"""One memory file as an entity of the graph: what it is called and is, what is said of it, and what it is related to.
+"""One memory file as an entity of the graph: its name and kind, its observations, and its relations.
 
-Any memory is one; those that were made as entities have the tag `entity` and their kind as category. In the text a list item is an
-observation, `- works at [[acme]]` or, below a line `Relations:`, `- works at: Acme` is a relation, and any other `[[link]]` one of
-the type `links_to`. A link names a key, or what an entity is called.
+Any memory is one; those created as entities have the tag `entity` and their kind as category. In the text a list item is an
+observation, `- works at [[acme]]` or, below a line `Relations:`, `- works at: Acme` is a relation, and any other `[[link]]` one
+of the type `links_to`. A link contains a key, or the name of an entity.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.errors import UsageError
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: The tag of what was made as an entity, and the relation of a link that says no other.
+#: The tag of created entities, and the default relation of a link.
 TAG: Final = "entity"
-#: The source of an entity that an import took in without that tag.
+#: The source of an entity that an import brought without that tag.
 _IMPORTED: Final = "mcp-memory:"
 LINK: Final = "links_to"
-#: What stands around the type of a relation and is no part of it.
+#: Characters around the type of a relation that are not part of it.
 BLANKS: Final = " *_`"
-#: Characters of a name, of a relation's type and of an observation; links of one text that count.
+#: Maximum characters of a name, of a relation's type and of an observation; maximum links of one text.
 MAX_NAME: Final = 200
 MAX_TYPE: Final = 64
 MAX_OBSERVATION: Final = 2_000
@@ -43,7 +43,7 @@ _typed = lazy_pattern(r"^(?P<type>[^:\[\]]{1,64}?):? *\[\[(?P<to>[^\[\]\n]{1,200
 
 
 class Out(msgspec.Struct, frozen=True):
-    """A relation as it stands in a text: its type, and the key or the name that it leads to."""
+    """A relation in a text: its type, and the key or name of its target."""
 
     type: str
     to: str
@@ -57,7 +57,7 @@ class Entity(msgspec.Struct, frozen=True):
     kind: str
     observations: tuple[str, ...]
     out: tuple[Out, ...]
-    #: Whether it was made as an entity.
+    #: Whether it was created as an entity.
     made: bool
 
 
@@ -72,13 +72,13 @@ class _Said:
         self.below = False
 
     def copy(self) -> _Said:
-        """The same, to go on with."""
+        """Return a copy to continue with."""
         other = _Said()
         other.observations, other.out, other.below = self.observations.copy(), self.out.copy(), self.below
         return other
 
     def read(self, lines: Iterable[str]) -> None:
-        """Take in further lines."""
+        """Parse further lines."""
         for line in lines:
             if line.strip() == _SECTION:
                 self.below = True
@@ -96,7 +96,7 @@ class _Said:
                 self.out[Out(LINK, found.to)] = None
 
 
-#: Long texts that were read last: one that goes on where another ends is read from there on.
+#: Long texts that were parsed last: a text that continues one is parsed from its end on.
 _READ: OrderedDict[str, _Said] = OrderedDict()
 _LONG, _MOST_READ = 10_000, 8
 _reading = Lock()
@@ -122,7 +122,7 @@ def _said_in(body: str) -> _Said:
 
 
 def entity_of(key: str, file: MemoryFile) -> Entity:
-    """What a memory file is in the graph."""
+    """Return a memory file as an entity."""
     said = _said_in(file.body)
     kind = file.fields.get("category", "") or file.type
     out = tuple(islice(said.out, MAX_LINKS))
@@ -130,14 +130,14 @@ def entity_of(key: str, file: MemoryFile) -> Entity:
 
 
 def is_made(file: MemoryFile) -> bool:
-    """Whether a memory was created as an entity; any other has a text of its own."""
+    """Return whether a memory was created as an entity; any other has a text of its own."""
     return TAG in file.tags or file.source.startswith(_IMPORTED)
 
 
 def entity_file(
     old: MemoryFile, name: str, kind: str, observations: Iterable[str], out: Iterable[Out]
 ) -> MemoryFile:
-    """The memory file that says this of an entity."""
+    """Return the memory file of an entity with this content."""
     lines = [f"- {one}" for one in observations]
     related = [f"- {one.type}: [[{one.to}]]" for one in out]
     body = "\n".join([*lines, *(["", _SECTION, "", *related] if related else [])]).strip("\n")
@@ -147,7 +147,7 @@ def entity_file(
 
 
 def entity_key(name: str) -> str:
-    """The key of a new entity: its name in lower case with `_` for blanks, where that can be one. Raises UsageError."""
+    """Return the key of a new entity: its name in lower case with `_` for blanks, if that is valid. Raises UsageError."""
     if not name.strip() or len(name) > MAX_NAME or not name.isprintable() or set("[]") & set(name):
         raise UsageError(
             f"an entity is called by 1 to {MAX_NAME} printable characters without [ and ], and {name[:60]!a} is not"
@@ -157,12 +157,12 @@ def entity_key(name: str) -> str:
 
 
 def relation_type(said: str) -> str:
-    """A relation's type in its one form: lower case, `_` for blanks."""
+    """Return a relation's type in canonical form: lower case, `_` for blanks."""
     return "_".join(said.strip(BLANKS).lower().split())[:MAX_TYPE] or LINK
 
 
 def observation(said: str) -> str:
-    """An observation on one line. Raises UsageError for one that is empty or too long."""
+    """Return an observation on one line. Raises UsageError for one that is empty or too long."""
     text = " ".join(said.split())
     if not text or len(text) > MAX_OBSERVATION:
         raise UsageError(f"an observation has 1 to {MAX_OBSERVATION:,} characters")

@@ -1,6 +1,6 @@
-"""The graph of many entities: neighbours, the shortest path, what lies around one, and what has some words.
+"""The graph of many entities: neighbours, shortest paths, surroundings, and search by words.
 
-A circle ends every walk that comes to it again, and no walk goes through more entities than it was told.
+A walk ends at an entity that it visited before, and visits no more entities than its limit.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ipfsmem.bundle.links import folded
 from ipfsmem.graph.entity import Entity, Out
 from ipfsmem.recall.terms import fold, split
 
-#: Entities that one answer has at most, unless asked for fewer, and the greatest depth.
+#: Maximum entities in one answer, and maximum depth.
 MOST: Final = 1_000
 MAX_DEPTH: Final = 20
 
 
 class Relation(NamedTuple):
-    """A relation between two memories that are there, by key."""
+    """A relation between two existing memories, by key."""
 
     begin: str
     type: str
@@ -29,7 +29,7 @@ class Relation(NamedTuple):
 
 
 class GraphImage(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A graph as values that can be written down; `Graph.of_image` has it again."""
+    """A graph as values for storage; `Graph.of_image` restores it."""
 
     named: dict[str, list[str]]
     said: dict[str, set[str]]
@@ -41,14 +41,14 @@ _entity = msgspec.msgpack.Decoder(Entity).decode
 
 
 class _Unread(MutableMapping[str, Entity]):
-    """Entities by key, each read when it is asked for: a walk comes to few of ten thousand."""
+    """Entities by key, each decoded on access: a walk visits few of ten thousand."""
 
     def __init__(self, packed: Mapping[str, msgspec.Raw]) -> None:
         self._packed = dict[str, msgspec.Raw | None](packed)
         self._read: dict[str, Entity] = {}
 
     def packed(self, key: str) -> msgspec.Raw | None:
-        """An entity as it was written down; None for one that was put since."""
+        """Return the stored form of an entity; None for one that was added since."""
         return self._packed[key]
 
     def __getitem__(self, key: str) -> Entity:
@@ -82,25 +82,25 @@ class Graph:
 
     def __init__(self, entities: Iterable[Entity] = ()) -> None:
         self.entities: MutableMapping[str, Entity] = {}
-        #: Keys by what an entity is called, in order: of several the first is meant.
+        #: Keys by the name of their entity, in order: the first one is meant.
         self._named: dict[str, list[str]] = {}
-        #: Who says a name or a key as the end of a relation.
+        #: The entities that use a name or a key as the end of a relation.
         self._said: dict[str, set[str]] = {}
-        #: What is said of each that was searched, folded.
+        #: The folded text of each entity that was searched.
         self._texts: dict[str, str] = {}
         for one in entities:
             self.put(one)
 
     @classmethod
     def of_image(cls, image: GraphImage) -> Graph:
-        """The graph that an image was made of. Its entities are read as somebody asks for them."""
+        """Restore the graph of an image. Its entities are decoded on access."""
         made = cls()
         made.entities = _Unread(image.entities)
         made._named, made._said = image.named, image.said
         return made
 
     def image(self) -> GraphImage:
-        """What it takes to have it again."""
+        """Return its image."""
         unread = self.entities if isinstance(self.entities, _Unread) else None
         packed = {
             key: (unread.packed(key) if unread is not None else None)
@@ -111,7 +111,7 @@ class Graph:
         return GraphImage({name: keys for name, keys in self._named.items() if keys}, said, packed)
 
     def put(self, one: Entity) -> None:
-        """Add an entity, in the place of the one with its key."""
+        """Add an entity, replacing the one with its key."""
         self.drop(one.key)
         self.entities[one.key] = one
         insort(self._named.setdefault(folded(one.name), []), one.key)
@@ -119,7 +119,7 @@ class Graph:
             self._said.setdefault(folded(out.to), set()).add(one.key)
 
     def drop(self, key: str) -> None:
-        """Take an entity out, if it is there."""
+        """Remove an entity, if it exists."""
         old = self.entities.pop(key, None)
         self._texts.pop(key, None)
         if old is None:
@@ -130,31 +130,31 @@ class Graph:
             self._said.get(folded(out.to), set()).discard(key)
 
     def find(self, said: str) -> str | None:
-        """The key that somebody means by a key or a name; of several of one name the least."""
+        """Return the key for a key or a name; of several with one name the least."""
         if said in self.entities:
             return said
         return next(iter(self._named.get(folded(said), ())), None)
 
     def named(self, said: str) -> list[str]:
-        """The keys of all that a key or a name may mean, the one that `find` finds first."""
+        """Return the keys of all entities that a key or a name may mean, the one of `find` first."""
         by_key = [said] if said in self.entities else []
         return list(dict.fromkeys([*by_key, *self._named.get(folded(said), ())]))
 
     def called(self, key: str) -> str:
-        """What an entity is called, where `find` finds it by that, else its key."""
+        """Return the name of an entity if `find` finds it by that, else its key."""
         name = self.entities[key].name
         return name if self.find(name) == key else key
 
     def out(self, key: str) -> list[Relation]:
-        """The relations that begin at an entity and lead to one that is there."""
+        """Return the relations from an entity to existing ones."""
         found = (self._relation(key, out) for out in self.entities[key].out)
         return [one for one in found if one is not None]
 
     def into(self, key: str) -> list[Relation]:
-        """The relations that end at an entity."""
+        """Return the relations that end at an entity."""
         name = folded(self.entities[key].name)
         who = self._said.get(folded(key), set())
-        if self._named[name][0] == key:  # else who says the name means another
+        if self._named[name][0] == key:  # otherwise the name means another
             who = who | self._said.get(name, set())
         return [
             found
@@ -164,7 +164,7 @@ class Graph:
         ]
 
     def relations(self, keys: Iterable[str] | None = None) -> list[Relation]:
-        """All relations; with `keys` those among these entities."""
+        """Return all relations; with `keys` those among these entities."""
         wanted = None if keys is None else set(keys)
         return [
             one
@@ -174,7 +174,7 @@ class Graph:
         ]
 
     def touching(self, keys: Iterable[str]) -> Iterator[Relation]:
-        """The relations that begin or end at one of these entities, each once."""
+        """Yield the relations that begin or end at one of these entities, each once."""
         met = set[Relation]()
         for key in keys:
             for one in (*self.out(key), *self.into(key)):
@@ -183,16 +183,16 @@ class Graph:
                     yield one
 
     def neighbours(self, key: str) -> list[str]:
-        """The entities that a relation joins with one, in whichever direction."""
+        """Return the entities related to one, in either direction."""
         return list(
             dict.fromkeys([*(one.end for one in self.out(key)), *(one.begin for one in self.into(key))])
         )
 
     def path(self, begin: str, end: str) -> list[Relation] | None:
-        """The relations of a shortest way from one entity to another, whatever their direction; None where there is none."""
+        """Return the relations of a shortest path from one entity to another, in any direction; None if there is none."""
         if begin == end:
             return []
-        # From both ends at once, always on from the smaller edge: a whole step, and then the nearest meeting.
+        # From both ends at once, always from the smaller frontier: a whole step, then the nearest meeting.
         sides: tuple[_Walk, _Walk] = ({begin: None}, {end: None})
         edges, lengths = ([begin], [end]), ({begin: 0}, {end: 0})
         while edges[0] and edges[1]:
@@ -215,7 +215,7 @@ class Graph:
         return None
 
     def around(self, key: str, depth: int, most: int = MOST) -> tuple[list[str], bool]:
-        """The entities that are at most so many relations away, the nearest first, and whether there were more than `most`."""
+        """Return the entities at most `depth` relations away, nearest first, and whether there were more than `most`."""
         found, met, edge = [key], {key}, [key]
         for _ in range(depth):
             following = []
@@ -232,7 +232,7 @@ class Graph:
         return found, False
 
     def search(self, query: str, most: int = MOST) -> list[str]:
-        """The entities that have a query as it stands, or all its words, in their name, kind or observations."""
+        """Return the entities with a query verbatim, or all its words, in their name, kind or observations."""
         words, phrase = split(query), " ".join(fold(query).split())
         found = []
         for key in sorted(self.entities) if phrase else ():
@@ -253,12 +253,12 @@ class Graph:
         return None if end is None else Relation(begin, out.type, end)
 
 
-#: The relation by which a walk came to each entity; None for where it began.
+#: The relation by which a walk came to each entity; None for its start.
 _Walk = dict[str, Relation | None]
 
 
 def _way(walk: _Walk, here: str) -> list[Relation]:
-    """The relations from an entity back to where the walk began."""
+    """Return the relations from an entity back to the start of the walk."""
     way = []
     while (one := walk[here]) is not None:
         way.append(one)
