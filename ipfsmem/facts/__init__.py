@@ -1,1 +1,2 @@
-"""Facts: single sentences with a category, and what becomes of a new one beside those that are there. Pure: values and functions of values."""
+"""Facts: single sentences with a category, and the comparison of a new one with existing ones. Pure: values and functions of
+values."""

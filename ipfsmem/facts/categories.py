@@ -1,6 +1,7 @@
-"""What a fact is called and where it belongs: one line of text, a category, the kind of entry, and the key of it all.
+"""The form of a fact: one line of text, a category, the kind of entry, and its key.
 
-Categories are open: any word is one, in one form. Those of Infraware's terminal are a closed list for programs that want one.
+Categories are open: any word is one, in canonical form. Those of Infraware's terminal are a closed list for programs that want
+one.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from typing import Final, Literal
 from ipfsmem.bundle.fence import clean_text
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: A fact holds, a procedure says how something is done, an episode is something that happened.
+#: A fact holds, a procedure describes how something is done, an episode is something that happened.
 Kind = Literal["fact", "procedure", "episode"]
 KINDS: Final[tuple[Kind, ...]] = ("fact", "procedure", "episode")
-#: The closed list, each with the type of memory that it becomes.
+#: The closed list, each with its type of memory.
 CLOSED: Final = {
     "preference": "feedback",
     "personal_fact": "user",
@@ -22,7 +23,7 @@ CLOSED: Final = {
     "restriction": "feedback",
     "convention": "project",
 }
-#: Categories that programs use besides, with theirs.
+#: Categories that programs use besides, with their types.
 _TYPES: Final = {
     **CLOSED,
     "communication_style": "feedback",
@@ -32,11 +33,11 @@ _TYPES: Final = {
     "personal_detail": "user",
     "frustration": "feedback",
 }
-#: The category of what nobody gave one.
+#: The default category.
 GENERAL: Final = "general"
-#: The tag of an entry that contradicts another one, until somebody looked at it.
+#: The tag of an entry that contradicts another one, until somebody reviewed it.
 CONFLICT: Final = "conflict"
-#: Characters of a category, and of a fact.
+#: Maximum characters of a category, and of a fact.
 MAX_CATEGORY: Final = 64
 MAX_FACT: Final = 2_000
 
@@ -44,22 +45,22 @@ _not_a_word = lazy_pattern(r"[\W_]+")
 
 
 def sanitised(fact: str) -> str:
-    """A fact on one line: single blanks, no dashes at its beginning; "" when nothing is left."""
+    """Return a fact on one line: single blanks, no leading dashes; "" if nothing is left."""
     return " ".join(clean_text(fact).split()).lstrip("- ")
 
 
 def category_of(said: str) -> str:
-    """A category in its one form: lower-case letters and digits of any script, `_` for each run of anything else."""
+    """Return a category in canonical form: lower-case letters and digits of any script, `_` for each run of anything else."""
     return _not_a_word.sub("_", said.lower()).strip("_")[:MAX_CATEGORY].rstrip("_") or GENERAL
 
 
 def type_of(kind: Kind, category: str) -> str:
-    """The type of the memory file that an entry of this kind and category is."""
+    """Return the type of the memory file of an entry of this kind and category."""
     return _TYPES.get(category, "reference") if kind == "fact" else kind
 
 
 def kind_of(type: str, category: str) -> Kind | None:
-    """The kind of entry that a memory file with this type and category is; None for one that is no entry."""
+    """Return the kind of entry of a memory file with this type and category; None if it is not an entry."""
     if type == "procedure":
         return "procedure"
     if type == "episode":
@@ -68,5 +69,5 @@ def kind_of(type: str, category: str) -> Kind | None:
 
 
 def fact_key(text: str, kind: Kind = "fact") -> str:
-    """The key of a new entry: the same text is the same memory on every device."""
+    """Return the key of a new entry: the same text is the same memory on every device."""
     return f"{kind}_{sha256(text.encode()).hexdigest()[:16]}"

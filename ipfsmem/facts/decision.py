@@ -1,8 +1,8 @@
-"""What becomes of a new fact beside those that are there: it is new, it says more of one that is there, or nothing new.
+"""Compares a new fact with existing ones: it is new, it extends an existing one, or it adds nothing.
 
-The steps are those of LibreFang's memory, with what was wrong there put right: one text stands in another only at the borders of
-words, and a fact that denies another, or has another number in it, is never taken for the same. What is merely near takes the place of
-one that is there only where it says all of it, or says itself that something changed: else both stay.
+The steps are those of LibreFang's memory, with corrections: a text is contained in another only at word boundaries, and a fact
+that denies another, or has another number, is never the same. A merely similar fact replaces an existing one only if it contains
+all of it, or states a change itself: otherwise both stay.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Final, Literal, NamedTuple
 
 from ipfsmem.recall.terms import split, terms_of
 
-#: `added`: a new entry; `updated`: it takes the place of one, which goes into its history; `kept`: one says it already.
+#: `added`: a new entry; `updated`: it replaces one, which goes into its history; `kept`: an existing one contains it.
 Action = Literal["added", "updated", "kept"]
-#: What decided: nothing near, the same words, one inside the other, a model's cosine, or the share of words in common (Jaccard).
+#: The criterion: nothing near, the same words, one inside the other, a model's cosine, or the share of words in common (Jaccard).
 By = Literal["nothing near", "same", "contained", "meaning", "words"]
-#: From this similarity on it is the same; and from these on it is about the same thing, in the same category and in another.
+#: Minimum similarity of the same fact; and of one on the same subject, in the same category and in another.
 SAME: Final = 0.95
 NEAR: Final = 0.70
 NEAR_ELSEWHERE: Final = 0.80
-#: With this share of their stems in common, a text that denies what another says is new, and stands in conflict with it.
+#: With at least this share of stems in common, a text that denies another is new, and in conflict with it.
 OPPOSED: Final = 0.60
-#: Below this share of words in common a text that says a change is a conflict with what it takes the place of.
+#: Below this share of words in common a text that states a change is in conflict with the one it replaces.
 UNLIKE: Final = 0.30
-#: Words that a text has at least to be looked for inside of another one.
+#: Minimum words of a text that is searched inside another one.
 LEAST_WORDS: Final = 2
 
 _DENIALS: Final = frozenset(
@@ -83,7 +83,7 @@ _apostrophe = re.compile("['\u2019`\u00b4]")
 
 
 class Candidate(NamedTuple):
-    """A fact that is there. `meaning`: the cosine of its vector with that of the new one, where a model made both."""
+    """An existing fact. `meaning`: the cosine of its vector with that of the new one, if a model made both."""
 
     key: str
     text: str
@@ -92,20 +92,21 @@ class Candidate(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What becomes of a new fact."""
+    """The decision about a new fact."""
 
     action: Action
-    #: The entry that says it, that it takes the place of, or that it is in conflict with; "" for none.
+    #: The entry that contains it, that it replaces, or that it is in conflict with; "" for none.
     key: str
     by: By
     #: -1 to 1 by meaning, else 0 to 1.
     similarity: float
-    #: Whether it says something else than that one, so that a person should look.
+    #: Whether it contradicts that one, so that a person should review it.
     conflict: bool = False
 
 
 def decide(text: str, category: str, there: Iterable[Candidate], *, with_model: bool = False) -> Decision:
-    """What becomes of a fact in this category. `with_model`: a model is at hand, and was not asked of those that it could not decide."""
+    """Decide about a fact in this category. `with_model`: a model is available, and was not asked where it could not change the
+    decision."""
     words = words_of(text)
     best: tuple[float, Candidate, By] | None = None
     longer: Candidate | None = None
@@ -132,7 +133,7 @@ def decide(text: str, category: str, there: Iterable[Candidate], *, with_model: 
     if near > (NEAR if one.category == category else NEAR_ELSEWHERE):
         if _says_all_of(words, known) or not _CHANGES.isdisjoint(words):
             return Decision("updated", one.key, by, near, _conflict(words, known))
-        # "Anna may" and "Berta may" have most words in common and are two facts: both stay, and a person looks.
+        # "Anna may" and "Berta may" have most words in common and are two facts: both stay, and a person reviews them.
         return Decision("added", one.key, by, near, conflict=by == "words" and not with_model)
     if _denials(words) != _denials(known) and share(stems(words), stems(known)) >= OPPOSED:
         return Decision("added", one.key, by, near, conflict=True)
@@ -140,12 +141,12 @@ def decide(text: str, category: str, there: Iterable[Candidate], *, with_model: 
 
 
 def says_a_change(text: str) -> bool:
-    """Whether a text itself states a change."""
+    """Return whether a text itself states a change."""
     return not _CHANGES.isdisjoint(words_of(text))
 
 
 def meaning_matters(text: str, there: Iterable[Candidate]) -> bool:
-    """Whether a model's similarity could change the decision that the words lead to."""
+    """Return whether a model's similarity could change the decision by words."""
     words = words_of(text)
     if not _CHANGES.isdisjoint(words):
         return True
@@ -155,19 +156,19 @@ def meaning_matters(text: str, there: Iterable[Candidate]) -> bool:
 
 
 def share(one: tuple[str, ...], other: tuple[str, ...]) -> float:
-    """The share of their different words that two texts have in common, 0 to 1 (Jaccard)."""
+    """Return the share of their different words that two texts have in common, 0 to 1 (Jaccard)."""
     a, b = frozenset(one), frozenset(other)
     both = len(a & b)
     return both / (len(a) + len(b) - both) if both else 0.0
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """The words of a fact, in order."""
+    """Return the words of a fact, in order."""
     return tuple(split(_apostrophe.sub("", text)))
 
 
 def stems(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Their stems, without words that mean nothing."""
+    """Return their stems, without stop words."""
     return tuple(term for word in words for term in terms_of(word))
 
 
@@ -180,17 +181,17 @@ def _numbers(words: tuple[str, ...]) -> frozenset[str]:
 
 
 def _says_the_same(words: tuple[str, ...], known: tuple[str, ...]) -> bool:
-    """Whether nothing in a new text speaks against its being the one that is there."""
+    """Return whether nothing in a new text contradicts its being the existing one."""
     return _denials(words) == _denials(known) and _numbers(words) <= _numbers(known)
 
 
 def _says_all_of(words: tuple[str, ...], known: tuple[str, ...]) -> bool:
-    """Whether every word of a text that is there which means something stands in the new one too."""
+    """Return whether the new text has every significant word of an existing one."""
     return {*stems(known)} <= {*stems(words)} and _numbers(known) <= _numbers(words)
 
 
 def _stands_in(short: tuple[str, ...], long: tuple[str, ...]) -> bool:
-    """Whether one text stands in the other, word for word."""
+    """Return whether one text is contained in the other, word for word."""
     return LEAST_WORDS <= len(short) <= len(long) and f" {' '.join(short)} " in f" {' '.join(long)} "
 
 

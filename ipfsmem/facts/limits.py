@@ -1,5 +1,5 @@
-"""Which entries go out of sight when there are more than the settings allow: four orders, each of which leaves an important one to the
-end. Nothing is deleted by it."""
+"""Which entries are hidden when there are more than the settings allow: four orders, each with important ones last. Nothing is
+deleted."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Collection
 from heapq import nsmallest
 from typing import Literal, NamedTuple
 
-#: `first`: what was written first goes first, however often it was changed since; `oldest`: what was changed longest ago;
-#: `confidence`: what is least certain; `salience`: what is worth least. Of equals the one changed longest ago.
+#: `first`: the earliest written first, however often it was changed since; `oldest`: the earliest changed; `confidence`: the
+#: least certain; `salience`: the least worth. Ties by the earliest change.
 Order = Literal["first", "oldest", "confidence", "salience"]
 
 
 class Ranked(NamedTuple):
-    """An entry as its place in such an order depends on it."""
+    """The data that determines an entry's place in such an order."""
 
     key: str
     #: ISO 8601; "" counts as the earliest.
@@ -27,7 +27,7 @@ class Ranked(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where an entry stands in an order: the least goes first."""
+    """The place of an entry in an order: the least is hidden first."""
 
     important: bool
     by: str | float
@@ -37,12 +37,12 @@ class Place(NamedTuple):
 
 
 def beyond(places: Collection[Place], most: int) -> list[Place]:
-    """Those that are more than `most`, in the order in which they go. 0: as many as there are may stay."""
+    """Return those beyond `most`, in the order in which they are hidden. 0: no limit."""
     return nsmallest(len(places) - most, places) if most else []
 
 
 def place_of(one: Ranked, order: Order) -> Place:
-    """Where an entry stands in an order."""
+    """Return the place of an entry in an order."""
     if order == "first":
         return Place(one.important, one.created, one.changed, one.key)
     if order == "confidence":
