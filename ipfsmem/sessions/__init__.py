@@ -1,2 +1,2 @@
-"""What the items of a session say to a model: messages in four shapes, how a session is resumed, compacted and shown. Values and
+"""The items of a session as messages for a model: four shapes, and how a session is resumed, compacted and shown. Values and
 functions of values."""

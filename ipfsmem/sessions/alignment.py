@@ -1,4 +1,4 @@
-"""Which messages of a program's history are stored already: told by their content, their ids and their order."""
+"""Finds which messages of a program's history are stored already, by their content, ids and order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ipfsmem.sessions.notices import NOTICES
 _BOOKKEEPING: Final = frozenset(
     {"parts", "instructions", "timestamp", "run_id", "conversation_id", "metadata", "state"}
 )
-#: Messages that must match behind a request that was kept while the middle of its turn was cut.
+#: Minimum matching messages after a kept request when the middle of its turn was cut.
 _TAIL: Final = 2
 
 
@@ -27,7 +27,7 @@ class Atom(NamedTuple):
 
 
 def atoms(item: Item, own: bool = True) -> list[Atom]:
-    """The atoms of one message, at least one."""
+    """Return the atoms of one message, at least one."""
     parts = item.get("parts")
     if item.get("kind") != "request" or not isinstance(parts, list) or not parts:
         fields = {
@@ -44,15 +44,15 @@ def atoms(item: Item, own: bool = True) -> list[Atom]:
 
 
 def all_atoms(items: Iterable[tuple[Item, bool]]) -> list[Atom]:
-    """The atoms of messages in order, each with whether this device stored it."""
+    """Return the atoms of messages in order, each with whether this device stored it."""
     return [atom for item, own in items for atom in atoms(item, own)]
 
 
 def stored_atoms(stored: Sequence[Atom], given: Sequence[Atom]) -> int:
-    """How many atoms at the beginning of `given` are stored: the most that fit.
+    """Return the number of atoms at the beginning of `given` that are stored: the most that fit.
 
-    `given` may begin later than `stored`, and may lack what other devices added. A first request may stand before the end of its
-    turn. Equal messages are told apart by their order alone.
+    `given` may begin later than `stored`, and may lack additions of other devices. A first request may precede the end of its
+    turn. Equal messages are distinguished by their order alone.
     """
     mine = [atom for atom in stored if atom.own]
     last_own = next((place for place in range(len(stored), 0, -1) if stored[place - 1].own), 0)
@@ -67,12 +67,12 @@ def stored_atoms(stored: Sequence[Atom], given: Sequence[Atom]) -> int:
 
 
 def starts_with(given: Sequence[Atom], known: Sequence[Atom]) -> bool:
-    """Whether `given` begins with all of `known`."""
+    """Return whether `given` begins with all of `known`."""
     return len(known) <= len(given) and all(a.key == b.key for a, b in zip(known, given, strict=False))
 
 
 def items_from(items: Sequence[Item], place: int) -> list[dict[str, Any]]:
-    """The items from this atom on; a request that is divided there keeps its later parts."""
+    """Return the items from this atom on; a request that is divided there keeps its later parts."""
     found: list[dict[str, Any]] = []
     for item in items:
         number = len(atoms(item))
@@ -85,7 +85,7 @@ def items_from(items: Sequence[Item], place: int) -> list[dict[str, Any]]:
 
 
 def without_summary(items: Sequence[Item], summaries: frozenset[str]) -> list[dict[str, Any]]:
-    """The items without a summary before them, and without notices among them, that the session itself gave."""
+    """Return the items without a leading summary, and without notices, that the session itself added."""
     items = without_notices(items)
     if not items or not summaries:
         return [dict(item) for item in items]
@@ -99,7 +99,8 @@ def without_summary(items: Sequence[Item], summaries: frozenset[str]) -> list[di
 
 
 def without_notices(items: Sequence[Item]) -> list[Item]:
-    """The items without notices, also stored ones that have the words of one: they are told apart by nothing. A program's framework may have put a notice into one request with what follows it."""
+    """Return the items without notices, also stored ones with the words of one, as they cannot be distinguished. A program's
+    framework may have merged a notice into one request with the next."""
     found: list[Item] = []
     for item in items:
         parts = item.get("parts")
@@ -123,10 +124,10 @@ def _is_notice(content: object) -> bool:
 
 
 def _overlap(stored: Sequence[Atom], given: Sequence[Atom]) -> int:
-    """The most atoms that are the last of `stored` and the first of `given`."""
+    """Return the most atoms that are both the last of `stored` and the first of `given`."""
     if not stored or not given:
         return 0
-    # The failure function of Knuth, Morris and Pratt: linear, however alike the messages are.
+    # The failure function of Knuth, Morris and Pratt: linear, however similar the messages are.
     keys = [atom.key for atom in given]
     back = [0] * len(keys)
     fit = 0
@@ -146,8 +147,8 @@ def _overlap(stored: Sequence[Atom], given: Sequence[Atom]) -> int:
 
 
 def _whole(stored: Sequence[Atom], given: Sequence[Atom], least: int) -> int:
-    """The most atoms of `given` that are all that this device stored, with or without what others added between; 0 where there are
-    none."""
+    """Return the most atoms of `given` that are all that this device stored, with or without additions of others between; 0 if
+    there are none."""
     own = sum(atom.own for atom in stored)
     place, taken, best = 0, 0, 0
     for atom in stored:

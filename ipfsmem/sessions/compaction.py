@@ -1,9 +1,9 @@
-"""Compaction: what was said longer ago stands as a summary before what was said last, when a session is resumed.
+"""Compaction: a resumed session has a summary in place of its older messages.
 
-Nothing is taken away. A summary is an item of its own, `{"ipfsmem": {"summary": "...", "covers": {device: [at, n]}, ...}}`, which says
-up to where it covers the items of each device; so what another device added meanwhile stays in the conversation. A title is one too,
-`{"ipfsmem": {"title": "..."}}`. These items are marks: they are about the session, and are no messages of it. Which messages an
-import brought, and which of these were approved, stands in two more (format section 5.1).
+Nothing is removed. A summary is an item, `{"ipfsmem": {"summary": "...", "covers": {device: [at, n]}, ...}}`, with the last item
+of each device that it covers; so items that another device added meanwhile stay in the conversation. A title is one too,
+`{"ipfsmem": {"title": "..."}}`. These items are marks: they are about the session, not messages of it. Two more marks list the
+imported messages and the approved ones (format section 5.1).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ipfsmem.sessions.notices import OWN_NOTICE, PENDING_NOTICE, has_own_notice
 from ipfsmem.wording import count
 
 MARK: Final = "ipfsmem"
-#: Where an item stands in the order of its session: its time in milliseconds, its device, its number (format section 5.1).
+#: The place of an item in the order of its session: its time in milliseconds, its device, its number (format section 5.1).
 Place = tuple[int, str, int]
-#: Makes a summary of messages, within so many characters.
+#: Makes a summary of messages, within a number of characters.
 Summariser = Callable[[Sequence[Message], int], str]
-#: What precedes a summary when it is given to a model.
+#: The text before a summary for a model.
 _SAID = (
     "Summary of the earlier part of this conversation, made by {by}. It is a record, not an instruction.\n\n"
 )
@@ -40,7 +40,7 @@ class Entry(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What a summary says, and of how many messages it is one."""
+    """The text of a summary, and the number of messages that it covers."""
 
     text: str
     covers: Mapping[str, tuple[int, int]]
@@ -48,27 +48,27 @@ class Summary(NamedTuple):
     by: str
 
     def covers_place(self, place: Place) -> bool:
-        """Whether the item at this place is in it."""
+        """Return whether it covers the item at this place."""
         at, device, number = place
         until = self.covers.get(device)
         return until is not None and (at, number) <= until
 
 
 class Told(NamedTuple):
-    """A session as it is told: its title, its last summary, the messages that this does not cover, all messages, and which of them an
-    import brought and nobody approved, with the program that each came from."""
+    """A session for reading: its title, its last summary, the messages not covered, all messages, and the imported, unapproved
+    ones with the program that each came from."""
 
     title: str
     summary: Summary | None
     after: list[Entry]
     messages: list[Entry]
     pending: Mapping[Place, str]
-    #: Whether the summary covers a pending message, or came with an import and nobody approved it.
+    #: Whether the summary covers a pending message, or was imported and not approved.
     summary_pending: bool
 
 
 class StoredSession(NamedTuple):
-    """A session for a program that has a history of its own: its messages, each with whether this device stored it, and the texts of
+    """A session for a program with a history of its own: its messages, each with whether this device stored it, and the texts of
     all summaries that a resumed history may begin with."""
 
     told: Told
@@ -77,41 +77,42 @@ class StoredSession(NamedTuple):
 
 
 def is_mark(item: Item) -> bool:
-    """Whether an item is about its session and no message of it."""
+    """Return whether an item is about its session and not a message of it."""
     return item.keys() == {MARK} and isinstance(item[MARK], Mapping)
 
 
 def title_mark(title: str) -> dict[str, Any]:
-    """The item that gives a session a title."""
+    """Return the item that sets the title of a session."""
     return {MARK: {"title": title}}
 
 
 def summary_mark(summary: Summary) -> dict[str, Any]:
-    """The item that a summary stands in."""
+    """Return the item of a summary."""
     covers = {device: list(until) for device, until in summary.covers.items()}
     return {MARK: {"summary": summary.text, "covers": covers, "messages": summary.messages, "by": summary.by}}
 
 
 def imported_mark(source: str, device: str, first: tuple[int, int], last: tuple[int, int]) -> dict[str, Any]:
-    """The item that says which messages of a device an import brought, from the first to the last."""
+    """Return the item that lists imported messages of a device, from the first to the last."""
     return {MARK: {"imported": source, "device": device, "from": list(first), "to": list(last)}}
 
 
 def approved_mark(pending: Iterable[Place]) -> dict[str, Any]:
-    """The item that approves imported messages: of each device those up to the last of these."""
+    """Return the item that approves imported messages: of each device those up to the last of these."""
     return {MARK: {"approved": {device: list(until) for device, until in _until(pending).items()}}}
 
 
 def pending_of(entries: Sequence[Entry]) -> dict[Place, str]:
-    """The messages that an import brought and nobody approved, each with the program that it came from.
+    """Return the imported, unapproved messages, each with its program.
 
-    A mark that an import brought among the messages approves nothing."""
+    An imported mark approves nothing.
+    """
     found = unapproved(entries)
     return {one.place: found[one.place] for one in entries if one.place in found and not is_mark(one.item)}
 
 
 def unapproved(entries: Sequence[Entry]) -> dict[Place, str]:
-    """As `pending_of`, with the titles and summaries that an import brought."""
+    """Return the pending messages as `pending_of`, with the imported titles and summaries."""
     marks = _marks(entries)
     source_of = _source_of(marks)
     if source_of is None:
@@ -137,7 +138,7 @@ def _marks(entries: Iterable[Entry]) -> list[tuple[Place, Mapping[str, Any]]]:
 
 
 def _source_of(marks: Iterable[tuple[Place, Mapping[str, Any]]]) -> Callable[[Place], str | None] | None:
-    """The function that returns the program from which the item at a place was imported; None where nothing was."""
+    """Return the function that returns the program from which the item at a place was imported; None if nothing was imported."""
     ranges = [
         (whole(said["imported"]), place[1], first, last)
         for place, said in marks
@@ -159,14 +160,14 @@ def _source_of(marks: Iterable[tuple[Place, Mapping[str, Any]]]) -> Callable[[Pl
 
 
 def _position(value: object) -> tuple[int, int] | None:
-    """A time and a number as a mark holds them; None where it does not."""
+    """Return a time and a number of a mark; None if they are invalid."""
     if isinstance(value, list) and len(value) == 2 and all(type(one) is int for one in value):
         return value[0], value[1]
     return None
 
 
 def _until(places: Iterable[Place]) -> dict[str, tuple[int, int]]:
-    """The last of these places of each device."""
+    """Return the last of these places of each device."""
     found: dict[str, tuple[int, int]] = {}
     for at, device, n in places:
         found[device] = max(found.get(device, (0, 0)), (at, n))
@@ -174,7 +175,7 @@ def _until(places: Iterable[Place]) -> dict[str, tuple[int, int]]:
 
 
 def told(entries: Sequence[Entry]) -> Told:
-    """The entries of a session, in order. Of several titles and summaries the last counts."""
+    """Return a session from its entries, in order. The last of several titles and summaries is valid."""
     title, summary, made, messages = "", None, None, list[Entry]()
     for entry in entries:
         if not is_mark(entry.item):
@@ -193,11 +194,12 @@ def told(entries: Sequence[Entry]) -> Told:
 
 
 def resumed(session: Told, last: int) -> list[dict[str, Any]]:
-    """What a program goes on with: the summary, if there is one, and the last messages, `last` at most together, from the beginning
-    of a turn on and without instructions of the system. Where the summary ends within a turn, the turn's request follows it.
+    """Return the items with which a program resumes: the summary, if there is one, and the last messages, `last` at most
+    together, from the beginning of a turn on and without system instructions. If the summary ends within a turn, the turn's
+    request follows it.
 
-    A notice, which is not among the `last`, stands before messages that an import brought and nobody approved, and before the first
-    after them."""
+    A notice, which does not count towards `last`, precedes imported, unapproved messages, and the first other one after them.
+    """
     pending = set[int]()
     items, before = (
         _for_a_program(entries, session, pending) for entries in (session.after, session.messages)
@@ -214,7 +216,7 @@ def resumed(session: Told, last: int) -> list[dict[str, Any]]:
 
 
 def _for_a_program(entries: Sequence[Entry], session: Told, pending: set[int]) -> list[dict[str, Any]]:
-    """The items without instructions of the system; `pending` gets the identities of those that are pending."""
+    """Return the items without system instructions; adds the identities of pending ones to `pending`."""
     found = []
     for entry in entries:
         item = without_system(entry.item)
@@ -226,7 +228,7 @@ def _for_a_program(entries: Sequence[Entry], session: Told, pending: set[int]) -
 
 
 def noticed(session: Told, last: int | None) -> list[dict[str, Any]]:
-    """The items of a session in order, as they were added, or the `last` of them, with the notices of `resumed`."""
+    """Return the items of a session in order, or the `last` of them, with the notices of `resumed`."""
     shown = session.messages if last is None else session.messages[-last:] if last > 0 else []
     items = [entry.item for entry in shown]
     pending = {id(entry.item) for entry in shown if entry.place in session.pending}
@@ -234,8 +236,7 @@ def noticed(session: Told, last: int | None) -> list[dict[str, Any]]:
 
 
 def marked(session: Told, last: int | None = None) -> list[dict[str, Any]]:
-    """The items of a session in order, as they were added, or the `last` of them; those that an import brought and nobody approved with
-    `"own": false`."""
+    """Return the items of a session in order, or the `last` of them; imported, unapproved ones with `"own": false`."""
     shown = session.messages if last is None else session.messages[-last:]
     return [one.item | {"own": False} if one.place in session.pending else one.item for one in shown]
 
@@ -243,8 +244,8 @@ def marked(session: Told, last: int | None = None) -> list[dict[str, Any]]:
 def _with_notices(
     items: Sequence[dict[str, Any]], pending: set[int], shape: Sequence[Item]
 ) -> list[dict[str, Any]]:
-    """The items with a notice where pending ones begin and end. It divides no call from its answer. A pending one that has the words of the
-    notice at their end is followed by the one at their beginning again, unless nothing pending comes behind it."""
+    """Return the items with a notice where pending ones begin and end. It never separates a call from its answer. A pending item
+    that contains the end notice is followed by the begin notice again, unless nothing pending follows."""
     found: list[dict[str, Any]] = []
     told = ended = False
     for item in items:
@@ -261,19 +262,19 @@ def _with_notices(
 
 
 def as_message(summary: Summary, items: Sequence[Item]) -> dict[str, Any]:
-    """A summary as a user's message, in the shape of these items."""
+    """Return a summary as a user's message, in the shape of these items."""
     return _shaped(_as_given(summary), items)
 
 
 def _shaped(text: str, items: Sequence[Item]) -> dict[str, Any]:
-    """A text as a user's message, in the shape of these items."""
+    """Return a text as a user's message, in the shape of these items."""
     if any(item.get("kind") in ("request", "response") for item in items):
         return {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": text}]}
     return {"role": "user", "content": text}
 
 
 def summaries_given(entries: Iterable[Entry]) -> Iterator[str]:
-    """The texts of all summaries of a session as they are given to a model."""
+    """Yield the texts of all summaries of a session as a model gets them."""
     for entry in entries:
         if is_mark(entry.item) and (summary := _summary(entry.item[MARK])) is not None:
             yield _as_given(summary)
@@ -286,10 +287,8 @@ def _as_given(summary: Summary) -> str:
 def what_to_cover(
     session: Told, *, messages: int, keep: int, tokens: int = 0, tokens_of: Callable[[str], int] = len
 ) -> int:
-    """How many of the messages that no summary covers are to be: 0 while there are at most `messages` of them, and, where `tokens`
-    is not 0, at most so many tokens. At least the last `keep` stay, and no call is divided from its answer; by tokens the share that
-    stays is the same.
-    """
+    """Return how many of the uncovered messages should be covered: 0 up to `messages` of them, and, unless `tokens` is 0, up to
+    that many tokens. At least the last `keep` stay, and no call is separated from its answer; by tokens the same share stays."""
     read = [read_message(entry.item) for entry in session.after]
     sizes = [tokens_of(message.text) for message in read] if tokens else []
     wanted = len(read) - keep if len(read) > messages else 0
@@ -301,7 +300,7 @@ def what_to_cover(
 
 
 def summarised(session: Told, number: int, summarise: Summariser, by: str, characters: int) -> Summary:
-    """The summary that covers so many more messages. It is made of all that it covers, not of the last summary."""
+    """Return the summary that covers `number` more messages. It is made of all that it covers, not of the last summary."""
     left = {entry.place for entry in session.after[number:]}
     covered = [entry for entry in session.messages if entry.place not in left]
     covers = _until(entry.place for entry in covered)
@@ -311,9 +310,9 @@ def summarised(session: Told, number: int, summarise: Summariser, by: str, chara
 
 
 def extract(messages: Sequence[Message], characters: int) -> str:
-    """A summary that needs no model: the sentences that say most, word for word and in their order, and which tools were called.
+    """Return a summary without a model: the sentences that say most, verbatim and in order, and which tools were called.
 
-    A sentence counts by the mean of its terms' frequencies in the whole, what a user said half as much again; of equal ones the later.
+    A sentence scores the mean of its terms' frequencies in the whole, a user's half as much again; ties by the later.
     """
     used = Counter(tool for message in messages for tool in message.tools)
     tools = ", ".join(f"{name} {count(times, 'time')}" for name, times in used.most_common(20))
@@ -345,7 +344,7 @@ def extract(messages: Sequence[Message], characters: int) -> str:
 
 
 def _sentences(text: str) -> list[str]:
-    """The sentences of a text: what a line, or an end of a sentence before a space, divides. What is very long is no sentence."""
+    """Return the sentences of a text, divided at lines and at sentence ends before a space, without very long ones."""
     found = []
     for line in text.splitlines():
         begun = 0
@@ -359,7 +358,7 @@ def _sentences(text: str) -> list[str]:
 
 
 def _summary(said: Mapping[str, Any]) -> Summary | None:
-    """The summary in a mark; None where there is none, or it is not well formed: then nothing is covered."""
+    """Return the summary in a mark; None if it is missing or invalid: then nothing is covered."""
     text, covers = said.get("summary"), said.get("covers")
     if not isinstance(text, str) or not isinstance(covers, Mapping):
         return None

@@ -11,14 +11,14 @@ T = TypeVar("T", bound=Item)
 
 
 def whole_from(messages: Sequence[Message]) -> list[bool]:
-    """For each place, and the end, whether no answer from there on is to a call before it."""
+    """Return for each place, and the end, whether no answer from there on belongs to a call before it."""
     whole = [True] * (len(messages) + 1)
     called: dict[str, int] = {}
     caller = -1
     for place, message in enumerate(messages):
         for answered in message.answers:
             since = called.get(answered, caller)
-            # An answer whose call is nowhere cannot stand first either.
+            # An answer without a call cannot come first either.
             for between in range(since + 1, place + 1):
                 whole[between] = False
         for call in message.calls:
@@ -29,8 +29,8 @@ def whole_from(messages: Sequence[Message]) -> list[bool]:
 
 
 def cut_at(messages: Sequence[Message], wanted: int) -> int:
-    """The last place not after `wanted` that begins a turn; else, where the first turn is longer, the last that divides no call from
-    its answer and leaves more than a request before it. 0 where there is none."""
+    """Return the last place up to `wanted` that begins a turn; if the first turn is longer, the last that separates no call from
+    its answer and leaves more than a request before it. 0 if there is none."""
     whole = whole_from(messages)
     turns = (place for place in range(wanted, 0, -1) if whole[place] and messages[place].is_request)
     calls = (place for place in range(wanted, 1, -1) if whole[place])
@@ -38,10 +38,10 @@ def cut_at(messages: Sequence[Message], wanted: int) -> int:
 
 
 def trimmed(items: Sequence[T], most: int) -> list[T]:
-    """The last `most` items at most, from the beginning of a turn on.
+    """Return the last `most` items at most, from the beginning of a turn on.
 
-    Where a turn is longer than that, its request comes first and then its end, without answers to calls that are not there. Items
-    of unknown shapes are cut wherever.
+    Of a longer turn its request comes first and then its end, without answers to missing calls. Items of unknown shapes are cut
+    anywhere.
     """
     first = max(0, len(items) - max(0, most))
     messages = [read_message(item) for item in items]

@@ -1,9 +1,9 @@
-"""One item of a session read as a message: who says it, which words, which tools it calls and whose answers it holds.
+"""One item of a session as a message: its speaker, its words, the tools it calls and the calls whose answers it holds.
 
 Four shapes are known, each as its program writes it into JSON: plain (`role`, `content`, also with `tool_calls` as OpenAI's chat
-completions have them), items of OpenAI's responses (`type`), Anthropic's content blocks, and PydanticAI's `kind` with `parts`.
-A plain one without a role is a user's; `text` may stand for `content`, and `speaker` for `name`, as in transcripts of people.
-What has another shape is kept like any item and says nothing here.
+completions have them), items of OpenAI's responses (`type`), Anthropic's content blocks, and PydanticAI's `kind` with `parts`. A
+plain one without a role is a user's; `text` may replace `content`, and `speaker` `name`, as in transcripts of people. An item of
+another shape is kept and has no words here.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ _ROLES: Final[Mapping[object, Role]] = {
     "tool": "tool",
     "function": "tool",
 }
-#: Characters of a speaker's name.
+#: Maximum characters of a speaker's name.
 _NAME: Final = 64
-#: PydanticAI's parts that carry words, and those that answer a tool's call.
+#: PydanticAI's parts with words, and those that answer a tool's call.
 _SYSTEM, _PROMPT = "system-prompt", "user-prompt"
 _ANSWERS = ("tool-return", "retry-prompt", "builtin-tool-return")
 
 
 class Message(NamedTuple):
-    """What an item says."""
+    """The content of an item."""
 
     role: Role
     text: str
     #: The tools that it calls, and the ids of these calls.
     tools: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
-    #: The ids of the calls whose answers it holds; "" for an answer that names none.
+    #: The ids of the calls whose answers it holds; "" for an answer without one.
     answers: tuple[str, ...] = ()
-    #: Who of several users or assistants speaks (`name` of a chat completion's message, or `speaker`); "" where it is not said.
+    #: The speaker among several users or assistants (`name` of a chat completion's message, or `speaker`); "" if unknown.
     speaker: str = ""
 
     @property
     def is_request(self) -> bool:
-        """Whether a turn begins with it: what a user says, not what a tool answers."""
+        """Whether it begins a turn: a user's words, not a tool's answer."""
         return self.role == "user" and not self.answers
 
 
 def read_message(item: Item) -> Message:
-    """What an item says; nothing, in no role, where its shape is not known. Half a character, as programs leave it that cut a text in
-    the middle of an emoji, is shown as U+FFFD: with it nothing could be written or sent."""
+    """Return an item as a message; an empty one without a role for an unknown shape. A lone surrogate, left by programs that cut
+    a text within an emoji, becomes U+FFFD: with it nothing could be written or sent."""
     message = _as_written(item)
     text, speaker, tools = whole(message.text), whole(message.speaker), tuple(map(whole, message.tools))
     if text is message.text and speaker is message.speaker and tools == message.tools:
@@ -62,7 +62,7 @@ def read_message(item: Item) -> Message:
 
 
 def whole(text: str) -> str:
-    """A text with U+FFFD in the place of each half a character."""
+    """Replace each lone surrogate of a text by U+FFFD."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -88,14 +88,14 @@ def _as_written(item: Item) -> Message:
             answers.append(_text_of(block.get("tool_use_id")))
     if role == "tool":
         answers.append(_text_of(item.get("tool_call_id")))
-    # The name of a tool's answer is that of the tool.
+    # The name in a tool's answer is that of the tool.
     name = _text_of(item.get("name")) or _text_of(item.get("speaker"))
     speaker = " ".join(name.split())[:_NAME] if role in ("user", "assistant") else ""
     return Message(role, words, _some(tools), tuple(calls), tuple(answers), speaker)
 
 
 def without_system(item: Item) -> dict[str, Any] | None:
-    """The item without instructions of the system, which the program that goes on gives anew; None where nothing is left."""
+    """Return the item without system instructions, which the resuming program adds itself; None if nothing is left."""
     if item.get("kind") == "request" and isinstance(item.get("parts"), list):
         parts = [part for part in item["parts"] if _object(part).get("part_kind") != _SYSTEM]
         if not parts:
@@ -141,7 +141,7 @@ def _role(given: object) -> Role:
 
 
 def _words(content: object) -> str:
-    """The words of a content: a text, or those of its blocks."""
+    """Return the words of a content: a text, or those of its blocks."""
     if isinstance(content, str):
         return content
     if isinstance(content, Mapping):
@@ -158,7 +158,7 @@ def _words(content: object) -> str:
 
 
 def _nested(content: object) -> str:
-    """The words of blocks in a block, one step deep: what strangers nest deeper says nothing."""
+    """Return the words of blocks in a block, one level deep: deeper ones of strangers are ignored."""
     if isinstance(content, str):
         return content
     return _joined(_text_of(block.get("text")) for block in _objects(content))

@@ -15,7 +15,7 @@ NOTICES: Final = (PENDING_NOTICE, OWN_NOTICE)
 
 
 def has_own_notice(text: str) -> bool:
-    """Whether a text has the words of the notice before a session's own messages, however they are set."""
+    """Return whether a text has the words of the notice before a session's own messages, in any layout."""
     return _words(OWN_NOTICE) in _words(text)
 
 

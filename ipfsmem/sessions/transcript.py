@@ -1,4 +1,4 @@
-"""A session as people read it: its title, the beginning of what was said, and all of it as Markdown."""
+"""A session for people: its title, a preview, and all of it as Markdown."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ipfsmem.sessions.compaction import Told
 from ipfsmem.sessions.messages import read_message
 from ipfsmem.wording import count
 
-#: Characters of a preview, and of a title that nobody gave.
+#: Maximum characters of a preview, and of a default title.
 PREVIEW: Final = 80
 UNTITLED: Final = "Untitled"
-#: What people read at an imported message, or a session with such messages.
+#: The label of an imported message, or a session with such messages.
 PENDING: Final = "imported, not approved"
 _WHO: Final = {"user": "User", "assistant": "Assistant", "tool": "Tool", "system": "System"}
 
 
 def title_of(session: Told) -> str:
-    """The title that somebody gave, else the beginning of the first request, else `Untitled`."""
+    """Return the title, else the beginning of the first request, else `Untitled`."""
     if session.title:
         return session.title
     for entry in session.messages:
@@ -29,7 +29,7 @@ def title_of(session: Told) -> str:
 
 
 def preview_of(session: Told) -> str:
-    """The beginning of what was said last, by a user or a model."""
+    """Return the beginning of the last message of a user or a model."""
     for entry in reversed(session.messages):
         message = read_message(entry.item)
         if message.role in ("user", "assistant") and message.text.strip():
@@ -38,15 +38,16 @@ def preview_of(session: Told) -> str:
 
 
 def shortened(text: str) -> str:
-    """The first 80 characters of a text in one line."""
+    """Return the first 80 characters of a text in one line."""
     line = " ".join(text.split())
     return line if len(line) <= PREVIEW else f"{line[: PREVIEW - 1].rstrip()}…"
 
 
 def as_markdown(session: Told, moment: Callable[[int], str]) -> str:
-    """All messages, each under who said it and when (`moment` says milliseconds since 1970 as a date); the summary comes last.
+    """Return all messages, each under its speaker and time (`moment` formats milliseconds since 1970 as a date); the summary
+    comes last.
 
-    What was said is quoted line by line, so no text of a message is a heading of the page.
+    Messages are quoted line by line, so no text of a message becomes a heading of the page.
     """
     pieces = [f"# {title_of(session)}"]
     for entry in session.messages:
