@@ -1,1 +1,1 @@
-"""What a look through all memories of a scope would tidy up: proposals as values. Nothing here changes a memory."""
+"""Dreams: proposals to tidy up all memories of a scope, as values. Nothing here changes a memory."""

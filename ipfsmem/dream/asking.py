@@ -1,7 +1,8 @@
-"""The dream that a model makes: what it is told and shown, which tools it has, and what becomes of its calls.
+"""The dream by a model: its prompt, its tools, and the effect of its calls.
 
-It only proposes, and only for memories of which it was shown the whole text. A call of another tool is answered with an error and does
-nothing; so is one with arguments that are none, and one that would take away more than a quarter of the memories. Texts stand in their fences. Nothing here asks a model: the caller does.
+It only proposes, and only for memories whose whole text it was shown. A call of an unknown tool, with invalid arguments, or that
+would remove more than a quarter of the memories is answered with an error and does nothing. Texts are fenced. The caller asks the
+model.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from ipfsmem.dream.chat import Call, Reply
 from ipfsmem.dream.proposal import Change, Note, Proposal, Step
 from ipfsmem.errors import IpfsmemError, UsageError
 
-#: Answers of the model in one dream, calls in one of them, and characters of all that it is shown.
+#: Maximum answers of the model in one dream, calls in one of them, and characters of all that it is shown.
 MOST_ROUNDS, MOST_CALLS, MOST_SHOWN = 40, 64, 400_000
-#: Changes that a model may propose, the share of the memories that it may take away, and characters of one text.
+#: Maximum changes that a model may propose, share of the memories that it may remove, and characters of one text.
 MOST_CHANGES, MOST_REMOVED, MOST_TEXT = 60, 0.25, 20_000
 _LISTED = 500
 
@@ -84,7 +85,7 @@ TOOLS: Final[tuple[dict[str, Any], ...]] = (
 
 
 class Asking:
-    """One dream of a model. Give `messages` and `TOOLS` to the model, its reply to `take`, until that says it is over."""
+    """One dream by a model. Pass `messages` and `TOOLS` to the model, and its reply to `take`, until that returns False."""
 
     def __init__(self, notes: Sequence[Note], today: str) -> None:
         self._notes = {note.key: note for note in notes}
@@ -98,7 +99,7 @@ class Asking:
         #: Answers of the model.
         self.replies = 0
         self.said = 0
-        #: Calls of what is no tool here, or that were refused for another reason.
+        #: Calls that were refused, of unknown tools or otherwise.
         self.refused = 0
         self.messages: list[dict[str, Any]] = [
             {"role": "system", "content": _INSTRUCTIONS.format(today=today)},
@@ -106,14 +107,14 @@ class Asking:
         ]
 
     def take(self, reply: Reply) -> bool:
-        """Do what the model wishes, as far as it may; whether it is to be asked again."""
+        """Carry out the allowed calls of a reply; returns whether to ask the model again."""
         self.replies += 1
         self.given += reply.given
         self.said += reply.said
         self._rounds += 1
         if not reply.calls or self._rounds >= MOST_ROUNDS:
             return False
-        calls = reply.calls[:MOST_CALLS]  # all that was said goes along with the next question
+        calls = reply.calls[:MOST_CALLS]  # the whole reply is part of the next question
         self.refused += len(reply.calls) - len(calls)
         self.messages.append(
             {
@@ -136,7 +137,7 @@ class Asking:
         return True
 
     def proposal(self) -> Proposal:
-        """What the model proposed."""
+        """Return the proposal of the model."""
         return Proposal(steps=tuple(self._steps.values()), looked_at=len(self._notes))
 
     def _answer(self, call: Call) -> str:
@@ -216,7 +217,7 @@ class Asking:
         change, before = Change(key=key), self._steps.get(stands_in)
         if before is None:
             self._steps[key] = Step(why=_why(given), changes=(change,), reads=(stands_in,))
-        else:  # the text that says it comes with the same step, or neither does
+        else:  # the text that contains it is in the same step, or neither is applied
             why = f"{before.why}; {_why(given)}"
             self._steps[stands_in] = Step(why=why, changes=(*before.changes, change), reads=before.reads)
         return "proposed"
@@ -243,7 +244,7 @@ def _why(given: Mapping[str, str]) -> str:
 
 
 def _arguments(call: Call) -> dict[str, str]:
-    """The arguments of a call that may be made. Raises UsageError."""
+    """Return the arguments of an allowed call. Raises UsageError."""
     tool = next((one for one in TOOLS if one["name"] == call.name), None)
     if tool is None:
         raise UsageError(f"there is no tool {call.name[:80]!a} in a dream")

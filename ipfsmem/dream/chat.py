@@ -1,4 +1,4 @@
-"""A model that answers a conversation and may call tools, seen from here: messages in, one message out, and what it cost in tokens."""
+"""The interface of a model that answers a conversation and may call tools: messages in, one message out, and its cost in tokens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Call(msgspec.Struct, frozen=True):
-    """One call of a tool that the model wishes. `arguments` is the text that it wrote, JSON if it kept to the rules."""
+    """One call of a tool by the model. `arguments` is its text, JSON if it is valid."""
 
     id: str
     name: str
@@ -17,11 +17,11 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What the model said."""
+    """The answer of the model."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
-    #: Tokens of what it was given, and of what it said, as the endpoint counts them; 0 where it does not.
+    #: Tokens of its input, and of its output, as the endpoint counts them; 0 if it does not.
     given: int = 0
     said: int = 0
 
@@ -30,14 +30,14 @@ class Reply(msgspec.Struct, frozen=True):
 class ChatModel(Protocol):
     """Answers conversations."""
 
-    #: What it is called.
+    #: The model's name.
     name: str
 
     async def reply(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> Reply:
-        """The next message of a conversation, in the shape of OpenAI's chat completions, with these tools.
+        """Return the next message of a conversation, in the shape of OpenAI's chat completions, with these tools.
 
         Raises ProviderError or ConfigError.
         """
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""

@@ -1,7 +1,7 @@
-"""Words that mean another day with each day that passes ("yesterday", "next week"): with the day on which they were written beside them.
+"""Adds the day of writing to words that mean another day each day ("yesterday", "next week").
 
-The words stay, and no day is worked out: which one "last week" meant is a judgement, when it was said is none. English words only; "the last
-Friday" of each month means no day, and what stands in code, in a quotation or has a bracket behind it stays as it is.
+The words stay, and no day is computed: which one "last week" meant is a judgement, when it was written is not. English words
+only; "the last Friday" of each month means no day, and words in code, in a quotation or before a bracket stay unchanged.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def written_once(file: MemoryFile) -> str:
-    """The day on which all of a text was written, as its header says it; "" where it was changed on another day since, or that is not
-    known."""
+    """Return the day on which all of a text was written, by its header; "" if it was changed on another day since, or if unknown."""
     created, updated = file.created[:10], file.fields.get("updated", "")[:10]
     return created if _DAY.fullmatch(created) and created == updated else ""
 
 
 def dated(text: str, day: str) -> tuple[str, tuple[str, ...]]:
-    """The text with that day beside each such word, and the words, each once and in lower case."""
+    """Return the text with that day after each such word, and the words, each once and in lower case."""
     found: dict[str, None] = {}
 
     def with_day(match: re.Match[str]) -> str:

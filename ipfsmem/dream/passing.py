@@ -1,7 +1,7 @@
 """Whether a day is really over: a clock that jumped far ahead makes everything expire at once.
 
-Between the moment at which such a clock was right and now nothing was written, by whatever device. A memory that was not in use for long
-looks the same, and only a person can tell one from the other. What was written by the wrong clock since proves nothing: the gap stays.
+Between the time at which such a clock was right and now no device wrote anything. A vault that was unused for long looks the
+same, and only a person can tell them apart. Writes by the wrong clock since prove nothing: the gap stays.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from collections.abc import Iterable
 from datetime import date
 from typing import Final, NamedTuple
 
-#: Days without anything that leave doubt.
+#: Minimum days without a write that cause doubt.
 FAR: Final = 30
 
 
 class Gap(NamedTuple):
-    """The last day on which something was written before another day ended, and the first one after, or today."""
+    """The last day with a write before another day ended, and the first one after, or today."""
 
     before: date
     after: date
 
 
 def doubtful(ended: date, written: Iterable[date], today: date) -> Gap | None:
-    """The gap in which a day ended, where it is so long that nobody knows whether it did; None where others' days show that it did, and
-    where the day was over before anything was written."""
+    """Return the gap in which a day ended, if it is so long that the day may not be over; None if others' days show that it is,
+    and if the day ended before anything was written."""
     before, after = date.min, today
     for day in written:
         if day <= ended:

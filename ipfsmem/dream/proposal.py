@@ -1,6 +1,6 @@
-"""What a dream looks at, and what it proposes: memories and changes of them as values.
+"""The input of a dream, and its proposal: memories and changes of them as values.
 
-A step is one thought: what belongs together in it is done whole or not at all. Nothing here says how it is done.
+A step is applied whole or not at all. How it is applied is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import msgspec
 
 from ipfsmem.bundle.memory_file import MemoryFile
 
-#: Changes at most of one dream: more than a person looks through.
+#: Maximum changes of one dream: more than a person reviews.
 MOST_CHANGES = 200
-#: What a dream lists for a person and leaves alone: a link to nothing, a line of another program's index that leads nowhere, two
-#: memories that say nearly the same, two that may contradict each other, one that has faded.
+#: Findings that a dream lists for a person and leaves alone: a link to nothing, a line of another program's index that leads
+#: nowhere, two memories with nearly the same content, two that may contradict each other, one that has faded.
 Kind = Literal["broken-link", "stale-line", "alike", "contradiction", "faded"]
 
 
@@ -23,11 +23,11 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
     key: str
     file: MemoryFile
-    #: What it is worth beside any question, 0 to 1 (`recall/worth.py`).
+    #: Its worth independent of a question, 0 to 1 (`recall/worth.py`).
     worth: float = 0.5
-    #: Whether the day up to which it was to hold is over.
+    #: Whether its last valid day is over.
     expired: bool = False
-    #: Why nobody knows whether that day is over, in words; then it counts as not expired.
+    #: Why it is unknown whether that day is over, in words; then it is not expired.
     doubtful: str = ""
 
 
@@ -49,7 +49,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """All memories that it goes by or changes."""
+        """All memories that it is based on or changes."""
         return tuple(dict.fromkeys((*(one.key for one in self.changes), *self.reads)))
 
 
@@ -63,7 +63,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """What a dream came to. `left`: how many changes more there would have been; the next dream has them."""
+    """The result of a dream. `left`: the number of further changes, which the next dream has."""
 
     steps: tuple[Step, ...] = ()
     found: tuple[Found, ...] = ()

@@ -1,7 +1,8 @@
-"""The dream that needs no model: what is certain becomes a step, what a person has to judge is listed.
+"""The dream without a model: certain changes become steps, judgements of a person are listed.
 
-Certain is that a memory goes of which every sentence stands in another, and one that said itself until when it holds; and on which day
-"yesterday" was written. None is a judgement, and no sentence is lost by the first. That two memories merely have most words in common is none: they may differ by a "not".
+Certain is the removal of a memory every sentence of which is in another, and of one that expired by its own date; and the day on
+which "yesterday" was written. None is a judgement, and the first loses no sentence. That two memories have most words in common
+is not certain: they may differ by a "not".
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from ipfsmem.errors import LimitError
 from ipfsmem.recall.duplicates import Pair, duplicates
 from ipfsmem.recall.terms import split
 
-#: Share of their words from which on two memories are looked at together. Below it 10,000 take longer than the 10 seconds that a dream may.
+#: Minimum share of words of two memories that are compared. Below it 10,000 take longer than the 10 seconds allowed for a dream.
 _ALIKE = 0.8
-#: What a memory is worth at least that has not faded.
+#: Minimum worth of a memory that has not faded.
 FADED = 0.1
-#: So many memories go into one in one dream.
+#: Maximum memories merged into one in one dream.
 _MOST_INTO = 100
-#: Of each kind so many are listed.
+#: Maximum findings of each kind.
 _MOST_FOUND = 200
-#: Fields in which two memories may differ and yet be the same; what they come to in one is said in `_joined`.
+#: Fields in which two equal memories may differ; `_joined` merges them.
 _JOINED = frozenset(
     {"name", "description", "tags", "created", "updated", "source", "important", "confidence"}
 )
-#: Words that turn a sentence round, as they are split ("don't" is two words).
+#: Words that reverse a sentence, as they are split ("don't" is two words).
 _TURNS = frozenset(
     [
         "not",
@@ -93,9 +94,9 @@ def tidy(
     meant: Sequence[tuple[str, str, float]] = (),
     progress: Progress = lambda phase: None,
 ) -> Proposal:
-    """What is to be done about the memories of one scope, and what is to be looked at. `elsewhere`: keys of other scopes that links
-    may mean; `index_key`: the memory that holds the lines of another program's index; `meant`: pairs of keys with their
-    cosine that a model says mean nearly the same. The same notes give the same proposal."""
+    """Return the steps for the memories of one scope, and the findings. `elsewhere`: keys of other scopes that links may mean;
+    `index_key`: the memory that holds the lines of another program's index; `meant`: pairs of keys with their cosine that a
+    model considers nearly equal. The same notes give the same proposal."""
     progress("orient")
     of = {note.key: note for note in sorted(notes, key=lambda note: note.key)}
     called = _called(of)
@@ -121,26 +122,26 @@ def tidy(
         *_limited(_faded(kept)),
     ]
     done, left = _bounded(steps)
-    _sentences.cache_clear()  # no text stays behind
+    _sentences.cache_clear()  # no text stays in memory
     return Proposal(steps=tuple(done), found=tuple(found), looked_at=len(of), left=left)
 
 
 class _Merging:
-    """Memories that go since all that they say stands in another."""
+    """Removes memories whose content is in another."""
 
     def __init__(self, of: Mapping[str, Note], linked: Mapping[str, int], called: Mapping[str, str]) -> None:
         self._of = of
         self._linked = linked
         self._called = called
-        #: What went, and the memory that says it.
+        #: The removed memories, and the one that contains each.
         self.gone: dict[str, str] = {}
-        #: How many went into each.
+        #: How many were merged into each.
         self._took: Counter[str] = Counter()
-        #: The headers of those that stay, with what they took over.
+        #: The headers of the remaining ones, with additions of the removed.
         self._files: dict[str, MemoryFile] = {}
 
     def take(self, pair: Pair) -> bool:
-        """Let one of two memories go; False when that is not certain."""
+        """Remove one of two memories; False if that is not certain."""
         if pair.how == "alike" and pair.similarity < 1:
             return False  # some word is only in one of them
         one, other = self._last(pair.one), self._last(pair.other)
@@ -167,7 +168,8 @@ class _Merging:
         return key
 
     def _better_last(self, one: str, other: str) -> list[tuple[str, str]]:
-        """Which goes into which, the better way first: who says more about itself and is named by others stays, else the older."""
+        """Return the possible directions, better one first: the memory with more header fields and more links to it stays, else
+        the older."""
 
         def worth(key: str) -> tuple[bool, int, int, int]:
             file = self._of[key].file
@@ -177,7 +179,7 @@ class _Merging:
         return [(goes, stays), (stays, goes)]
 
     def steps(self) -> Iterator[Step]:
-        """Steps with what went into which memory and the links that led there. A memory is changed in one step only."""
+        """Yield steps with the removals into each memory and the redirected links. A memory is changed in one step only."""
         into: dict[str, list[str]] = {}
         for goes in sorted(self.gone):
             into.setdefault(self._last(goes), []).append(goes)
@@ -197,7 +199,7 @@ class _Merging:
             yield Step(why=why, changes=tuple(changes), reads=tuple(together))
 
     def _linking(self, lead: Mapping[str, str]) -> dict[str, set[str]]:
-        """The memories that stay and link to some that go, by what those went into."""
+        """Return the remaining memories that link to removed ones, by the target of those."""
         found: dict[str, set[str]] = {}
         for key, note in self._of.items():
             if key not in self.gone and not note.expired:
@@ -207,7 +209,8 @@ class _Merging:
         return found
 
     def _names(self, lead: Mapping[str, str]) -> dict[str, str]:
-        """What those that go are called, folded, and where links by that name lead from now on: nothing that stays has the name."""
+        """Return the folded names of the removed ones, and the new target of links by that name, unless a remaining one has the
+        name."""
         stay = {
             folded(self._files.get(key, note.file).name) for key, note in self._of.items() if key not in lead
         }
@@ -223,7 +226,7 @@ class _Merging:
 
 
 def _called(of: Mapping[str, Note]) -> dict[str, str]:
-    """Keys by what memories are called, folded; of several the least, as in the graph."""
+    """Return keys by the folded names of memories; of several the least, as in the graph."""
     found: dict[str, str] = {}
     for key in sorted(of):
         if name := folded(of[key].file.name):
@@ -232,12 +235,12 @@ def _called(of: Mapping[str, Note]) -> dict[str, str]:
 
 
 def _meant(to: str, of: Mapping[str, Note], called: Mapping[str, str]) -> str:
-    """The key that a link means, as far as that is known here."""
+    """Return the key that a link means, as far as known here."""
     return to if to in of else called.get(folded(to), to)
 
 
 def _together(into: Mapping[str, object], linking: Mapping[str, set[str]]) -> list[list[str]]:
-    """Those that stay, together where a memory is changed for several of them."""
+    """Return the remaining ones, grouped where a memory is changed for several of them."""
     groups: list[tuple[list[str], set[str]]] = []
     for stays in sorted(into):
         mine, touched = [stays], {stays, *linking.get(stays, ())}
@@ -256,13 +259,13 @@ def _named(keys: Sequence[str]) -> str:
 
 
 def _joined(stays: MemoryFile, goes: MemoryFile) -> MemoryFile | None:
-    """The first with what the second says about itself; None where something of the second would be lost."""
+    """Return the first with the header fields of the second; None if something of the second would be lost."""
     fields = dict(stays.fields)
     for name, value in goes.fields.items():
         if name not in _JOINED and fields.get(name, "") != value:
             return None
     if any(name not in _JOINED and name not in goes.fields for name in fields):
-        return None  # it holds for less, until sooner or in a sense of its own
+        return None  # its validity is narrower, shorter or different
     here = _sentences(f"{stays.description}\n{stays.body}")
     if not _sentences(goes.body) <= here:
         return None
@@ -297,7 +300,7 @@ def _said(file: MemoryFile) -> str:
 
 @lru_cache(maxsize=1024)
 def _sentences(text: str) -> frozenset[str]:
-    """The sentences and lines of a text, with their white space folded. The same text is asked for with each that is like it."""
+    """Return the sentences and lines of a text, with white space folded. Cached, as it is requested with each similar one."""
     folded = (" ".join(one.split()) for one in _SENTENCE.split(unicodedata.normalize("NFC", text)))
     return frozenset(one for one in folded if one)
 
@@ -319,12 +322,12 @@ def _perhaps_expired(of: Mapping[str, Note], but: Collection[str]) -> Iterator[S
 
 
 def _known(of: Mapping[str, Note], elsewhere: Collection[str]) -> set[str]:
-    """What a link may lead to when all is done: a memory that goes since it stands elsewhere has its links led there."""
+    """Return the valid targets of links afterwards: links to a removed memory are redirected."""
     return {*(key for key, note in of.items() if not note.expired), *elsewhere}
 
 
 def _dated(of: Mapping[str, Note], but: Collection[str]) -> Iterator[Step]:
-    """Texts that say "yesterday": with the day on which they were written."""
+    """Yield steps for texts with "yesterday": with the day on which they were written."""
     for key, note in of.items():
         day = written_once(note.file)
         if not day or key in but:
@@ -339,13 +342,13 @@ def _dated(of: Mapping[str, Note], but: Collection[str]) -> Iterator[Step]:
 
 
 def _judged(pairs: Sequence[Pair], of: Mapping[str, Note], gone: Collection[str]) -> Iterator[Found]:
-    """Pairs of memories that are not certainly the same."""
+    """Yield pairs of memories that are not certainly the same."""
     for pair in pairs:
         if pair.one in gone or pair.other in gone:
             continue
         one, other = of[pair.one], of[pair.other]
         if _ENTITY in one.file.tags and _ENTITY in other.file.tags:
-            continue  # two things of which the same is said are two things
+            continue  # the same text about two subjects
         if pair.how == "contained":
             yield Found(
                 kind="alike",
@@ -367,7 +370,8 @@ def _meaning_the_same(
     gone: Collection[str],
     index_key: str,
 ) -> Iterator[Found]:
-    """Pairs that a model says mean nearly the same, beside those that do by their words. None goes by that: each has words of its own."""
+    """Yield pairs that a model considers nearly equal, besides those by words. Neither is removed for that: each has words of its
+    own."""
     known = {frozenset((pair.one, pair.other)) for pair in pairs}
     for one, other, cosine in meant:
         here = one in of and other in of and index_key not in (one, other)
@@ -377,7 +381,7 @@ def _meaning_the_same(
 
 
 def _turn(one: str, other: str) -> str:
-    """What of two similar texts may contradict, in words; "" when nothing does."""
+    """Return a possible contradiction between two similar texts, in words; "" if there is none."""
     first, second = set(split(one)), set(split(other))
     only_first, only_second = first - second, second - first
     turned = (only_first | only_second) & _TURNS
@@ -392,7 +396,8 @@ def _turn(one: str, other: str) -> str:
 def _leading_nowhere(
     notes: Sequence[Note], known: Collection[str], called: Mapping[str, str], index_key: str
 ) -> Iterator[Found]:
-    """Links to no memory. What has not the form of a key may be the name of one that no dream looks at, and is none of these."""
+    """Yield links to no memory. A link without the form of a key may be the name of a memory that no dream reads, and is not
+    reported."""
     for note in notes:
         for link in dict.fromkeys(links(note.file.body)):
             if link.to in known or not is_key(link.to) or folded(link.to) in called:
@@ -414,8 +419,8 @@ def _limited(found: Iterator[Found]) -> list[Found]:
 
 
 def _bounded(steps: Sequence[Step]) -> tuple[list[Step], int]:
-    """The first steps, as many as one dream does, and how many changes the others have. A step that is larger than that is never
-    done: so many memories at once are a person's to change."""
+    """Return the first steps up to the limit of one dream, and the number of changes of the others. A step beyond that size is
+    never applied: so many memories at once are left to a person."""
     done: list[Step] = []
     number = 0
     for step in steps:
