@@ -1,1 +1,1 @@
-"""Memories of other programs beside this one: plugins that a person switched on, each in a process of its own."""
+"""Plugins with memories of other programs, enabled by a person, each in its own process."""

@@ -1,7 +1,7 @@
-"""The process of one plugin: it is told on standard input what to call and answers on standard output, a line of JSON each.
+"""The process of one plugin: calls arrive on standard input, answers go to standard output, one line of JSON each.
 
-Run as a file, with nothing of this package imported: what a plugin does to its process it does to this one alone. What it prints
-goes nowhere. When the program that started it ends, however it does, this one does too.
+Run as a file that imports nothing of this package: a plugin affects only this process. Its own output is discarded. This process
+ends with the program that started it, however that ends.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import sys
 import threading
 from typing import Any, BinaryIO
 
-#: Characters of what went wrong.
+#: Maximum characters of an error.
 _LONGEST = 300
 
 
 def main() -> None:
-    """Load the plugin that the first line names, then do what each further line asks for."""
+    """Load the plugin named in the first line, then carry out each further line."""
     asked, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
@@ -41,9 +41,7 @@ def main() -> None:
         wish = json.loads(lines.get())
         found = _called(plugin, wish["method"], wish["arguments"], most)
         if os.getpid() != mine:
-            os._exit(
-                0
-            )  # the plugin forked and came back twice: nobody reads what a copy of this process is asked
+            os._exit(0)  # the plugin forked and returned twice: nobody reads the answers of the copy
         _answer(answers, found)
 
 
@@ -61,7 +59,7 @@ def _called(plugin: Any, method: str, arguments: list[str], most: int) -> dict[s
             return {"failed": f"it gave {type(given).__name__}, not a text"}
         text = (given or "")[:most].encode("utf-8", "replace").decode()
         return {"text": text, "cut": len(given or "") > most}
-    except BaseException as error:  # whatever a plugin raises, SystemExit too, is said and no more
+    except BaseException as error:  # whatever a plugin raises, SystemExit too, is only reported
         return {"failed": _said(error)}
 
 

@@ -1,8 +1,8 @@
-"""What a plugin is: a memory beside this one, in a package of its own, that is asked for text and told of turns.
+"""The interface of a plugin: an additional memory in a package of its own that provides text and is told of turns.
 
-A package names it in its entry points, group `ipfsmem.plugins`; the value is what makes it without arguments, mostly a class. Each
-method may be missing. It runs in a process of its own, where printing goes nowhere and nothing of the memory is open: what it is
-given is what stands here as arguments, and what it gives is text for a model, never an instruction of ours.
+A package names it in its entry points, group `ipfsmem.plugins`; the value is called without arguments to create it, mostly a
+class. Each method is optional. It runs in its own process, where output is discarded and nothing of the vault is open: its input
+are these arguments, its output is text for a model, never an instruction to us.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ GROUP: Final = "ipfsmem.plugins"
 
 
 class MemoryPlugin(Protocol):
-    """A memory beside the built-in one, which it adds to and never replaces."""
+    """A memory next to the built-in one, which it adds to and never replaces."""
 
     def prompt_block(self, session: str) -> str:
-        """What a model is to know at the start of a session; "" for nothing. `session`: its name, "" where it has none."""
+        """Return text for a model at the start of a session; "" for nothing. `session`: its name, "" if it has none."""
 
     def prefetch(self, query: str, session: str) -> str:
-        """What it has that fits a question; "" for nothing."""
+        """Return text that fits a question; "" for nothing."""
 
     def on_turn_complete(self, session: str, summary: str) -> None:
-        """A turn is over: what was said in it, cut to some thousand characters. Nobody waits for this."""
+        """Receive the text of a finished turn, cut to some thousand characters. Nobody waits for this."""

@@ -1,4 +1,4 @@
-"""What plugins gave, in a room: each has the same part of it, and what is longer is cut at a line and says so."""
+"""Fits the texts of plugins into a limit: equal shares, and longer ones cut at a line with a note."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from ipfsmem.bundle.fence import NOTICE, QUOTE, tagged
 from ipfsmem.memories.context import ContextBlock, counted_tokens, tokens_of
 from ipfsmem.memories.layouts import LEAST_TOKENS, TOKEN_BYTES, usual_tokens
 
-#: Bytes of the least that is shown of a text.
+#: Minimum bytes shown of a text.
 _LEAST: Final = 40
-#: The share of a block that plugins have together.
+#: Plugins together get one of this many parts of a block.
 _SHARE: Final = 4
 _CUT: Final = "(cut here)"
 
 
 class Part(NamedTuple):
-    """What one plugin gave."""
+    """The text of one plugin."""
 
     name: str
     text: str
 
 
 def labelled(parts: Sequence[Part]) -> str:
-    """What plugins gave, each in a fence with its name, a blank line between. It is others' word."""
+    """Return the texts of plugins as texts of others, each in a fence with its name, separated by a blank line."""
     return "\n".join(tagged("plugin", {"name": one.name, "whose": "others"}, one.text) for one in parts)
 
 
 def fitted(parts: Sequence[Part], tokens: int, count: Callable[[str], int]) -> str:
-    """The same in at most so many tokens, as `count` counts them; "" where there is no room for any."""
+    """Return these texts in at most `tokens` tokens, as `count` counts them; "" if there is no room for any."""
     room = tokens * TOKEN_BYTES
     text = _within(parts, room)
     while text and (counted := counted_tokens(count, text)) > tokens:
@@ -47,8 +47,8 @@ def with_plugins(
     layout: str,
     count: Callable[[str], int] | None,
 ) -> ContextBlock:
-    """The block of the built-in memory, which `built_in` makes in so many tokens, and behind it what plugins gave. They take a quarter
-    at most, and nothing where so little would be left that the built-in one could not say anything."""
+    """Return the block of the built-in memory, which `built_in` makes within a number of tokens, followed by the texts of
+    plugins. These get a quarter at most, and nothing if that would leave no room for the built-in one."""
     most = usual_tokens(layout) if max_tokens is None else max_tokens
     count = count or tokens_of
     share = min(most // _SHARE, most - LEAST_TOKENS)

@@ -1,7 +1,7 @@
-"""A plugin that runs: its process, the one thread that talks to it, and what becomes of one that does not answer.
+"""A running plugin: its process, the one thread that talks to it, and its time limits.
 
-A call waits in a queue of its plugin and has a time limit, at which the process is ended; the next call starts another one. Nothing
-here raises into whoever asks: a failure is the result of a call.
+Calls wait in a queue and have a time limit, at which the process is ended; the next call starts another one. Nothing here raises
+into the caller: a failure is the result of a call.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ import msgspec
 from ipfsmem.canonical import read_json
 
 _CHILD: Final = Path(__file__).with_name("child.py")
-#: Seconds until a plugin is loaded; calls that come before that are waited for no longer than others.
+#: Seconds until a plugin is loaded; earlier calls are not waited for longer than others.
 START: Final = 30.0
-#: Calls that wait; more are refused.
+#: Maximum waiting calls; more are refused.
 _QUEUE: Final = 64
-#: Bytes of a line that is not text: what went wrong, and the frame around it.
+#: Bytes of a line besides the text: an error, and the frame around it.
 _FRAME: Final = 4_096
 
 
 class Failed(Exception):
-    """Why a plugin gave nothing."""
+    """Why a plugin returned nothing."""
 
 
 class Given(NamedTuple):
-    """What a call gave, and whether that was cut."""
+    """The result of a call, and whether it was cut."""
 
     text: str
     cut: bool
@@ -56,7 +56,7 @@ class _Call(NamedTuple):
 
 
 class PluginProcess:
-    """One plugin. `seconds`: that a call may take; `characters`: of a text that it gives."""
+    """One plugin. `seconds`: time limit of a call; `characters`: maximum of a returned text."""
 
     def __init__(self, point: EntryPoint, seconds: float, characters: int) -> None:
         self._point = point
@@ -69,7 +69,7 @@ class PluginProcess:
         self._thread.start()
 
     def call(self, method: str, *arguments: str) -> Future[Given]:
-        """Ask for a call; its result, or a Failed, comes once those before it are done."""
+        """Queue a call; its result, or a Failed, comes once those before it are done."""
         result: Future[Given] = Future()
         if self._ended.is_set():
             result.set_exception(Failed("the memory is closed"))
@@ -81,14 +81,14 @@ class PluginProcess:
         return result
 
     def close(self, wait: float) -> None:
-        """End the process, after what was asked of it and at most so many seconds."""
+        """End the process after the queued calls, within `wait` seconds."""
         with contextlib.suppress(queue.Full):
             self._calls.put_nowait(None)
             self._thread.join(wait)
         self._ended.set()
         process = self._process
         if process is not None:
-            _end(process)  # its thread, which may still read what it says, lets go of the rest
+            _end(process)  # its thread, which may still read from it, closes the rest
 
     # -- in the thread -------------------------------------------------------------------------------------------
 
@@ -105,11 +105,11 @@ class PluginProcess:
             else:
                 call.result.set_result(Given(answer.text, answer.cut))
             if self._ended.is_set() and self._calls.empty():
-                break  # the word to end found no room
+                break  # the queue has no room for the end marker
         self._kill()
 
     def _started(self) -> None:
-        """Start the process, where there is none."""
+        """Start the process, if it is not running."""
         if self._process is not None and self._process.poll() is None:
             return
         self._kill()
@@ -122,7 +122,7 @@ class PluginProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
-                # Passphrases of the memory may stand in ours; a plugin has settings of its own.
+                # Our environment may hold passphrases; a plugin has settings of its own.
                 env={name: value for name, value in os.environ.items() if not name.startswith("IPFSMEM_")},
             )
         except OSError as error:
@@ -185,7 +185,7 @@ class PluginProcess:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process, and what it started and did not send away: who else holds the end of a pipe keeps it open."""
+    """End a process and its children that are still attached: they would keep the pipes open."""
     if sys.platform != "win32" and process.returncode is None:
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)

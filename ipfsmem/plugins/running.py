@@ -1,6 +1,6 @@
-"""The plugins that a person switched on, asked together: what they give is fenced with their names, and what fails is logged and no more.
+"""The enabled plugins, asked together: their texts are fenced with their names, and failures are only logged.
 
-Nothing that is installed runs by that: only what the settings name. A failure never reaches an agent, neither as an error nor as text.
+An installed plugin runs only if the settings name it. A failure never reaches an agent, neither as an error nor as text.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ipfsmem.plugins.process import Failed, Given, PluginProcess
 from ipfsmem.wording import count
 
 _LOG: Final = logging.getLogger("ipfsmem.plugins")
-#: What a plugin cannot be called: the built-in memory is no plugin, and stays.
+#: A name that a plugin cannot have: the built-in memory is not a plugin, and stays.
 BUILT_IN: Final = "ipfsmem"
 _is_name: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}").fullmatch
-#: Characters of the summary of a turn, and of a question.
+#: Maximum characters of the summary of a turn, and of a question.
 MOST_SAID: Final = 4_000
 
 
 class Known(NamedTuple):
-    """A plugin by name: the package that has it, whether it is switched on, and why it cannot run; "" where it can."""
+    """A plugin by name: its package, whether it is enabled, and why it cannot run; "" if it can."""
 
     name: str
     package: str
@@ -42,7 +42,7 @@ class Known(NamedTuple):
 
 
 def known_plugins(settings: PluginSettings) -> list[Known]:
-    """What is installed, and what the settings name, in their order and then by name. Loads none of them."""
+    """Return the installed plugins and those in the settings, in their order and then by name. Loads none of them."""
     from importlib.metadata import entry_points
 
     installed: dict[str, list[EntryPoint]] = {}
@@ -70,7 +70,7 @@ class _Running(NamedTuple):
 
 
 class Plugins:
-    """The plugins that settings switch on. `clock`: seconds that only go forward."""
+    """The plugins enabled in the settings. `clock`: monotonic seconds."""
 
     def __init__(self, settings: PluginSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self.settings = settings
@@ -84,16 +84,16 @@ class Plugins:
                 _LOG.warning("the plugin %r is left out: %s", one.name, one.problem)
 
     def prompt_blocks(self, session: str) -> list[Part]:
-        """What each gives for the start of a session, in the order of the settings."""
+        """Return the text of each for the start of a session, in the order of the settings."""
         return self._ask("prompt_block", session)
 
     def prefetched(self, query: str, session: str) -> list[Part]:
-        """What each has that fits a question."""
+        """Return the text of each for a question."""
         return self._ask("prefetch", query[:MOST_SAID], session)
 
     def for_context(self, query: str | None, session: str, layout: str) -> list[Part]:
-        """What each has for a block of context: beside what fits the question, where the layout is for the start of a session, what
-        it gives for that."""
+        """Return the text of each for a block of context: for the question, and for the start of a session if the layout is for
+        that."""
         asked = query is not None and query.strip() != ""
         found = self.prompt_blocks(session) if layout in ("index", "full") else []
         found += self.prefetched(query, session) if query is not None and asked else []
@@ -110,14 +110,14 @@ class Plugins:
                 told.add_done_callback(partial(self._taken, name, one.breaker))
 
     def close(self, wait: float | None = None) -> None:
-        """End them, after what they were told and at most so many seconds: as long as a call may take, unless said."""
+        """End them after the queued calls, within `wait` seconds: by default the time limit of a call."""
         until = self._clock() + (self.settings.seconds if wait is None else wait)
         for one in self._running.values():
             one.process.close(max(0.0, until - self._clock()))
         self._running.clear()
 
     def tried(self, name: str, query: str) -> tuple[list[Part], str]:
-        """What one gives for a question and for the start of a session, and why it does not; "" where it does. For a person."""
+        """Return the texts of one for a question and for the start of a session, and its error, "" for none. For a person."""
         one = self._running[name]
         parts = []
         for method, arguments in (("prompt_block", ("",)), ("prefetch", (query, ""))):
@@ -152,7 +152,7 @@ class Plugins:
         return list(given.values())
 
     def _taken(self, name: str, breaker: Breaker, result: Future[Given]) -> Given | None:
-        """What a call gave, noted in its breaker; None where it failed, which is logged."""
+        """Return the result of a call and record it in the breaker; None if it failed, which is logged."""
         try:
             found = result.result(0)
         except (Failed, Late) as error:
