@@ -1,1 +1,1 @@
-"""Agents' programs on this device: which folder is which project, what they remember, what they are told, when it is synced."""
+"""Integration with agents' programs on this device: projects, adopted memories, hooks, syncs."""

@@ -1,7 +1,7 @@
-"""Adopting what Claude Code remembers: a project's memory folder becomes a working copy of the scope that stands for the project.
+"""Adopts the memories of Claude Code: a project's memory folder becomes a linked folder of the project's scope.
 
-Looked at first and changed after: a plan says which folder, which scope and why, and nothing else is done than what a plan says. A folder is
-attached as any other (`memory.folders`), so no byte of it changes by that; letting go of it leaves every file.
+A plan is made first: it names the folder, the scope and why, and only the plan is carried out. A folder is linked as any other
+(`memory.folders`), so no byte of it changes; unlinking it leaves every file.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from ipfsmem.files.projects import Project, is_replaced, project_at
 from ipfsmem.memory import Memory
 
 PROGRAM = "claude-code"
-#: How often taking our lines out of a MEMORY.md is tried that somebody else writes.
+#: Attempts to remove our lines from a MEMORY.md that somebody else writes.
 _TRIES = 5
 
 
@@ -50,12 +50,12 @@ class Plan(msgspec.Struct, frozen=True):
     """What connecting a project would do."""
 
     project: Project
-    #: The folder that Claude Code keeps its memory in.
+    #: The folder in which Claude Code keeps its memory.
     folder: Path
     choice: Choice
-    #: Memory files that lie there now.
+    #: Number of memory files in it now.
     files: int
-    #: The settings file that names the folder; None when it lies where it lies by itself.
+    #: The settings file that names the folder; None for the default folder.
     named_in: Path | None = None
     #: Whether all of it is done already.
     done: bool = False
@@ -65,7 +65,7 @@ class NotPlanned(msgspec.Struct, frozen=True):
     """A project that Claude Code knows and that is not connected with the others."""
 
     folder: Path
-    #: What speaks against it, empty when it is only that there is nothing to adopt.
+    #: Why it cannot be connected, empty if there is only nothing to adopt.
     error: str = ""
     hint: str = ""
 
@@ -79,9 +79,9 @@ def plan_project(
     new: bool = False,
     part: bool = False,
 ) -> Plan:
-    """What connecting one project would do. Changes nothing.
+    """Return what connecting one project would do. Changes nothing.
 
-    Raises UsageError when a person has to say more, NotFoundError when its scope is forgotten, StorageError.
+    Raises UsageError if a person has to decide more, NotFoundError if its scope is forgotten, StorageError.
     """
     project = project_at(folder, part=part)
     place = memory_place(claude, project)
@@ -101,7 +101,7 @@ def plan_project(
 
 
 def _known_ids(memory: Memory, scope: str, row: ProjectFolder) -> set[ProjectId]:
-    """The ids of a project: of a sealed memory those that all devices know, else those that this one knows."""
+    """Return the ids of a project: in a sealed vault those that all devices know, else those that this one knows."""
     if not memory.mode.sealed:
         return set(row.ids)
     one = memory.scopes.get(scope)
@@ -109,8 +109,8 @@ def _known_ids(memory: Memory, scope: str, row: ProjectFolder) -> set[ProjectId]
 
 
 def plan_all(memory: Memory, claude: ClaudeHome) -> tuple[list[Plan], list[NotPlanned]]:
-    """What connecting would do for every project that Claude Code knows on this device and that has memories there or in this vault;
-    and the projects that are left out, each with why. Projects that share one memory folder are left out, and so are those whose own
+    """Return the plan for every project that Claude Code knows on this device and that has memories there or in this vault; and
+    the projects left out, each with why. Projects that share one memory folder are left out, and so are those whose own
     settings choose theirs. Two folders of one repository are one project."""
     plans: dict[Path, Plan] = {}
     left: dict[Path, NotPlanned] = {}
@@ -132,7 +132,7 @@ def plan_all(memory: Memory, claude: ClaudeHome) -> tuple[list[Plan], list[NotPl
                 left[folder] = NotPlanned(folder)
             continue
         if plan.named_in is not None and not plan.done:
-            # Whoever packed the repository may have written that file.
+            # The settings file may come from the author of the repository.
             left[folder] = NotPlanned(folder, f"{plan.named_in} chooses the folder {plan.folder} for it")
         elif plan.files or not plan.choice.new:
             plans[folder] = plan
@@ -149,10 +149,10 @@ def plan_all(memory: Memory, claude: ClaudeHome) -> tuple[list[Plan], list[NotPl
 
 
 def connect_followed(memory: Memory, claude: ClaudeHome, project: Project) -> bool:
-    """Connect a project that began after a person asked for all that will; whether it is connected now.
+    """Connect a project that began after a person asked for all future ones; returns whether it is connected now.
 
-    Only as a new scope, in the folder that the program chooses itself: what a repository says of itself opens no scope that is there.
-    Raises nothing for what a person has to decide.
+    Only as a new scope, in the program's default folder: metadata of a repository opens no existing scope. Raises nothing for
+    what a person has to decide.
     """
     if PROGRAM not in followed_programs(memory.replica):
         return False
@@ -165,8 +165,8 @@ def connect_followed(memory: Memory, claude: ClaudeHome, project: Project) -> bo
 
 
 def left_beside(claude: ClaudeHome, plans: Sequence[Plan]) -> list[tuple[Path, str]]:
-    """Folders in which Claude Code keeps memories of a further working tree of these projects by itself, as some versions do, and the
-    scope of the project. They are not adopted unasked: a scope may have several folders, and a person attaches them."""
+    """Return default memory folders of Claude Code for a further working tree of these projects, as some versions make them, and
+    the scope of the project. They are not adopted unasked: a scope may have several folders, and a person links them."""
     scopes = {plan.project.folder: plan.choice.scope for plan in plans}
     adopted = {plan.folder for plan in plans}
     found: list[tuple[Path, str]] = []
@@ -186,9 +186,9 @@ def _place_without_question(claude: ClaudeHome, folder: Path) -> Path | None:
 
 
 def carry_out(memory: Memory, plan: Plan) -> ProjectFolder:
-    """Do what a plan says: name the project, then attach the folder. One that was adopted before is let go of: the program reads it no more.
+    """Carry out a plan: name the project, then link the folder. One adopted before is unlinked: the program no longer reads it.
 
-    Raises UsageError, NotFoundError, LimitError, StorageError; then no text of the folder was taken in.
+    Raises UsageError, NotFoundError, LimitError, StorageError; then no text of the folder was read in.
     """
     folder = os.path.abspath(plan.folder)  # noqa: PTH100 - a link on the way is the person's own
     before = row_of(memory, plan.project)
@@ -212,7 +212,7 @@ def carry_out(memory: Memory, plan: Plan) -> ProjectFolder:
 
 
 def _attach(memory: Memory, folder: str, scope: str) -> None:
-    """Attach a folder, or leave it as it was."""
+    """Link a folder, or leave it as it was."""
     stood = {one.path for one in memory.folders.list()}
     try:
         memory.folders.attach(folder, scope=scope)
@@ -224,10 +224,10 @@ def _attach(memory: Memory, folder: str, scope: str) -> None:
 
 
 def _release(memory: Memory, row: ProjectFolder) -> ProjectFolder:
-    """Let go of the folder that was adopted, after a last look at it; without one where another project lies in the place of this one
-    and its texts would be taken for this one's. Raises StorageError; then it is still attached."""
+    """Unlink the adopted folder, after a last scan; without one if another project took the place of this one and its texts would
+    be mistaken for this one's. Raises StorageError; then it is still linked."""
     path = row.adopted[PROGRAM]
-    with contextlib.suppress(NotFoundError):  # detached by hand
+    with contextlib.suppress(NotFoundError):  # unlinked by hand
         if is_replaced(row):
             memory.folders.pause(path)
         memory.folders.detach(path, gone=not Path(path).is_dir())
@@ -239,7 +239,7 @@ def _release(memory: Memory, row: ProjectFolder) -> ProjectFolder:
 
 
 def _make_parents(folder: Path) -> list[Path]:
-    """Make the folders above one that Claude Code has not made yet; those that were made, the deepest first."""
+    """Create the parents of a folder that Claude Code has not created yet; returns the created ones, the deepest first."""
     missing = [above for above in folder.parents if not above.exists()]
     made: list[Path] = []
     for above in reversed(missing):
@@ -252,11 +252,11 @@ def _make_parents(folder: Path) -> list[Path]:
 
 
 def let_go(memory: Memory, row: ProjectFolder) -> None:
-    """Detach what was adopted of a project, and forget that its folder is one. Every file stays, without our lines in MEMORY.md. Raises StorageError when something
-    would be lost; then it is still connected."""
+    """Unlink the adopted folder of a project, and forget the connection. Every file stays, without our lines in MEMORY.md. Raises
+    StorageError if something would be lost; then it is still connected."""
     replaced = is_replaced(row)
     for path in row.adopted.values():
-        with contextlib.suppress(NotFoundError):  # detached by hand, or by a run that could not go on
+        with contextlib.suppress(NotFoundError):  # unlinked by hand, or by an interrupted run
             if replaced:
                 memory.folders.pause(path)
             memory.folders.detach(path, gone=not Path(path).is_dir())
@@ -266,7 +266,7 @@ def let_go(memory: Memory, row: ProjectFolder) -> None:
 
 
 def _take_block_out(index: Path) -> None:
-    """Take our lines out of a MEMORY.md that nothing keeps up to date any more. Raises ChangedError where somebody writes it all the time."""
+    """Remove our lines from a MEMORY.md that nothing updates any more. Raises ChangedError if somebody keeps writing it."""
     for left in reversed(range(_TRIES)):
         found = config_files.read(index)
         text = split_index_file(found.data or b"").text
@@ -281,7 +281,7 @@ def _take_block_out(index: Path) -> None:
 
 
 def connected_project(memory: Memory, folder: str | Path) -> ProjectFolder:
-    """The row of a project that is connected, also when its folder is not there any more. Raises NotFoundError."""
+    """Return the row of a connected project, even if its folder is gone. Raises NotFoundError."""
     given = os.path.realpath(expanded(folder))
     row = next((one for one in connected_folders(memory.replica) if one.path == given), None)
     if row is None and Path(given).is_dir():
@@ -292,10 +292,9 @@ def connected_project(memory: Memory, folder: str | Path) -> ProjectFolder:
 
 
 def follow(memory: Memory, claude: ClaudeHome, project: Project, row: ProjectFolder) -> ProjectFolder:
-    """After a connected folder was moved: remember where it lies, let go of the memory folder that it had, and adopt the one that
-    Claude Code gives it there. That is done only where the folder is named by nothing but the place of the project and holds no memories:
-    to any other a person has to agree, and it is kept as `unagreed`. Raises UsageError, NotFoundError, StorageError.
-    """
+    """Follow a connected folder that was moved: record its new path, unlink its old memory folder, and adopt the one that Claude
+    Code uses there, but only the default folder, and without memories in it: any other needs a person's consent, and is kept
+    as `unagreed`. Raises UsageError, NotFoundError, StorageError."""
     if PROGRAM not in row.adopted or project.part:
         return follow_move(memory, project, row)
     try:

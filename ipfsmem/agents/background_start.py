@@ -1,5 +1,5 @@
-"""How work of `ipfsmem` is started in a process of its own, as the sync beside an agent (`agents/background_sync.py`) is: apart from
-that work, as a hook has to load what is here."""
+"""Starts work of `ipfsmem` in a separate process, such as the background sync (`agents/background_sync.py`). Apart from that
+work, as hooks load this module."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ipfsmem.locations import expanded
 
 
 def start(namespace: str, home: Path, folder: str, passphrase: str | None = None) -> None:
-    """Start a sync in a process of its own, and return at once.
+    """Start a sync in a separate process, and return at once.
 
-    `folder`: in which the agent works. Neither it nor the passphrase stands in a command line, which every user of a machine can
-    see. Raises OSError.
+    `folder`: in which the agent works. Neither it nor the passphrase is in a command line, which every user of a machine can
+    read. Raises OSError.
     """
     stand_by(namespace, home, folder, passphrase).release()
 
@@ -28,14 +28,14 @@ def stand_by(namespace: str, home: Path, folder: str, passphrase: str | None = N
 
 
 def start_apart(what: str, namespace: str, home: Path, **told: str) -> Standby:
-    """Start a process that does something once it is released, and tell it this. Raises OSError."""
-    # It works in another folder than this process, in which relative paths would lead elsewhere.
+    """Start a process that runs `what` once it is released, with `told` as its input. Raises OSError."""
+    # Absolute, as the process has another working directory.
     place = os.path.abspath(home)  # noqa: PTH100
     settings = os.environ.get("IPFSMEM_CONFIG")
     named = {"IPFSMEM_CONFIG": os.path.abspath(expanded(settings))} if settings else {}  # noqa: PTH100
     words = [
         sys.executable,
-        "-P",  # nothing that lies in the folder of the memories takes the place of our modules
+        "-P",  # modules in the folder of the memories do not shadow ours
         "-m",
         "ipfsmem",
         "hook",
@@ -67,9 +67,9 @@ def start_apart(what: str, namespace: str, home: Path, **told: str) -> Standby:
 
 
 def _said(told: Mapping[str, str]) -> bytes:
-    """What the process is told; bytes that are not Unicode text as escapes, as `canonical.write_json` writes them."""
+    """Return the input of the process; bytes that are not Unicode text as escapes, as `canonical.write_json` writes them."""
     text = {name: one.encode("utf-8", "backslashreplace").decode() for name, one in told.items()}
-    if "msgspec" in sys.modules:  # a hook that read memories has no other use for Python's own
+    if "msgspec" in sys.modules:  # a hook that read memories needs Python's own for nothing else
         import msgspec
 
         return msgspec.json.encode(text)
@@ -89,7 +89,7 @@ class Standby:
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
-        self._process.returncode = 0  # it is nobody's to wait for
+        self._process.returncode = 0  # nobody needs to wait for it
 
     def dismiss(self) -> None:
         """End it before it began."""

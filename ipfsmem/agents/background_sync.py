@@ -1,7 +1,8 @@
-"""The sync beside an agent: started by a hook in a process of its own (`agents/background_start.py`), so that no agent waits for a network.
+"""The background sync: started by a hook in a separate process (`agents/background_start.py`), so that no agent waits for a
+network.
 
-One at a time for each memory; who comes meanwhile leaves a mark, and it syncs once more. It is bounded in time, has a low priority, and says
-how it went only in the memory's notes (`device/agent_notes.py`).
+One at a time for each vault; a request meanwhile leaves a mark for one more sync. It has a time limit and a low priority, and
+reports only in the vault's notes (`device/agent_notes.py`).
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from ipfsmem.locations import namespace_folder
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
-#: Seconds for one sync, and after which the process ends whatever it does.
+#: Time limit of one sync, and of the process, in seconds.
 PATIENCE = 120.0
 _END = 400.0
-#: Syncs in a row, when hooks come meanwhile.
+#: Maximum syncs in a row, if hooks request more meanwhile.
 _MOST = 3
 _LOCK, _AGAIN = "background.lock", "background.again"
 
 
 def run(namespace: str, home: Path, given: bytes) -> None:
-    """Look at what the agent wrote, take in what others published, publish what is new. Raises nothing: notes say how it went."""
+    """Read in the agent's edits, pull what others published, publish what is new. Raises nothing: notes record the result."""
     place = namespace_folder(home, namespace)
     if not place.is_dir():
         return
@@ -51,7 +52,7 @@ def run(namespace: str, home: Path, given: bytes) -> None:
                     again.unlink(missing_ok=True)
                     _once(namespace, home, place, folder, passphrase)
         except LockedError:
-            break  # who holds it sees the mark
+            break  # the holder sees the mark
         except (IpfsmemError, OSError):
             break
         if not again.exists():
@@ -60,7 +61,7 @@ def run(namespace: str, home: Path, given: bytes) -> None:
 
 
 def said_in(given: bytes, name: str) -> str:
-    """What such a process was told under a name; "" for nothing."""
+    """Return an input of such a process by name; "" if it is missing."""
     try:
         said = read_json(given)
     except msgspec.DecodeError:
@@ -69,15 +70,15 @@ def said_in(given: bytes, name: str) -> str:
 
 
 def _once(namespace: str, home: Path, place: Path, folder: str, passphrase: str | None) -> None:
-    import asyncio  # not for the hook, which only starts this in a process of its own
+    import asyncio  # not for the hook, which only starts this in a separate process
 
     note_background(place, tried=now_ms())
     error: Exception | None = None
     try:
         brought = asyncio.run(asyncio.wait_for(_sync(namespace, home, folder, passphrase), PATIENCE))
     except NotFoundError:
-        return  # there is no memory of that name
-    except Exception as caught:  # a fault of ours is shown by status, too
+        return  # no vault has that name
+    except Exception as caught:  # status shows our bugs too
         error, brought = caught, False
     if isinstance(error, PassphraseError):
         note_hook(place, locked=now_ms())
@@ -87,8 +88,8 @@ def _once(namespace: str, home: Path, place: Path, folder: str, passphrase: str 
 
 
 async def _sync(namespace: str, home: Path, folder: str, passphrase: str | None) -> bool:
-    """Sync once; whether that brought anything. Of a memory that is published nowhere only the folders are looked at."""
-    from ipfsmem.memory import Memory  # not for the hook either: at most of its events it opens none
+    """Sync once; returns whether that brought anything. An unpublished vault only has its folders scanned."""
+    from ipfsmem.memory import Memory  # hooks open no vault at most events
 
     async with await Memory.aload(namespace, home=home, passphrase=passphrase) as memory:
         _look_at_project(memory, folder)
@@ -103,7 +104,7 @@ async def _sync(namespace: str, home: Path, folder: str, passphrase: str | None)
 
 
 def _finish(memory: Memory, folder: str) -> None:
-    """What a hook has no time for. What is wrong with an index keeps nothing back: a prompt is given memories without it."""
+    """Do the work that a hook has no time for. A broken index is ignored: a prompt then gets memories without it."""
     dream_if_due(memory)
     _make_ready(memory, folder)
 
@@ -116,15 +117,15 @@ def _make_ready(memory: Memory, folder: str) -> None:
 
 
 def dream_if_due(memory: Memory) -> None:
-    """Tidy up where somebody said that this may begin by itself, and it is time. What is wrong with a dream keeps nothing back: it is
-    noted, and `dream status` says it. What it did goes out with the next sync."""
+    """Run an automatic dream if enabled and due. A failure is only recorded for `dream status`. The next sync publishes its
+    result."""
     with contextlib.suppress(IpfsmemError):
         if memory.dreams.by_themselves:
             memory.dreams.run_due()
 
 
 def _look_at_project(memory: Memory, folder: str) -> None:
-    """Note a folder that nobody connected, and follow one that was moved. What is wrong with a project keeps nothing else back."""
+    """Record an unconnected folder, and follow a moved one. A problem with a project is ignored."""
     if not folder:
         return
     from ipfsmem.agents.adoption import connect_followed, follow

@@ -1,7 +1,7 @@
-"""A marked block of tables at the end of a TOML text, and taking exactly that out again; every other line stays as it is.
+"""Adds a marked block of tables at the end of a TOML text, and removes exactly that; every other line stays unchanged.
 
-The first and the last line of a block say whose it is and how it goes away. The text is compared before and after, as
-values: they differ by the tables of the block and by nothing else, or the edit is refused. Pure functions.
+The first and the last line of a block name its owner and how to remove it. The text is compared before and after, as values: they
+differ by the tables of the block and by nothing else, or the edit is refused. Pure functions.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from ipfsmem.errors import FormatError
 
 _table = re.compile(r"[ \t]*\[")
 _bare = re.compile(r"[A-Za-z0-9_-]+")
-#: Closing braces that are looked at for the end of an inline table.
+#: Maximum closing braces that are tried as the end of an inline table.
 _BRACES: Final = 200
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
     """A block that was added: enough to find it again in a text that has changed since."""
 
-    #: The lines of it, between the marks.
+    #: Its lines, between the marks.
     body: str
-    #: What was written before it.
+    #: The text before it.
     lead: str
     program: str
-    #: The table that it holds, and names in it that the program writes itself.
+    #: The table in it, and the keys that the program adds itself.
     table: tuple[str, ...] = ()
     program_keys: tuple[str, ...] = ()
-    #: What was written into an inline table instead, which takes no table of its own behind it.
+    #: The text added to an inline table instead, which allows no separate table.
     inline: str = ""
 
 
 def add(
     text: str, body: str, program: str, table: tuple[str, ...] = (), program_keys: tuple[str, ...] = ()
 ) -> tuple[str, Block]:
-    """The text with a block at its end. Raises FormatError when it is no TOML, or would not be with the block."""
+    """Return the text with a block at its end. Raises FormatError if it is not TOML, or would not be with the block."""
     end = newline(text)
     lead = "" if not text else end if text.endswith("\n") else end * 2
     block = Block(body=body, lead=lead, program=program, table=table, program_keys=program_keys)
@@ -60,8 +60,8 @@ def add(
 
 
 def remove(text: str, block: Block) -> str:
-    """The text without that block, whatever else was changed since; the same text when it is not there any more. FormatError
-    where it cannot be told from what others wrote."""
+    """Return the text without that block, whatever else changed since; the same text if it is gone. FormatError if it cannot be
+    told from others' text."""
     end = newline(text)
     lead, written = (one.replace("\r\n", "\n").replace("\n", end) for one in (block.lead, whole(block)))
     ended = text if text.endswith("\n") else text + end
@@ -88,7 +88,7 @@ def remove(text: str, block: Block) -> str:
 
 
 def _inline_additions(text: str, body: str, table: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Texts in which a table stands at the end of an inline one, each with what was written: one for each brace that may end it."""
+    """Yield texts with a table at the end of an inline one, each with the addition: one for each brace that may end it."""
     if len(table) != 2:
         return
     value = _value(table_in(body, table))
@@ -103,7 +103,7 @@ def _inline_additions(text: str, body: str, table: tuple[str, ...]) -> Iterator[
 
 
 def _inline_removals(text: str, block: Block) -> Iterator[str]:
-    """Texts without what was written into an inline table, or without the entry of its name: with the comma before or behind it."""
+    """Yield texts without the addition to an inline table, or without the entry of its name: with the comma before or after it."""
     if block.inline and text.count(block.inline) == 1:
         yield text.replace(block.inline, "")
     if len(block.table) != 2:
@@ -123,7 +123,7 @@ def _any_key(name: str) -> str:
 
 
 def _braces(text: str, start: int) -> Iterator[int]:
-    """Where the inline table may end that begins before `start`: any closing brace, also one in a text."""
+    """Yield the possible ends of the inline table that begins before `start`: any closing brace, also one in a string."""
     return (found.start() for found in islice(re.compile("}").finditer(text, start), _BRACES))
 
 
@@ -136,7 +136,7 @@ def _says(edited: str, expected: dict[str, Any], body: str) -> bool:
 
 
 def marks(program: str) -> tuple[str, str]:
-    """The first and the last line of a block."""
+    """Return the first and the last line of a block."""
     return (
         f"# >>> ipfsmem: by `ipfsmem connect {program}`; `ipfsmem disconnect {program}` takes it out >>>",
         "# <<< ipfsmem <<<",
@@ -144,7 +144,7 @@ def marks(program: str) -> tuple[str, str]:
 
 
 def table_in(text: str, table: tuple[str, ...]) -> Any:
-    """What a table of a TOML text holds, None when there is none of that name. Raises FormatError when it is no TOML."""
+    """Return a table of a TOML text, None if there is none of that name. Raises FormatError if it is not TOML."""
     found: Any = _toml(text)
     for step in table:
         if not isinstance(found, dict) or step not in found:
@@ -154,13 +154,13 @@ def table_in(text: str, table: tuple[str, ...]) -> Any:
 
 
 def whole(block: Block) -> str:
-    """A block with its marks, lines ended by a line feed."""
+    """Return a block with its marks, with line feeds."""
     first, last = marks(block.program)
     return f"{first}\n{block.body}\n{last}\n"
 
 
 def lines_of(table: tuple[str, ...], values: Mapping[str, Any]) -> str:
-    """Values of a table as TOML: its own lines, then a table for each that is one."""
+    """Return values of a table as TOML: its own lines, then its subtables."""
     lines = [f"{_key(key)} = {_value(value)}" for key, value in values.items() if not isinstance(value, dict)]
     for key, value in values.items():
         if isinstance(value, dict):
@@ -170,7 +170,7 @@ def lines_of(table: tuple[str, ...], values: Mapping[str, Any]) -> str:
 
 
 def text_value(value: str) -> str:
-    """A basic string of TOML: as in JSON, which leaves one character as it is that TOML does not take."""
+    """Return a basic string of TOML: as in JSON, except for one character that TOML requires escaped."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -185,11 +185,11 @@ def _value(value: Any) -> str:
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, dict):
         return f"{{ {', '.join(f'{_key(key)} = {_value(each)}' for key, each in value.items())} }}"
-    return str(value).lower()  # numbers, true and false, a moment in time
+    return str(value).lower()  # numbers, true and false, a date
 
 
 def _holds_more(text: str, block: Block) -> bool:
-    """Whether tables below those of the block are left, which the program wrote behind it."""
+    """Return whether subtables of the block are left, which the program wrote after it."""
     return any(table_in(text, path) is not None for path in _tables_of(block))
 
 
@@ -198,7 +198,7 @@ def _tables_of(block: Block) -> tuple[tuple[str, ...], ...]:
 
 
 def _header(line: str) -> tuple[str, ...]:
-    """The names of the table that a line begins, none where it begins no table."""
+    """Return the names of the table that a line begins, empty if it begins none."""
     try:
         found: Any = _toml(line) if _table.match(line) else {}
     except FormatError:
@@ -211,8 +211,8 @@ def _header(line: str) -> tuple[str, ...]:
 
 
 def _without_tables(text: str, block: Block) -> str:
-    """TOML without the tables of the block and those below them, which the program has moved or written anew: each from its line
-    to the next."""
+    """Return TOML without the tables of the block and their subtables, which the program has moved or rewritten: each from its
+    line to the next."""
     tables = _tables_of(block)
     first, last = marks(block.program)
     kept: list[str] = []
@@ -236,13 +236,13 @@ def _toml(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except RecursionError:
         raise FormatError("it is nested too deeply") from None
-    except ValueError as error:  # no TOML, or a number with more digits than Python takes
+    except ValueError as error:  # not TOML, or a number with more digits than Python accepts
         is_toml = not isinstance(error, tomllib.TOMLDecodeError)
         raise FormatError("a number has too many digits" if is_toml else str(error)) from None
 
 
 def _merge(target: dict[str, Any], more: Mapping[str, Any], so_far: tuple[str, ...]) -> None:
-    """Add the tables of `more`. Raises FormatError for one that is there."""
+    """Add the tables of `more`. Raises FormatError for an existing one."""
     for key, value in more.items():
         there = target.setdefault(key, value)
         if there is value:
@@ -255,7 +255,7 @@ def _merge(target: dict[str, Any], more: Mapping[str, Any], so_far: tuple[str, .
 
 
 def _take(target: dict[str, Any], less: Mapping[str, Any]) -> None:
-    """Take the tables of `less` away; one that is empty then goes too, as a table without a line of its own is none."""
+    """Remove the tables of `less`, and those that become empty, as a table without a line of its own does not exist."""
     for key, value in less.items():
         there = target.get(key)
         if (
@@ -271,19 +271,19 @@ def _take(target: dict[str, Any], less: Mapping[str, Any]) -> None:
 
 
 def _compare(edited: str, expected: dict[str, Any], body: Mapping[str, Any]) -> None:
-    """Raises FormatError unless a text says what is expected."""
+    """Raise FormatError unless a text has the expected values."""
     try:
         said = _toml(edited)
     except FormatError as error:
         raise FormatError(f"with the entry it could not be read any more: {error}") from None
     for one in (said, expected):
         _drop_empty(one, body)
-    if repr(said) != repr(expected):  # as text: not-a-number is not equal to itself
+    if repr(said) != repr(expected):  # as text: NaN is not equal to itself
         raise FormatError("the edit would change more than one entry")
 
 
 def _drop_empty(target: dict[str, Any], body: Mapping[str, Any]) -> None:
-    """Tables around ours that hold nothing else: one without a line of its own is not there any more."""
+    """Remove empty tables around ours: one without a line of its own does not exist any more."""
     for key, value in body.items():
         there = target.get(key)
         if isinstance(there, dict) and isinstance(value, Mapping):

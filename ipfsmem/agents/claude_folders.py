@@ -1,9 +1,9 @@
-"""Where Claude Code keeps what it remembers of a project (its "auto memory"), and which projects it knows on this device.
+"""The folders in which Claude Code keeps the memories of a project ("auto memory"), and the projects it knows on this device.
 
-As its documentation has it (code.claude.com, "How Claude remembers your project" and "Settings", November 2026): `projects/<name>/memory/`
-in its configuration folder, named after the first working tree of the repository, else after the folder; `autoMemoryDirectory` in its
-settings moves it. How a name is made and where the known projects stand is not documented; both are as versions 2.1.59 to 2.1.219 do
-it. Nothing here writes.
+By its documentation (code.claude.com, "How Claude remembers your project" and "Settings", November 2026):
+`projects/<name>/memory/` in its configuration folder, named after the first working tree of the repository, else after the
+folder; `autoMemoryDirectory` in its settings moves it. The form of the name and the place of the known projects are undocumented;
+both follow versions 2.1.59 to 2.1.219. Nothing here writes.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ipfsmem.errors import FormatError, UsageError
 from ipfsmem.files.projects import Project
 from ipfsmem.files.repositories import find_repository
 
-#: A longer name is cut, and gets an end that only the program itself can make.
+#: A longer name is cut, and gets a suffix that only the program itself can make.
 MAX_NAME = 200
-#: Bytes of a settings file, and of a file of the program's own state.
+#: Maximum bytes of a settings file, and of a file of the program's own state.
 _MAX_SETTINGS = 1024 * 1024
 _MAX_STATE = 64 * 1024 * 1024
-#: Of a transcript so much is read, to find in which folder it was written.
+#: Bytes of a transcript that are read to find its folder.
 _TRANSCRIPT = 64 * 1024
 _SETTING = "autoMemoryDirectory"
 _MANAGED = (
@@ -43,12 +43,12 @@ class ClaudeHome(msgspec.Struct, frozen=True):
 
     #: Its configuration folder.
     folder: Path
-    #: The file with the projects that it knows.
+    #: The file with its known projects.
     state: Path
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> ClaudeHome:
-        """By CLAUDE_CONFIG_DIR, else in the user's home."""
+        """Return it by CLAUDE_CONFIG_DIR, else in the user's home."""
         if chosen := environment.get("CLAUDE_CONFIG_DIR"):
             folder = expanded(chosen)
             return cls(folder, folder / ".claude.json")
@@ -57,16 +57,16 @@ class ClaudeHome(msgspec.Struct, frozen=True):
 
 
 class MemoryPlace(msgspec.Struct, frozen=True):
-    """The folder in which it keeps what it remembers of a project."""
+    """The folder of a project's memories."""
 
     path: Path
-    #: The settings file that names it; None when it lies where it lies by itself.
+    #: The settings file that names it; None for the default folder.
     named_in: Path | None = None
 
 
 def project_name(folder: str) -> str:
-    """The name of a project's folder in `projects/`, by its path. One of over 200 characters goes on, and only the program can say
-    how."""
+    """Return the name of a project's folder in `projects/`, from its path. One of over 200 characters has a suffix that only the
+    program knows."""
     path = unicodedata.normalize("NFC", folder)
     return "".join(
         letter if letter.isascii() and letter.isalnum() else "-" * (2 if ord(letter) > 0xFFFF else 1)
@@ -75,7 +75,8 @@ def project_name(folder: str) -> str:
 
 
 def memory_place(claude: ClaudeHome, project: Project) -> MemoryPlace:
-    """Where the memory of a project is, or will be. Raises UsageError where that cannot be told or the folder is everybody's, StorageError."""
+    """Return where the memory of a project is, or will be. Raises UsageError if that is unknown or the folder is shared by all,
+    StorageError."""
     chosen = _chosen(claude, project)
     if chosen is not None:
         return chosen
@@ -100,20 +101,20 @@ def memory_place(claude: ClaudeHome, project: Project) -> MemoryPlace:
 
 
 def known_projects(claude: ClaudeHome) -> list[Path]:
-    """The folders in which Claude Code was used and that are still there, by path."""
+    """Return the existing folders in which Claude Code was used, by path."""
     found: set[str] = set()
     with_state = _object(claude.state, _MAX_STATE).get("projects")
     if isinstance(with_state, dict):
         found |= {path for path in with_state if isinstance(path, str)}
     for folder in _folders(claude.folder / "projects"):
-        with contextlib.suppress(OSError, ValueError):  # one entry keeps no other back
+        with contextlib.suppress(OSError, ValueError):  # a broken entry does not affect the others
             if (folder / "memory").is_dir() and (path := _written_in(folder)):
                 found.add(path)
     return sorted(path for path in map(Path, found) if _may_be_there(path))
 
 
 def _may_be_there(path: Path) -> bool:
-    """False for what is gone, and for what is no path of this system; a folder that cannot be looked at may be there."""
+    """Return False for a missing path or an invalid one; a folder that cannot be examined may exist."""
     try:
         return path.is_absolute() and path.is_dir()
     except OSError:
@@ -123,7 +124,7 @@ def _may_be_there(path: Path) -> bool:
 
 
 def memory_files(folder: Path) -> int:
-    """How many memory files lie in a folder; 0 when there is none."""
+    """Return how many memory files are in a folder; 0 if it is missing."""
     try:
         with os.scandir(folder) as entries:
             return sum(
@@ -137,7 +138,7 @@ def memory_files(folder: Path) -> int:
 
 
 def _chosen(claude: ClaudeHome, project: Project) -> MemoryPlace | None:
-    """The folder that its settings name, the strongest first."""
+    """Return the folder named in its settings, in order of precedence."""
     own = project.folder / ".claude"
     shared = own / "settings.json"
     for file in (*_MANAGED, own / "settings.local.json", shared, claude.folder / "settings.json"):
@@ -162,8 +163,8 @@ def _chosen(claude: ClaudeHome, project: Project) -> MemoryPlace | None:
 
 
 def _object(file: Path, limit: int) -> dict[str, object]:
-    """What a JSON file says, with or without comments and last commas, as connecting reads it too; nothing when it is not there.
-    Raises UsageError when it is not JSON, StorageError."""
+    """Return a JSON file, with or without comments and trailing commas, as connecting reads it too; empty if it is missing.
+    Raises UsageError if it is not JSON, StorageError."""
     data = read_file(os.path.realpath(file), limit)
     if data is None:
         return {}
@@ -193,8 +194,8 @@ def _folders(folder: Path) -> Iterator[Path]:
 
 
 def _written_in(folder: Path) -> str:
-    """The folder in which the sessions of an entry of `projects/` ran, by its transcripts; empty when none says it, or what it says
-    is of another entry."""
+    """Return the folder in which the sessions of an entry of `projects/` ran, by its transcripts; empty if none has it, or if it
+    belongs to another entry."""
     try:
         with os.scandir(folder) as entries:
             names = sorted(one.name for one in entries if one.name.endswith(".jsonl"))

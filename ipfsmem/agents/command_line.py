@@ -1,8 +1,8 @@
-"""How a program of somebody else's starts ipfsmem: the words of the command, and whether they lead somewhere.
+"""The command by which other programs start ipfsmem, and whether it works.
 
 Programs with a window are started without the PATH of a shell, so the command is an absolute path. A link is kept as it is:
-`~/.local/bin/ipfsmem`, which pipx and `uv tool` make, goes on leading to the program after an upgrade. What runs out of a
-cache (`uvx`, `pipx run`) is gone when the cache is cleaned, and is refused.
+`~/.local/bin/ipfsmem`, which pipx and `uv tool` make, still leads to the program after an upgrade. A program in a cache (`uvx`,
+`pipx run`) is gone when the cache is cleaned, and is refused.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ import msgspec
 from ipfsmem import config as configuration
 from ipfsmem.errors import ConfigError, UsageError
 
-#: Folders below which `uvx` and `pipx run` keep what they run.
+#: Folders in which `uvx` and `pipx run` keep programs.
 _CACHES: Final = (("uv", "archive-v0"), ("uv", "environments-v2"), ("pipx", ".cache"), (".cache", "pipx"))
 _PATIENCE: Final = 30.0
 
 
 class Launch(msgspec.Struct, frozen=True):
-    """The words that start ipfsmem, and those that say which memory, where that is not the usual one."""
+    """The words that start ipfsmem, and the options that select the vault, if not the default one."""
 
     words: tuple[str, ...]
     memory: tuple[str, ...] = ()
 
     def server(self) -> tuple[str, ...]:
-        """The command of the MCP server."""
+        """Return the command of the MCP server."""
         return (*self.words, "serve", "mcp", "--sync", *self.memory)
 
     def hook(self, event: str, program: str) -> str:
-        """The command of a hook, as a line for a shell."""
+        """Return the command of a hook, as a line for a shell."""
         mark = hook_mark(event, program).split()
         return _line((*self.words, *mark, *self.memory))
 
 
 def hook_mark(event: str, program: str) -> str:
-    """The words by which the command of a hook is known to be ours."""
+    """Return the words that identify the command of a hook as ours."""
     return f"hook {event} --program {program}"
 
 
 def launch(namespace: str, home: Path, environment: Mapping[str, str] | None = None) -> Launch:
-    """How this ipfsmem is started for a memory. Raises ConfigError when it would not start, UsageError without the extra."""
+    """Return how this ipfsmem is started for a vault. Raises ConfigError if it would not start, UsageError without the extra."""
     words = program_words(os.environ if environment is None else environment)
     if importlib.util.find_spec("mcp") is None:
         raise UsageError(
@@ -63,14 +63,14 @@ def launch(namespace: str, home: Path, environment: Mapping[str, str] | None = N
 
 
 def program_words(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The words that start this ipfsmem. Raises ConfigError for one that runs out of a cache."""
+    """Return the words that start this ipfsmem. Raises ConfigError for one in a cache."""
     name = "ipfsmem.exe" if os.name == "nt" else "ipfsmem"
     called = Path(sys.argv[0])
     beside = Path(sys.executable).with_name(name)
     on_path = shutil.which("ipfsmem", path=environment.get("PATH"))
     tried = [called] if called.name.lower() in ("ipfsmem", "ipfsmem.exe") else []
     tried.append(beside)
-    if on_path and Path(on_path).is_absolute():  # a PATH with "." in it leads into whatever folder this is
+    if on_path and Path(on_path).is_absolute():  # a PATH with "." in it depends on the working directory
         tried.append(Path(on_path))
     cached = False
     for path in tried:
@@ -86,18 +86,18 @@ def program_words(environment: Mapping[str, str]) -> tuple[str, ...]:
             "what runs here comes out of a cache, which is cleaned at some time; a program could not start it then",
             hint="Install it, then connect with that one: uv tool install 'ipfsmem[mcp]', or pipx install 'ipfsmem[mcp]'.",
         )
-    # -P: it is started in the folder of a project, in which nothing may take the place of our modules.
+    # -P: it starts in the folder of a project, where nothing may shadow our modules.
     return (Path(sys.executable).as_posix(), "-P", "-m", "ipfsmem")
 
 
 def _is_cached(path: Path) -> bool:
-    """Whether a path lies in a cache of `uvx` or `pipx run`. A link is judged by what it leads to, too."""
+    """Return whether a path is in a cache of `uvx` or `pipx run`. A link is judged by its target, too."""
     ways = (path.parts, Path(os.path.realpath(path)).parts)
     return any(pair in _CACHES for parts in ways for pair in pairwise(parts))
 
 
 def check_words(words: tuple[str, ...]) -> None:
-    """Raises ConfigError unless the command answers."""
+    """Raise ConfigError unless the command answers."""
     try:
         done = subprocess.run([*words, "--version"], capture_output=True, timeout=_PATIENCE, check=False)
         told = done.stdout.decode("utf-8", "replace").strip()
@@ -111,7 +111,7 @@ def check_words(words: tuple[str, ...]) -> None:
 
 
 def usual_home() -> Path:
-    """Where memories are for a program that knows nothing of this shell's variables."""
+    """Return the default home for a program without this shell's variables."""
     plain = configuration.settings({})
     if plain.home is None and os.environ.get("XDG_DATA_HOME") and sys.platform not in ("darwin", "win32"):
         return configuration.user_home() / ".local" / "share" / "ipfsmem"
@@ -119,7 +119,7 @@ def usual_home() -> Path:
 
 
 def which_memory(namespace: str, home: Path) -> tuple[str, ...]:
-    """--vault and --home, where a program that knows nothing of this shell's variables would find another memory."""
+    """Return --vault and --home, if a program without this shell's variables would find another vault."""
     plain = configuration.settings({})
     words: tuple[str, ...] = ()
     if namespace != (plain.namespace or configuration.DEFAULT_NAMESPACE):

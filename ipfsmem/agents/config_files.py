@@ -1,9 +1,8 @@
-"""The files of other programs on this disk: read, replaced and removed, and never an edit of somebody else's overwritten.
+"""Reads, replaces and removes files of other programs, and never overwrites somebody else's edit.
 
-A link is followed to its file and stays a link; a file with several names is left alone, as it would have one less. A file is
-replaced in one step by one with the same permissions, and only
-while it is what was read: where the system can exchange two files, what was exchanged is looked at afterwards, and put back
-when somebody was faster.
+A link is followed to its file and stays a link; a file with several names is left alone, as it would lose one. A file is replaced
+in one step by one with the same permissions, and only while it is unchanged: where the system can exchange two files, the old one
+is checked afterwards, and put back if somebody was faster.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ from ipfsmem.device.directory_handle import Directory, open_directory
 from ipfsmem.errors import ChangedError, StorageError
 from ipfsmem.file_durability import flush_to_disk
 
-#: A program's settings are not longer than this; Claude Code keeps its state there too.
+#: Maximum bytes of a program's settings; Claude Code keeps its state there too.
 LONGEST: Final = 64 * 1024 * 1024
 AGAIN: Final = "Run it again; close the program first when it happens again."
 
 
 class Found(NamedTuple):
-    """A file as it was read: where it really lies, what is in it (None: it is not there), its permissions and names."""
+    """A file as it was read: its real path, its content (None: it is missing), its permissions and names."""
 
     path: Path
     real: Path
     data: bytes | None
     mode: int
-    #: How many names it has.
+    #: Its number of names.
     names: int = 1
 
 
@@ -67,7 +66,7 @@ def read(path: Path) -> Found:
 
 
 def check_writable(found: Found) -> None:
-    """Raises StorageError when the file, or the folder that it is to stand in, may not be written, or the file has other names."""
+    """Raise StorageError if the file, or its folder, may not be written, or the file has other names."""
     if found.data is not None and (not found.mode & 0o222 or not os.access(found.real, os.W_OK)):
         raise StorageError(
             f"{found.path} is read-only",
@@ -124,7 +123,7 @@ def put(ready: Ready) -> None:
 
 
 def replace(found: Found, data: bytes | None) -> None:
-    """Write `data` in the place of what was read, None: remove the file. Raises ChangedError when it is not that any more."""
+    """Replace the file by `data`, None: remove it. Raises ChangedError if it is no longer the one that was read."""
     with prepared(found, data) as ready:
         put(ready)
 
@@ -135,7 +134,7 @@ def _replace(folder: Directory, found: Found, new: str, data: bytes) -> None:
         if found.data is None:
             free = folder.rename_new(new, folder, name)
             if free is None:
-                folder.link(new, folder, name)  # FileExistsError when the name is taken
+                folder.link(new, folder, name)  # FileExistsError if the name is taken
                 folder.unlink(new)
             elif not free:
                 raise _changed(found)
@@ -145,9 +144,9 @@ def _replace(folder: Directory, found: Found, new: str, data: bytes) -> None:
         if not folder.exchange(new, folder, name):
             folder.replace(new, folder, name)
             return
-        if not _same(folder, new, found.data):  # somebody wrote between the look and the exchange
+        if not _same(folder, new, found.data):  # somebody wrote between the check and the exchange
             folder.exchange(new, folder, name)
-            if not _same(folder, new, data):  # and once more before that was put back: the newer text stands
+            if not _same(folder, new, data):  # and once more before that was put back: the newer text stays
                 folder.exchange(new, folder, name)
                 raise ChangedError(
                     f"{found.path} was written by somebody else twice at the same moment; the newer text stands there, and the "
@@ -178,7 +177,7 @@ def _remove(folder: Directory, found: Found) -> None:
 
 
 def _written(folder: Directory, found: Found, data: bytes) -> str:
-    """A temporary file with the bytes, permissions and owner of the file that it is to replace."""
+    """Return a temporary file with the bytes, and the permissions and owner of the file that it will replace."""
     name = Path(new_name(found.real.name)).name
     fd = folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -192,7 +191,7 @@ def _written(folder: Directory, found: Found, data: bytes) -> str:
                         os.fchown(file.fileno(), known.st_uid, known.st_gid)
                 os.fchmod(file.fileno(), found.mode)
             flush_to_disk(file.fileno())
-    except BaseException:  # half of somebody's settings, or all of them in a file that nobody knows
+    except BaseException:  # leave no settings, complete or partial, in an unknown file
         with contextlib.suppress(OSError):
             folder.unlink(name)
         raise

@@ -1,8 +1,8 @@
-"""`connect` and `disconnect`: first everything is looked at and worked out, then the difference is shown, then it is written.
+"""`connect` and `disconnect`: plan everything first, show the difference, then write.
 
-A plan says what each file of a program is to be, made from what was read; carrying it out replaces a file only while it is
-that. `disconnect` puts the bytes back that were there before where nobody else has changed the file, and takes out exactly
-what was added where somebody has. Nothing here opens a memory or talks to a network.
+A plan has the new content of each file of a program, made from what was read; carrying it out replaces a file only while it is
+unchanged. `disconnect` restores the earlier bytes if nobody else has changed the file, and otherwise removes exactly what was
+added. Nothing here opens a vault or uses a network.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from ipfsmem.agents.programs.program import ConfigFile, Program, Surroundings
 from ipfsmem.errors import ChangedError, ConfigError, FormatError, IpfsmemError, NotFoundError, StorageError
 from ipfsmem.results import Connected, FileEdit, ProgramState, Snippet
 
-#: What programs put the value of a variable in the place of.
+#: Texts that programs replace by the value of a variable.
 _variable = re.compile(r"\$|\{(?:env|file):")
-#: What Git Bash, PowerShell and the command prompt read alike without quotes.
+#: Characters that Git Bash, PowerShell and the command prompt read alike without quotes.
 _plain = re.compile(r"[A-Za-z0-9_./:-]+")
 
 
 class _Edit(msgspec.Struct, frozen=True):
-    """A file as it was read and as it is to be; `data` None: it goes."""
+    """A file as it was read and its new content; `data` None: it is removed."""
 
     found: Found
     data: bytes | None
-    #: Folders that were made for it, and go when they are empty.
+    #: Folders that were created for it, and are removed when empty.
     folders: tuple[str, ...] = ()
-    #: Values and lines that we wrote, which may be shown.
+    #: Our own values and lines, which may be shown.
     ours: frozenset[str] = frozenset()
 
     @property
@@ -49,18 +49,18 @@ class _Edit(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What connecting or disconnecting a program comes to."""
+    """The plan for connecting or disconnecting a program."""
 
     program: Program
     home: Path
     edits: tuple[_Edit, ...]
-    #: What was remembered when this was worked out.
+    #: The stored connection when this was planned.
     remembered: Connection | None
-    #: What is to be remembered; None: nothing any more.
+    #: The connection to store; None: delete it.
     connection: Connection | None
     #: Bytes to keep, by SHA-256.
     copies: dict[str, bytes] = {}
-    #: What stays when the program is let go: files with what others wrote and is taken out.
+    #: Contents to keep when the program is disconnected: files with others' changes that are removed.
     kept: tuple[bytes, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -70,7 +70,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return any(edit.changes for edit in self.edits)
 
     def answer(self, *, written: bool) -> Connected:
-        """What was planned, and whether it was done."""
+        """Return the plan, and whether it was carried out."""
         return Connected(
             program=self.program.name,
             connected=self.connection is not None,
@@ -95,10 +95,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def carry_out(self) -> None:
-        """Write it. Raises ChangedError when a file is not what was read any more, or the program was connected or disconnected
-        meanwhile, LockedError, StorageError.
+        """Write the plan. Raises ChangedError if a file changed, or the program was connected or disconnected meanwhile,
+        LockedError, StorageError.
 
-        What is remembered is written first: what was begun can be undone, and undoing what did not happen changes nothing.
+        The connection is stored first: an interrupted plan can be undone, and undoing what did not happen changes nothing.
         """
         if self.connection is None and self.remembered is None and not self.changes:
             return
@@ -156,10 +156,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 def plan_connect(
     home: Path, around: Surroundings, program: Program, launch: Launch, *, now: int, replace: bool = False
 ) -> Plan:
-    """What is to be written so that a program knows this memory. `now`: milliseconds since 1970. Nothing is written.
+    """Plan the changes that connect a program to this vault. `now`: milliseconds since 1970. Writes nothing.
 
-    Raises NotFoundError when the program is not here, FormatError for a file that cannot be read, ConfigError for an entry of
-    our name by somebody else (unless `replace`) and for a path that the program would read as another, ChangedError for one of ours that was edited, StorageError.
+    Raises NotFoundError if the program is not here, FormatError for a file that cannot be read, ConfigError for an entry of our
+    name by somebody else (unless `replace`) and for a path that the program would read differently, ChangedError for one of ours
+    that was edited, StorageError.
     """
     if not program.is_here(around):
         raise NotFoundError(
@@ -176,7 +177,7 @@ def plan_connect(
         for file in files
         if file.wanted
     ]
-    # Where the program reads a file that has no place for ours any more, ours goes.
+    # Ours is removed from a file that the program reads but that has no place for it any more.
     left = [file.path for file in files if not file.wanted]
     taken_out = [
         _taken_out(home, program, path, () if remembered is None else remembered.of_file(path), replace)
@@ -206,20 +207,20 @@ def plan_connect(
 
 
 class _Planned(NamedTuple):
-    """What becomes of one file of a program."""
+    """The change of one file of a program."""
 
     edit: _Edit
     written: FileWritten
-    #: What it is without what is ours; None where it is not there.
+    #: Its content without our entries; None if it does not exist then.
     base: bytes | None
-    #: What others wrote into ours, and what is taken out with it.
+    #: Others' changes of our entries that are removed with them.
     kept: list[bytes]
 
 
 def _planned(
     home: Path, program: Program, file: ConfigFile, earlier: tuple[FileWritten, ...], replace: bool
 ) -> _Planned:
-    """One file with our entries in it. `earlier`: what was written there before, which these replace."""
+    """Return one file with our entries in it. `earlier`: our earlier entries, which these replace."""
     found = config_files.read(file.path)
     gone: list[bytes] = []
     with _about(file.path, program.name):
@@ -233,7 +234,7 @@ def _planned(
         cleared = _cleared(base, file, program, replace or any(one.others_gave_way for one in earlier))
         data, done = edits.apply(cleared, wanted, program.name, file.seed)
         others_gave_way = cleared != base
-        if not earlier and base is not None:  # an entry that is as ours would be goes with ours
+        if not earlier and base is not None:  # an entry equal to ours is removed with ours
             there = tuple(one.done for one in edits.standing(base, file.wanted, program.name) if one.same)
             base = edits.undo(base, there)
     ours = (*edits.written(done, file.seed), *(word for one in earlier for word in edits.written(one.done)))
@@ -260,7 +261,7 @@ def _taken_out(
     replace: bool,
     wanted: tuple[Wanted, ...] = (),
 ) -> tuple[_Edit, list[bytes]]:
-    """One file without what was written there before (`earlier`), and what others wrote into ours."""
+    """Return one file without our earlier entries (`earlier`), and others' changes of them."""
     found = config_files.read(path)
     with _about(found.path, program.name):
         data, gone = _undone(home, program, found, earlier, wanted, replace) if earlier else (found.data, [])
@@ -270,7 +271,7 @@ def _taken_out(
 
 
 def plan_disconnect(home: Path, around: Surroundings, program: Program, *, replace: bool = False) -> Plan:
-    """What is to be written so that nothing of ours is left; nothing where nothing is. Nothing is written.
+    """Plan the removal of everything of ours; empty if there is nothing. Writes nothing.
 
     Raises FormatError for a file that cannot be read, ChangedError for an entry of ours that was edited, ConfigError for one of
     our name that was not written from this home (both unless `replace`), StorageError.
@@ -288,7 +289,7 @@ def plan_disconnect(home: Path, around: Surroundings, program: Program, *, repla
         )
         kept += [(path, each) for each in gone]
         made.append(edit)
-    for known in files:  # what was not written from here, or was taken along when the settings were moved
+    for known in files:  # written from elsewhere, or moved with the settings
         if str(known.path) in {str(edit.found.path) for edit in made}:
             continue
         found = config_files.read(known.path)
@@ -312,7 +313,7 @@ def plan_disconnect(home: Path, around: Surroundings, program: Program, *, repla
 
 
 def snippets(around: Surroundings, program: Program, launch: Launch) -> tuple[Snippet, ...]:
-    """What is to be added where, for a person who does it by hand."""
+    """Return the additions for each file, for a person who makes them by hand."""
     found = []
     for file in program.files(around, launch):
         data, _ = edits.apply(None, file.wanted, program.name, file.seed)
@@ -321,7 +322,7 @@ def snippets(around: Surroundings, program: Program, launch: Launch) -> tuple[Sn
 
 
 def states(home: Path, around: Surroundings) -> tuple[ProgramState, ...]:
-    """What is known of each program."""
+    """Return the state of each program."""
     return tuple(_state(home, around, program) for program in PROGRAMS.values())
 
 
@@ -366,7 +367,7 @@ def _names_there(file: ConfigFile, program: Program) -> Iterator[str]:
 
 
 def _refuse_what_reads_otherwise(program: Program, launch: Launch, *, quoted: bool) -> None:
-    """Raises ConfigError for a word that the program, or (`quoted`) the shell that runs its hooks, would read as another."""
+    """Raise ConfigError for a word that the program, or (`quoted`) the shell that runs its hooks, would read differently."""
     hint = f"Move it, or add by hand, quoted as the program needs it: ipfsmem connect {program.name} --print"
     for word in (*launch.words, *launch.memory):
         if _variable.search(word):
@@ -390,10 +391,10 @@ def _undone(
     wanted: tuple[Wanted, ...],
     replace: bool,
 ) -> tuple[bytes | None, list[bytes]]:
-    """A file without what one of `written` added to it, None when it goes, and the contents that are to be kept.
+    """Return a file without what one of `written` added to it, None if it is removed, and the contents to keep.
 
-    A file that is as we left it gets back the bytes that it had before. Kept is what others wrote and the result lacks.
-    Raises ChangedError for an entry of ours that was edited, unless `replace`.
+    An unchanged file gets back the bytes that it had before. Others' changes that the result lacks are kept. Raises ChangedError
+    for an entry of ours that was edited, unless `replace`.
     """
     data = found.data
     digest = None if data is None else sha256(data).hexdigest()
@@ -407,7 +408,7 @@ def _undone(
                 if not replace:
                     raise
     if digest in {file.before for file in written}:
-        return data, []  # it was never written, or brought back
+        return data, []  # it was never written, or restored
     kept: list[bytes] = []
     for file in written:
         if file.others_gave_way and file.before is not None:
@@ -435,7 +436,7 @@ def _undone(
             return None, kept
         with contextlib.suppress(StorageError):
             before = connections.before(home, program.name, file.before)
-            if not before.removeprefix(b"\xef\xbb\xbf").strip():  # what it was begun with was ours
+            if not before.removeprefix(b"\xef\xbb\xbf").strip():  # its initial content was ours
                 return before, kept
     return left, kept
 
@@ -449,7 +450,7 @@ def _where_kept(home: Path, program: Program, kept: list[tuple[Path, bytes]]) ->
 
 
 def _cleared(base: bytes | None, file: ConfigFile, program: Program, replace: bool) -> bytes | None:
-    """The file without entries of our name that say something else. Raises ConfigError unless they may be replaced."""
+    """Return the file without other entries of our name. Raises ConfigError unless they may be replaced."""
     others = [one for one in edits.standing(base, file.wanted, program.name) if not one.same]
     if not others or base is None:
         return base
@@ -464,7 +465,7 @@ def _cleared(base: bytes | None, file: ConfigFile, program: Program, replace: bo
 
 @contextlib.contextmanager
 def _about(path: Path, program: str) -> Iterator[None]:
-    """Name the file in what is wrong with it."""
+    """Add the file's name to an error about its content."""
     try:
         yield
     except FormatError as error:
@@ -488,4 +489,4 @@ def _remove_folders(folders: tuple[str, ...]) -> None:
         try:
             Path(folder).rmdir()
         except OSError:
-            return  # something else is in it now
+            return  # it has something else in it now

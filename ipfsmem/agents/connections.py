@@ -1,6 +1,6 @@
-"""What `connect` remembers of each program, in the home: what it wrote into which file, and a copy of the file before.
+"""The stored connections of `connect` in the home: what it wrote into which file, and a copy of the file before.
 
-One file a program in `.agents/`, which no memory can be called; it and the copies are readable by this user alone, for
+One file per program in `.agents/`, which is not a valid name of a vault; it and the copies are readable by this user alone, as
 settings of programs hold tokens.
 """
 
@@ -29,15 +29,15 @@ class FileWritten(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """One file of a program after `connect`."""
 
     path: str
-    #: Hex SHA-256 of what it was left as.
+    #: Hex SHA-256 of its new content.
     sha256: str
     done: tuple[Done, ...]
-    #: Hex SHA-256 of what it was before, whose bytes are kept beside; None: there was no file.
+    #: Hex SHA-256 of its old content, whose bytes are kept too; None: there was no file.
     before: str | None = None
-    #: What a new file begins with; folders that were made for it, the outermost first.
+    #: The initial content of a new file; the folders created for it, the outermost first.
     seed: str = ""
     folders: tuple[str, ...] = ()
-    #: Whether an entry by somebody else, which is in the copy of before, gave way to ours.
+    #: Whether an entry by somebody else, which is in the old copy, was replaced by ours.
     others_gave_way: bool = False
 
 
@@ -48,22 +48,22 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     #: Milliseconds since 1970.
     since: int
     files: tuple[FileWritten, ...]
-    #: What stood in these files until they are all written; empty from then on.
+    #: The earlier entries of these files until all are written; empty afterwards.
     replaced: tuple[FileWritten, ...] = ()
     v: int = _VERSION
 
     def of_file(self, path: Path) -> tuple[FileWritten, ...]:
-        """What was written there: more than one when it is not known which was, as the writing was interrupted."""
+        """Return the entries written there: several if it is unknown which is in the file, as the write was interrupted."""
         return tuple(one for one in (*self.files, *self.replaced) if one.path == str(path))
 
 
 def folder(home: Path) -> Path:
-    """Where this is kept."""
+    """Return the folder of connections."""
     return home / _FOLDER
 
 
 def known(home: Path, program: str) -> Connection | None:
-    """What is remembered of a program. Raises StorageError, FormatError when it cannot be read."""
+    """Return the connection of a program. Raises StorageError, FormatError if it cannot be read."""
     path = _record(home, program)
     data = read_file(path, LONGEST) if folder(home).is_dir() else None
     if data is None:
@@ -81,7 +81,7 @@ def known(home: Path, program: str) -> Connection | None:
 
 
 def keep(home: Path, connection: Connection, before: dict[str, bytes]) -> None:
-    """Remember a connection, and the bytes of its files before, by their SHA-256."""
+    """Store a connection, and the old bytes of its files, by their SHA-256."""
     make_directory(home)
     make_directory(folder(home))
     for digest, data in before.items():
@@ -95,19 +95,19 @@ def keep(home: Path, connection: Connection, before: dict[str, bytes]) -> None:
 
 
 def keep_for_good(home: Path, program: str, data: bytes) -> None:
-    """Keep the bytes of a file that others wrote in, until somebody removes them."""
+    """Keep the bytes of a file with others' changes until somebody removes them."""
     make_directory(home)
     make_directory(folder(home))
     write_atomic(kept_for_good(home, program, data), data)
 
 
 def kept_for_good(home: Path, program: str, data: bytes) -> Path:
-    """Where they are kept then."""
+    """Return where they are kept."""
     return folder(home) / f"{program}.{sha256(data).hexdigest()[:32]}.kept"
 
 
 def before(home: Path, program: str, digest: str) -> bytes:
-    """The bytes of a file as it was. Raises StorageError when the copy is gone or is not that any more."""
+    """Return the old bytes of a file. Raises StorageError if the copy is missing or changed."""
     data = read_file(_copy(home, program, digest), LONGEST)
     if data is None or sha256(data).hexdigest() != digest:
         raise StorageError(
@@ -119,19 +119,19 @@ def before(home: Path, program: str, digest: str) -> bytes:
 
 @contextlib.contextmanager
 def locked(home: Path) -> Iterator[None]:
-    """One at a time: what is remembered is not changed by anybody else meanwhile. Raises LockedError."""
+    """Hold the lock of connections. Raises LockedError."""
     make_directory(home)
     lock = home / f"{_FOLDER}.lock"
     with file_lock(lock):
         try:
             yield
         finally:
-            with contextlib.suppress(OSError):  # some systems remove no file that is open
+            with contextlib.suppress(OSError):  # some systems cannot remove an open file
                 lock.unlink()
 
 
 def forget(home: Path, program: str) -> None:
-    """Let go of what is remembered, and of the copies."""
+    """Delete the connection, and the copies."""
     with storage_errors(_record(home, program), "remove"):
         _record(home, program).unlink(missing_ok=True)
     _drop_copies(home, program, set())

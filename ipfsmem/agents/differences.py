@@ -1,8 +1,7 @@
-"""What an edit of a program's settings comes to, for people: what goes, what comes and where, and nothing that stands beside it.
+"""The difference of a program's settings for people: removals and additions with their place, and nothing next to them.
 
-Settings hold tokens. So JSON is compared as values, not as lines, of which one may hold somebody's token beside our comma: a value
-that stays is never shown. Of what goes or comes, what we wrote ourselves is shown, and of all else only the names.
-Pure functions.
+Settings hold tokens. So JSON is compared as values, not as lines, one of which may hold somebody's token next to our comma: an
+unchanged value is never shown. Of removals and additions our own texts are shown, and of others only the names. Pure functions.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from typing import Any, Final
 
 from ipfsmem.agents.json_text import Node, Part, comments, read, value_of
 
-#: Stands for what is not shown.
+#: Replaces hidden text.
 _HIDDEN: Final = "..."
 _NOTHING: Final = Node("{", 0, 0, [])
 #: A line of TOML that begins a table, is empty, or is a mark of ours; and the name at the beginning of another.
 _open_line = re.compile(r"\s*(\[[A-Za-z0-9_.-]+\]\s*|# (>>>|<<<) ipfsmem.*)?")
-#: An entry of YAML that was put between braces or brackets.
+#: An entry of YAML between braces or brackets.
 _entry = re.compile(r'["{].*[]}](, )?')
 _name = re.compile(r"\s*[A-Za-z0-9_.-]+ =(?= )")
 
@@ -29,8 +28,8 @@ _name = re.compile(r"\s*[A-Za-z0-9_.-]+ =(?= )")
 def difference(
     name: str, before: bytes | None, after: bytes | None, *, by_line: bool, ours: Collection[str]
 ) -> str:
-    """The difference of two texts of settings, of which None is no file. `by_line`: they are TOML or YAML. `ours`: the plain values that we wrote, as JSON, and
-    lines of the others. Raises FormatError for what cannot be read."""
+    """Return the difference of two texts of settings, of which None is a missing file. `by_line`: they are TOML or YAML. `ours`:
+    our plain values, as JSON, and lines of the others. Raises FormatError for an unreadable text."""
     old, new = ((data or b"").decode("utf-8-sig", "replace") for data in (before, after))
     head = (f"--- {_called(name, before)}", f"+++ {_called(name, after)}")
     if by_line:
@@ -50,7 +49,7 @@ class _Shown:
         self.old, self.new, self.ours = old, new, ours
 
     def between(self, a: Node, b: Node, path: tuple[str, ...]) -> Iterator[str]:
-        """What differs between two objects or arrays, each part with the line that it begins on."""
+        """Yield the difference of two objects or arrays, each part with the line that it begins on."""
         if a.kind == "{":
             gone, come = ({part.key: part for part in node.parts} for node in (a, b))
             pairs = [(part, come.get(key)) for key, part in gone.items()]
@@ -81,7 +80,7 @@ class _Shown:
                 )
 
     def _said(self, text: str, part: Part) -> str:
-        """A part as it stands there, or with what is not ours hidden."""
+        """Return a part verbatim, or with others' values hidden."""
         value = value_of(part.value)
         if self._shown(value) == value and not [*comments(text, part.start, part.value.end)]:
             return text[part.start : part.value.end]
@@ -103,13 +102,13 @@ def _line(text: str, part: Part) -> int:
 
 
 def _indent(text: str, part: Part) -> str:
-    """The space before a part that stands on a line of its own."""
+    """Return the indentation of a part on a line of its own."""
     before = text[text.rfind("\n", 0, part.start) + 1 : part.start]
     return "" if before.strip() else before
 
 
 def _lines(old: list[str], new: list[str], ours: Collection[str]) -> Iterator[str]:
-    """Lines of TOML or YAML that go and come."""
+    """Yield removed and added lines of TOML or YAML."""
     for what, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         for sign, lines, begin, end in (("-", old, i, j), ("+", new, k, m)):
             if what != "equal" and begin < end:
@@ -119,7 +118,7 @@ def _lines(old: list[str], new: list[str], ours: Collection[str]) -> Iterator[st
 
 
 def _hidden_line(line: str, ours: Collection[str]) -> str:
-    """A line of which only what we wrote is shown: in YAML an entry may stand inside a line."""
+    """Return a line of which only our text is shown: in YAML an entry may be inside a line."""
     if _open_line.fullmatch(line):
         return line
     within = next((one for one in ours if _entry.fullmatch(one) and one in line), "")

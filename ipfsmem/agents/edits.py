@@ -1,7 +1,7 @@
-"""What `connect` writes into the file of a program, as one edit, and taking exactly that out again.
+"""Adds the entries of `connect` to the file of a program in one edit, and removes exactly these.
 
-An edit is made of entries of a JSON text, tables of a TOML text, and entries of a YAML text. Everything here is a function of bytes: a file that is not
-there is None. Which file, and when it is written, is `connecting.py`'s.
+An edit consists of entries of a JSON text, tables of a TOML text, and entries of a YAML text. Everything here is a function of
+bytes: a missing file is None. Files are chosen and written in `connecting.py`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ipfsmem.agents.yaml_edits import Inserted, YamlEntry
 from ipfsmem.errors import FormatError
 
 _MARK = "\ufeff"
-#: Where the hooks of a group stand in it.
+#: The key of the hooks in a group.
 _GROUP = "hooks"
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry that a JSON file is to have. `mark`: words by which an item of an array is known to be ours."""
+    """One wanted entry of a JSON file. `mark`: words that identify an item of an array as ours."""
 
     path: tuple[str, ...]
     value: Any
@@ -32,11 +32,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """A table that a TOML file is to have, in a marked block, and the lines of it."""
+    """A wanted table of a TOML file, in a marked block, and its lines."""
 
     table: tuple[str, ...]
     body: str
-    #: Names in it that the program writes itself.
+    #: Keys that the program adds to it itself.
     program_keys: tuple[str, ...] = ()
 
 
@@ -53,7 +53,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """Something of ours, or of the name that ours has, that stands in a file already."""
+    """An entry of ours, or of our name, that is in a file already."""
 
     wanted: Wanted
     done: Done
@@ -61,17 +61,17 @@ class Standing(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What it is called, for people."""
+        """Its name for people."""
         return ".".join(step for step in way_of(self.wanted) if step != APPEND)
 
 
 def way_of(wanted: Wanted) -> tuple[str, ...]:
-    """The names that lead to it."""
+    """Return its path of names."""
     return wanted.table if isinstance(wanted, Table) else wanted.path
 
 
 def standing(data: bytes | None, wanted: Sequence[Wanted], program: str) -> Iterator[Standing]:
-    """What of `wanted` is in a file already, whoever wrote it. Raises FormatError for a file that cannot be read."""
+    """Yield those of `wanted` that are in a file already, whoever wrote them. Raises FormatError for a file that cannot be read."""
     _, text = _text(data)
     for one in wanted:
         if isinstance(one, Table):
@@ -91,7 +91,7 @@ def standing(data: bytes | None, wanted: Sequence[Wanted], program: str) -> Iter
 def apply(
     data: bytes | None, wanted: Sequence[Wanted], program: str, seed: str = ""
 ) -> tuple[bytes, tuple[Done, ...]]:
-    """The file with everything that is wanted and not there yet. `seed`: what a new file begins with. Raises FormatError."""
+    """Return the file with all missing wanted entries. `seed`: the initial content of a new file. Raises FormatError."""
     before, text = _text(data)
     text = text or seed
     there = {id(one.wanted): one.done for one in standing(data, wanted, program)}
@@ -112,8 +112,8 @@ def apply(
 
 
 def undo(data: bytes, done: Sequence[Done], *, edited: bool = False) -> bytes:
-    """The file without what was added, whatever else was changed in it since. Of items of an array those go that are as they were
-    written; with `edited` all that have our mark. What else stands in a group of hooks stays. Raises FormatError."""
+    """Return the file without the additions, whatever else changed since. Items of an array are removed if unchanged; with
+    `edited` all that have our mark. Other hooks of a group stay. Raises FormatError."""
     before, text = _text(data)
     for one in reversed(done):
         if one.block is not None:
@@ -129,7 +129,7 @@ def undo(data: bytes, done: Sequence[Done], *, edited: bool = False) -> bytes:
 
 
 def changed_since(data: bytes, done: Sequence[Done]) -> Iterator[str]:
-    """The names of what was added that says something else now."""
+    """Yield the names of additions that have another value now."""
     _, text = _text(data)
     for one in done:
         if one.entry is not None and one.entry.path[-1] == APPEND:
@@ -152,8 +152,7 @@ def changed_since(data: bytes, done: Sequence[Done]) -> Iterator[str]:
 
 
 def stands(data: bytes, done: Sequence[Done], wanted: Sequence[Wanted]) -> bool:
-    """Whether all that is wanted was added, stands in a file once and as it was added, and nothing else was added. Raises
-    FormatError."""
+    """Return whether exactly the wanted entries were added, and each is in a file once and unchanged. Raises FormatError."""
     if sorted(map(repr, wanted_again(done))) != sorted(map(repr, wanted)):
         return False
     found = [*standing(data, wanted, "")]
@@ -161,7 +160,7 @@ def stands(data: bytes, done: Sequence[Done], wanted: Sequence[Wanted]) -> bool:
 
 
 def wanted_again(done: Sequence[Done]) -> tuple[Wanted, ...]:
-    """What was wanted when that was written."""
+    """Return the wanted entries of these additions."""
     found: list[Wanted] = []
     for one in done:
         if one.entry is not None:
@@ -175,7 +174,7 @@ def wanted_again(done: Sequence[Done]) -> tuple[Wanted, ...]:
 
 
 def with_additions_of_program(data: bytes, wanted: Sequence[Wanted]) -> tuple[Wanted, ...]:
-    """What is wanted, with what the program itself has written into our tables since. Raises FormatError."""
+    """Return the wanted entries with the program's own additions to our tables since. Raises FormatError."""
     _, text = _text(data)
     found: list[Wanted] = []
     for one in wanted:
@@ -194,7 +193,7 @@ def with_additions_of_program(data: bytes, wanted: Sequence[Wanted]) -> tuple[Wa
 
 
 def missing(data: bytes | None, done: Sequence[Done]) -> list[str]:
-    """The names of what was added that is not there any more as it was written. Raises FormatError."""
+    """Return the names of additions that are missing or changed. Raises FormatError."""
     if data is None:
         return [_name(one) for one in done]
     return [
@@ -203,7 +202,7 @@ def missing(data: bytes | None, done: Sequence[Done]) -> list[str]:
 
 
 def written(done: Sequence[Done], seed: str = "") -> Iterator[str]:
-    """The plain values that we wrote, as JSON, and lines of TOML and YAML."""
+    """Yield our plain values, as JSON, and lines of TOML and YAML."""
     left: list[Any] = [one.entry.value for one in done if one.entry is not None]
     left.append(json_edits.find(seed, ()))
     while left:
@@ -222,13 +221,13 @@ def written(done: Sequence[Done], seed: str = "") -> Iterator[str]:
 
 
 def is_empty(data: bytes, seed: str) -> bool:
-    """Whether nothing is in a file but what we would begin it with, however that is laid out."""
+    """Return whether a file has only our initial content, in any layout."""
     _, text = _text(data)
     return "".join(text.split()) in ("", "{}", "".join(seed.split()))
 
 
 def _text(data: bytes | None) -> tuple[bytes, str]:
-    """The byte order mark, if there is one, and the text. Raises FormatError."""
+    """Return the byte order mark, if there is one, and the text. Raises FormatError."""
     try:
         text = (data or b"").decode()
     except UnicodeDecodeError:
@@ -248,12 +247,12 @@ def _name(one: Done) -> str:
 def _known(one: Entry) -> Done:
     there = len(one.path) - (
         2 if one.path[-1] == APPEND else 1
-    )  # an array in which nothing else is goes with the item
+    )  # an otherwise empty array is removed with the item
     return Done(entry=Added(path=one.path, value=one.value, there=there, lead="", tail=""), mark=one.mark)
 
 
 def _items(text: str, path: tuple[str, ...]) -> list[Any]:
-    """The array that a path with `APPEND` at its end leads to; none where there is none. Raises FormatError."""
+    """Return the array at a path with `APPEND` at its end; empty if there is none. Raises FormatError."""
     items = json_edits.find(text, path[:-1])
     if items is msgspec.UNSET or items is None:
         return []
@@ -263,7 +262,7 @@ def _items(text: str, path: tuple[str, ...]) -> list[Any]:
 
 
 def _ways(items: Sequence[Any], mark: str) -> list[tuple[str | int, ...]]:
-    """Where the hooks with our mark stand: whole items, groups in which nothing else is, and hooks among others in a group."""
+    """Return the paths of the hooks with our mark: whole items, groups with nothing else, and hooks among others in a group."""
     found: list[tuple[str | int, ...]] = []
     for place, item in enumerate(items):
         if _is_marked(item, mark):
@@ -285,7 +284,7 @@ def _is_marked(hook: Any, mark: str) -> bool:
 
 
 def _is_as_written(items: Sequence[Any], way: tuple[str | int, ...], value: Any) -> bool:
-    """Whether our hook there, and the group that it stands in, are as they were written; what others have put into it aside."""
+    """Return whether our hook at a path, and its group, are unchanged, apart from others' additions."""
     item = items[int(way[0])]
     if len(way) == 1:
         return bool(item == value)
@@ -296,7 +295,7 @@ def _is_as_written(items: Sequence[Any], way: tuple[str | int, ...], value: Any)
 
 
 def _without_marked(text: str, entry: Added, mark: str, edited: bool) -> str:
-    """The text without our hooks in an array: those that are as they were written, or all."""
+    """Return the text without our hooks in an array: the unchanged ones, or all."""
     while True:
         items = _items(text, entry.path)
         ways = [way for way in _ways(items, mark) if edited or _is_as_written(items, way, entry.value)]
@@ -306,7 +305,7 @@ def _without_marked(text: str, entry: Added, mark: str, edited: bool) -> str:
 
 
 def _own_part(text: str, block: Table | Block) -> Any:
-    """What a table holds beside what the program writes into it."""
+    """Return a table without the keys of the program."""
     held = block_edits.table_in(text, block.table)
     if not isinstance(held, dict):
         return held
@@ -327,7 +326,7 @@ def _standing_block(text: str, wanted: Table, program: str) -> Iterator[Standing
 
 
 def _is_same(value: Any, wanted: YamlEntry) -> bool:
-    """Whether an entry has the wanted value, ignoring the keys that the program writes itself."""
+    """Return whether an entry has the wanted value, ignoring the keys that the program writes itself."""
     told, ours = (
         {key: each for key, each in one.items() if key not in wanted.program_keys}
         for one in (value if isinstance(value, dict) else {}, wanted.value)

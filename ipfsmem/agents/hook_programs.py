@@ -1,8 +1,8 @@
-"""What agents' programs tell a hook, and what they understand of its answer. Pure: no disk, no clock.
+"""The input of hooks from agents' programs, and the output that these understand. Pure: no disk, no clock.
 
-By their documents as of November 2026: Claude Code ("Hooks reference", code.claude.com), Codex ("Hooks", developers.openai.com, and
-its schemas in codex-rs/hooks/schema), Gemini CLI ("Hooks reference", docs/hooks/reference.md), Cursor ("Hooks", cursor.com), VS Code ("Agent
-hooks: reference", code.visualstudio.com). What a program is not known to understand is not printed for it.
+By their documents as of November 2026: Claude Code ("Hooks reference", code.claude.com), Codex ("Hooks", developers.openai.com,
+and its schemas in codex-rs/hooks/schema), Gemini CLI ("Hooks reference", docs/hooks/reference.md), Cursor ("Hooks", cursor.com),
+VS Code ("Agent hooks: reference", code.visualstudio.com). Output that a program is not known to understand is not printed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ipfsmem.lazy_pattern import lazy_pattern
 
 Event = Literal["session-start", "prompt", "stop", "session-end", "pre-compact"]
 EVENTS: Final[tuple[Event, ...]] = ("session-start", "prompt", "stop", "session-end", "pre-compact")
-#: Bytes that are read of what a program says; a prompt may be long.
+#: Maximum bytes read of a program's input; a prompt may be long.
 MAX_INPUT: Final = 4 * 1024 * 1024
 
-#: What stands before JSON in other encodings, and their names.
+#: Byte order marks before JSON in other encodings, and their names.
 _MARKS: Final = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _GIVEN: Final = lazy_pattern(r"<hook_context>.*?</hook_context>", re.DOTALL)
-#: What the programs call the events after which they take a text for the model, by our name of the event.
+#: The programs' names of the events after which they accept a text for the model, by our name of the event.
 _NAMES: Final[dict[str, dict[str, str]]] = {
     "claude-code": {"session-start": "SessionStart", "prompt": "UserPromptSubmit"},
     "codex": {"session-start": "SessionStart", "prompt": "UserPromptSubmit"},
@@ -33,33 +33,34 @@ _NAMES: Final[dict[str, dict[str, str]]] = {
 }
 #: Programs that show a person a line of a hook at the start of a session.
 _SHOW_LINES: Final = frozenset(["claude-code", "codex", "gemini", "vscode", "qwen-code"])
-#: Programs that run no hook at the start of a session that no person watches: the first prompt stands for it.
+#: Programs that run no hook at the start of an unattended session: the first prompt replaces it.
 WITHOUT_START: Final = frozenset(["qwen-code"])
 _CURSOR: Final = "cursor"
 PROGRAMS: Final = (*_NAMES, _CURSOR)
 
 
 class Said(NamedTuple):
-    """What a program told a hook."""
+    """The input of a hook."""
 
-    #: The folder in which the agent works, empty when it was not said.
+    #: The folder in which the agent works, empty if unknown.
     folder: str = ""
-    #: What the program calls the session, empty when it was not said.
+    #: The program's id of the session, empty if unknown.
     session_id: str = ""
-    #: What the person asks, after the event `prompt`.
+    #: The person's prompt, after the event `prompt`.
     prompt: str = ""
-    #: Whether what the session was given before still stands before its model: it goes on, and was not compacted or cleared.
+    #: Whether the session's earlier context is still before its model: it continues, and was not compacted or cleared.
     resumed: bool = False
-    #: Whether the event only asks whether the conversation is to be shortened: Gemini CLI sends `PreCompress` before each call of its model.
+    #: Whether the event only asks about shortening the conversation: Gemini CLI sends `PreCompress` before each call of its
+    #: model.
     may_compact: bool = False
-    #: The file with the conversation, empty when it was not said.
+    #: The file with the conversation, empty if unknown.
     transcript: str = ""
-    #: Why the input could not be read, empty when it was.
+    #: Why the input could not be read, empty if it was.
     unreadable: str = ""
 
     @property
     def session(self) -> str:
-        """A hash that stands for the session, empty without."""
+        """A hash of the session id, empty without one."""
         from hashlib import sha256  # not for a hook that only starts a sync
 
         return sha256(self.session_id.encode("utf-8", "replace")).hexdigest()[:16] if self.session_id else ""
@@ -98,7 +99,7 @@ def read_said(data: bytes, environment: Mapping[str, str]) -> Said:
 
 
 def _is_id(value: object) -> bool:
-    """Whether a program names its session by this: a text, or a number."""
+    """Return whether a value is a session id: a text, or a number."""
     return bool(value) if isinstance(value, str) else isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -106,13 +107,13 @@ def without_given(prompt: str) -> str:
     """Strip the earlier hook output that Gemini CLI wraps around a prompt."""
     if "<hook_context>" not in prompt:
         return prompt
-    # Behind the last end no beginning has one: each would be looked for to the end of the text.
+    # No block begins after the last end: each such beginning would be searched to the end of the text.
     until = prompt.rfind("</hook_context>") + len("</hook_context>")
     return (_GIVEN.sub("", prompt[:until]) + prompt[until:]).strip()
 
 
 def is_whole(data: bytes) -> bool:
-    """Whether this is all that a program says, and not only its beginning."""
+    """Return whether this is the complete input of a program."""
     try:
         _read(data)
     except ValueError:
@@ -121,9 +122,9 @@ def is_whole(data: bytes) -> bool:
 
 
 def _read(data: bytes) -> Any:
-    """JSON as programs write it: with a mark of its encoding, as PowerShell pipes it, or with half an emoji, where a text was cut. Raises
-    ValueError. A hook that only starts a sync loads no reader but Python's own; one that reads memories has msgspec, which is strict,
-    and loads the other only for what that refuses."""
+    """Parse JSON as programs write it: with a byte order mark, as PowerShell pipes it, or with a lone surrogate from a cut text.
+    Raises ValueError. A hook that only starts a sync loads no reader but Python's own; one that reads memories has msgspec,
+    which is strict, and loads the other only for what that refuses."""
     encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
     text = data.decode(encoding, "replace")
     found = _read_with_msgspec(text) if "msgspec" in sys.modules else None
@@ -145,7 +146,7 @@ def _read(data: bytes) -> Any:
 
 
 def _read_with_msgspec(text: str) -> Any:
-    """JSON, None for what it refuses."""
+    """Return JSON, None if msgspec refuses it."""
     import msgspec
 
     from ipfsmem.canonical import read_json
@@ -173,17 +174,17 @@ def _is_path(text: str) -> bool:
 
 
 def takes_context(program: str, event: str) -> bool:
-    """Whether a program takes a text for the model after this event."""
+    """Return whether a program accepts a text for the model after this event."""
     return event in _NAMES.get(program, {}) or (program == _CURSOR and event == "session-start")
 
 
 def shows_lines(program: str) -> bool:
-    """Whether a program shows a person what a hook says at the start of a session."""
+    """Return whether a program shows a person a hook's line at the start of a session."""
     return program in _SHOW_LINES
 
 
 def answer(program: str, event: str, *, context: str = "", line: str = "") -> bytes:
-    """What is printed for a program: a text for the model, a line for the person; nothing when it takes neither."""
+    """Return the output for a program: a text for the model, a line for the person; empty if it accepts neither."""
     said: dict[str, Any] = {}
     if context and program == _CURSOR and event == "session-start":
         said["additional_context"] = context
@@ -193,6 +194,6 @@ def answer(program: str, event: str, *, context: str = "", line: str = "") -> by
         said["systemMessage"] = line
     if not said:
         return b""
-    from ipfsmem.canonical import write_json  # not for a hook that says nothing
+    from ipfsmem.canonical import write_json  # not for a hook without output
 
     return write_json(said) + b"\n"

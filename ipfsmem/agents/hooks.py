@@ -1,8 +1,8 @@
-"""What an agent's program runs at its events: it is given what is here, and a sync goes on beside it.
+"""The hooks that an agent's program runs at its events: they print memories and start a sync in the background.
 
-The one promise is not to disturb: whatever happens, a hook ends within its bound, prints only what the program understands, and
-is no failure of the program's. What it could not do is noted (`device/agent_notes.py`) and shown by `status`. It waits for no network,
-asks for nothing, and connects no folder to anything. Most hooks only start that sync: what the others need is imported where they use it.
+A hook must never disturb: it ends within its time limit, prints only what the program understands, and never fails the program.
+What it could not do is recorded (`device/agent_notes.py`) and shown by `status`. It waits for no network, asks nothing, and
+connects no folder. Most hooks only start that sync: what the others need is imported where they use it.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from ipfsmem.locations import namespace_folder
 if TYPE_CHECKING:
     from ipfsmem.agents.session_text import SessionText
 
-#: Seconds after which a hook ends, whatever it does, by event. Programs wait for 1.5 seconds at the end of a session, and longer elsewhere.
+#: Time limit of a hook in seconds, by event. Programs wait for 1.5 seconds at the end of a session, and longer elsewhere.
 BOUNDS: Final = {"session-start": 3.0, "prompt": 2.0}
 _BOUND: Final = 1.2
-#: Bytes of a transcript; no program shortens a conversation that is not longer than this.
+#: Minimum bytes of a transcript that a program may have shortened.
 _COMPACTED_FROM: Final = 1024 * 1024
-#: So long may no sync have worked, in milliseconds, before a person is told at the start of a session.
+#: Milliseconds without a successful sync after which a person is told at the start of a session.
 _TELL_AFTER: Final = 60 * 60 * 1000
 
 
 class Hook:
-    """One run of a hook. `now`: milliseconds since 1970 UTC; `start_sync` starts the sync beside the agent, in a folder;
-    `passphrase`: that of the memory, None where there is none or it is unlocked."""
+    """One run of a hook. `now`: milliseconds since 1970 UTC; `start_sync` starts the background sync, in a folder; `passphrase`:
+    that of the vault, None if there is none or it is unlocked."""
 
     def __init__(
         self,
@@ -63,20 +63,20 @@ class Hook:
         self._now = now
         self._start_sync = start_sync
         self._passphrase = passphrase
-        #: Why the hook input is unreadable, empty when it was read.
+        #: Why the hook input is unreadable, empty if it was read.
         self.unreadable = ""
-        #: What is to be noted once the answer is printed.
+        #: Records to make once the answer is printed.
         self._once_printed: list[Callable[[], None]] = []
         self._place = namespace_folder(home, namespace)
         #: Where the agent works; empty until it was read.
         self.folder = ""
 
     def run(self, given: bytes, environment: Mapping[str, str]) -> bytes:
-        """Do what the event asks for; what is to be printed. Raises IpfsmemError when it could not, which is noted by then."""
+        """Handle the event; returns the output. Raises IpfsmemError on failure, which is recorded by then."""
         with storage_errors(self._place, "look into"):
             there = (self._place / "ipfsmem.json").exists()
         if not there:
-            return b""  # no memory of that name on this device: nothing to give and nothing to sync
+            return b""  # no vault of that name on this device: nothing to print and nothing to sync
         said = read_said(given, environment)
         self.unreadable = said.unreadable
         if self._event == "pre-compact" and said.may_compact and not self._was_compacted(said):
@@ -87,7 +87,7 @@ class Hook:
             if self._event == "session-start":
                 printed = self._begin(said, folder)
             elif self._event == "prompt":
-                with contextlib.suppress(PassphraseError):  # said at the start of the session
+                with contextlib.suppress(PassphraseError):  # reported at the start of the session
                     texts = (self._after_a_pull(said, folder), self._fitting(said, folder))
                     printed = answer(self._program, self._event, context="\n".join(filter(None, texts)))
             elif self._event == "pre-compact" and said.session:
@@ -100,7 +100,7 @@ class Hook:
         return printed
 
     def _was_compacted(self, said: Said) -> bool:
-        """Whether a conversation may have been shortened since this was last true: only one that has grown by so much is."""
+        """Return whether a conversation may have been shortened since this was last true: only after enough growth."""
         try:
             grown = Path(said.transcript).stat().st_size // _COMPACTED_FROM if said.transcript else 0
         except OSError:
@@ -115,12 +115,12 @@ class Hook:
         return at not in known
 
     def note_printed(self) -> None:
-        """Note what the session was given. Called when the program has the answer: one that it never got is given again."""
+        """Record what the session was given. Called once the program has the answer: a lost one is given again."""
         for note in self._once_printed:
             note()
 
     def _start(self, folder: str) -> None:
-        """Start the sync beside the agent. Where that fails, what is here is given all the same."""
+        """Start the background sync. If that fails, local memories are still given."""
         try:
             self._start_sync(self._namespace, self._home, folder)
         except Exception as error:
@@ -133,7 +133,7 @@ class Hook:
         from ipfsmem.device.shown_texts import forget_shown
 
         at, context, lines = self._now(), "", list[str]()
-        # It was given nothing so far: whatever ends this hook now, the next prompt gives what is here.
+        # Nothing was given so far: if this hook is ended now, the next prompt gives the memories.
         note_hook(self._place, session=said.session, at=-1)
         if said.session and not said.resumed:
             forget_shown(self._place, said.session)  # begun, cleared or compacted
@@ -153,8 +153,8 @@ class Hook:
         return answer(self._program, self._event, context=context, line=line)
 
     def _after_a_pull(self, said: Said, folder: str) -> str:
-        """What is here after a pull that brought something since this session was given anything, when it is another text than
-        the session was given. Opens nothing where no pull brought anything."""
+        """Return the text after a pull that brought something since this session was last given a text, if it differs from that.
+        Opens nothing if no pull brought anything."""
         from ipfsmem.device.agent_notes import background_notes, hook_notes, note_hook, syncing_notes
 
         at, notes = self._now(), hook_notes(self._place)
@@ -176,10 +176,10 @@ class Hook:
         return "" if found.mark == notes.given.get(said.session) else found.text
 
     def _fitting(self, said: Said, folder: str) -> str:
-        """What fits the prompt and this session was not given yet. Opens nothing where the program does not say the prompt."""
+        """Return memories for the prompt that this session was not given yet. Opens nothing if the program sends no prompt."""
         if not (said.session and said.prompt and takes_context(self._program, self._event)):
             return ""
-        from ipfsmem.agents.session_text import prompt_text  # and with it the memory
+        from ipfsmem.agents.session_text import prompt_text  # and with it the vault
         from ipfsmem.device.shown_texts import note_shown, shown_to
 
         shown = shown_to(self._place, said.session)
@@ -199,8 +199,8 @@ class Hook:
         return found.text
 
     def _look(self, folder: str) -> SessionText:
-        """What is here for the model and for the person. Raises PassphraseError while the keys are locked."""
-        from ipfsmem.agents.session_text import SessionText, session_text  # and with it the memory
+        """Return the text for the model and for the person. Raises PassphraseError while the keys are locked."""
+        from ipfsmem.agents.session_text import SessionText, session_text  # and with it the vault
         from ipfsmem.config import context_tokens
 
         if not (takes_context(self._program, self._event) or shows_lines(self._program)):
@@ -224,7 +224,7 @@ class Hook:
 
 
 def _working_directory() -> str:
-    """Where this process runs, empty when that folder was removed."""
+    """Return the working directory of this process, empty if that folder was removed."""
     try:
         return str(Path.cwd())
     except OSError:
@@ -245,16 +245,16 @@ def run_hook(
     environment: Mapping[str, str] | None = None,
     give_up: Callable[[], None] = lambda: os._exit(0),
 ) -> str:
-    """Run a hook within its bound, print its answer, and return what went wrong, empty when nothing did. Raises nothing.
+    """Run a hook within its time limit, print its answer, and return its error, empty if there was none. Raises nothing.
 
-    `give_up` is called from another thread when the bound is reached and nothing was printed yet.
+    `give_up` is called from another thread when the limit is reached and nothing was printed yet.
     """
     place: Path | None = None
     hook: Hook | None = None
     printing = threading.Lock()
 
     def failed(failure: str) -> None:
-        if place is not None:  # a name that is none has no place; this is the folder of somebody's project
+        if place is not None:  # an invalid name has no place; this is the folder of somebody's project
             from ipfsmem.device.agent_notes import note_hook
 
             note_hook(place, failed=now(), failure=failure)
@@ -286,7 +286,7 @@ def run_hook(
     except IpfsmemError as error:
         failed(error.kind)
         return str(error)
-    except Exception as error:  # a fault of ours is not the agent's
+    except Exception as error:  # a bug of ours must not fail the agent
         failed(type(error).__name__)
         return f"unexpected {type(error).__name__}: {error}"
     finally:
@@ -295,8 +295,7 @@ def run_hook(
 
 
 def _read(stdin: IO[bytes]) -> bytes:
-    """What the program says. It may leave the pipe open, so its end is also that of the JSON object; a person at a terminal says
-    nothing."""
+    """Read the program's input. It may leave the pipe open, so the end of the JSON object ends it too; a terminal sends nothing."""
     if stdin.isatty():
         return b""
     read, data = getattr(stdin, "read1", stdin.read), b""

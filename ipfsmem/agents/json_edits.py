@@ -1,8 +1,8 @@
-"""Adding one entry to a JSON text, and taking exactly that out again; every other character stays as it is.
+"""Adds one entry to a JSON text, and removes exactly that; every other character stays unchanged.
 
-The text may have comments and trailing commas. What is added is written as the text around it is: its indentation, its line
-ends, on one line where all stands on one line. After each edit both texts are compared as values: they differ by the entry
-and by nothing else, or the edit is refused. Pure functions; files are `config_files.py`'s.
+The text may have comments and trailing commas. An addition follows the layout of the text around it: indentation, line ends, on
+one line if all is on one line. After each edit both texts are compared as values: they differ by the entry and by nothing else,
+or the edit is refused. Pure functions; files are in `config_files.py`.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ APPEND: Final = "[]"
 
 
 class Added(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry that was added: enough to find it again in a text that has changed since, and to take it out."""
+    """One entry that was added: enough to find it again in a text that has changed since, and to remove it."""
 
     #: Names from the root on; `APPEND` for an item of an array.
     path: tuple[str, ...]
     value: Any
-    #: How many steps of the path were there before; what is behind them was made with the entry.
+    #: How many steps of the path existed before; the rest was created with the entry.
     there: int
-    #: What was written before it and behind it, beside a comma.
+    #: The text written before and after it, besides a comma.
     lead: str
     tail: str
-    #: Whether nothing stood in the container that it was written into.
+    #: Whether its container was empty.
     first: bool = False
-    #: How many steps lead to a `null` that stood in the place of the container; -1 where there was none.
+    #: How many steps lead to a `null` that the container replaced; -1 if there was none.
     null: int = -1
 
 
 def find(text: str, path: tuple[str, ...]) -> Any:
-    """The value at a path of names; `msgspec.UNSET` when it is not there. Raises FormatError for what is no JSON, a name that
-    stands twice on the way, and an object on the way that is none."""
+    """Return the value at a path of names; `msgspec.UNSET` if it is missing. Raises FormatError for invalid JSON, a duplicate
+    name on the way, and anything but an object on the way."""
     node = read(text)
     for place, step in enumerate(path):
         if node is None or is_null(node):
@@ -51,8 +51,8 @@ def find(text: str, path: tuple[str, ...]) -> Any:
 
 
 def add(text: str, path: tuple[str, ...], value: Any) -> tuple[str, Added]:
-    """The text with `value` at `path`, whose last step must not be there yet. A `null` on the way is as a container that is missing.
-    Raises FormatError."""
+    """Return the text with `value` at `path`, whose last step must not exist yet. A `null` on the way counts as a missing
+    container. Raises FormatError."""
     root = read(text)
     if root is None:
         return _add_root(text, path, value)
@@ -80,10 +80,10 @@ def add(text: str, path: tuple[str, ...], value: Any) -> tuple[str, Added]:
 
 
 def remove(text: str, added: Added) -> str:
-    """The text without that entry, whatever else was changed since; the same text when the entry is not there any more.
+    """Return the text without that entry, whatever else changed since; the same text if the entry is gone.
 
-    Objects and arrays that were made for it go with it when nothing else is in them, and a `null` that one took the place of comes
-    back. Raises FormatError.
+    Objects and arrays that were created for it are removed if they are empty then, and a `null` that one replaced is restored.
+    Raises FormatError.
     """
     root = read(text)
     if root is None:
@@ -99,12 +99,12 @@ def remove(text: str, added: Added) -> str:
 
 
 def is_null(node: Node) -> bool:
-    """Whether a value is `null`."""
+    """Return whether a value is `null`."""
     return not node.kind and node.plain is None
 
 
 def _null_on(root: Node, path: tuple[str, ...]) -> tuple[int, Node] | None:
-    """The first `null` on the way to the last step of a path, and how many steps lead to it."""
+    """Return the first `null` on the way to the last step of a path, and how many steps lead to it."""
     node = root
     for place, step in enumerate(path):
         if is_null(node):
@@ -117,7 +117,7 @@ def _null_on(root: Node, path: tuple[str, ...]) -> tuple[int, Node] | None:
 
 
 def _at(text: str, path: tuple[str, ...]) -> Node | None:
-    """The container at a path of names, None when it is not there."""
+    """Return the container at a path of names, None if it is missing."""
     node = read(text)
     for step in path:
         part = _member(node, step) if node is not None and node.kind == "{" else None
@@ -126,7 +126,7 @@ def _at(text: str, path: tuple[str, ...]) -> Node | None:
 
 
 def _without(text: str, root: Node, added: Added, found: list[tuple[Node, int]]) -> str:
-    """The text without the entry that a way leads to."""
+    """Return the text without the entry at a path."""
     depth = _stays(text, found, added.there)
     if depth < 0:
         return _without_root(text, root, added)
@@ -135,16 +135,17 @@ def _without(text: str, root: Node, added: Added, found: list[tuple[Node, int]])
         return _take_out(text, root, found[: depth + 1], None, "")
     lead, tail = (_with_ends_of(text, one) for one in (added.lead, added.tail))
     if added.first and len(node.parts) > 1:
-        tail = ""  # the end of line that we wrote is theirs now
+        tail = ""  # the line end that we wrote is theirs now
     elif added.first and (
         _holds_only_this(text, found[depth]) and text[node.start + 1 : node.parts[at].start] != lead
-    ):  # laid out anew since: no space in it is of before
+    ):  # the layout changed since: none of its space is ours
         return text[: node.start + 1] + text[node.end - 1 :]
     return _take_out(text, root, found[: depth + 1], lead, tail)
 
 
 def remove_at(text: str, way: tuple[str | int, ...], there: int) -> str:
-    """The text without the member or item at a way of names and places, and without what then holds nothing behind step `there`.
+    """Return the text without the member or item at a path of names and positions, and without containers after step `there` that
+    become empty.
 
     Raises FormatError.
     """
@@ -160,7 +161,7 @@ def remove_at(text: str, way: tuple[str | int, ...], there: int) -> str:
 
 
 def _stays(text: str, way: list[tuple[Node, int]], there: int) -> int:
-    """The step of a way whose container stays: those behind it hold nothing else."""
+    """Return the step of a path whose container stays: later ones hold nothing else."""
     depth = len(way) - 1
     while depth > there and _holds_only_this(text, way[depth]):
         depth -= 1
@@ -168,7 +169,7 @@ def _stays(text: str, way: list[tuple[Node, int]], there: int) -> int:
 
 
 def _take_out(text: str, root: Node, way: list[tuple[Node, int]], written: str | None, tail: str) -> str:
-    """The text without what is at the end of a way. `written`, `tail`: what an edit of ours wrote around it."""
+    """Return the text without the end of a path. `written`, `tail`: what an edit of ours wrote around it."""
     node, at = way[-1]
     expected = value_of(root)
     _drop(expected, way)
@@ -177,7 +178,7 @@ def _take_out(text: str, root: Node, way: list[tuple[Node, int]], written: str |
         try:
             _compare(edited, expected)
         except FormatError:
-            continue  # a comment without an end of line would have swallowed what follows
+            continue  # a comment without a line end would have swallowed what follows
         return edited
     raise FormatError(
         f"{node.parts[at].key or 'an item'} cannot be taken out without changing something else"
@@ -202,7 +203,7 @@ def _member(node: Node, key: str) -> Part | None:
 
 
 def _way(root: Node, added: Added) -> list[tuple[Node, int]] | None:
-    """The containers that lead to the entry, each with the place in it. None when it is gone."""
+    """Return the containers that lead to the entry, each with the position in it. None if it is gone."""
     way: list[tuple[Node, int]] = []
     node = root
     for step in added.path:
@@ -256,19 +257,19 @@ def _drop(target: Any, way: list[tuple[Node, int]]) -> None:
 
 
 def _compare(edited: str, expected: Any) -> None:
-    """Raises FormatError unless the text says what is expected, order included."""
+    """Raise FormatError unless the text has the expected value, order included."""
     node = read(edited)
     if node is None or json.dumps(value_of(node)) != json.dumps(expected):
         raise FormatError("the edit would change more than one entry")
 
 
 def newline(text: str) -> str:
-    """How lines end in a text."""
+    """Return the line end of a text."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
 def _indent_at(text: str, at: int) -> str:
-    """The space that begins the line on which something stands."""
+    """Return the indentation of the line at a position."""
     begin = text.rfind("\n", 0, at) + 1
     found = re.compile(r"[ \t]*").match(text, begin)
     assert found is not None
@@ -276,7 +277,7 @@ def _indent_at(text: str, at: int) -> str:
 
 
 def _unit(text: str, root: Node) -> str:
-    """One step of indentation."""
+    """Return one step of indentation."""
     for part in root.parts:
         indent = _indent_at(text, part.start)
         if indent and text.rfind("\n", 0, part.start) > root.start:
@@ -285,7 +286,7 @@ def _unit(text: str, root: Node) -> str:
 
 
 def _spread(text: str, root: Node, node: Node) -> bool:
-    """Whether the parts of a container stand on lines of their own."""
+    """Return whether the parts of a container are on lines of their own."""
     if not node.parts:
         return node is root or "\n" in text[root.start : root.end] or "\n" in text[node.start : node.end]
     begin = node.start + 1
@@ -297,7 +298,7 @@ def _spread(text: str, root: Node, node: Node) -> bool:
 
 
 def _insert(text: str, root: Node, node: Node, step: str, value: Any) -> tuple[str, str, str]:
-    """Write a new last part into a container. Returns what stands before it, what behind it, and the text."""
+    """Write a new last part into a container. Returns the text before it, after it, and the whole."""
     last = node.parts[-1] if node.parts else None
     close = node.end - 1
     gap = node.start + 1 if last is None else last.value.end if last.comma is None else last.comma + 1
@@ -327,13 +328,13 @@ def _insert(text: str, root: Node, node: Node, step: str, value: Any) -> tuple[s
 
 
 def _with_ends_of(text: str, written: str) -> str:
-    """What was written once, with its lines ended as those of the text are now."""
+    """Return written text with the line ends that the text has now."""
     return written.replace("\r\n", "\n").replace("\n", newline(text))
 
 
 def _lead(text: str, node: Node, at: int, written: str | None) -> int:
-    """How many characters before a part go with it: what was written there; where that was laid out anew since, the space up to
-    the line or the comma before."""
+    """Return how many characters before a part are removed with it: those written there; after a change of layout, the space up
+    to the line or the comma before."""
     start = node.parts[at].start
     begin = start
     while text[begin - 1] in " \t":
@@ -347,7 +348,7 @@ def _lead(text: str, node: Node, at: int, written: str | None) -> int:
 
 
 def _cut(text: str, node: Node, at: int, lead: int, tail: str) -> str:
-    """The text without one part and one comma."""
+    """Return the text without one part and one comma."""
     part = node.parts[at]
     cuts = [(part.start - lead, part.value.end)]
     end = part.value.end

@@ -1,7 +1,7 @@
-"""JSON as people write it, with comments and commas before a closing bracket: where each part of a text stands.
+"""Reads JSON as people write it, with comments and trailing commas, with the position of each part.
 
-Reading here keeps no text of its own: every part is a place in the text that was read, so an edit can leave all other
-characters as they are. Nothing is written and no file is touched.
+Every part is a position in the text that was read, so an edit can leave all other characters unchanged. Nothing is written and no
+file is touched.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 
 from ipfsmem.errors import FormatError
 
-#: Settings are not nested deeper than this.
+#: Maximum nesting of settings.
 _DEEPEST: Final = 200
-#: What space and comments begin with.
+#: First characters of space and comments.
 _SPACES: Final = frozenset(" \t\r\n/")
 _space = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _comment = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
@@ -25,18 +25,18 @@ _plain = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-
 
 
 class Node(NamedTuple):
-    """A value and its place. `parts` are the members of an object or the items of an array; `kind` is `{`, `[` or empty."""
+    """A value and its position. `parts` are the members of an object or the items of an array; `kind` is `{`, `[` or empty."""
 
     kind: str
     start: int
     end: int
     parts: list[Part]
-    #: What a plain value is.
+    #: The value, if it is plain.
     plain: Any = None
 
 
 class Part(NamedTuple):
-    """One member or item: it starts with its key, if it has one. `comma` is where the comma after it stands, if there is one."""
+    """One member or item: it starts with its key, if it has one. `comma` is the position of the comma after it, if there is one."""
 
     key: str
     start: int
@@ -44,9 +44,9 @@ class Part(NamedTuple):
     comma: int | None
 
 
-@functools.lru_cache(maxsize=4)  # an edit looks at one text several times, and some are of several megabytes
+@functools.lru_cache(maxsize=4)  # an edit reads one text several times, and some have several megabytes
 def read(text: str) -> Node | None:
-    """The value of a text, None when there is none but space and comments. Raises FormatError with line and column."""
+    """Return the value of a text, None for only space and comments. Raises FormatError with line and column."""
     at = _skip(text, 0)
     if at == len(text):
         return None
@@ -58,7 +58,7 @@ def read(text: str) -> Node | None:
 
 
 def value_of(node: Node) -> Any:
-    """The value without its places; of a key that stands twice the last counts."""
+    """Return the value without positions; the last of duplicate keys is valid."""
     if node.kind == "{":
         return {part.key: value_of(part.value) for part in node.parts}
     if node.kind == "[":
@@ -67,7 +67,7 @@ def value_of(node: Node) -> Any:
 
 
 def comments(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
-    """The comments in a stretch of text that holds only space, commas and comments."""
+    """Yield the comments in a stretch of text that holds only space, commas and comments."""
     return _comment.finditer(text, start, end)
 
 
@@ -75,7 +75,7 @@ def _skip(text: str, at: int) -> int:
     if text[at : at + 1] not in _SPACES:
         return at
     found = _space.match(text, at)
-    assert found is not None  # it matches nothing, too
+    assert found is not None  # it matches the empty text, too
     return found.end()
 
 
@@ -93,7 +93,7 @@ def _value(text: str, at: int, depth: int) -> Node:
         raise _wrong(text, at, "a value is missing" if sign in ",}]:" else f"{sign!r} begins no value")
     try:
         return Node("", at, found.end(), [], json.loads(found[0]))
-    except ValueError:  # more digits than Python turns into a number
+    except ValueError:  # more digits than Python converts to a number
         raise _wrong(text, at, "a number has too many digits") from None
 
 

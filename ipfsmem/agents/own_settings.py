@@ -1,6 +1,6 @@
-"""The user's own settings file: what counts of it, and one value of it changed. Comments and everything else in it stay as they are.
+"""The user's own settings file: effective settings, and changing one value. Comments and everything else in it stay unchanged.
 
-Tokens of providers are never shown, and never taken from a command line, which every program of the machine can read.
+Tokens of providers are never shown, and never accepted from a command line, which every program of the machine can read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HIDDEN: Final = "(hidden)"
 
 
 def settings_files(environment: Mapping[str, str] | None = None) -> list[SettingsFile]:
-    """The settings files in order of precedence: only the first counts."""
+    """Return the settings files in order of precedence: only the first is used."""
     named = (os.environ if environment is None else environment).get("IPFSMEM_CONFIG")
     files = [(Path(named), "IPFSMEM_CONFIG")] if named else []
     usual = config.usual_settings_file()
@@ -39,7 +39,7 @@ def settings_files(environment: Mapping[str, str] | None = None) -> list[Setting
 
 
 def settings_shown(environment: Mapping[str, str] | None = None) -> list[SettingShown]:
-    """Every setting with its value, default, unit, where the value comes from, and what it is for. Raises ConfigError."""
+    """Return every setting with its value, default, unit, source and purpose. Raises ConfigError."""
     env = os.environ if environment is None else environment
     known = config.settings(env)
     said = _said(config.settings_file(env))
@@ -60,28 +60,28 @@ def settings_shown(environment: Mapping[str, str] | None = None) -> list[Setting
     return found
 
 
-#: The names that these settings can have, in small letters.
+#: The allowed names of these settings, in lower case.
 _NAMES = {
     "embeddings.provider": ("openai", "anthropic", "google", "ollama", "minilm", "off"),
     "model.provider": ("openai", "google", "ollama"),
 }
 
-#: The setting that is tried before it is written.
+#: The setting that is tested before it is written.
 _MODEL_DIRECTORY = "embeddings.path"
 
 
 def set_setting(name: str, text: str | None, environment: Mapping[str, str] | None = None) -> SettingChanged:
-    """Write one value into the settings file that counts, or with None take it out, so that its default counts again. Makes the file
-    where there is none at its usual place. Nothing is written unless the file can be used afterwards.
+    """Write one value into the settings file in use, or with None remove it, so that its default applies. Creates the file at its
+    usual place if it is missing. Nothing is written unless the file is valid afterwards.
 
-    Raises UsageError for a name that is none or a value that it does not take, ConfigError for a file that cannot be used then or is not
-    there, or for a directory without a model that can be run here, StorageError, ChangedError.
+    Raises UsageError for an unknown name or an invalid value, ConfigError for a file that is invalid then or missing, or for a
+    directory without a model that can be run here, StorageError, ChangedError.
     """
     env = os.environ if environment is None else environment
     one = setting(name)
     value = None if text is None else one.value(text)
     if name == _MODEL_DIRECTORY and value:
-        # A command elsewhere would look for a relative one in another place.
+        # Absolute, as commands run in other directories.
         value = str(Path(str(value)).expanduser().absolute())
     known = _NAMES.get(name, ())
     if known and value and str(value).lower() not in known:
@@ -93,7 +93,7 @@ def set_setting(name: str, text: str | None, environment: Mapping[str, str] | No
         )
     found = config_files.read(path)
     if found.data is None and env.get("IPFSMEM_CONFIG"):
-        config.settings(env)  # it says that what somebody named is not there
+        config.settings(env)  # it reports a missing named file
     if found.data is not None and not found.mode & 0o222:
         raise StorageError(f"{path} is read-only; something else keeps it, most likely (a dotfile manager)")
     before, after = _edited(path, found.data or b"", one, value)
@@ -128,7 +128,7 @@ def _edited(path: Path, data: bytes, one: Described, value: Any) -> tuple[str, s
 
 
 def _said(path: Path | None) -> dict[str, Any]:
-    """What the file itself says; `config.settings` has read it a moment ago."""
+    """Return the content of the file itself; `config.settings` has just read it."""
     with contextlib.suppress(FileNotFoundError):
         return tomllib.loads(config.settings_text(path)) if path is not None else {}
     return {}

@@ -1,7 +1,7 @@
-"""Which project a folder is, and which scope of a memory stands for it (format section 5.1).
+"""The project of a folder, and the scope of a vault for it (format section 5.1).
 
-Connecting a folder is a person's act: a repository says by which names its project may be known, and nothing that it says connects
-it. A connected folder is found again where it lies, and where it was moved to on the same disk. Nothing here runs `git`.
+Only a person connects a folder: a repository names the possible ids of its project, and nothing in it connects it. A connected
+folder is found again at its path, and after a move on the same disk. Nothing here runs `git`.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from ipfsmem.ring.statements import check_label
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """The scope that is to stand for a project."""
+    """The scope for a project."""
 
     scope: str
-    #: Whether there is none of that token yet.
+    #: Whether no scope has that token yet.
     new: bool
-    #: Why it is this one, for the person who is asked.
+    #: Why it was chosen, for the person who is asked.
     why: str
 
 
 def find_connected(memory: Memory, folder: str | Path) -> tuple[Project, ProjectFolder | None]:
-    """The project to which a folder belongs, and as what it was connected; None when nobody connected it.
+    """Return the project of a folder, and its connection; None if nobody connected it.
 
-    What lies in a connected folder is of its project, but for a repository of its own. Raises UsageError, StorageError.
+    A folder inside a connected one belongs to its project, unless it is a repository of its own. Raises UsageError, StorageError.
     """
     project = project_at(folder)
     known = {Path(one.path): one for one in connected_folders(memory.replica)}
@@ -57,7 +57,7 @@ def find_connected(memory: Memory, folder: str | Path) -> tuple[Project, Project
 
 
 def row_of(memory: Memory, project: Project) -> ProjectFolder | None:
-    """The row of this very folder, None when it was not connected; not that of a folder around it."""
+    """Return the row of this very folder, None if it was not connected; not that of a parent."""
     rows = connected_folders(memory.replica)
     here = next((row for row in rows if Path(row.path) == project.folder), None)
     if here is not None:
@@ -68,7 +68,7 @@ def row_of(memory: Memory, project: Project) -> ProjectFolder | None:
 def _as_connected(
     row: ProjectFolder, project: Project, part: str, place: Path | None = None
 ) -> Project | None:
-    """The project of a row, when what lies at its path now is what was connected."""
+    """Return the project of a row, if the connected one is still at its path."""
     if part not in ("", "."):
         project = msgspec.structs.replace(project, folder=project.folder / part, part=part)
     elif place is not None:
@@ -82,8 +82,8 @@ def _as_connected(
 
 
 def _moved_here(row: ProjectFolder, project: Project) -> bool:
-    """Whether a connected repository was moved to where this one is: its own inode and that of its `.git`, and a name by which it was
-    known. A name alone can be written into any folder by whoever packs it."""
+    """Return whether a connected repository was moved to this one's path: the same inode, that of its `.git`, and a known id. An
+    id alone can be written into any folder by its author."""
     return (
         is_same_folder(row, project)
         and row.git_inode == project.git_inode != 0
@@ -92,12 +92,12 @@ def _moved_here(row: ProjectFolder, project: Project) -> bool:
 
 
 def choose_scope(memory: Memory, project: Project, *, scope: str | None = None, new: bool = False) -> Choice:
-    """The scope that stands for a project, by what a person said and else by what it is known by.
+    """Return the scope for a project, by a person's choice and else by its ids.
 
-    `scope`: this one, which may be there or not; `new`: one of its own, whatever is there. Raises UsageError when a person
-    has to say which, NotFoundError when it is forgotten, KeyNameError.
+    `scope`: this one, existing or not; `new`: a new one, in any case. Raises UsageError if a person has to choose, NotFoundError
+    if it is forgotten, KeyNameError.
     """
-    from ipfsmem.files.attaching import is_too_wide  # what a person connects; a hook only looks
+    from ipfsmem.files.attaching import is_too_wide  # only for connecting; a hook only looks it up
 
     if is_too_wide(project.folder):
         raise UsageError(
@@ -144,8 +144,8 @@ def _existing(memory: Memory, token: str, why: str) -> Choice:
 
 
 def _refuse_foreign_origin(memory: Memory, project: Project, token: str) -> None:
-    """Raises UsageError for a project that was found by its id or its folder and has an origin that the scope is not known by: a copy
-    of it went its own way, or its origin moved, and only a person knows which."""
+    """Raise UsageError for a project found by its id or its folder whose origin is unknown to the scope: it was forked, or its
+    origin moved, and only a person knows which."""
     one = memory.scopes.get(token)
     ids = one.card.ids if one is not None and one.card is not None else ()
     remote = next((ident for ident in project.ids if ident[0] == "remote"), None)
@@ -156,7 +156,7 @@ def _refuse_foreign_origin(memory: Memory, project: Project, token: str) -> None
 
 
 def _of_its_own(memory: Memory, project: Project, new: bool) -> Choice:
-    """A scope with a random end, unless one is there that may be this project of another device."""
+    """Return a scope with a random suffix, unless an existing one may be this project of another device."""
     begin = slug(project.name) + "-"
     near = [one.token for one in memory.scopes.list() if one.token.startswith(begin)]
     if near and not new:
@@ -179,10 +179,11 @@ def _ask(project: Project, what: str, scopes: list[str]) -> UsageError:
 def bind(
     memory: Memory, project: Project, choice: Choice, *, adopted: dict[str, str] | None = None
 ) -> ProjectFolder:
-    """Remember that a folder is the project of a scope, which is made where there is none. What the project is known by goes
-    onto the card of a sealed memory, sealed; in the plain modes it stays on this device.
+    """Connect a folder to a scope, which is created if it is missing. The ids of the project are added to the card of a sealed
+    vault, sealed; in the plain modes they stay on this device.
 
-    A repository without a remote gets a random id in its own configuration. Raises UsageError, NotFoundError, LimitError, StorageError.
+    A repository without a remote gets a random id in its own configuration. Raises UsageError, NotFoundError, LimitError,
+    StorageError.
     """
     before = row_of(memory, project)
     wrote = False
@@ -238,7 +239,7 @@ def _title(project: Project, token: str) -> str:
 
 
 def undo_bind(memory: Memory, kept: ProjectFolder, before: ProjectFolder | None) -> None:
-    """Take back what `bind` kept on this device; `before`: what was known then. Raises UsageError, StorageError."""
+    """Undo `bind` on this device; `before`: the earlier row. Raises UsageError, StorageError."""
     if before is None:
         unbind(memory, kept)
         return
@@ -248,8 +249,8 @@ def undo_bind(memory: Memory, kept: ProjectFolder, before: ProjectFolder | None)
 
 
 def unbind(memory: Memory, row: ProjectFolder) -> None:
-    """Forget that a folder is a project of this memory. Its scope and its texts stay; an id that was written for it goes. Raises
-    UsageError, StorageError."""
+    """Disconnect a folder. Its scope and its texts stay; an id that was written for it is removed. Raises UsageError,
+    StorageError."""
     if row.wrote_id and Path(row.path).is_dir():
         _take_written_id(row)
     drop_folder(memory.replica, row)
@@ -269,7 +270,7 @@ def follow_move(
     adopted: dict[str, str] | None = None,
     unagreed: dict[str, str] | None = None,
 ) -> ProjectFolder:
-    """Remember where a connected folder lies now, by what it is known now, and where programs keep its memory (None: where they did)."""
+    """Record the new path and ids of a connected folder, and where programs keep its memory (None: unchanged)."""
     now = msgspec.structs.replace(
         row,
         path=str(project.folder),

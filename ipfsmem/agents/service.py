@@ -1,7 +1,7 @@
-"""A service of this user that runs `ipfsmem sync --every`: given to the system's own manager, looked at, taken back.
+"""A service of this user that runs `ipfsmem sync --every`: installed at the system's own manager, queried, removed.
 
-The texts are made in `agents/service_texts.py`. One file is written, the manager is told, and both are undone. Where no manager can be
-reached (a container, a login without one) the file is there, and what has to be run is said.
+The texts are made in `agents/service_texts.py`. One file is written, the manager is told, and both are undone. If the manager
+cannot be reached (a container, a login without one) the file is written, and the remaining commands are shown.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from ipfsmem.results import ServiceChanged, ServiceState
 
 _MAX = 64 * 1024
 _PATIENCE = 60.0
-#: The code of a program that is not there, or says nothing.
+#: The exit code of a missing or silent program.
 NO_PROGRAM = 127
 
-#: Runs a command, and gives its exit code and what it said. 127: there is no such program.
+#: Runs a command, and returns its exit code and output. 127: there is no such program.
 Run = Callable[[Sequence[str]], tuple[int, str]]
 
 
@@ -58,26 +58,26 @@ class Manager(msgspec.Struct, frozen=True):
     """The system's manager of services, for one user."""
 
     user: Path
-    #: Where the memories of this device are.
+    #: The folder of the vaults of this device.
     home: Path
     environment: Mapping[str, str]
     system: str = sys.platform
     run: Run = run_command
 
     def name(self, namespace: str, usual_home: Path) -> str:
-        """What the service of a memory is called; memories in another home than the usual one get names of their own."""
+        """Return the name of the service of a vault; vaults in another home than the default get names of their own."""
         here = os.path.realpath(self.home)
         end = "" if here == os.path.realpath(usual_home) else "-" + sha256(os.fsencode(here)).hexdigest()[:8]
         return f"ipfsmem-{namespace}{end}"
 
     def file(self, name: str) -> Path:
-        """The file that tells the manager."""
+        """Return the file for the manager."""
         if self.system == "win32":
             return self.home / f"{name}.xml"
         return file_of(self.system, self.user, self.environment.get("XDG_CONFIG_HOME"), name)
 
     def text(self, service: Service) -> bytes:
-        """What stands in that file. Raises UsageError for words that cannot."""
+        """Return the content of that file. Raises UsageError for words that cannot be written."""
         checked(service)
         if self.system == "darwin":
             return launchd_agent(service)
@@ -88,18 +88,18 @@ class Manager(msgspec.Struct, frozen=True):
         return systemd_unit(service).encode()
 
     def steps(self, name: str) -> dict[str, list[Sequence[str]]]:
-        """What is run to begin, to look and to end."""
+        """Return the commands that start, query and stop it."""
         return commands(self.system, self.file(name), name, os.getuid() if hasattr(os, "getuid") else 0)
 
 
 def install(
     manager: Manager, service: Service, *, dry_run: bool = False, force: bool = False
 ) -> ServiceChanged:
-    """Write the file and have the service run, now and at each login. Twice is once. `force`: also in place of a file that this
-    program does not write so.
+    """Write the file and start the service, now and at each login. Idempotent. `force`: also replace a file that this program
+    would not write.
 
-    Raises UsageError for words that cannot be told, ConfigError for a file that somebody wrote or changed, StorageError,
-    IncompleteError when the manager could not be told: then the file is there, and the hint says what is to be run.
+    Raises UsageError for words that cannot be written, ConfigError for a file that somebody wrote or changed, StorageError,
+    IncompleteError if the manager could not be told: then the file is written, and the hint has the remaining commands.
     """
     file, text = manager.file(service.name), manager.text(service)
     before = read_file(file, _MAX)
@@ -122,7 +122,7 @@ def install(
 
 
 def _refuse_others(manager: Manager, service: Service, file: Path, there: bytes | None) -> None:
-    """Raises ConfigError for a file that is not what would be written for this service, however often it syncs."""
+    """Raise ConfigError for a file that differs from the one for this service, at any interval."""
     if there is None:
         return
     text = manager.text(service.at_any_time())
@@ -141,11 +141,11 @@ def _refuse_others(manager: Manager, service: Service, file: Path, there: bytes 
 def uninstall(
     manager: Manager, service: Service, *, dry_run: bool = False, force: bool = False
 ) -> ServiceChanged:
-    """End the service and remove its file. `force`: also one that this program does not write so, and also when the manager cannot
+    """Stop the service and remove its file. `force`: also one that this program would not write, and also if the manager cannot
     be told.
 
-    Raises NotFoundError when there is none, ConfigError for a file that somebody wrote or changed, StorageError, IncompleteError
-    when the manager could not be told: then the file is there, unless `force`.
+    Raises NotFoundError if there is none, ConfigError for a file that somebody wrote or changed, StorageError, IncompleteError if
+    the manager could not be told: then the file stays, unless `force`.
     """
     name = service.name
     file = manager.file(name)
@@ -179,7 +179,7 @@ def uninstall(
 
 
 def state(manager: Manager, name: str, place: Path) -> ServiceState:
-    """Whether the service is there and runs, and how its syncs went. `place`: the folder of the memory."""
+    """Return whether the service is installed and runs, and the result of its syncs. `place`: the folder of the vault."""
     file = manager.file(name)
     there = os.path.lexists(file)
     (look,) = manager.steps(name)["look"]
@@ -211,7 +211,7 @@ def _first_failure(manager: Manager, steps: Sequence[Sequence[str]]) -> str | No
 
 
 def _was_not_there(step: Sequence[str], code: int, said: str) -> bool:
-    """Whether an end failed only because nothing ran: what was asked for is so."""
+    """Return whether a stop failed only because nothing ran."""
     return (
         (step[1] == "bootout" and ("No such process" in said or "Could not find" in said))
         or (step[1] == "/End" and code != NO_PROGRAM)
@@ -233,7 +233,7 @@ def _make_folders(folder: Path) -> None:
 
 
 def _remove_empty(folder: Path) -> None:
-    """Remove the folders that were made for the file, where nothing else lies in them."""
+    """Remove the folders that were created for the file, if they are empty."""
     with contextlib.suppress(OSError):
         (folder / "default.target.wants").rmdir()
     for one in (folder, folder.parent):

@@ -1,7 +1,7 @@
-"""What a system is told about the service: a unit of systemd, an agent of launchd, a task of Windows. Pure: texts of values.
+"""The texts for a system's service manager: a unit of systemd, an agent of launchd, a task of Windows. Pure: texts of values.
 
-Sources (November 2026): systemd.unit(5), systemd.service(5), systemd.exec(5) of systemd 252 to 258; launchd.plist(5) of macOS; "Task
-Scheduler Schema" of Microsoft. What a unit forbids itself leaves the folders alone: they may lie anywhere, also on other disks.
+Sources (November 2026): systemd.unit(5), systemd.service(5), systemd.exec(5) of systemd 252 to 258; launchd.plist(5) of macOS;
+"Task Scheduler Schema" of Microsoft. The restrictions of a unit do not cover folders: they may be anywhere, also on other disks.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ import msgspec
 
 from ipfsmem.errors import UsageError
 
-#: Seconds before the system starts it again after it ended, as while the keys are locked.
+#: Seconds before the system restarts it, for example while the keys are locked.
 AGAIN: Final = 60
 
 
-#: Stands where the time of a service would, for a text that is like that of any.
+#: A placeholder for the interval of a service, to compare texts at any interval.
 ANY_TIME: Final = "@every@"
 
 
 class Service(msgspec.Struct, frozen=True):
-    """A service that keeps one memory in sync."""
+    """A service that keeps one vault in sync."""
 
-    #: What it is called on this system.
+    #: Its name on this system.
     name: str
-    #: The memory, for people.
+    #: The vault, for people.
     memory: str
     #: The program and its arguments.
     words: tuple[str, ...]
 
     def at_any_time(self) -> Service:
-        """This service, whatever time it has between two syncs: for comparing."""
+        """Return this service without its interval, for comparing."""
         before = ("", *self.words)
         words = tuple(
             ANY_TIME if last == "--every" else word for last, word in zip(before, self.words, strict=False)
@@ -45,7 +45,7 @@ class Service(msgspec.Struct, frozen=True):
 
 
 def checked(service: Service) -> Service:
-    """Raises UsageError for a word that no system can be told."""
+    """Return the service. Raises UsageError for a word that no system accepts."""
     for word in service.words:
         if any(ord(letter) < 0x20 or ord(letter) == 0x7F for letter in word) or not _is_unicode(word):
             raise UsageError(
@@ -64,7 +64,7 @@ def _is_unicode(word: str) -> bool:
 
 
 def systemd_unit(service: Service) -> str:
-    """The unit of a user's systemd."""
+    """Return the unit for a user's systemd."""
     return f"""# Written by: ipfsmem service install. Remove it with: ipfsmem service uninstall
 [Unit]
 Description=Keeps the memory {service.memory.replace("%", "%%")} in sync (ipfsmem)
@@ -92,19 +92,19 @@ WantedBy=default.target
 
 
 def _startable(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words, by way of a shell where systemd takes no program of that name."""
+    """Return the words, with a shell if systemd does not accept the program's name."""
     return ("/bin/sh", "-c", 'exec "$0" "$@"', *words) if set(words[0]) & set("\"'\\$") else words
 
 
 def systemd_word(word: str) -> str:
-    """A word of a command line, in quotes: a per cent sign begins a specifier there, a dollar sign a variable."""
+    """Return a quoted word of a command line: a per cent sign begins a specifier there, a dollar sign a variable."""
     for letter, written in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
         word = word.replace(letter, written)
     return f'"{word}"'
 
 
 def launchd_agent(service: Service) -> bytes:
-    """The agent of launchd."""
+    """Return the agent for launchd."""
     return plistlib.dumps(
         {
             "Label": service.name,
@@ -124,7 +124,7 @@ def launchd_agent(service: Service) -> bytes:
 
 
 def windows_task(service: Service, user: str) -> bytes:
-    """The task of Windows, as `schtasks /Create /XML` takes it. `user`: `DOMAIN\\name`."""
+    """Return the task for Windows, for `schtasks /Create /XML`. `user`: `DOMAIN\\name`."""
     task = ElementTree.Element(
         "Task", version="1.2", xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task"
     )
@@ -163,7 +163,7 @@ def _fill(element: ElementTree.Element, *parts: tuple[str, str]) -> None:
 
 
 def file_of(system: str, user: Path, environment_config: str | None, name: str) -> Path:
-    """Where the text lies that a system reads."""
+    """Return the path of the text for a system."""
     if system == "darwin":
         return user / "Library" / "LaunchAgents" / f"{name}.plist"
     if system == "win32":
@@ -173,7 +173,7 @@ def file_of(system: str, user: Path, environment_config: str | None, name: str) 
 
 
 def commands(system: str, file: Path, name: str, uid: int) -> dict[str, list[Sequence[str]]]:
-    """What is run to begin, to look and to end, by system."""
+    """Return the commands that start, query and stop it, by system."""
     if system == "darwin":
         return {
             "begin": [("launchctl", "bootstrap", f"gui/{uid}", str(file))],
@@ -210,18 +210,18 @@ def commands(system: str, file: Path, name: str, uid: int) -> dict[str, list[Seq
         ],
         "look": [(*user, "is-active", f"{name}.service")],
         "end": [(*user, "disable", "--now", f"{name}.service")],
-        # What it ended with may be no 0, and a unit that failed would go on being listed.
+        # Its exit code may not be 0, and a failed unit would stay in the list.
         "after": [(*user, "daemon-reload"), (*user, "reset-failed", f"{name}.service")],
     }
 
 
-#: What a user's systemd says of a unit that does not run.
+#: States of a unit of a user's systemd that does not run.
 _IDLE: Final = frozenset(("inactive", "failed", "activating", "deactivating", "maintenance", "unknown"))
 
 
 def how_it_is(system: str, code: int, said: str) -> tuple[bool | None, str]:
-    """Whether a service runs, by what the system's manager answered when it was asked, and its word for that. None: it was not
-    reached, or said it in words that are not known here (schtasks speaks the system's language)."""
+    """Return whether a service runs, from the answer of the system's manager, and its word for that. None: the manager was not
+    reached, or used unknown words (schtasks uses the system's language)."""
     first = next(iter(said.splitlines()), "")
     if system == "darwin":
         if code:

@@ -1,7 +1,7 @@
-"""What an agent is given at the start of a session and before a prompt: what is everybody's, and what is its project's.
+"""The context of an agent at the start of a session and before a prompt: of the nameless scope, and of its project.
 
-Only a connected folder gets what is its project's (`agents/projects.py`). What the program reads by itself, out of a folder that it
-keeps and that was adopted, is not given a second time.
+Only a connected folder gets the memories of its project (`agents/projects.py`). Memories that the program reads itself, from an
+adopted folder, are not repeated.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from ipfsmem.memories.layouts import LEAST_TOKENS
 from ipfsmem.memory import Memory
 from ipfsmem.parts.noting import acting_as
 
-#: What an agent is told of the tools of its MCP server, after the memories of the start of a session.
+#: About the tools of its MCP server, after the memories at the start of a session.
 TOOLS: Final = (
     "Tools of the server ipfsmem: recall finds memories by words; read_memory reads one by the key that begins its line above; "
     "list_memories lists them; remember saves or changes one; forget deletes one; resolve_conflict settles edits of several "
     "devices.\n"
 )
-#: And after a prompt, where a text is cut or had no room.
+#: After a prompt, if a text is cut or had no room.
 _WHOLE: Final = "read_memory, a tool of the server ipfsmem, reads a memory whole by its key.\n"
 _CUT: Final = ("\n> (cut here: ", " had no room here")
-#: A line of an index. Its link leads to a file of a folder that an agent need not have.
+#: A line of an index. Its link leads to a file of a folder that an agent may not have.
 _LINKED: Final = lazy_pattern(r"^> - \[((?:[^\\\]]|\\.)*)\]\(([^()\n]+)\.md\)", re.MULTILINE)
-#: Characters of the end of a long prompt, and of its beginning, that are looked at.
+#: Characters of the end of a long prompt, and of its beginning, that are used.
 _ENDS = 400
 
 
 class SessionText(msgspec.Struct, frozen=True):
-    """The text for the model, empty when there is nothing to give; what a person should know about the folders of the project; and
-    a hash of the text under a key of this device, by which the same text is known again."""
+    """The text for the model, empty if there is none; notices for a person about the folders of the project; and a hash of the
+    text under a key of this device, to recognise the same text."""
 
     text: str = ""
     lines: tuple[str, ...] = ()
@@ -53,9 +53,9 @@ class SessionText(msgspec.Struct, frozen=True):
 def session_text(
     namespace: str, home: Path, folder: str, program: str, max_tokens: int, passphrase: str | None = None
 ) -> SessionText:
-    """What an agent is given in a folder.
+    """Return the context of an agent in a folder.
 
-    Raises PassphraseError while the keys of the memory are locked, NotFoundError, StorageError.
+    Raises PassphraseError while the keys of the vault are locked, NotFoundError, StorageError.
     """
     if not settings().agents.enabled:
         return SessionText(
@@ -74,7 +74,7 @@ def session_text(
 
 
 def _opened(namespace: str, home: Path, passphrase: str | None) -> Memory:
-    """The memory, only to be read where its disk is full or read-only. Raises as `Memory.load`."""
+    """Open the vault, read-only if its disk is full or read-only. Raises as `Memory.load`."""
     try:
         return Memory.load(namespace, home=home, passphrase=passphrase)
     except StorageError as error:
@@ -87,19 +87,19 @@ def _opened(namespace: str, home: Path, passphrase: str | None) -> Memory:
 
 
 def _beside_tools(max_tokens: int) -> int:
-    """How many tokens the memories may take."""
+    """Return how many tokens the memories may use."""
     return max(LEAST_TOKENS, max_tokens - tokens_of(TOOLS))
 
 
 def _by_key(line: re.Match[str]) -> str:
-    """The beginning of a line of an index with its key in the place of a link."""
+    """Return the beginning of a line of an index with its key in place of the link."""
     name, key = line[1], line[2]
     return f"> - {key}" if name == key else f"> - {key}: {name}"
 
 
 class PromptText(msgspec.Struct, frozen=True):
-    """What fits a prompt, empty when nothing new does, and what stands for the texts in it. `ready`: False where not all was looked
-    through, as somebody has to make the index first."""
+    """The memories for a prompt, empty if there are no new ones, and the marks of the texts in it. `ready`: False if not all was
+    searched, as the index must be made first."""
 
     text: str = ""
     marks: tuple[str, ...] = ()
@@ -116,10 +116,10 @@ def prompt_text(
     session: str = "",
     passphrase: str | None = None,
 ) -> PromptText:
-    """The memories, messages and events that fit a prompt in a folder, without those that the session was shown (by their marks) and
-    without the messages of the session of this name.
+    """Return the memories, messages and events for a prompt in a folder, without those that the session was shown (by their
+    marks) and without the messages of the session of this name.
 
-    Raises PassphraseError while the keys of the memory are locked, NotFoundError, StorageError.
+    Raises PassphraseError while the keys of the vault are locked, NotFoundError, StorageError.
     """
     query = asked(prompt)
     if not query or not settings().agents.enabled:
@@ -139,9 +139,8 @@ def prompt_text(
 
 
 def asked(prompt: str) -> str:
-    """What is looked for with a prompt: its end and its beginning, where the question stands when much is pasted between. Empty
-    where it says too little to look for: less than two words that mean something, unless one is of a script whose words are short.
-    """
+    """Return the query for a prompt: its end and its beginning, as the question is there if much is pasted between. Empty with
+    less than two significant words, unless one is of a script with short words."""
     from ipfsmem.recall.terms import terms
 
     query = prompt if len(prompt) <= 2 * _ENDS else f"{prompt[-_ENDS:]} {prompt[:_ENDS]}"
@@ -150,16 +149,16 @@ def asked(prompt: str) -> str:
 
 
 def _scope(memory: Memory, folder: str, program: str) -> tuple[str, ProjectFolder | None]:
-    """Whose memories an agent is given beside everybody's: its project's, unless the program reads these by itself."""
+    """Return the scope that an agent gets besides the nameless one: its project's, unless the program reads that itself."""
     row: ProjectFolder | None = None
     adopted = False
-    # The folder went away meanwhile, or cannot be looked into: nobody's project.
+    # A folder that was removed meanwhile, or cannot be read, belongs to no project.
     with contextlib.suppress(UsageError, StorageError):
         project, row = find_connected(memory, folder)
         attached = set(memory.folders.paths())
         adopted = (
             row is not None
-            and row.path == str(project.folder)  # else it was moved, and the program looks elsewhere now
+            and row.path == str(project.folder)  # else it was moved, and the program uses another folder now
             and row.adopted.get(program) in attached
             and not _keeps_own_folder(program, project, attached)
         )
@@ -167,7 +166,7 @@ def _scope(memory: Memory, folder: str, program: str) -> tuple[str, ProjectFolde
 
 
 def make_ready(memory: Memory, folder: str) -> None:
-    """Make what prompts in a folder are looked up in, where a hook has no time for that."""
+    """Make the index for prompts in a folder, which a hook has no time for."""
     project, row = "", None
     if folder:
         project, row = _scope(memory, folder, "")
@@ -176,7 +175,7 @@ def make_ready(memory: Memory, folder: str) -> None:
 
 
 def _not_connected(memory: Memory, row: ProjectFolder | None, folder: str, program: str) -> list[str]:
-    """The command that connects an unconnected project."""
+    """Return the command that connects an unconnected project."""
     if row is not None:
         return []
     from ipfsmem.files.attaching import is_too_wide
@@ -194,8 +193,8 @@ def _not_connected(memory: Memory, row: ProjectFolder | None, folder: str, progr
 
 
 def _keeps_own_folder(program: str, project: Project, attached: set[str]) -> bool:
-    """Whether the program keeps memories of this working tree in a folder of its own, which is not attached: then it reads that one, and
-    not that of the first working tree."""
+    """Return whether the program has an unlinked memory folder for this working tree: then it reads that one, and not that of the
+    first working tree."""
     repository = project.repository
     if program != "claude-code" or repository is None or repository.tree == repository.root:
         return False

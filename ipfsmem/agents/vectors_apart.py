@@ -1,6 +1,6 @@
-"""The vectors that a command found missing, made in a process of its own, so that nobody who asks one question waits for them.
+"""Makes the vectors that a command found missing in a separate process, so that a question does not wait for them.
 
-One at a time for each memory, bounded in time and with a low priority. What went wrong is told by `ipfsmem status` and `index rebuild`.
+One at a time for each vault, with a time limit and a low priority. `ipfsmem status` and `index rebuild` report errors.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from ipfsmem.device.lock import file_lock, is_held
 from ipfsmem.errors import IpfsmemError, PassphraseError
 from ipfsmem.locations import namespace_folder
 
-#: Seconds after which the process ends whatever it does, and for which none is started after one.
+#: Time limit of the process, and the pause after one, in seconds.
 _END, _REST = 1_800.0, 10.0
-#: Seconds between two looks whether the keys are unlocked.
+#: Seconds between two checks whether the keys are unlocked.
 _LOOK = 0.25
 _LOCK = "vectors.lock"
 
 
 def start(namespace: str, home: Path, kinds: Iterable[str], passphrase: str | None) -> None:
-    """Start it and return at once, unless one is running or was a moment ago. `kinds`: what is given vectors besides memories. Raises
-    nothing: recall goes by words until somebody starts it."""
+    """Start it and return at once, unless one is running or was a moment ago. `kinds`: kinds besides memories that get vectors.
+    Raises nothing: recall works by words until then."""
     path = namespace_folder(home, namespace) / _LOCK
     with contextlib.suppress(OSError, IpfsmemError):
         if is_held(path) or (path.exists() and 0 <= time.time() - path.stat().st_mtime < _REST):
@@ -37,7 +37,7 @@ def start(namespace: str, home: Path, kinds: Iterable[str], passphrase: str | No
 
 
 def run(namespace: str, home: Path, given: bytes) -> None:
-    """Make them all. Raises nothing."""
+    """Make all missing vectors. Raises nothing."""
     from ipfsmem.agents.background_sync import said_in
     from ipfsmem.memory import Memory
 
@@ -62,7 +62,7 @@ def run(namespace: str, home: Path, given: bytes) -> None:
 
 
 def end_when_locked(still_unlocked: Callable[[], bool], end: Callable[[], object]) -> None:
-    """Look whether the keys are still unlocked until they are not, and end then, whatever is at work: that may hold them for seconds."""
+    """Call `end` as soon as the keys are locked, whatever is running: it may hold them for seconds."""
     while still_unlocked():
         time.sleep(_LOOK)
     end()

@@ -1,6 +1,6 @@
-"""An entry in a mapping or a list at the top of a YAML text, and taking exactly that out again; every other byte stays as it is.
+"""Adds an entry to a mapping or a list at the top of a YAML text, and removes exactly that; every other byte stays unchanged.
 
-Lines are added and removed, never written anew by a library. The text is parsed before and after: the two differ by the entry and by
+Lines are added and removed, never rewritten by a library. The text is parsed before and after: the two differ by the entry and by
 nothing else, or the edit is refused. Pure functions.
 """
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from yaml.events import Event
 
 _NULLS: Final = ("", "~", "null", "Null", "NULL")
-#: What follows the first word of a line, and what begins a line that holds nothing but space or a comment.
+#: The text after the first word of a line, and the beginning of a line with only space or a comment.
 _tabs = re.compile(r"(?m)(?<=[^ \t\r\n])[^\r\n]*(?=\r?$)|^[ \t]*(?=#|\r?$)")
-#: Not printable in YAML, or a line end there that JSON leaves as it is.
+#: Not printable in YAML, or a line end there that JSON leaves unescaped.
 _escaped = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 class YamlEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry that a mapping or a list of a YAML file is to have."""
+    """One wanted entry of a mapping or a list of a YAML file."""
 
     #: The name of the mapping or the list, and that of the entry.
     path: tuple[str, str]
     value: dict[str, Any]
-    #: Names in it that the program writes itself.
+    #: Keys that the program adds to it itself.
     program_keys: tuple[str, ...] = ()
-    #: Whether it is an item of a list, known by its `name`.
+    #: Whether it is an item of a list, identified by its `name`.
     listed: bool = False
 
 
@@ -44,9 +44,9 @@ class Inserted(msgspec.Struct, frozen=True, kw_only=True):
     entry: YamlEntry
     #: The characters that were added.
     written: str
-    #: Whether the mapping or the list was added with it.
+    #: Whether the mapping or the list was created with it.
     made: bool
-    #: The null that it took the place of, as it was written.
+    #: The null that it replaced, as it was written.
     instead: str = ""
 
 
@@ -77,7 +77,7 @@ def add(text: str, wanted: YamlEntry) -> tuple[str, Inserted]:
 
 
 def remove(text: str, done: Inserted) -> str:
-    """The text without that entry, whatever else was changed since; the same text where it is gone. Raises FormatError."""
+    """Return the text without that entry, whatever else changed since; the same text if it is gone. Raises FormatError."""
     read = _Read(text, done.entry)
     if read.entry is None:
         return text
@@ -95,7 +95,7 @@ def remove(text: str, done: Inserted) -> str:
 
 
 def _block(wanted: YamlEntry, indent: str, step: str) -> list[str]:
-    """An entry in block style."""
+    """Return an entry in block style."""
     lines = [f"{key}: {_flow(each)}" for key, each in wanted.value.items()]
     if wanted.listed:
         return [f"{indent}{'  ' if place else '- '}{line}" for place, line in enumerate(lines)]
@@ -103,19 +103,19 @@ def _block(wanted: YamlEntry, indent: str, step: str) -> list[str]:
 
 
 def _flow_at(wanted: YamlEntry, top: bool) -> str:
-    """The mapping or list of an entry in flow style, `top` with the mapping at the top around it."""
+    """Return the mapping or list of an entry in flow style, `top` with the mapping at the top around it."""
     parent, name = wanted.path
     own = _flow([wanted.value] if wanted.listed else {name: wanted.value})
     return f"{{{json.dumps(parent)}: {own}}}" if top else own
 
 
 def _flow(value: Any) -> str:
-    """A value on one line: JSON, which YAML reads alike."""
+    """Return a value on one line: JSON, which YAML reads alike."""
     return _escaped.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 class _Pair(NamedTuple):
-    """Where a key, its value, and what follows begin among the events."""
+    """The events at which a key, its value, and what follows begin."""
 
     key: int
     value: int
@@ -126,7 +126,7 @@ class _Read:
     """A YAML text as events, with the positions of the mapping and the entry of a path."""
 
     def __init__(self, text: str, wanted: YamlEntry) -> None:
-        import yaml  # only here: starting up is not free
+        import yaml  # only here, as it slows down the start
 
         self.text, self.wanted, self._yaml = text, wanted, yaml
         self.events: list[Event] = self._parsed()
@@ -141,7 +141,7 @@ class _Read:
         self.entry = self._named(self.children, wanted.path[1], listed=wanted.listed)
 
     def _parsed(self) -> list[Event]:
-        """The events of the text. Where its tabs cannot be read, those that other parsers take for space are read as that."""
+        """Return the events of the text. Tabs that cannot be read are replaced by spaces if other parsers accept them as space."""
         yaml = self._yaml
         error: Exception | None = None
         for text in dict.fromkeys((self.text, _spaced(self.text))):
@@ -152,12 +152,12 @@ class _Read:
         raise FormatError(f"not YAML: {' '.join(str(error).split())[:200]}")
 
     def null(self) -> int | None:
-        """The event of a null that is written out where the mapping or the list is to be."""
+        """Return the event of an explicit null in place of the mapping or the list."""
         at = self.top if self.root is None else None if self.parent is None else self.parent.value
         return at if at is not None and self._is_null(at) and self.start(at) < self.end(at) else None
 
     def value(self) -> Any:
-        """The value of the entry, UNSET without one."""
+        """Return the value of the entry, UNSET without one."""
         if self.entry is None:
             return msgspec.UNSET
         yaml = self._yaml
@@ -175,7 +175,7 @@ class _Read:
             raise FormatError(f"{'.'.join(self.wanted.path)} uses unsupported YAML syntax") from None
 
     def around(self) -> tuple[Any, ...]:
-        """All other content of the text; a missing mapping equals one without the entry."""
+        """Return all other content of the text; a missing mapping equals one without the entry."""
         outside = tuple(self._said(pair.key, pair.end) for pair in self.pairs if pair != self.parent)
         own = None if self.parent is None else self.events[self.parent.value]
         head = (getattr(own, "anchor", None), getattr(own, "tag", None))
@@ -214,7 +214,7 @@ class _Read:
         )
 
     def _pairs(self, at: int) -> Iterator[_Pair]:
-        """The pairs of a mapping, or the items of a list."""
+        """Yield the pairs of a mapping, or the items of a list."""
         has_keys = isinstance(self.events[at], self._yaml.MappingStartEvent)
         at += 1
         while not isinstance(self.events[at], self._yaml.CollectionEndEvent):
@@ -224,7 +224,7 @@ class _Read:
             at = end
 
     def _behind(self, at: int) -> int:
-        """Where the node that begins at an event has ended."""
+        """Return the event after the node that begins at an event."""
         depth = 0
         while True:
             one = self.events[at]
@@ -241,18 +241,18 @@ class _Read:
         return found[0] if found else None
 
     def _word(self, event: int) -> Any:
-        """The value of a scalar."""
+        """Return the value of a scalar."""
         return getattr(self.events[event], "value", None)
 
     def _name_of(self, item: _Pair) -> Any:
-        """The `name` of an item of a list."""
+        """Return the `name` of an item of a list."""
         if not isinstance(self.events[item.value], self._yaml.MappingStartEvent):
             return None
         names = (self._word(pair.value) for pair in self._pairs(item.value) if self._word(pair.key) == "name")
         return next(names, None)
 
     def _said(self, begin: int, end: int) -> tuple[Any, ...]:
-        """Events as values that can be compared: what they say, not how they are laid out."""
+        """Return events as comparable values, without layout."""
         return tuple(
             (
                 type(one).__name__,
@@ -265,22 +265,22 @@ class _Read:
         )
 
     def start(self, event: int) -> int:
-        """The first character of an event."""
+        """Return the first character of an event."""
         return _index(self.events[event].start_mark)
 
     def end(self, event: int) -> int:
-        """Behind the last character of an event."""
+        """Return the offset after the last character of an event."""
         return _index(self.events[event].end_mark)
 
     def begin(self, pair: _Pair) -> int:
-        """The first character of an entry: its key, or the dash before it."""
+        """Return the first character of an entry: its key, or the dash before it."""
         start = self.start(pair.key)
         if not self.wanted.listed or pair not in self.children or self.is_flow(self._parent()):
             return start
         return self.text.rfind("-", 0, start)
 
     def column(self, pair: _Pair) -> int:
-        """How far an entry is indented."""
+        """Return the indentation of an entry."""
         begin = self.begin(pair)
         return begin - (self.text.rfind("\n", 0, begin) + 1)
 
@@ -289,38 +289,38 @@ class _Read:
         return self.parent.value
 
     def is_flow(self, event: int) -> bool:
-        """Whether a mapping or a list is in flow style (braces or brackets)."""
+        """Return whether a mapping or a list is in flow style (braces or brackets)."""
         return bool(getattr(self.events[event], "flow_style", False))
 
     def stop(self) -> int:
-        """Where the document ends: at its `...`, if it has that."""
+        """Return the end of the document: its `...`, if it has one."""
         for at, one in enumerate(self.events):
             if isinstance(one, self._yaml.DocumentEndEvent) and one.explicit:
                 return self.start(at)
         return len(self.text)
 
     def last(self, pair: _Pair) -> int:
-        """The offset after the last character of a value; a block ends with its last part."""
+        """Return the offset after the last character of a value; a block ends with its last part."""
         at = pair.end - 1
         while isinstance(self.events[at], self._yaml.CollectionEndEvent) and self.end(at) == self.start(at):
             at -= 1
-        if self.is_flow(at):  # braces that hold nothing are two events
+        if self.is_flow(at):  # empty braces are two events
             return self.end(at + 1)
         return self.end(at)
 
 
 def _spaced(text: str) -> str:
-    """The text with a space for each tab behind the first word of a line, and in lines without words."""
+    """Return the text with a space for each tab after the first word of a line, and in lines without words."""
     return _tabs.sub(lambda found: found[0].replace("\t", " "), text)
 
 
 def _index(mark: Any) -> int:
-    """The offset of a parser mark in the text."""
+    """Return the offset of a parser mark in the text."""
     return int(mark.index)
 
 
 def _insertion(read: _Read, wanted: YamlEntry) -> tuple[int, str]:
-    """The offset at which the entry is inserted, and its text."""
+    """Return the offset at which the entry is inserted, and its text."""
     text, pair, end = read.text, read.parent, newline(read.text)
     parent, name = wanted.path
     stop = read.stop()
@@ -344,10 +344,10 @@ def _insertion(read: _Read, wanted: YamlEntry) -> tuple[int, str]:
 
 
 def _removals(text: str, done: Inserted, read: _Read, prune: bool) -> Iterator[str]:
-    """Candidate texts without the entry: removed as written first, then by its current position."""
+    """Yield candidate texts without the entry: removed as written first, then by its current position."""
     end = newline(text)
     written = done.written.replace("\r\n", "\n").replace("\n", end)
-    for one in (written, written.removesuffix(end)):  # an editor may have taken the last line end
+    for one in (written, written.removesuffix(end)):  # an editor may have removed the last line end
         if one and text.count(one) == 1:
             yield text.replace(one, done.instead)
     entry, parent = read.entry, read.parent

@@ -1,6 +1,6 @@
-"""The programs that `connect` knows, one a module: where their settings lie, and what an entry looks like there.
+"""The programs that `connect` supports, one module each: where their settings are, and the form of an entry.
 
-docs/AGENTS.md names the source and the date of each statement. A module only says; what is done with it is in `connecting.py`.
+docs/AGENTS.md names the source and the date of each statement. A module only declares; `connecting.py` applies it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ PROGRAMS: Final[dict[str, Program]] = {
 
 
 def program_named(name: str) -> Program:
-    """The program of that name. Raises UsageError, with those that there are."""
+    """Return the program of that name. Raises UsageError with the supported ones."""
     try:
         return PROGRAMS[name]
     except KeyError:

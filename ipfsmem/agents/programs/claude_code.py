@@ -18,7 +18,7 @@ from ipfsmem.agents.programs.program import (
 )
 
 _NAME: Final = "claude-code"
-#: Time-outs in seconds. Without one of its own a hook at the end of a session gets 1.5 seconds, all such hooks together.
+#: Timeouts in seconds. Without its own a hook at the end of a session gets 1.5 seconds, all such hooks together.
 _EVENTS: Final = {
     "SessionStart": ("session-start", 10),
     "UserPromptSubmit": ("prompt", 10),
@@ -28,12 +28,12 @@ _EVENTS: Final = {
 
 
 def folder(around: Surroundings) -> Path:
-    """Where Claude Code keeps what is the user's."""
+    """Return the folder of the user's files of Claude Code."""
     return around.folder_of("CLAUDE_CONFIG_DIR", around.user / ".claude")
 
 
 def _state(around: Surroundings) -> Path:
-    """The file of its state: beside the folder, in it when the folder was moved."""
+    """Return its state file: next to the folder, or in it if the folder was moved."""
     return around.folder_of("CLAUDE_CONFIG_DIR", around.user) / ".claude.json"
 
 

@@ -18,15 +18,14 @@ from ipfsmem.agents.programs.program import (
 )
 
 _NAME: Final = "codex"
-#: Time-outs in seconds; Codex allows three at the end of a session, and says so at each start when more is asked for.
+#: Timeouts in seconds; Codex allows three at the end of a session, and warns at each start about more.
 _EVENTS: Final = {
     "SessionStart": ("session-start", 10),
     "UserPromptSubmit": ("prompt", 10),
     "Stop": ("stop", 10),
     "SessionEnd": ("session-end", 3),
 }
-#: A server gets a few variables only (HOME, PATH, USER and their like): where settings lie and where an unlocked memory is kept is
-#: said by these.
+#: A server gets a few variables only (HOME, PATH, USER and the like): these name the settings and the unlocked keys.
 _VARIABLES: Final = (
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
@@ -34,7 +33,7 @@ _VARIABLES: Final = (
     "DBUS_SESSION_BUS_ADDRESS",
     "IPFSMEM_CONFIG",
 )
-#: What Codex writes into the table of a server itself: an "always allow", and a server that is switched off.
+#: Keys that Codex writes into the table of a server itself: an "always allow", and a server that is disabled.
 _PROGRAM_KEYS: Final = ("tools", "enabled", "default_tools_approval_mode")
 
 

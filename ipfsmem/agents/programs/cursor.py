@@ -10,7 +10,7 @@ from ipfsmem.agents.edits import Entry
 from ipfsmem.agents.programs.program import NAME, ConfigFile, Program, Surroundings, hook_entries, stdio
 
 _NAME: Final = "cursor"
-#: Time-outs in seconds. What a hook says before a prompt does not reach the model, so there is none.
+#: Timeouts in seconds. The output of a hook before a prompt does not reach the model, so there is none.
 _EVENTS: Final = {
     "sessionStart": ("session-start", 10),
     "stop": ("stop", 10),

@@ -8,7 +8,7 @@ from typing import Final
 from ipfsmem.agents.programs.program import Program, Surroundings, settings_json
 
 _NAME: Final = "gemini"
-#: Time-outs in milliseconds.
+#: Timeouts in milliseconds.
 _EVENTS: Final = {
     "SessionStart": ("session-start", 10_000),
     "BeforeAgent": ("prompt", 10_000),

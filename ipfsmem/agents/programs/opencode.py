@@ -20,7 +20,7 @@ def _folder(around: Surroundings) -> Path:
 
 
 def _settings(around: Surroundings) -> Path:
-    """The file that is there; of two the one that counts."""
+    """Return the existing file; of two the one in use."""
     with_comments = _folder(around) / "opencode.jsonc"
     return with_comments if with_comments.exists() else _folder(around) / "opencode.json"
 
@@ -35,7 +35,7 @@ def _files(around: Surroundings, launch: Launch) -> tuple[ConfigFile, ...]:
 
 
 def _is_of_version_2(path: Path) -> bool:
-    """Whether servers stand below `mcp.servers` there. A server may be called that, and is one by its `type`."""
+    """Return whether the file has servers below `mcp.servers`. A server may have that name, and is one by its `type`."""
     servers: Any = None
     with contextlib.suppress(IpfsmemError, UnicodeDecodeError):  # reported when it is edited
         data = config_files.read(path).data

@@ -8,7 +8,7 @@ from typing import Final
 from ipfsmem.agents.programs.program import Program, Surroundings, settings_json
 
 _NAME: Final = "qwen-code"
-#: Time-outs in milliseconds.
+#: Timeouts in milliseconds.
 _EVENTS: Final = {
     "SessionStart": ("session-start", 10_000),
     "UserPromptSubmit": ("prompt", 10_000),

@@ -1,4 +1,5 @@
-"""Visual Studio Code: servers of the user's default profile in `mcp.json`. Its hooks are a preview, and those of Claude Code run there too."""
+"""Visual Studio Code: servers of the user's default profile in `mcp.json`. Its hooks are a preview, and it runs those of Claude
+Code too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zed: servers in `settings.json`, which has comments and trailing commas from the first day."""
+"""Zed: servers in `settings.json`, which has comments and trailing commas by default."""
 
 from __future__ import annotations
 
