@@ -1,1 +1,1 @@
-"""What other programs' memories become here, and memories of ours in the forms of others."""
+"""Import of other programs' memories, and export of ours in the forms of others."""

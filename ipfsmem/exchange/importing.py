@@ -1,8 +1,8 @@
-"""Records of another program become memories: all is planned first, then written in one transaction, or only counted.
+"""Imports records of another program as memories: all are planned first, then written in one transaction, or only counted.
 
-What is here is never overwritten by a merge: a text under a key that is taken stands beside it. A text that this device took in
-once is not taken in again, whatever became of it here. Records that a reader calls candidates come in as others' word
-(format section 5.2), so that agents are given them only after a person promoted them. How a form is read is the readers' matter.
+A merge never overwrites existing texts: a text under an existing key becomes an alternative. A text that this device imported
+once is not imported again, whatever became of it here. Records that a reader marks as candidates are texts of others (format
+section 5.2), so that agents get them only after a person approved them. Readers parse the forms.
 """
 
 from __future__ import annotations
@@ -52,10 +52,9 @@ from ipfsmem.memories.memories import Memories, check_body
 from ipfsmem.memories.part_guard import check_incoming
 from ipfsmem.memories.sessions import Sessions
 
-#: What becomes of a record. `renewed`: its text here was taken in from the same place before, nobody edited it, and its program
-#: changed it since.
-#: `still_others`: it stands here already as others' word, which no import makes the person's own.
-#: `changed_here`: it was taken in before, and edited or deleted here. `twice`: the same text stood there twice.
+#: The result for a record. `renewed`: its text here was imported from the same place before, nobody edited it, and its program
+#: changed it since. `still_others`: it exists here already as a text of others, which no import makes an own one. `changed_here`:
+#: it was imported before, and edited or deleted here. `twice`: the same text occurred twice.
 What = Literal[
     "added",
     "renewed",
@@ -68,53 +67,53 @@ What = Literal[
     "twice",
 ]
 _WRITTEN: Final = ("added", "renewed", "replaced", "kept_beside")
-#: Texts that are sealed together before they are written.
+#: Number of texts that are sealed together before they are written.
 _AHEAD: Final = 1_000
 _MARK = re.compile(r"-([0-9a-f]{12})")
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of one record. `candidate`: it is others' word until a person promotes it."""
+    """The result for one record. `candidate`: it is a text of others until a person approves it."""
 
     key: str
     what: What
     candidate: bool
-    #: Where it stood.
+    #: Its place in the input.
     where: str
     scope: str = ""
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import from another program did, or would do. `problems` name what was left out and why."""
+    """The result of an import from another program, or its preview. `problems` say what was left out and why."""
 
     program: str
     dry_run: bool = False
-    #: Records by what became of them, and of those that were written the person's own and the candidates.
+    #: Records by result, and of the written ones own texts and candidates.
     counts: dict[str, int]
     own: int = 0
     candidates: int = 0
     events: int = 0
     #: Messages of conversations that are new here; a dry run counts all that it read.
     messages: int = 0
-    #: What was read and is nothing to remember: reason -> how often.
+    #: Input without anything to remember: reason -> how often.
     skipped: dict[str, int] = {}
     problems: tuple[str, ...] = ()
-    #: What came in otherwise than it stood there: without a date of its own.
+    #: Changes made by the import: no date of its own.
     notes: tuple[str, ...] = ()
-    #: What looks like a secret in what was taken in: where, and the kind.
+    #: Likely secrets in imported texts: place and kind.
     secrets: tuple[str, ...] = ()
-    #: Of each scope, how many were written; empty where all is in one.
+    #: The number of written records by scope; empty if all are in one.
     scopes: dict[str, int] = {}
     #: Each record of a dry run.
     records: tuple[Planned, ...] = ()
 
     def raise_if_incomplete(self) -> None:
-        """Raises IncompleteError when something was left out, or would be."""
+        """Raise IncompleteError if something was left out, or would be."""
         refuse_left_out(self.problems, dry_run=self.dry_run)
 
 
 class _Choice(msgspec.Struct, frozen=True):
-    """A record on its way in: the text, and the dots that it replaces."""
+    """A record to import: the text, and the dots that it replaces."""
 
     plan: Planned
     data: bytes
@@ -123,7 +122,7 @@ class _Choice(msgspec.Struct, frozen=True):
 
 
 class Gathered(msgspec.Struct):
-    """All that a reader found."""
+    """The complete result of a reader."""
 
     records: list[Record]
     events: dict[str, list[Event]]
@@ -136,7 +135,7 @@ class Gathered(msgspec.Struct):
 
     @property
     def scopes(self) -> set[str]:
-        """The scopes that something was found for."""
+        """The scopes with a result."""
         return (
             {one.scope for one in self.records}
             | {one.scope for one in self.sessions}
@@ -145,8 +144,8 @@ class Gathered(msgspec.Struct):
 
 
 def gather(items: Iterable[Item], program: str) -> Gathered:
-    """Read to the end. Raises FormatError when nothing of the program is there, LimitError, and what the reader raises for a
-    place that is not its program's."""
+    """Read to the end. Raises FormatError if nothing of the program is found, LimitError, and the reader's error for a place of
+    another program."""
     found = Gathered([], {}, Counter(), [])
     events = 0
     for item in items:
@@ -174,7 +173,7 @@ def gather(items: Iterable[Item], program: str) -> Gathered:
 
 
 def _undated(event: Event) -> bytes:
-    """The event of a conversation without its time and ids."""
+    """Return the event of a conversation without its time and ids."""
     return canonical.encode({k: v for k, v in event.items() if k not in ("ts", "id", "conversation")})
 
 
@@ -192,7 +191,7 @@ def _add_event(found: Gathered, item: Happened) -> None:
 
 
 class Importer:
-    """Plans and writes what was gathered, into these scopes: `into` says the scope here of each."""
+    """Plans and writes the result of a reader; `into` maps its scopes to those here."""
 
     def __init__(
         self,
@@ -204,8 +203,7 @@ class Importer:
         strategy: Strategy = "merge",
         foreign: bool = False,
     ) -> None:
-        """`place`: where it is read from, so that a file that its program changed is known again; "" for standard input, where
-        anything may stand."""
+        """`place`: the source, so that a file changed by its program is recognised; "" for standard input, which may be anything."""
         self._memories = memories
         self._place = place
         self._program = program
@@ -216,7 +214,7 @@ class Importer:
         self._secrets: list[str] = []
 
     def look(self, found: Gathered) -> Taken:
-        """What taking it in would do; nothing is written."""
+        """Return a preview of the import; writes nothing."""
         found = self._of_others(found)
         problems = list(found.problems)
         with self._memories.replica.reading(), no_collection():
@@ -233,14 +231,14 @@ class Importer:
         return self._taken(found, choices, events, problems, dry_run=True, messages=messages)
 
     def take(self, found: Gathered) -> Taken:
-        """Take it in: all of it is there afterwards, or nothing. Raises NotFoundError for a forgotten scope, LimitError."""
+        """Import all of it, completely or not at all. Raises NotFoundError for a forgotten scope, LimitError."""
         found = self._of_others(found)
         problems = list(found.problems)
         replica = self._memories.replica
         written: list[_Choice] = []
         events = messages = 0
         with writing(replica) as change, no_collection():
-            # Not before: another process may have taken in something meanwhile, and its marks would be written over.
+            # Not earlier: another process may have imported something meanwhile, and its marks would be overwritten.
             self._before = TakenBefore(replica)
             choices = self._choices(found, change.entry, change.body, problems)
             for at in range(0, len(choices), _AHEAD):
@@ -258,7 +256,7 @@ class Importer:
         return self._taken(found, written, events, problems, dry_run=False, messages=messages)
 
     def _of_others(self, found: Gathered) -> Gathered:
-        """The same, where the texts are others' word with an event for each conversation."""
+        """Return the same as texts of others, with an event for each conversation."""
         if not self._foreign:
             return found
         for one in found.sessions:
@@ -322,7 +320,7 @@ class Importer:
         scopes = {scope: self._memories.in_scope(self._into[scope]) for scope in {r.scope for r in records}}
         keys = {scope: self._known_keys(memories.scope) for scope, memories in scopes.items()}
         met: dict[tuple[str, str], list[bytes]] = {}
-        # Copies that sync programs made stand beside the text that they are copies of.
+        # Copies made by sync programs are alternatives to their originals.
         for record in sorted(records, key=lambda one: base_of_conflict(one.file_name) is not None):
             memories = scopes[record.scope]
             try:
@@ -347,7 +345,7 @@ class Importer:
             yield self._choice(record, memories, key, data, what, dots)
 
     def _rendered(self, record: Record, problems: list[str]) -> bytes:
-        """The memory file of a record; without its side fields, which `problems` then names, where it is too long with them."""
+        """Return the memory file of a record; if it is too long, without its side fields, which are appended to `problems`."""
         try:
             return record.render()
         except LimitError as error:
@@ -376,7 +374,7 @@ class Importer:
         return _Choice(plan, data, self._origin(record), dots)
 
     def _known_keys(self, scope: str) -> dict[str, str]:
-        """Keys here that end in the mark of a record, by that mark."""
+        """Return keys here that end in the mark of a record, by that mark."""
         found: dict[str, str] = {}
         for name in self._memories.replica.store.names():
             parsed = memory_name(name)
@@ -387,7 +385,7 @@ class Importer:
     def _key(
         self, record: Record, data: bytes, known: dict[str, str], met: Mapping[tuple[str, str], list[bytes]]
     ) -> str:
-        """The key of a record: that of its file's name, or one that its id makes, whatever its text is today."""
+        """Return the key of a record: that of its file's name, or one made from its id, whatever its text is today."""
         if record.key:
             return record.key
         if record.file_name:
@@ -418,7 +416,7 @@ class Importer:
         entry: Entry,
         body: Callable[[str, Value], bytes | None],
     ) -> tuple[What, tuple[str, ...]]:
-        """What becomes of a text under this key, and the dots that it replaces."""
+        """Return the plan for a text under this key, and the dots that it replaces."""
         held: What
         before = not self._replace and self._before.has(memories.scope, key, data)
         if not entry:
@@ -435,7 +433,7 @@ class Importer:
             return held, ()
         if before:
             return "changed_here", ()
-        if view.own is candidate:  # of a key that has only texts of others `own` is false
+        if view.own is candidate:  # `own` is false for a key with only texts of others
             return "kept_beside", ()
         if self._replace and view.dots:
             return "replaced", view.dots
@@ -449,14 +447,14 @@ class Importer:
         return "kept_beside", ()
 
     def _origin(self, record: Record) -> str:
-        """What two texts under one key have in common when the later one is the earlier one, changed; "" when nothing says so."""
+        """Return the identity by which a later text under a key is a change of an earlier one; "" if there is none."""
         if record.unique:
             return self._program
         return f"{self._program}:{self._place}" if self._place else ""
 
     def _news(self, timeline: Timeline, events: list[Event], problems: list[str]) -> list[Event]:
-        """Those that may be taken in: one of each conversation, however long it grew, and in the clear none with a secret.
-        `problems` grows."""
+        """Return the events to import: one per conversation, however long it grew, and in the clear none with a secret. Appends
+        to `problems`."""
         told = {conversation_of(event) for event in events} - {None}
         here = timeline.events() if told else []
         told &= {conversation_of(event) for event in here}
@@ -490,7 +488,7 @@ class Importer:
         return news
 
     def _check_secrets(self, what: str, data: bytes) -> None:
-        """Note what looks like a secret. Raises FormatError in a public memory, whose next sync it would stop."""
+        """Record likely secrets. Raises FormatError in a public vault, whose next sync they would stop."""
         found = find_secrets(str(data, "utf-8"))
         if not found:
             return
@@ -504,7 +502,7 @@ class Importer:
     # -- writing -----------------------------------------------------------------------------------------------
 
     def _write(self, change: Writing, choices: list[_Choice], problems: list[str]) -> list[_Choice]:
-        """Write these; the choices that came true."""
+        """Write these; returns the choices that were written."""
         done: list[_Choice] = []
         new = (one for one in choices if one.plan.what == "added")
         change.seal_ahead((self._name(one.plan), one.data) for one in new)
@@ -529,7 +527,7 @@ class Importer:
     def _with_room(
         self, choices: list[_Choice], entry_of: Callable[[str], Entry], problems: list[str]
     ) -> list[_Choice]:
-        """Those that `_write` would find room for: a key holds a few texts of one device beside each other. `problems` grows."""
+        """Return those that `_write` would have room for: a key holds a few alternatives of one device. Appends to `problems`."""
         fits: list[_Choice] = []
         entries: dict[str, Entry] = {}
         last = self._memories.replica.store.frame.ctx.get(self._memories.replica.device.id, 0)

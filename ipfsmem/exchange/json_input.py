@@ -1,6 +1,6 @@
-"""JSON as other programs and their users leave it behind: a BOM, UTF-16 from a Windows shell, lone surrogates, lines.
+"""Reads JSON as other programs and their users write it: a BOM, UTF-16 from a Windows shell, lone surrogates, lines.
 
-It refuses what is no JSON, and what is nested so deep that it was made to hurt; what it says is for others to judge.
+Refuses invalid JSON, and hostile nesting.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def _number(text: str) -> int | float | str:
-    """A number, or its text where it has no form that others read alike: 5,000 digits, 1e999."""
+    """Return a number, or its text if it has no portable form: 5,000 digits, 1e999."""
     if len(text) > 300:
         return text
     try:
@@ -30,16 +30,16 @@ def _number(text: str) -> int | float | str:
         return number if abs(number) < float("inf") else text
 
 
-#: For what the strict decoder refuses for the whole text: lone surrogates, as browsers write them, and numbers beyond its range.
+#: For texts that the strict decoder refuses: lone surrogates, as browsers write them, and numbers beyond its range.
 _lenient = json.JSONDecoder(parse_int=_number, parse_float=_number, parse_constant=str)
-#: Values that are decoded at once, items of a list that is read one by one, and bytes of one of these: a value of three bytes
+#: Maximum values decoded at once, items of a list that is read one by one, and bytes of one of these: a value of three bytes
 #: takes a hundred in memory.
 MAX_VALUES = 4_000_000
 MAX_ITEMS = 250_000
 MAX_ITEM = 32 * 1024 * 1024
-# A string that its line does not close is one token, else each mark in it would be looked at to the end of the line.
+# A string that its line does not close is one token, else each mark in it would be searched to the end of the line.
 _TOKEN = re.compile(rb'"(?:[^"\\\n]|\\[^\n])*+"?|[\[\]{}\n]')
-#: How often the bytes of a file are looked at, on an average, for values over several lines.
+#: How often the bytes of a file are scanned, on average, for values over several lines.
 _LOOKS = 8
 _LINE = re.compile(rb"[^\n]+")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -49,7 +49,7 @@ _decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def as_utf8(data: bytes, what: str) -> bytes:
-    """The bytes of a text in UTF-8, without a BOM; UTF-16 is told by its BOM. Raises FormatError."""
+    """Return the bytes of a text in UTF-8, without a BOM; UTF-16 is recognised by its BOM. Raises FormatError."""
     try:
         if data.startswith(_UTF16):
             return data.decode("utf-16").encode()
@@ -61,7 +61,7 @@ def as_utf8(data: bytes, what: str) -> bytes:
 
 
 def read_json(data: bytes, what: str) -> Any:
-    """The value of a JSON text. Raises FormatError, which names `what`."""
+    """Return the value of a JSON text. Raises FormatError, which names `what`."""
     data = as_utf8(data, what)
     check_depth(data, what)
     if _many(data, MAX_VALUES) and _count(json_structure(data)) > MAX_VALUES:
@@ -77,21 +77,21 @@ def read_json(data: bytes, what: str) -> Any:
 
 
 def read_typed(data: bytes, decoder: msgspec.json.Decoder[T], what: str) -> T:
-    """A JSON text as the type of a decoder. Raises FormatError."""
+    """Return a JSON text as the type of a decoder. Raises FormatError."""
     try:
         return decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
         found = read_json(data, what)
     try:
-        # Encoded anew, as a value cannot be made into one that keeps the bytes of a part of it.
+        # Encoded again, as values with lazily decoded parts cannot be converted directly.
         return decoder.decode(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError, TypeError) as error:
         raise FormatError(f"{what} is not what it should be: {ascii(str(error))[1:200]}") from None
 
 
 def read_items(data: bytes, what: str) -> Iterator[bytes | LimitError]:
-    """The items of a JSON list, each as its own bytes: the rest is not held decoded. LimitError as one that is too long. Raises
-    FormatError for what is no list."""
+    """Yield the items of a JSON list, each as its own bytes: the rest is not held decoded. LimitError for one that is too long.
+    Raises FormatError for anything but a list."""
     data = as_utf8(data, what)
     check_depth(data, what)
     if _many(data, MAX_ITEMS) and _items(json_structure(data)) > MAX_ITEMS:
@@ -109,8 +109,8 @@ def read_items(data: bytes, what: str) -> Iterator[bytes | LimitError]:
 
 
 def read_conversations(data: bytes, what: str, messages: str) -> Iterator[bytes | FormatError]:
-    """The conversations of an export, each as its own bytes: of a list, of an object with a list `conversations`, of one that is a
-    conversation itself (it has `messages`, or nothing that is a list of them), or of JSON lines. Raises FormatError."""
+    """Yield the conversations of an export, each as its own bytes: of a list, of an object with a list `conversations`, of one
+    conversation (an object with `messages`, or without a list of them), or of JSON lines. Raises FormatError."""
     data = as_utf8(data, what)
     if data.lstrip()[:1] == b"{":
         try:
@@ -130,8 +130,8 @@ def read_conversations(data: bytes, what: str, messages: str) -> Iterator[bytes 
 
 
 def read_values(data: bytes, what: str) -> Iterator[tuple[str, Any]]:
-    """The JSON values of a file and where each is: of one document that (at `what`), else of JSON lines, several on a line or one
-    over several lines too. FormatError as the value of what cannot be read. Raises FormatError for a text that is one broken value."""
+    """Yield the JSON values of a file and their places: of one document (at `what`), else of JSON lines, several per line or one
+    over several lines too. FormatError for an unreadable value. Raises FormatError for a text that is one broken value."""
     try:
         whole = read_json(data, what)
     except LimitError as error:
@@ -171,7 +171,7 @@ def _sequence(data: bytes, what: str) -> Iterator[tuple[str, Any]]:
         at = match.start()
         line = match[0].strip(b" \t\r,")
         if not line or at < end or (broken and match[0][:1] in b" \t]}"):
-            continue  # nothing, or the rest of a value over several lines
+            continue  # empty, or the rest of a value over several lines
         where = f"line {number} of {what}"
         try:
             yield where, read_json(line, where)
@@ -194,8 +194,8 @@ def _sequence(data: bytes, what: str) -> Iterator[tuple[str, Any]]:
 
 
 def _spans(data: bytes, at: int, until: int) -> tuple[list[tuple[int, int]], int, int]:
-    """Begin and end of each object and list that begins on the line at an offset, the last perhaps over several lines up to `until`;
-    the offset after their last line; and how many bytes were looked at."""
+    """Return begin and end of each object and list that begins on the line at an offset, the last perhaps over several lines up
+    to `until`; the offset after their last line; and how many bytes were scanned."""
     spans: list[tuple[int, int]] = []
     depth = begin = 0
     for match in _TOKEN.finditer(data, at, until):
@@ -230,7 +230,7 @@ def _bounded(item: bytes | memoryview) -> bytes | LimitError:
 
 
 def _many(data: bytes, most: int) -> bool:
-    """Whether there may be more values than that: a quick no for the usual text."""
+    """Return whether there may be more values than `most`: a quick no for usual texts."""
     return _count(data) > most
 
 
@@ -239,7 +239,7 @@ def _count(text: bytes) -> int:
 
 
 def _items(structure: bytes) -> int:
-    """How many items the list has, as its commas count them."""
+    """Return how many items the list has, by its commas."""
     depth, commas = 0, 0
     for sign in structure:
         if sign == 0x2C:

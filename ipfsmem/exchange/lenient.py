@@ -1,7 +1,8 @@
-"""Read records whose fields are not what their program documents: the text always comes in, odd side fields go to `extra`.
+"""Reads records whose fields differ from their program's documentation: the text is always imported, odd side fields go to
+`extra`.
 
-Exports are written by many versions of a program and edited by scripts. An integer id, a list as category or a broken date says
-nothing about the text, so it never costs the text.
+Exports are written by many versions of a program and edited by scripts. An integer id, a list as category or a broken date never
+costs the text.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from ipfsmem.errors import FormatError
 
 #: Numbers above this count a smaller unit than seconds since 1970: as seconds it is the year 5138.
 _MILLISECONDS: Final = 100_000_000_000
-#: Where a nested object keeps its text.
+#: Fields in which nested objects keep their text.
 _TEXTS: Final = ("text", "content", "memory", "value", "fact", "data", "summary")
 _NUMBER: Final = re.compile(r"-?\d{1,17}(?:\.\d{1,9})?")
-#: Stands for what is not Unicode.
+#: Replaces invalid Unicode.
 _LOST: Final = "\ufffd"
 _BINARY: Final = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 _DEPTH: Final = 8
@@ -33,7 +34,7 @@ _MAX_INT: Final = 2**53 - 1
 
 
 class Fields:
-    """The fields of one record, each as the type it should have. `odd` collects the values that have another type."""
+    """The fields of one record, each with its expected type. `odd` collects the values of other types."""
 
     def __init__(self, value: object, text_name: str = "") -> None:
         """`value`: the decoded record; a bare text is a record that has only `text_name`. Raises FormatError for other types."""
@@ -45,8 +46,8 @@ class Fields:
         self.odd: dict[str, Any] = {}
 
     def body(self, what: str, *names: str) -> str:
-        """The text of the record, under the first of these names that has one, else under another that texts often have; "" when it
-        is empty. Raises FormatError."""
+        """Return the text of the record, under the first of these names that has one, else under another common name; "" if it is
+        empty. Raises FormatError."""
         present = [name for name in names if name in self.value]
         others = [name for name in _TEXTS if name in self.value and name not in names]
         for name in (*present, *others):
@@ -63,7 +64,7 @@ class Fields:
         return ""
 
     def text(self, *names: str) -> str:
-        """A short text, under the first of these names that has one. Numbers become text."""
+        """Return a short text, under the first of these names that has one. Numbers become text."""
         for name in names:
             value = self.value.get(name)
             if isinstance(value, str):
@@ -76,7 +77,7 @@ class Fields:
         return ""
 
     def date(self, *names: str) -> str:
-        """A date or an instant in ISO 8601, under the first of these names that has one."""
+        """Return a date or an instant in ISO 8601, under the first of these names that has one."""
         for name in names:
             value = self.value.get(name)
             if found := date_of(value):
@@ -85,7 +86,7 @@ class Fields:
         return ""
 
     def number(self, name: str, least: float, most: float) -> float | None:
-        """A number in a range; None for others."""
+        """Return a number in a range; None for others."""
         value = self.value.get(name)
         if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
             value = float(value)
@@ -95,7 +96,7 @@ class Fields:
         return None
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """The texts of a list, or between the commas of a text."""
+        """Return the texts of a list, or of a comma-separated text."""
         value = self.value.get(name)
         items = value if isinstance(value, list) else [value]
         if not all(_is_blank(one) or texts_of([one]) for one in items):
@@ -103,7 +104,7 @@ class Fields:
         return texts_of(value)
 
     def mapping(self, *names: str) -> dict[str, Any]:
-        """An object, or a text that holds the JSON of one, under the first of these names that has one."""
+        """Return an object, or that in a JSON text, under the first of these names that has one."""
         for name in names:
             value = self.value.get(name)
             if isinstance(value, str) and value.lstrip()[:1] == "{":
@@ -118,7 +119,7 @@ class Fields:
         return {}
 
     def rest(self, *more: Mapping[str, Any]) -> dict[str, Any]:
-        """Further data of the record, and its odd fields, in a form that every JSON reader reads alike."""
+        """Return further data of the record, and its odd fields, in a portable form."""
         found: dict[str, Any] = {}
         for some in (*more, self.odd):
             for name, value in some.items():
@@ -134,7 +135,7 @@ class Fields:
 
 
 def _leaves(value: object) -> Iterator[str]:
-    """The texts and numbers in a decoded JSON value."""
+    """Yield the texts and numbers in a decoded JSON value."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -164,20 +165,20 @@ def plain_text(value: object, depth: int = 0) -> str:
 
 
 def json_block(value: object) -> str:
-    """A decoded JSON value as an indented block in Markdown."""
+    """Return a decoded JSON value as an indented block in Markdown."""
     return f"```json\n{json.dumps(portable(value), indent=2, ensure_ascii=False)}\n```"
 
 
 def unicode_text(text: str) -> str:
-    """`text` with surrogate pairs joined and each lone surrogate replaced by U+FFFD."""
+    """Return `text` with surrogate pairs joined and each lone surrogate replaced by U+FFFD."""
     if text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def utf8_text(data: bytes) -> bytes:
-    """The bytes of a text file in UTF-8: UTF-16 by its BOM, else cp1252 where no control character says that it is not text. Other
-    bytes stay as they are."""
+    """Return the bytes of a text file in UTF-8: UTF-16 by its BOM, else cp1252 unless control characters show that it is not
+    text. Other bytes stay unchanged."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return unicode_text(
             data.decode("utf-16", "surrogatepass" if len(data) % 2 == 0 else "replace")
@@ -191,14 +192,15 @@ def utf8_text(data: bytes) -> bytes:
 
 
 def texts_of(value: object) -> tuple[str, ...]:
-    """The texts in a list, or between the commas of a text, numbers as text: for tags."""
+    """Return the texts in a list, or of a comma-separated text, numbers as text: for tags."""
     found = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
     shown = (_number_text(one) if _is_number(one) else one for one in found)
     return tuple(unicode_text(one) for one in shown if isinstance(one, str) and one.strip())
 
 
 def date_of(value: object) -> str:
-    """An instant as ISO 8601: a text in that form as it is, a number as seconds since 1970 (or ms, us, ns); "" for others."""
+    """Return an instant as ISO 8601: a text in that form unchanged, a number as seconds since 1970 (or ms, us, ns); "" for
+    others."""
     if isinstance(value, str):
         text = value.strip()
         try:
@@ -219,8 +221,8 @@ def date_of(value: object) -> str:
 
 
 def items_of(value: object) -> list[Any]:
-    """The records of a list; of an object its values, each with its name as `id` and `label` where it has none; of another value
-    that is not empty the value itself."""
+    """Return the records of a list; of an object its values, each with its name as `id` and `label` if it has none; of another
+    non-empty value the value itself."""
     if isinstance(value, list):
         return value
     if isinstance(value, dict):
@@ -230,7 +232,7 @@ def items_of(value: object) -> list[Any]:
 
 
 def portable(value: Any) -> Any:
-    """`value` in what RFC 8785 can write: numbers that have no such form and lone surrogates become text."""
+    """Return `value` as RFC 8785 can write it: numbers without such a form and lone surrogates become text."""
     try:
         rfc8785.dumps(value)
     except (rfc8785.CanonicalizationError, UnicodeError, RecursionError, ValueError, TypeError):

@@ -1,8 +1,8 @@
-"""Open Knowledge Format 0.2: a memory as a bundle of concepts, and a bundle as memories.
+"""Open Knowledge Format 0.2: a vault as a bundle of concepts, and a bundle as memories.
 
-`name` is OKF's `title`, an `expires` that is a date its `stale_after`, the timeline its log.md; index.md is made, never read. Every
-other header field keeps its name; a name that means something else on the other side gets a prefix there (`okf_` here,
-`ipfsmem_` in the bundle). What is written, read and written again is the same bytes. Pure: names and bytes only.
+`name` is OKF's `title`, an `expires` that is a date its `stale_after`, the timeline its log.md; index.md is generated, never
+read. Every other header field keeps its name; a name with another meaning on the other side gets a prefix there (`okf_` here,
+`ipfsmem_` in the bundle). Writing, reading and writing again gives the same bytes. Pure: names and bytes only.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from ipfsmem.exchange.places import Files, left_out_notes
 from ipfsmem.exchange.records import Happened, Item, Problem, Record
 
 VERSION = "0.2"
-#: Type of a memory without one, as a concept must have one.
+#: Default type, as a concept must have one.
 NO_TYPE = "memory"
 #: Type of an event that is a line of somebody's log.md.
 LOGGED = "okf-log"
-#: Fields that a bundle has otherwise: its own of such a name stand here with a prefix.
+#: Fields with another form in a bundle: its own fields of these names get a prefix here.
 _OURS = ("name", "expires", "origin_name")
 _OKF = "okf_"
-#: Fields of ours that would be read as something else stand in the bundle with a prefix.
+#: Fields of ours that would be misread in the bundle: they get a prefix there.
 _THEIRS = ("title", "expires", "origin_name")
 _OWN = "ipfsmem_"
-#: A field under which fields stand whose names no YAML reader takes as keys.
+#: The field for fields whose names no YAML reader accepts as keys.
 _MORE = f"{_OWN}more"
-#: Bytes of a front matter that is looked at; more than a header takes is named as too long.
+#: Maximum bytes of a front matter that is parsed; one too long for a header is reported.
 _MOST = 64 * 1024
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -57,7 +57,7 @@ _MARK = re.compile(r"[\\\[\]()`<]")
 
 
 def write_bundle(texts: Mapping[str, bytes], events: Iterable[Event]) -> dict[str, bytes]:
-    """The files of a bundle by path: a concept for each memory by key, index.md, and log.md where there are events."""
+    """Return the files of a bundle by path: a concept for each memory by key, index.md, and log.md if there are events."""
     parsed = {key: parse_memory(data) for key, data in sorted(texts.items())}
     paths = _paths(parsed)
     files = {paths[key]: _concept(key, memory, paths[key]) for key, memory in parsed.items()}
@@ -68,7 +68,7 @@ def write_bundle(texts: Mapping[str, bytes], events: Iterable[Event]) -> dict[st
 
 
 def _paths(memories: Mapping[str, MemoryFile]) -> dict[str, str]:
-    """The path of each concept: the one that it came in under, where it can be had, else its key's."""
+    """Return the path of each concept: its imported one, if available, else its key's."""
     paths = {key: f"_{key}.md" if key in ("index", "log") else f"{key}.md" for key in memories}
     taken = {path.lower() for path in paths.values()}
     for key, memory in memories.items():
@@ -92,7 +92,7 @@ def _is_path(path: str) -> bool:
 
 
 def _is_part(part: str) -> bool:
-    """Whether every system takes a name: in it no letter that separates, nor a beginning or end that is dropped."""
+    """Return whether every system accepts a name: without separators, and without a beginning or end that is dropped."""
     return (
         bool(part)
         and not set(part) & set('\\:*?"<>|')
@@ -111,7 +111,7 @@ def _concept(key: str, memory: MemoryFile, path: str) -> bytes:
     if tags := parse_tags(fields.get("tags", "")):
         lines.append(f"tags: [{', '.join(_text(tag, in_list=True) for tag in tags)}]\n")
     more: dict[str, str] = {}
-    # A `stale_after` of theirs comes back as `expires`: it stands where that will stand.
+    # A `stale_after` of theirs becomes `expires` again, so it takes that place.
     moved = {"expires": "stale_after"} if _comes_back_as_expires(fields) else {}
     rest = [moved.get(name, name) for name in KNOWN if name in fields or name in moved]
     rest += [name for name in fields if name not in KNOWN and name not in moved.values()]
@@ -137,7 +137,7 @@ def _comes_back_as_expires(fields: Mapping[str, str]) -> bool:
 
 
 def _is_date(text: str) -> bool:
-    """Whether this is a day of the calendar: readers of YAML stop at one that looks like it and is none."""
+    """Return whether this is a valid date: YAML readers fail on one that only looks like it."""
     if _DATE.fullmatch(text) is None:
         return False
     try:
@@ -148,7 +148,7 @@ def _is_date(text: str) -> bool:
 
 
 def _name_there(name: str, fields: Mapping[str, str]) -> str:
-    """What a field of ours is called in a bundle."""
+    """Return the name of our field in a bundle."""
     if name == "expires" and "stale_after" not in fields and _is_date(fields[name]):
         return "stale_after"
     if name in _THEIRS or name.startswith(_OWN):
@@ -159,7 +159,7 @@ def _name_there(name: str, fields: Mapping[str, str]) -> str:
 
 
 def _line(name: str, value: str) -> str | None:
-    """One line of a front matter, None when no reader would take it for what it is."""
+    """Return one line of a front matter, None if readers would misread it."""
     key = name if _KEY_PLAIN.fullmatch(name) and name.lower() not in _NOT_TEXT else quote(name)
     if key == name and (_NUMBER.fullmatch(value) or _is_date(value) or value in ("true", "false")):
         return f"{key}: {value}\n"
@@ -178,7 +178,7 @@ def _line(name: str, value: str) -> str | None:
 
 
 def _nested(value: str) -> str | None:
-    """A JSON object or list of a header as YAML, None for any other text."""
+    """Return a JSON object or list of a header as YAML, None for any other text."""
     if value[:1] not in "{[":
         return None
     try:
@@ -235,7 +235,7 @@ def _log(events: Iterable[Event]) -> bytes:
 
 
 def _is_logged(said: Mapping[str, Any]) -> bool:
-    """Whether a logged line can stand as it is: it would be read back as itself."""
+    """Return whether a logged line can be written unchanged: it would be read back the same."""
     text = said["text"]
     return (
         isinstance(text, str)
@@ -251,7 +251,7 @@ def _is_logged(said: Mapping[str, Any]) -> bool:
 
 
 def read(files: Files) -> Iterator[Item]:
-    """The concepts and logs of a bundle."""
+    """Yield the concepts and logs of a bundle."""
     yield from left_out_notes(files)
     for path in files.ending(".md"):
         last = path.rpartition("/")[2]
@@ -283,7 +283,7 @@ def _record(path: str, data: bytes) -> Record:
         except FormatError:
             pass  # not a front matter after all: all of it is body, as in a memory file
     memory = MemoryFile().with_fields(fields, body.rstrip("\n"))
-    # Its path is in the header already, and for a prefix of ours has no place there.
+    # The header has its path already, and no room for a prefix of ours.
     try:
         file = render_memory(memory)
     except LimitError:
@@ -292,7 +292,7 @@ def _record(path: str, data: bytes) -> Record:
 
 
 def _take_fields(fields: dict[str, str], found: Mapping[str, Any]) -> None:
-    """Add the fields of a concept under the names that they have here."""
+    """Add the fields of a concept under their names here."""
     for name, value in found.items():
         text = _as_field(value)
         if not text:
@@ -331,7 +331,7 @@ def _mapping(text: str) -> dict[str, Any]:
 
 
 def _scalar(event: Any) -> Any:
-    """The value of a YAML scalar as JSON has it: a plain one may be a number, true, false or nothing."""
+    """Return the JSON value of a YAML scalar: a plain one may be a number, true, false or null."""
     text: str = event.value
     if not event.implicit[0]:
         return text.rstrip("\n") if event.style in ("|", ">") else text
@@ -346,7 +346,7 @@ def _scalar(event: Any) -> Any:
 
 
 def _as_field(value: Any) -> str:
-    """A value of a front matter as the text of a header field; "" for none."""
+    """Return a value of a front matter as the text of a header field; "" for none."""
     if value is None or value in ([], {}):
         return ""
     return value if isinstance(value, str) else _json(value)

@@ -1,7 +1,7 @@
-"""Where another program's files are: one file, a folder, a zip, or standard input. Names and bounded reads; nothing is written.
+"""The files of another program: one file, a folder, a zip, or standard input. Names and bounded reads; nothing is written.
 
-Links are not followed, hidden files and what is no plain file are left out, and what a zip unpacks to is bounded whatever it
-says of itself. What the bytes mean is the readers' matter.
+Links are not followed, hidden and special files are left out, and the unpacked size of a zip is limited whatever it claims.
+Readers interpret the bytes.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from ipfsmem.exchange.sqlite_input import is_sqlite
 from ipfsmem.memories.bundle_tree import MAX_BYTES
 from ipfsmem.memories.containers import NOTES, folder_files, is_zip, opened, zip_files
 
-#: Endings of files that are looked at in a folder or zip; of notes only the names.
+#: Extensions of files that are listed in a folder or zip; notes only by name.
 ENDINGS = (".md", ".json", ".jsonl", ".db", ".db-wal", ".af", *NOTES)
-#: Folders whose name says what is in them, so that it stays in front of the names in a zip of nothing else.
+#: Folders whose name describes their content, so that it stays in the names in a zip with nothing else.
 _KEPT = ("memory", "scopes", "conversations", "memories", "projects")
-#: Bytes that all files of a place have together at most, and one that is not Markdown.
+#: Maximum bytes of all files of a place together, and of one that is not Markdown.
 MAX_PLACE = MAX_BYTES
-#: What bytes are called that no file holds.
+#: The name of bytes without a file.
 NO_FILE = "standard input"
-#: Markdown beyond this is read no further: it is too long for a memory.
+#: Markdown is read up to here: a longer one is too long for a memory.
 _MARKDOWN = 4 * MAX_FILE
 
 
 class Files(msgspec.Struct, frozen=True):
-    """The files of a place by name, with slashes; `single`: it is one file, which was named itself."""
+    """The files of a place by name, with slashes; `single`: it is one file, named by the user."""
 
     #: The last name of the place.
     called: str
     single: bool
     names: Sequence[str]
-    #: The bytes of a file. Raises FormatError, LimitError, StorageError; each file costs room of the place's.
+    #: Returns the bytes of a file. Raises FormatError, LimitError, StorageError; each file uses quota of the place.
     read: Callable[[str], bytes]
-    #: Folders that could not be looked into, and other things that are not among the names.
+    #: Messages about unreadable folders and other things outside the names.
     said: Sequence[str] = ()
-    #: When a file was last written, as ISO 8601; "" where nobody knows.
+    #: Returns when a file was last written, as ISO 8601; "" if unknown.
     written: Callable[[str], str] = lambda name: ""
 
     def ending(self, *endings: str) -> list[str]:
-        """The names that end so, in order; of a place that is one file that one, whatever it is called."""
+        """Return the names with these extensions, in order; for a single file that one, whatever its name."""
         return (
             list(self.names)
             if self.single
@@ -58,7 +58,7 @@ class Files(msgspec.Struct, frozen=True):
         )
 
     def named(self, *names: str) -> list[str]:
-        """The files whose last name is one of these; of a place that is one file that one."""
+        """Return the files with one of these last names; for a single file that one."""
         return (
             list(self.names)
             if self.single
@@ -69,8 +69,8 @@ class Files(msgspec.Struct, frozen=True):
 def each_file(
     files: Files, names: Iterable[str], read: Callable[[str, bytes], Iterator[Item]]
 ) -> Iterator[Item]:
-    """What `read` finds in each of these files, given name and bytes. One that is not what it should be is a problem and the others
-    are read on; when it is all there is, what was raised is raised."""
+    """Yield the items that `read` finds in each of these files, given name and bytes. An invalid file is a problem and the others
+    are still read; if it is the only one, its error is raised."""
     for name in names:
         try:
             yield from read(name, files.read(name))
@@ -81,13 +81,13 @@ def each_file(
 
 
 def left_out_notes(files: Files, of: Callable[[str], bool] = lambda name: True) -> Iterator[Problem]:
-    """The notes of a folder or zip that are not read there, among the names that `of` accepts."""
+    """Yield the notes of a folder or zip that are not read there, among the names that `of` accepts."""
     for name in () if files.single else filter(of, files.ending(*NOTES)):
         yield Problem(name, "of a folder or zip only files that end in .md are read")
 
 
 def one_file(called: str, data: bytes) -> Files:
-    """A place that is these bytes. Raises LimitError beyond what a file may have."""
+    """Return a place of these bytes. Raises LimitError beyond the maximum of a file."""
     if len(data) > MAX_PLACE:
         raise LimitError(f"{called} has {len(data):,} bytes, at most {MAX_PLACE:,} are read")
     return Files(called, True, (called,), lambda name: data)
@@ -95,7 +95,7 @@ def one_file(called: str, data: bytes) -> Files:
 
 @contextlib.contextmanager
 def open_place(path: Path) -> Iterator[Files]:
-    """The files at a path, as long as this is open. Raises NotFoundError, UsageError for a link, StorageError, FormatError,
+    """Open the files at a path while the block runs. Raises NotFoundError, UsageError for a link, StorageError, FormatError,
     LimitError."""
     with storage_errors(path, "read"):
         if path.is_symlink():

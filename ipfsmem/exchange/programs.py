@@ -1,6 +1,6 @@
-"""The programs whose memories can be taken in: a name for each, and the reader of its form.
+"""The programs whose memories can be imported, each with the reader of its form.
 
-A reader is imported when it is used. docs/IMPORT.md says of each form where it is described.
+A reader is imported when it is used. docs/IMPORT.md cites the description of each form.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PROGRAMS: Final[dict[str, str]] = {
 
 
 def reader(program: str) -> Reader:
-    """The reader of a program's form. Raises UsageError for a name that is none."""
+    """Return the reader of a program's form. Raises UsageError for an unknown name."""
     if program not in PROGRAMS:
         raise UsageError(
             f"there is no reader for {program[:60]!a}",

@@ -1,7 +1,6 @@
-"""What a reader finds in another program's files: records that could become memories, events, and what was wrong.
+"""The results of readers of other programs' files: records that could become memories, events, and problems.
 
-A record is neutral: who it is from, what it says, whose word it is. Nothing here knows of keys that are taken, of this memory,
-or of a program's form.
+A record is neutral: source, text, author. Nothing here knows existing keys, the vault, or a program's form.
 """
 
 from __future__ import annotations
@@ -25,39 +24,39 @@ from ipfsmem.errors import FormatError, LimitError
 from ipfsmem.exchange.json_input import read_values
 from ipfsmem.exchange.lenient import portable, unicode_text, utf8_text
 
-#: Characters of a text's beginning that serve as its name where it has none.
+#: Maximum characters of a text's beginning that become its default name.
 _NAME = 60
-#: Characters of a made key before its digits.
+#: Maximum characters of a made key before its digits.
 _STEM = 48
 _NO_WORD = re.compile(r"[^a-z0-9]+")
-#: Bytes of further data that stand in the header; more of it stands at the end of the body.
+#: Maximum bytes of further data in the header; the rest follows the body.
 _IN_HEADER = 1024
-#: Bytes of a header field that is never moved out of the header.
+#: Maximum bytes of a header field that is never moved out of the header.
 _SHORT = 200
-#: Objects within each other that an API wraps a list of records in at most.
+#: Maximum nesting of objects that an API wraps around a list of records.
 _WRAPPED = 8
 
 
-#: An id that nobody has by counting: a UUID.
+#: A random id: a UUID.
 _UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
-#: Different digits that one made at random has at least, but for one in many millions.
+#: Minimum different digits of a random one, except for one in many millions.
 _DIGITS = 6
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """One text that could become a memory."""
 
-    #: Where it stood, in a person's words.
+    #: Its place in the input, in a person's words.
     where: str
-    #: The body; or a whole file as it is, header and all.
+    #: The body; or a whole file, header and all.
     text: str = ""
     file: bytes | None = None
-    #: The key that it has, of what has one.
+    #: Its key, if it has one.
     key: str = ""
     #: The file name from which its key is made. Without one the key is made of the beginning of the text and of `ident`.
     file_name: str = ""
-    #: What tells it from others of its program, "" for its text. `unique`: no other store has one with this id, so another
-    #: text under it is this one, changed, wherever it is read from.
+    #: Its id among others of its program, "" for its text. `unique`: no other store uses this id, so another text under it is a
+    #: change of this one, from any source.
     ident: str = ""
     unique: bool = False
     name: str = ""
@@ -67,20 +66,20 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     #: ISO 8601, or "".
     created: str = ""
     updated: str = ""
-    #: Where it came from: the program, and what it calls it.
+    #: Its source: the program, and the program's name for it.
     source: str = ""
     #: Further header fields.
     fields: Mapping[str, str] = {}
-    #: Whatever else was said of it.
+    #: All other data about it.
     extra: Mapping[str, Any] = {}
-    #: Whether it was distilled out of conversations, so that a person has to agree before agents are given it.
+    #: Whether it was distilled from conversations, so that a person has to approve it before agents get it.
     candidate: bool = False
-    #: The scope that it belongs in, "" for the nameless one.
+    #: Its scope, "" for the nameless one.
     scope: str = ""
 
     def render(self) -> bytes:
-        """The memory file: the text, with what fits into a header in it and the rest of the side fields below the text. Raises
-        FormatError for a file that is not UTF-8, LimitError for a text that is too long."""
+        """Return the memory file: side fields as far as the header has room, the text, then the rest of them. Raises FormatError
+        for a file that is not UTF-8, LimitError for a text that is too long."""
         if self.file is not None:
             return self._render_file(self.file)
         known = {
@@ -113,7 +112,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
             fields[longest] = name_of(fields[longest]) if longest == "name" else ""
 
     def text_alone(self) -> Record:
-        """The same record with its text only."""
+        """Return the same record with its text only."""
         return msgspec.structs.replace(self, extra={}, tags=(), fields={}, description="")
 
     def _render_file(self, data: bytes) -> bytes:
@@ -131,7 +130,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Happened(msgspec.Struct, frozen=True):
-    """One event for the timeline, without an id of ours. `note`: what the person should know of how it came in."""
+    """One event for the timeline, without an id of ours. `note`: a notice for the person about its import."""
 
     event: dict[str, Any]
     scope: str = ""
@@ -139,8 +138,8 @@ class Happened(msgspec.Struct, frozen=True):
 
 
 class Conversed(msgspec.Struct, frozen=True):
-    """A conversation: its items in order, each with its time in milliseconds since 1970 UTC (None: as its neighbours), and what it is
-    called. `agent`: who spoke for the program."""
+    """A conversation: its items in order, each with its time in milliseconds since 1970 UTC (None: as its neighbours), and its
+    title. `agent`: the program's speaker."""
 
     session: str
     items: Sequence[tuple[int | None, Mapping[str, Any]]]
@@ -161,7 +160,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """Something that was read, and is nothing to remember."""
+    """A part of the input without anything to remember."""
 
     why: str
 
@@ -172,7 +171,7 @@ Item = Record | Happened | Conversed | Problem | Skipped
 def records_of(
     values: Iterable[Any], what: str, make: Callable[[str, Any], Record | Skipped]
 ) -> Iterator[Item]:
-    """What `make` makes of each value, given where it stood; a value that is not what it should be is a problem."""
+    """Yield the result of `make` for each value, given its place; an invalid value is a problem."""
     for number, value in enumerate(values, 1):
         where = f"{what} {number}"
         try:
@@ -190,8 +189,9 @@ def read_records(
     lists: Sequence[str],
     texts: Sequence[str],
 ) -> Iterator[Item]:
-    """What `make` makes of each record of a JSON file: a list, an object with one under a name of `lists`, pages of both, one record,
-    or any of these on each line. `texts`: the fields that hold a record's text. Raises FormatError for a file of something else."""
+    """Yield the result of `make` for each record of a JSON file: a list, an object with one under a name of `lists`, pages of
+    both, one record, or any of these on each line. `texts`: the fields with a record's text. Raises FormatError for a file of
+    another form."""
     for where, value in read_values(data, file):
         if isinstance(value, FormatError):
             yield Problem(where, str(value).removeprefix(f"{where} "))
@@ -207,8 +207,8 @@ def read_records(
 
 
 def flat_records(value: Any, lists: Sequence[str], texts: Sequence[str]) -> Iterator[Any]:
-    """The records in a list, in an object that holds such lists, and in pages of both; any other value is a record itself. An object
-    with a text of its own is a record next to those that its lists hold."""
+    """Yield the records in a list, in an object with such lists, and in pages of both; any other value is a record itself. An
+    object with a text of its own is a record in addition to those in its lists."""
     if isinstance(value, list):
         for one in value:
             yield from flat_records(one, lists, texts) if isinstance(one, dict) else (one,)
@@ -232,7 +232,7 @@ def flat_records(value: Any, lists: Sequence[str], texts: Sequence[str]) -> Iter
 
 
 def _holds_records(value: Any, lists: Sequence[str], depth: int = _WRAPPED) -> bool:
-    """Whether it is a list, or an object in which a list stands under a name of `lists`: an API wraps its answers so."""
+    """Return whether it is a list, or an object with a list under a name of `lists`, possibly nested: APIs wrap their answers so."""
     if isinstance(value, dict):
         return depth > 0 and any(_holds_records(value.get(name), lists, depth - 1) for name in lists)
     return isinstance(value, list)
@@ -245,8 +245,8 @@ MADE_CONVERSATION: Final = "content-"
 def conversation(
     where: str, begin: str, written: str, said: Mapping[str, Any], raw: bytes | FormatError
 ) -> Happened:
-    """The event of a conversation that began at `begin`. Without a date it has the date of its file (`written`) and a note about it; if it
-    has no id either, its id is made from its content (`raw`), as the date of a file changes."""
+    """Return the event of a conversation that began at `begin`. Without a date it has the date of its file (`written`) and a note
+    about it; if it has no id either, its id is made from its content (`raw`), as the date of a file changes."""
     ts, note = begin, ""
     if not ts:
         ts = written or NO_TIME
@@ -258,18 +258,19 @@ def conversation(
 
 
 def shown(text: str) -> str:
-    """A name from outside, as it can be printed."""
+    """Return a foreign name in a printable form."""
     return (text if text.isprintable() else ascii(text)[1:-1])[:120]
 
 
 def is_one_of_a_kind(ident: str) -> bool:
-    """Whether an id is one that two stores never give to different things. Numbers and words are not: each store counts anew."""
+    """Return whether two stores never give an id to different things. Numbers and words are not such ids: each store counts on
+    its own."""
     return _UUID.fullmatch(ident) is not None and len(set(ident.lower()) - {"-"}) >= _DIGITS
 
 
 def name_of(text: str) -> str:
-    """A name for a text that has none: the beginning of its first line, cut between words."""
-    # What stands far behind is no name, and a text may be one line of a megabyte.
+    """Return a default name for a text: the beginning of its first line, cut between words."""
+    # Only the beginning: a text may be one line of a megabyte.
     lines = (line.strip(" \t#*->") for line in text[:2000].splitlines())
     line = next(filter(None, lines), "")[: 4 * _NAME]
     if not line.isprintable():
@@ -282,12 +283,12 @@ def name_of(text: str) -> str:
 
 
 def mark_of(program: str, told: str) -> str:
-    """The digits of a made key: the same entry has the same on every device."""
+    """Return the digits of a made key: the same entry has the same on every device."""
     return sha256(f"{program}\n{told}".encode(errors="surrogatepass")).hexdigest()[:12]
 
 
 def made_key(program: str, name: str, told: str) -> str:
-    """The key of a text that its program gives none: the beginning of its name's words, and `mark_of` what tells it from others."""
+    """Return the key of a text without one: the first words of its name, and `mark_of` its identity."""
     spoken = unicodedata.normalize("NFKD", name).encode("ascii", "ignore")
     words = _NO_WORD.sub("-", spoken.decode().lower()).strip("-")
     stem = words if len(words) <= _STEM else words[:_STEM].rpartition("-")[0] or words[:_STEM]
@@ -295,7 +296,7 @@ def made_key(program: str, name: str, told: str) -> str:
 
 
 def one_line(text: str, most: int) -> str:
-    """A text in one line of at most so many characters, for events."""
+    """Return a text in one line of at most `most` characters, for events."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1] + "…"
 

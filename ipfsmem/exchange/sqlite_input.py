@@ -1,7 +1,8 @@
-"""Rows of another program's SQLite file, read from a copy of its bytes in memory: nothing is opened, locked or written beside it.
+"""Rows of another program's SQLite file, read from a copy of its bytes in memory: nothing is opened, locked or written next to
+it.
 
-The file may be made to hurt. Only plain tables that are asked for are read, no function of a schema runs, no extension is
-loaded, and work and sizes are bounded.
+The file may be hostile. Only requested plain tables are read, no function of a schema runs, no extension is loaded, and work and
+sizes are limited.
 """
 
 from __future__ import annotations
@@ -15,32 +16,33 @@ from ipfsmem.errors import FormatError, LimitError
 from ipfsmem.memories.bundle_tree import MAX_BYTES
 
 _MAGIC: Final = b"SQLite format 3\0"
-#: Bytes of a file, so of one value too: which are too long for a memory is said of each. Steps of SQLite's machine: some seconds.
+#: Maximum bytes of a file, so of one value too: values too long for a memory are reported. Maximum steps of SQLite's virtual
+#: machine: some seconds.
 _MOST: Final = 256 * 1024 * 1024
 _EACH: Final = 100_000
 _TIMES: Final = 5_000
-#: Bytes of all rows of a file together.
+#: Maximum bytes of all rows of a file together.
 _ROWS: Final = MAX_BYTES
 _ALLOWED: Final = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ))
 
 
 def is_sqlite(data: bytes) -> bool:
-    """Whether bytes begin as a SQLite file does."""
+    """Return whether bytes begin like a SQLite file."""
     return data.startswith(_MAGIC)
 
 
 class Tables:
-    """The plain tables of a file that are asked for."""
+    """The requested plain tables of a file."""
 
     def __init__(self, connection: sqlite3.Connection, what: str) -> None:
         self._connection = connection
         self._what = what
         self._left = _ROWS
-        #: Tables with a column that the file computes, by functions of its schema, while it is read.
+        #: Tables with a column that is computed on reading, by functions of the file's schema.
         self.computed: set[str] = set()
 
     def columns(self, table: str) -> list[str]:
-        """The names of a table's columns; none when there is no such plain table. Raises FormatError."""
+        """Return the names of a table's columns; empty if there is no such plain table. Raises FormatError."""
         with self._faults():
             found = self._connection.execute(
                 "SELECT sql FROM sqlite_master WHERE type='table' AND name=?", (table.encode().decode(),)
@@ -59,7 +61,7 @@ class Tables:
             return [str(column[0]) for column in named]
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """These columns of all rows; texts as bytes, for they may not be UTF-8. Raises FormatError, LimitError."""
+        """Yield these columns of all rows; texts as bytes, as they may not be UTF-8. Raises FormatError, LimitError."""
         chosen = ", ".join(f'"{column}"' for column in columns)
         with self._faults():
             for row in self._connection.execute(f'SELECT {chosen} FROM "{table}"'):  # noqa: S608 - names of ours
@@ -81,7 +83,8 @@ class Tables:
 
 
 def _computed(connection: sqlite3.Connection) -> set[str]:
-    """The tables that have generated columns, hidden 2 or 3 in `table_xinfo`: looked at before nothing but reading is allowed."""
+    """Return the tables with generated columns, hidden 2 or 3 in `table_xinfo`: read before the connection is restricted to
+    reads."""
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
     named = connection.execute(
         "SELECT name FROM sqlite_master WHERE type='table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
@@ -97,12 +100,12 @@ def _computed(connection: sqlite3.Connection) -> set[str]:
 
 @contextlib.contextmanager
 def open_tables(data: bytes, what: str) -> Iterator[Tables]:
-    """The tables of a file. Raises FormatError for what is none, LimitError."""
+    """Open the tables of a file. Raises FormatError for an invalid one, LimitError."""
     if not is_sqlite(data):
         raise FormatError(f"{what} is no SQLite file")
     if len(data) > _MOST:
         raise LimitError(f"{what} has more than {_MOST:,} bytes")
-    # A file in write-ahead mode says so in these two bytes; in memory there is no log beside it.
+    # These two bytes mark write-ahead mode; in memory there is no log next to the file.
     plain = data[:18] + b"\x01\x01" + data[20:] if data[18:20] == b"\x02\x02" else data
     connection = sqlite3.connect(":memory:")
     try:

@@ -1,7 +1,7 @@
-"""Which texts of other programs this device has taken in before, so that they are not taken in again.
+"""Which texts of other programs this device has imported before, so that they are not imported again.
 
-What came in once is this memory's own matter from then on: whoever edits, forgets or deletes it here has said what they think of
-it, and an import that is repeated does not say otherwise. One row beside the state, of keyed hashes, which reveal nothing.
+An imported text belongs to the vault from then on: a repeated import does not undo an edit, forget or delete here. One row next
+to the state, of keyed hashes, which reveal nothing.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 
 _SIZE = 8
-#: Before the name of a program, so that it is no origin.
+#: Precedes the name of a program, so that it differs from an origin.
 _BY = "by "
 
 
 class TakenBefore:
-    """The texts that this device took in, by scope and key, and by where they came from."""
+    """The texts that this device imported, by scope and key, and by origin."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
@@ -26,15 +26,15 @@ class TakenBefore:
         self._marks = {stored[at : at + _SIZE] for at in range(0, len(stored), _SIZE)}
 
     def has(self, scope: str, key: str, text: bytes, origin: str = "") -> bool:
-        """Whether this text was taken in under this key, from there where an `origin` is given."""
+        """Return whether this text was imported under this key, and from `origin` if given."""
         return bool(self._marks) and self._mark(scope, key, text, origin) in self._marks
 
     def of_program(self, program: str) -> Callable[[str, str, bytes], bool]:
-        """Whether an import of this program took in a text: asked with scope, key and text."""
+        """Return a function of scope, key and text: whether an import of this program brought it."""
         return lambda scope, key, text: self.has(scope, key, text, _BY + program)
 
     def add(self, program: str, texts: Iterable[tuple[str, str, bytes, str]]) -> None:
-        """Remember texts by scope, key and origin, and by the program (inside the transaction that takes them in)."""
+        """Record texts by scope, key and origin, and by the program (inside the transaction of their import)."""
         new = {
             self._mark(scope, key, text, where)
             for scope, key, text, origin in texts

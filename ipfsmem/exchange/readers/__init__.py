@@ -1,1 +1,1 @@
-"""One reader for each form: bytes in, neutral records out. No disk, no clock, nothing of this memory."""
+"""One reader for each form: bytes in, neutral records out. No disk, no clock, no access to the vault."""

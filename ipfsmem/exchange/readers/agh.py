@@ -1,6 +1,6 @@
 """AGH (now Compozy): a tree of Markdown memories with front matter, global, of workspaces and of agents.
 
-Files are taken as they are, with keys that its own strict reader would refuse. MEMORY.md is its generated index; what stands in `_system/`
+Files are imported unchanged, even with keys that its own strict reader would refuse. MEMORY.md is its generated index; `_system/`
 is its own.
 """
 
@@ -15,7 +15,7 @@ from ipfsmem.exchange.records import Item, Problem, Record, Skipped
 
 
 def read(files: Files) -> Iterator[Item]:
-    """The memories of a tree: each under its path, one directly in it under its name."""
+    """Yield the memories of a tree: each under its path, one directly in it under its name."""
     yield from left_out_notes(files, lambda name: "_system" not in name.split("/")[:-1])
     for name in files.ending(".md"):
         parts = name.split("/")

@@ -1,7 +1,7 @@
-"""basic-memory: a project folder of Markdown notes with front matter, in folders as its person keeps them.
+"""basic-memory: a project folder of Markdown notes with front matter, in folders of the user's choice.
 
-A note's body stays as it is, observations and relations included: both are lines of Markdown that mean the same here. Its `title`
-becomes the name, every other field keeps its own. The database beside the notes is an index of them, and not read.
+A note's body stays unchanged, observations and relations included: both are lines of Markdown with the same meaning here. Its
+`title` becomes the name, every other field keeps its own. The database next to the notes is an index of them, and not read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TITLE = re.compile(rb"^title[ \t]*:", re.MULTILINE)
 
 
 def read(files: Files) -> Iterator[Item]:
-    """The notes of a project, each under its path."""
+    """Yield the notes of a project, each under its path."""
     yield from left_out_notes(files)
     for name in files.ending(".md"):
         try:
@@ -36,10 +36,10 @@ def read(files: Files) -> Iterator[Item]:
             text, note = _note(data)
             title = {} if note.name else {"name": note.fields.get("title", ""), "title": ""}
             source = f"basic-memory:{note.fields.get('permalink', name.removesuffix('.md'))}"[:300]
-            # Of a doubled title the second would go with it.
+            # A repeated title would be lost with the first.
             if len(_TITLE.findall(text)) > 1:
                 title.pop("title", None)
-            with contextlib.suppress(FormatError):  # a header of another program stays as it is
+            with contextlib.suppress(FormatError):  # a header of another program stays unchanged
                 text = edit_memory(text, {**title, "source": note.source or source})
         except LimitError:
             text = data
@@ -50,8 +50,8 @@ def read(files: Files) -> Iterator[Item]:
 
 
 def _note(data: bytes) -> tuple[bytes, MemoryFile]:
-    """A note as text and values. Versions of basic-memory wrote a header of a permalink alone before the note's own: both are the
-    header then."""
+    """Return a note as text and values. Versions of basic-memory wrote a header of a permalink alone before the note's own: then
+    both are the header."""
     text = utf8_text(data)
     note = parse_memory(text)
     if note.fields.keys() <= {"permalink", "source"} and note.body.startswith("---"):

@@ -1,8 +1,8 @@
 """ChatGPT's data export: a zip or folder with `conversations.json`, or with `conversations-000.json` and so on.
 
-A conversation is one event: its title, when, and how many messages of the branch that ChatGPT shows; what was said stays in the export. What ChatGPT remembers of a
-person is not in its export as such; where the texts that it saved (messages to its tool `bio`) are, they become candidates. So do
-the custom instructions, which the person wrote, but for ChatGPT.
+A conversation is one event: its title, when, and the number of messages of the branch that ChatGPT shows; the messages stay in
+the export. ChatGPT's memories are not in its export as such; the texts that it saved (messages to its tool `bio`) become
+candidates, and so do the custom instructions, which the person wrote, but for ChatGPT.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _CONVERSATIONS = re.compile(
     r"(?:.*/)?conversations?(?:[-_ (].*)?\.json|(?:.*/)?conversations/[^/]+\.json", re.IGNORECASE
 )
 _MEMORIES = re.compile(r"(?:.*/)?(?:memories|memory|saved_memories)\.json")
-#: Messages to this tool are what it was to remember.
+#: Messages to this tool are saved memories.
 _TOOL = "bio"
-#: Where a message's metadata has the custom instructions.
+#: The field of a message's metadata with the custom instructions.
 _CUSTOM = "user_context_message_data"
 
 
@@ -50,7 +50,7 @@ class _Content(msgspec.Struct):
 
 
 class _Message(msgspec.Struct):
-    """A message whose content is decoded only where it is looked at."""
+    """A message whose content is decoded on demand."""
 
     author: Any = None
     recipient: Any = None
@@ -86,7 +86,7 @@ _UNSHOWN = ("user_editable_context", "model_editable_context", "thoughts", "reas
 
 
 def read(files: Files) -> Iterator[Item]:
-    """The conversations and what was saved out of them."""
+    """Yield the conversations and the saved memories."""
     for name in files.names:
         try:
             if _MEMORIES.fullmatch(name) and not files.single:
@@ -128,7 +128,7 @@ def _read_one(where: str, raw: bytes | FormatError, written: str) -> Iterator[It
 
 
 def _nodes(raw: bytes) -> tuple[dict[str, Any], dict[str, _Message]]:
-    """The parent of each node, and the messages, by the ids of their nodes. Nodes that hold none, or are odd, have no message."""
+    """Return the parent of each node, and the messages, by the ids of their nodes. Empty or odd nodes have no message."""
     try:
         mapping = read_typed(bytes(raw), _mapping, "it")
     except FormatError:
@@ -149,7 +149,7 @@ def _nodes(raw: bytes) -> tuple[dict[str, Any], dict[str, _Message]]:
 def _shown_path(
     parents: Mapping[str, Any], messages: Mapping[str, _Message], current: str
 ) -> Collection[str]:
-    """The nodes of the branch that ChatGPT shows; all of them where nodes do not say what they follow."""
+    """Return the nodes of the branch that ChatGPT shows; all of them if nodes name no parents."""
     linked = {parent for parent in parents.values() if isinstance(parent, str) and parent in parents}
     if not linked:
         return parents
@@ -164,7 +164,7 @@ def _shown_path(
 
 
 def _is_spoken(message: _Message) -> bool:
-    """Whether ChatGPT shows it as a message of the person or the assistant."""
+    """Return whether ChatGPT shows it as a message of the person or the assistant."""
     hidden = isinstance(message.metadata, dict) and message.metadata.get(
         "is_visually_hidden_from_conversation"
     )
@@ -213,7 +213,7 @@ def _remembered(where: str, message: _Message, conversation: str) -> Iterator[It
         if text.strip():
             yield _candidate(f"what was remembered in {where}", text, "chatgpt:memory", "")
         return
-    # They stand in the content of a message, and those of one conversation beside it too.
+    # They are in the content of a message, and those of one conversation next to it too.
     for value, beside, what in (
         (content.user_profile, custom.get("about_user_message"), "about you"),
         (content.user_instructions, custom.get("about_model_message"), "how to answer"),
@@ -239,7 +239,7 @@ def _candidate(where: str, text: str, source: str, created: str) -> Record:
 
 
 def _saved(file: str, found: Any) -> Iterator[Item]:
-    """A list of what is remembered, as people and scripts save it beside an export: texts, or objects with one."""
+    """Yield a list of saved memories, as people and scripts store it next to an export: texts, or objects with one."""
 
     def make(where: str, value: Any) -> Record | Skipped:
         one = Fields(value, "content")

@@ -1,9 +1,9 @@
-"""The data export of a Claude account: zips or folders with `conversations.json`, `memories.json` or `memories/`, `projects.json` or
-`projects/`, `users.json`.
+"""The data export of a Claude account: zips or folders with `conversations.json`, `memories.json` or `memories/`, `projects.json`
+or `projects/`, `users.json`.
 
-A conversation is one event: its title, when, and how many messages. What Claude remembers of its person (`memories.json`) was distilled
-out of conversations, so it becomes candidates: the account's, and of each project its own. A project's instructions and documents
-are in the export too; they are counted and passed over, as they are no memories. Users are not looked at.
+A conversation is one event: its title, when, and the number of messages. Claude's memories (`memories.json`) were distilled from
+conversations, so they become candidates: the account's, and of each project its own. A project's instructions and documents are
+counted and skipped, as they are not memories. Users are not read.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _message = msgspec.json.Decoder(_Message)
 
 
 def read(files: Files) -> Iterator[Item]:
-    """The conversations and memories of an export."""
+    """Yield the conversations and memories of an export."""
     kinds = {name: match[1] for name in files.names if (match := _KIND.fullmatch(name))}
     if files.single and not kinds:
         kinds = dict.fromkeys(files.names, "conversations")
@@ -100,7 +100,7 @@ def _read_one(where: str, raw: bytes | FormatError, written: str) -> Item:
 
 
 def _messages_of(raw: bytes) -> list[_Message | None]:
-    """The messages of a conversation, None for one that cannot be read. Raises FormatError when it has no list of them."""
+    """Return the messages of a conversation, None for an unreadable one. Raises FormatError if it has no list of them."""
     try:
         found = read_typed(bytes(raw), _messages, "it")
     except FormatError:
@@ -115,7 +115,7 @@ def _messages_of(raw: bytes) -> list[_Message | None]:
 
 
 def _count(messages: list[_Message | None], leaf: str) -> int:
-    """How many messages the branch with this leaf has; all of them where the export does not name one."""
+    """Return how many messages the branch with this leaf has; all of them if the export names none."""
     parents = {
         one.uuid: one.parent_message_uuid for one in messages if one is not None and isinstance(one.uuid, str)
     }
@@ -158,7 +158,7 @@ def _memories(where: str, raw: bytes | FormatError, projects: dict[str, str]) ->
         for number, text in enumerate(by_project if isinstance(by_project, list) else [by_project], 1):
             if text:
                 texts.append((f"project {number}", f"What Claude remembers of project {number}", text))
-    whose = sha256(account.encode()).hexdigest()  # of a fixed length: it stands in front of every text
+    whose = sha256(account.encode()).hexdigest()  # of a fixed length: it precedes every text
     for ident, name, said in texts:
         text, name = plain_text(said), one_line(name, 200)
         if not text.strip():

@@ -1,7 +1,7 @@
 """Claude Code's memory: a folder of Markdown files with MEMORY.md, or the tree `projects/` of such folders.
 
-Files are taken as they are, byte for byte, so that a folder which is attached later holds what the memory holds. Other programs'
-lines of MEMORY.md are a memory too, as in a working copy (format section 1.3). Of a tree each project is a scope.
+Files are imported byte for byte, so that a folder which is linked later equals the vault. Other programs' lines of MEMORY.md are
+a memory too, as in a linked folder (format section 1.3). Of a tree each project is a scope.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OTHER = re.compile(r"[^a-z0-9]+")
 
 
 def read(files: Files) -> Iterator[Item]:
-    """The memory files of one project, or of all; what is not in a memory folder is passed over, and counted below one."""
+    """Yield the memory files of one project, or of all; other files are skipped, and counted if they are below a memory folder."""
     trees = [(name, match) for name in files.names if (match := _PROJECT.fullmatch(name))]
     found = [(name, project_scope(match[1]), match[2]) for name, match in trees]
     if not found:
@@ -49,8 +49,8 @@ def read(files: Files) -> Iterator[Item]:
 
 
 def project_scope(folder: str) -> str:
-    """The scope of a project by the name of its folder in `projects/`, which is its path: the same at each import, and another
-    for each path."""
+    """Return the scope of a project by the name of its folder in `projects/`, which is its path: the same at each import, and
+    another for each path."""
     mark = sha256(folder.encode(errors="surrogatepass")).hexdigest()[:12]
     words = _OTHER.sub("-", folder.lower()).strip("-")
     scope = f"{words[-40:].partition('-')[2] if len(words) > 40 else words}-{mark}".lstrip("-")

@@ -9,7 +9,7 @@ from ipfsmem.exchange.lenient import Fields
 from ipfsmem.exchange.places import Files, each_file
 from ipfsmem.exchange.records import Item, Record, Skipped, name_of, read_records
 
-#: The program's own categories; any other is taken as well, which the program itself cannot read.
+#: The program's own categories; others are imported as well, although the program itself cannot read them.
 _TYPES: Final = {
     "preference": "feedback",
     "restriction": "feedback",
@@ -20,7 +20,7 @@ _TYPES: Final = {
 
 
 def read(files: Files) -> Iterator[Item]:
-    """The facts of all such files in a place."""
+    """Yield the facts of all such files in a place."""
     yield from each_file(files, files.ending(".json"), _facts)
 
 

@@ -1,6 +1,6 @@
 """InitRunner: the database of an agent as versions up to 1.2 wrote it, or the JSON of its `memory export`.
 
-Episodes and consolidated facts are what its own agents wrote, so they are the person's own like all of it. A session comes in as a
+Its own agents wrote episodes and consolidated facts, so they are the person's own like all of it. A session is imported as a
 session: its messages in order, as PydanticAI writes them, with their times.
 """
 
@@ -38,7 +38,7 @@ _messages = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 
 def read(files: Files) -> Iterator[Item]:
-    """The memories and sessions of every database and export in a place."""
+    """Yield the memories and sessions of every database and export in a place."""
     yield from each_file(files, files.ending(".db", ".json", ".db-wal"), _file)
 
 
@@ -73,7 +73,7 @@ def _row(where: str, row: Mapping[str, Any]) -> Record | Skipped:
 
 
 def _text(value: object) -> str:
-    """A column as text; bytes that are not UTF-8 become U+FFFD."""
+    """Return a column as text; bytes that are not UTF-8 become U+FFFD."""
     return value.decode(errors="replace") if isinstance(value, bytes) else "" if value is None else str(value)
 
 
@@ -96,8 +96,7 @@ def _memory(where: str, value: Any) -> Record | Skipped:
 
 
 def _sessions(tables: Tables, file: str) -> Iterator[Item]:
-    """One conversation a session. It is saved anew at each turn, cut to the last messages, so what the saves have in common is
-    joined."""
+    """Yield one conversation per session. Each turn saves its last messages again, so overlapping saves are joined."""
     held: dict[tuple[str, str], list[tuple[int | None, Mapping[str, Any]]]] = {}
     for number, row in enumerate(tables.rows("sessions", _SESSIONS), 1):
         try:
@@ -121,7 +120,7 @@ def _sessions(tables: Tables, file: str) -> Iterator[Item]:
 
 
 def _time(message: Mapping[str, Any], saved: str) -> int | None:
-    """When a message was written: as it or its first part says, else when it was saved."""
+    """Return when a message was written: from it or its first part, else when it was saved."""
     parts = message.get("parts")
     told = [message, *(one for one in (parts if isinstance(parts, list) else ()) if isinstance(one, dict))]
     for said in (*(one.get("timestamp") for one in told), saved):

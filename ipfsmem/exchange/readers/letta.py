@@ -1,7 +1,8 @@
-"""Letta's agent file `.af`: the memory blocks of its agents. Messages are one event an agent: how many, and from when to when.
+"""Letta's agent file `.af`: the memory blocks of its agents. Messages are one event per agent: their number, and first and last
+time.
 
 Both forms are read: {agents, groups, blocks, ...} as servers since 2025 write it, and the single agent with `core_memory` from
-before. System prompts, tools and environment variables are no memories, and are not looked at.
+before. System prompts, tools and environment variables are not memories, and are not read.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from ipfsmem.exchange.lenient import Fields, date_of, items_of
 from ipfsmem.exchange.places import Files, each_file
 from ipfsmem.exchange.records import Happened, Item, Problem, Record, Skipped, one_line, records_of
 
-#: Agents of a block that are named.
+#: Maximum named agents of a block.
 _OWNERS = 20
 
 
 def read(files: Files) -> Iterator[Item]:
-    """The blocks of every agent file in a place."""
+    """Yield the blocks of every agent file in a place."""
     yield from each_file(files, files.ending(".af", ".json"), _agent_file)
 
 
@@ -47,7 +48,7 @@ def _agent_file(file: str, data: bytes) -> Iterator[Item]:
 
 
 def _owners(agents: list[dict[str, Any]]) -> dict[str, str]:
-    """The agents that a block belongs to, by its id in the file; several names stand side by side."""
+    """Return the agents that a block belongs to, by its id in the file; several names together."""
     owned: dict[str, dict[str, None]] = {}
     for agent in agents:
         name = _name(agent)

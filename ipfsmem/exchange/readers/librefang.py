@@ -1,7 +1,7 @@
 """LibreFang: the JSON of an agent's proactive memories, of its keys and values, or of a list of entries.
 
-`GET /api/memory/agents/ID/export` answers {agent_id, count, memories}, `GET /api/agents/ID/memory/export` {agent_id, version, kv},
-`GET /api/memory` {memories}. Keys and values come in as values under these keys (`memory.values`).
+`GET /api/memory/agents/ID/export` returns {agent_id, count, memories}, `GET /api/agents/ID/memory/export` {agent_id, version,
+kv}, `GET /api/memory` {memories}. Keys and values are imported as values under these keys (`memory.values`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ipfsmem.exchange.lenient import Fields, items_of, json_block, unicode_text
 from ipfsmem.exchange.places import Files, each_file
 from ipfsmem.exchange.records import Item, Record, Skipped, is_one_of_a_kind, name_of, records_of, shown
 
-#: Its levels and the categories that say how to work with somebody.
+#: Its levels and the categories about how to work with somebody.
 _FEEDBACK: Final = frozenset(("communication_style", "preference", "work_style", "frustration"))
 _LEVELS: Final = {"user": "user", "user_memory": "user", "session": "project", "session_memory": "project"}
 
 
 def read(files: Files) -> Iterator[Item]:
-    """The entries of every export in a place."""
+    """Yield the entries of every export in a place."""
     yield from each_file(files, files.ending(".json"), _export)
 
 
@@ -33,7 +33,7 @@ def _export(file: str, data: bytes) -> Iterator[Item]:
         found = {"memories": found}
     if not isinstance(found, dict) or not ("memories" in found or "kv" in found):
         raise FormatError(f"{file} is no export of LibreFang")
-    # Of a fixed length: it stands in front of every key.
+    # Of a fixed length: it precedes every key.
     whose = sha256(Fields(found).text("agent_id").encode()).hexdigest()
     memories = items_of(found.get("memories"))
     yield from records_of(memories, f"memory in {file}, number", _memory)
@@ -73,7 +73,7 @@ def _memory(where: str, value: Any) -> Record | Skipped:
 
 
 def _pairs(found: Any) -> Iterator[tuple[str, Any]]:
-    """The keys and values of an export: an object, or a list of objects with `key` and `value`."""
+    """Yield the keys and values of an export: an object, or a list of objects with `key` and `value`."""
     if isinstance(found, dict):
         yield from ((unicode_text(key), value) for key, value in found.items())
     for number, one in enumerate(found if isinstance(found, list) else (), 1):
@@ -92,8 +92,6 @@ def _value(where: str, whose: str, key: str, value: Any) -> Record:
             key=memory_key(key),
             ident=ident,
         )
-    except (
-        UsageError
-    ):  # a key of this length has no value of ours, or the value no JSON: the text comes in without it
+    except UsageError:  # a key too long for our values, or invalid JSON: the text is imported without it
         text = unicode_text(value) if isinstance(value, str) else json_block(value)
         return Record(where=where, text=text, ident=ident, name=name_of(key), type="reference", source=source)

@@ -1,7 +1,7 @@
-"""The file of the MCP reference server `memory`: a knowledge graph, one JSON object a line.
+"""The file of the MCP reference server `memory`: a knowledge graph, one JSON object per line.
 
-An entity becomes one memory, its observations a list; the relations that begin at it stand below. A relation whose beginning
-is no entity of the file becomes a memory of its own, so that none is lost.
+An entity becomes one memory, its observations a list, followed by the relations that begin at it. A relation whose start is not
+an entity of the file becomes a memory of its own, so that none is lost.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ipfsmem.exchange.records import Item, Problem, Record, name_of
 
 
 def read(files: Files) -> Iterator[Item]:
-    """The graphs of all files of this kind in a place."""
+    """Yield the graphs of all files of this kind in a place."""
     yield from each_file(files, files.ending(".jsonl", ".json"), _graph)
 
 
@@ -71,7 +71,7 @@ def _graph(file: str, data: bytes) -> Iterator[Item]:
 
 
 def _flat(value: Any) -> Iterator[Any]:
-    """The entities and relations of a line, of a list of them, and of what `read_graph` returns."""
+    """Yield the entities and relations of a line, of a list of them, and of the result of `read_graph`."""
     if isinstance(value, list):
         for one in value:
             yield from _flat(one)
@@ -90,14 +90,15 @@ def _flat(value: Any) -> Iterator[Any]:
 
 
 def _called(one: dict[str, Any], kind: str) -> dict[str, Any]:
-    """An item of a graph as a line of its own: many programs write its word as `type`, which says of a line what it is."""
+    """Return an item of a graph as a line of its own: many programs write its kind as `type`, which in a line tells entity from
+    relation."""
     field = "entityType" if kind == "entity" else "relationType"
     word = {} if one.get(field) or one.get("type") in (None, "", kind) else {field: one["type"]}
     return {**one, **word, "type": kind}
 
 
 def _take(found: Fields, where: str, entities: dict[str, _Entity], relations: dict[str, list[str]]) -> None:
-    """Sort one entity or relation in; the observations of an entity that is listed twice are joined. Raises FormatError."""
+    """Add one entity or relation; the observations of an entity that is listed twice are joined. Raises FormatError."""
     kind = found.value.get("type")
     if kind == "relation" or (kind != "entity" and {"from", "to"} <= found.value.keys()):
         begin, end = found.text("from"), found.text("to")

@@ -1,7 +1,7 @@
-"""mem0: what `get_all()` answers, a list of such memories, or an export of its platform, as JSON or JSON lines.
+"""mem0: the result of `get_all()`, a list of such memories, or an export of its platform, as JSON or JSON lines.
 
-It also takes what others make of these: `{"results": [...]}`, `{"memories": [...]}`, pages of both. The text is `memory`, or `text`
-or `data` in older dumps. Relations of its graph memory become a line each of one memory.
+Also accepts wrapped forms: `{"results": [...]}`, `{"memories": [...]}`, pages of both. The text is `memory`, or `text` or `data`
+in older dumps. Relations of its graph memory become a line each of one memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BESIDE = ("agent_id", "app_id", "run_id", "actor_id", "role", "score", "immutab
 
 
 def read(files: Files) -> Iterator[Item]:
-    """The memories of every dump in a place."""
+    """Yield the memories of every dump in a place."""
     yield from each_file(files, files.ending(".json", ".jsonl"), _file)
 
 

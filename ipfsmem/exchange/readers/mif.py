@@ -1,7 +1,7 @@
 """MIF 2.0, the Memory Interchange Format of shodh: a JSON document with `mif_version` and `memories`.
 
-What a memory says beside its text (entities, relations to others, embeddings left out) stays with it as its further data. The
-document's knowledge graph is counted and passed over.
+Data of a memory besides its text (entities, relations to others, not embeddings) is kept as its further data. The document's
+knowledge graph is counted and skipped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KNOWN: Final = frozenset(
 
 
 def read(files: Files) -> Iterator[Item]:
-    """The memories of every document in a place."""
+    """Yield the memories of every document in a place."""
     yield from each_file(files, files.ending(".json"), _document)
 
 

@@ -1,8 +1,8 @@
-"""three.ws: its export `memory/0.1`, what its browser store holds, its plain bundle, the entries of its runtime store, and the
-signed bundle `brain/1`.
+"""three.ws: its export `memory/0.1`, the content of its browser store, its plain bundle, the entries of its runtime store, and
+the signed bundle `brain/1`.
 
-The files of the file memory are taken as they are. Entries of the runtime store and of a brain have an id of their own; one
-whose content is a cipher is named, as only its wallet can open it.
+The files of the file memory are imported unchanged. Entries of the runtime store and of a brain have an id of their own; one with
+encrypted content is reported, as only its wallet can open it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ipfsmem.exchange.records import Happened, Item, Problem, Record, is_one_of_
 
 
 def read(files: Files) -> Iterator[Item]:
-    """Every file of a place by what it is."""
+    """Yield every file of a place in its form."""
     yield from left_out_notes(files)
     for name in files.ending(".json", ".md", ".jsonl"):
         last = name.rpartition("/")[2]
@@ -98,7 +98,7 @@ def _entry(where: str, value: Any) -> Item:
             source=f"three.ws:{ident}"[:300],
             fields={
                 "expires": entry.date("expiresAt", "expires_at"),
-                # Its salience says at most 1, and 1 only of what is important.
+                # Its salience is at most 1, and 1 only for important ones.
                 "important": "true" if _is_full(entry.value.get("salience")) else "",
             },
             extra=entry.rest(
