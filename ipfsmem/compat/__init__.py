@@ -1,1 +1,1 @@
-"""Other programs' memory calls over a vault: their names, arguments, defaults and texts, translated to our operations."""
+"""Other programs' memory calls on a vault: their names, arguments, defaults and texts, translated to our operations."""

@@ -1,7 +1,7 @@
-"""AGH's memory files over a vault: its scopes, names of files, rules and defaults, for tools and for its HTTP interface.
+"""AGH's memory files on a vault: its scopes, names of files, rules and defaults, for tools and for its HTTP interface.
 
-The global scope is what is everybody's, the workspace is the scope that was chosen. A file is the memory of its name. AGH offers
-these operations as commands and routes; the tools are named after them. A file that is overwritten or deleted stays in the history.
+The global scope is the nameless one, the workspace is the chosen scope. A file is the memory of its name. AGH offers these
+operations as commands and routes; the tools are named after them. An overwritten or deleted file stays in the history.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 GLOBAL, WORKSPACE = "global", "workspace"
 SCOPES: Final = (GLOBAL, WORKSPACE)
-#: Hits of a search by default and at most, and entries of the history.
+#: Default and maximum hits of a search, and entries of the history.
 HITS, MOST_HITS = 10, 50
 ENTRIES, MOST_ENTRIES = 25, 100
-#: Words of a snippet, and characters of each.
+#: Maximum words of a snippet, and characters of each.
 _SNIPPET, _WORD = 18, 60
 _FIELDS: Final = ("name", "description", "type", "agent_name")
 _RESULT: Final = answer(result={"type": "string"})
@@ -57,7 +57,7 @@ class File(NamedTuple):
     reading: Reading
 
     def values(self, *, content: bool = False) -> dict[str, Any]:
-        """As JSON."""
+        """Return it as JSON."""
         file = self.reading.readable
         found = {
             "filename": self.filename,
@@ -79,7 +79,7 @@ class Files:
     def write(
         self, filename: str, kind: str, content: str, fields: dict[str, str], scope: str = ""
     ) -> tuple[File, bool]:
-        """Write a file; whether it is new. The text that was there stays in the history. Raises UsageError."""
+        """Write a file; returns whether it is new. The old text stays in the history. Raises UsageError."""
         key, kind = _key(filename), kind.strip().lower()
         if kind not in TYPES:
             raise UsageError(f"unsupported memory type {kind[:40]!r}; supported: {', '.join(TYPES)}")
@@ -110,7 +110,7 @@ class Files:
         return File(_name_of(made), scope, made), old is None
 
     def files(self, scope: str = "") -> list[File]:
-        """The own files, the last changed first. Raises UsageError."""
+        """Return the own files, last changed first. Raises UsageError."""
         found = []
         for one in _chosen(scope):
             if one == WORKSPACE and not self._workspace:
@@ -123,7 +123,7 @@ class Files:
         return sorted(found, key=lambda one: (one.reading.hlc, one.filename), reverse=True)
 
     def read(self, filename: str, scope: str = "") -> File:
-        """One file. Raises NotFoundError; UsageError where both scopes have one."""
+        """Return one file. Raises NotFoundError; UsageError if both scopes have one."""
         key = _key(filename)
         found = []
         for one in _chosen(scope):
@@ -141,7 +141,7 @@ class Files:
         return found[0]
 
     def delete(self, filename: str, scope: str = "") -> File:
-        """Delete a file; its text stays in the history. Raises what `read` raises."""
+        """Delete a file; its text stays in the history. Raises as `read`."""
         found = self.read(filename, scope)
         there = self._there(found.scope)
         there.facts.keep(found.reading.key, seen=found.reading.seen)
@@ -149,7 +149,7 @@ class Files:
         return found
 
     def search(self, query: str, scope: str = "", limit: int = HITS) -> list[tuple[File, float, str]]:
-        """The files that fit a query, the best first, each with its score and a snippet. Raises UsageError."""
+        """Return the files that fit a query, best first, each with its score and a snippet. Raises UsageError."""
         if not any(c.isalnum() for c in query):
             raise UsageError("the query has no words")
         limit = max(1, min(limit, MOST_HITS))
@@ -173,7 +173,7 @@ class Files:
         ]
 
     def health(self) -> dict[str, Any]:
-        """Counts of files and operations, and when memories were last consolidated."""
+        """Return counts of files and operations, and when memories were last consolidated."""
         counts = {one: len(self.files(one)) for one in SCOPES}
         operations = self.memory.operations.list(limit=1)
         return {
@@ -189,7 +189,7 @@ class Files:
         }
 
     def history(self, operation: str = "", since: str = "", limit: int = ENTRIES) -> list[dict[str, Any]]:
-        """What was done, the newest first; no text of a memory is in it. Raises UsageError."""
+        """Return the operations, newest first, without text of memories. Raises UsageError."""
         limit = max(1, min(limit, MOST_ENTRIES))
         known = {ours for ours, theirs in _OPERATIONS.items() if theirs == operation} if operation else None
         if known is not None and not known:
@@ -214,7 +214,7 @@ class Files:
         ]
 
     def index(self, scope: str = "") -> str:
-        """The lines of MEMORY.md, the last changed first."""
+        """Return the lines of MEMORY.md, last changed first."""
         return "\n".join(map(index_line, self.files(scope)))
 
     def _there(self, scope: str) -> Memory:
@@ -231,13 +231,13 @@ class Files:
 
 
 def document(file: MemoryFile) -> str:
-    """A memory in AGH's form: the fields that its strict reader knows, and the text."""
+    """Return a memory in AGH's form: the fields that its strict reader knows, and the text."""
     fields = {name: file.fields[name] for name in _FIELDS if file.fields.get(name)}
     return f"---\n{write_header(fields)}---\n\n{file.body}\n"
 
 
 def index_line(file: File) -> str:
-    """The line of a file in MEMORY.md."""
+    """Return the line of a file in MEMORY.md."""
     said = file.reading.readable
     name = one_line(said.name) or _title(file.filename)
     return f"- [{name}]({file.filename})" + (f" - {one_line(said.description)}" if said.description else "")
@@ -254,7 +254,7 @@ def _key(filename: str) -> str:
 
 
 def _file_name(filename: str) -> str:
-    """The name of a file as it stands in a scope. Raises UsageError."""
+    """Return the name of a file in a scope. Raises UsageError."""
     name = filename.strip()
     unfit = "/" in name or "\\" in name or CONTROLS_AND_BREAKS.search(name)
     if name in ("", ".", "..") or unfit or name == INDEX_FILE:

@@ -1,4 +1,4 @@
-"""AGH's memory routes over a vault. The workspace is `workspace` of the query, else the scope that the server was started with."""
+"""AGH's memory routes on a vault. The workspace is `workspace` of the query, else the scope that the server was started with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ipfsmem.compat.agh import ENTRIES, HITS, MOST_ENTRIES, MOST_HITS, Files
 from ipfsmem.compat.http import Answer, Call, HttpRoute
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
 
-#: Fields of a header that this program sets, and those that make a memory something else than a file.
+#: Header fields that this program sets, and those of a memory that is not a file.
 _NOT_OF_A_FILE: Final = ("type", "origin_name", "session")
 
 
@@ -95,7 +95,7 @@ ROUTES: Final = (
 
 
 def problem(error: IpfsmemError) -> Answer:
-    """An error, with a stable code."""
+    """Return an error with a stable code."""
     missing = isinstance(error, NotFoundError)
     code = "memory.not_found" if missing else "memory.invalid"
     return Answer({"error": {"code": code, "message": str(error)}}, 404 if missing else 400)

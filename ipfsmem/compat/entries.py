@@ -1,4 +1,4 @@
-"""What the translations share: writing a text that has no key of its own, and reading the own texts of a scope with their dates."""
+"""Shared by the translations: writing a text without a key of its own, and reading the own texts of a scope with their dates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
-#: Keys that are tried for one text before giving up.
+#: Maximum keys that are tried for one text.
 _TRIES: Final = 100
 
 
@@ -29,8 +29,8 @@ def write_entry(
     source: str,
     fields: Mapping[str, str],
 ) -> Reading:
-    """Write a text as a new memory, whole and as it is; one that is there with this category and type stays. Nothing is ever
-    replaced. Raises UsageError for an empty text."""
+    """Write a text as a new memory, unchanged; an existing one with this category and type stays. Nothing is ever replaced.
+    Raises UsageError for an empty text."""
     if not text.strip():
         raise UsageError("the text is empty, so nothing was written")
     for number in range(_TRIES):
@@ -59,12 +59,12 @@ def write_entry(
 
 
 def instant(ms: int) -> str:
-    """Milliseconds since 1970 as a header has them."""
+    """Return milliseconds since 1970 in the form of a header."""
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def own_readings(memory: Memory, scope: str) -> list[Reading]:
-    """The own memories that are read for a scope, the newest first."""
+    """Return the own memories that are read for a scope, newest first."""
     found = []
     for item in memory.stack(scope).list():
         if item.own and item.fetched:
@@ -75,7 +75,7 @@ def own_readings(memory: Memory, scope: str) -> list[Reading]:
 
 
 def own_in(there: Memory) -> list[Reading]:
-    """The own memories of one scope, the newest first."""
+    """Return the own memories of one scope, newest first."""
     found = (there.read(item.key, counts=False) for item in there.list() if item.own and item.fetched)
     return sorted(
         (one for one in found if one is not None), key=lambda one: (created_at(one), one.key), reverse=True
@@ -83,8 +83,8 @@ def own_in(there: Memory) -> list[Reading]:
 
 
 def created_at(reading: Reading) -> datetime:
-    """When a memory was first written: the instant in its header; of a date alone the clock of its last write, where that is of this
-    day."""
+    """Return when a memory was first written: the instant in its header; for a date alone the clock of its last write, if that is
+    on this day."""
     written = datetime.fromtimestamp(hlc_ms(reading.hlc) / 1000, UTC) if reading.hlc else None
     said = reading.readable.created
     try:

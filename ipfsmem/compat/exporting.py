@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 Form = Literal["initrunner", "initrunner-typed", "infraware"]
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
-#: The category of a memory that has none of Infraware's, by its type: an unknown one would keep its program from loading the file.
+#: The category by type of a memory that has none of Infraware's: its program cannot load an unknown one.
 _CATEGORIES: Final = {"user": "personal_fact", "feedback": "preference", "procedure": "workflow"}
 _OTHER: Final = "convention"
 
 
 def exported(memory: Memory, form: Form) -> bytes:
-    """The own memories of the scope that `memory` is of, the oldest first, as JSON."""
+    """Return the own memories of the scope of `memory`, oldest first, as JSON."""
     readings = own_in(memory)[::-1]
     if form == "infraware":
         found = [_fact(one) for one in readings]

@@ -1,4 +1,4 @@
-"""Routes of other programs' HTTP interfaces, as values: what each takes, who may ask it, and the function that answers."""
+"""Routes of other programs' HTTP interfaces, as values: parameters, permission, and the handler of each."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Answer(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A request. `memory`: the whole one; `workspace`: the scope that the server was started with; `may`: whether the caller's token
-    is for a scope, which raises where it is not."""
+    """A request. `memory`: the whole vault; `workspace`: the scope that the server was started with; `may`: whether the caller's
+    token covers a scope, which raises if not."""
 
     memory: Memory
     workspace: str
@@ -33,7 +33,7 @@ class Call(NamedTuple):
     require: Callable[[str], None]
 
     def number(self, name: str, usual: int, most: int) -> int:
-        """A whole number of the query. Raises UsageError."""
+        """Return a whole number of the query. Raises UsageError."""
         said = self.query.get(name, "")
         if not said:
             return usual
@@ -42,7 +42,7 @@ class Call(NamedTuple):
         return min(int(said), most)
 
     def object(self) -> dict[str, Any]:
-        """The body as a JSON object. Raises UsageError."""
+        """Return the body as a JSON object. Raises UsageError."""
         if not isinstance(self.body, dict):
             raise UsageError("the body is not a JSON object")
         return self.body

@@ -1,6 +1,6 @@
 """Infraware's memory tools: `save_memory` and `save_session_context`, with its arguments and answers.
 
-Each fact is a memory of its own; none is evicted. Facts of a session are kept for as long as the connection lasts.
+Each fact is a memory of its own; none is evicted. Facts of a session are kept as long as the connection lasts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _save_session(desk: Desk, given: JSON) -> ToolResult:
 
 
 def _saved(saved: bool, message: str) -> ToolResult:
-    """The answer, which its own program hands to the model as JSON too."""
+    """Return the answer, which its own program passes to the model as JSON too."""
     values = {"saved": saved, "message": message}
     return ToolResult(msgspec.json.encode(values).decode(), values)
 

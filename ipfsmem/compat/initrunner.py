@@ -1,8 +1,8 @@
-"""InitRunner's memory tools: `remember`, `recall`, `list_memories`, `learn_procedure`, `record_episode`, with its arguments, defaults
-and texts.
+"""InitRunner's memory tools: `remember`, `recall`, `list_memories`, `learn_procedure`, `record_episode`, with its arguments,
+defaults and texts.
 
-Each `remember` is a memory of its own, kept whole as it is; nothing is pruned. The number in an answer is the place of the entry by
-date, from 1. Search and lists have the own texts of the scope and of everybody's.
+Each `remember` is a memory of its own, kept unchanged; nothing is pruned. The number in an answer is the place of the entry by
+date, from 1. Search and lists have the own texts of the scope and of the nameless one.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from ipfsmem.tools.tool import ToolResult
 PROGRAM: Final = "initrunner"
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
 GENERAL: Final = "general"
-#: Its memory types, each with the type of memory that an entry becomes.
+#: Its memory types, each with our type of memory.
 TYPES: Final = {"semantic": "reference", "episodic": "episode", "procedural": "procedure"}
 _THEIRS: Final = {"episode": "episodic", "event": "episodic", "procedure": "procedural"}
-#: The sum of the weights: InitRunner's scores end at 1.
+#: The sum of the weights, to scale to InitRunner's maximum score of 1.
 _MOST: Final = sum(weight for weight in WEIGHTS.values() if weight > 0)
 _MAX_TEXT: Final = 900_000
 _RESULT: Final = answer(result={"type": "string"})
 
 
 def type_of(file: MemoryFile) -> str:
-    """The memory type of an entry: as imported, else by the type of the memory."""
+    """Return the memory type of an entry: as imported, else by the type of the memory."""
     program, _, came_as = file.source.partition(":")
     if program == PROGRAM and came_as in TYPES:
         return came_as
@@ -43,13 +43,13 @@ def type_of(file: MemoryFile) -> str:
 
 
 def category_of(reading: Reading) -> str:
-    """The category of an entry in InitRunner's form; of a memory without one its type."""
+    """Return the category of an entry in InitRunner's form; of a memory without one its type."""
     file = reading.readable
     return texts.category(file.fields.get("category") or file.type)
 
 
 def tools(form: Form) -> tuple[Definition, ...]:
-    """The tools, which answer in one of the two forms."""
+    """Return the tools, which answer in one of the two forms."""
 
     def recall(desk: Desk, given: JSON) -> ToolResult:
         return _answer(_recalled(desk, given, form))
@@ -124,7 +124,7 @@ def tools(form: Form) -> tuple[Definition, ...]:
 
 
 def _writer(name: str, title: str, description: str, kind: str, label: str) -> Definition:
-    """A tool that stores a text as an entry of a type. `label`: what its answer begins with."""
+    """Return a tool that stores a text as an entry of a type. `label`: the beginning of its answer."""
 
     def run(desk: Desk, given: JSON) -> ToolResult:
         return _written(desk, given, kind, label)
@@ -166,7 +166,7 @@ def _written(desk: Desk, given: JSON, kind: str, label: str) -> ToolResult:
 
 
 def _number(desk: Desk, given: JSON, key: str) -> int:
-    """The place of an entry by date, from 1."""
+    """Return the place of an entry by date, from 1."""
     items = [item for item in desk.memory.stack(desk.scope_of(given)).list() if item.own]
     items.sort(key=lambda item: (item.file.created, item.key))
     return next((place for place, item in enumerate(items, 1) if item.key == key), len(items))
@@ -179,7 +179,7 @@ def _recalled(desk: Desk, given: JSON, form: Form) -> str:
         return texts.NOTHING_FOUND
     try:
         found = memory.stack(scope).recall(given["query"], limit=MAX_HITS if kinds else min(limit, MAX_HITS))
-    except UsageError:  # there is no word in the query
+    except UsageError:  # the query has no word
         return texts.NOTHING_FOUND if memory.stack(scope).list() else texts.NOTHING_STORED
     if not found.searched:
         return texts.NOTHING_STORED

@@ -1,7 +1,7 @@
 """The answers of InitRunner's memory tools, character for character.
 
-`initrunner` is the form of its first versions, `initrunner-typed` that of versions with memory types. Neither has a fence, so only
-own texts appear in them, cleaned, and no line of a text can be taken for a heading or for the line between two blocks.
+`initrunner` is the form of its first versions, `initrunner-typed` that of versions with memory types. Neither has a fence, so
+only own texts appear in them, cleaned, and no line of a text can be mistaken for a heading or for the separator of two blocks.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Entry(NamedTuple):
 
 
 def category(text: str) -> str:
-    """A category in InitRunner's form: `User Prefs!` is `user_prefs`, a text without a letter of a to z `general`."""
+    """Return a category in InitRunner's form: `User Prefs!` is `user_prefs`, a text without a letter of a to z `general`."""
     return _other.sub("_", text.lower()).strip("_") or "general"
 
 
 def recalled(form: Form, found: Iterable[Entry]) -> str:
-    """The answer of `recall`."""
+    """Return the answer of `recall`."""
     blocks = []
     for one in found:
         head = f"Category: {category(one.category)} | Score: {one.score:.3f} | {time(one.at)}"
@@ -48,7 +48,7 @@ def recalled(form: Form, found: Iterable[Entry]) -> str:
 
 
 def listed(form: Form, found: Iterable[Entry]) -> str:
-    """The answer of `list_memories`: a line for each."""
+    """Return the answer of `list_memories`: a line for each."""
     lines = []
     for one in found:
         typed = f"{one.type}:" if form == "initrunner-typed" else ""
@@ -58,7 +58,7 @@ def listed(form: Form, found: Iterable[Entry]) -> str:
 
 
 def time(at: datetime) -> str:
-    """A time in InitRunner's form: UTC as `+00:00`; microseconds only where there are any."""
+    """Return a time in InitRunner's form: UTC as `+00:00`; microseconds only if there are any."""
     return at.astimezone(UTC).isoformat()
 
 

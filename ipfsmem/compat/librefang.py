@@ -1,7 +1,7 @@
 """LibreFang's memory tools: values by key, and the knowledge graph, with its arguments, defaults and texts.
 
-Its own program checks keys of a tool against `[A-Za-z0-9_.-]`; here every key of 1 to 256 bytes is taken, as its HTTP interface takes
-them. A value that is replaced stays in the history of its key.
+Its own program checks keys of a tool against `[A-Za-z0-9_.-]`; here every key of 1 to 256 bytes is accepted, as in its HTTP
+interface. A replaced value stays in the history of its key.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ipfsmem.tools.tool import ToolResult
 PAGE: Final = 100
 MAX_NAME: Final = 256
 _RESULT: Final = answer(result={"type": "string"})
-#: Its names of the types that it knows, as its answers write them; another one is `Custom("...")`.
+#: The names of its known types in its answers; another one is `Custom("...")`.
 _ENTITIES: Final = ("person", "organization", "project", "concept", "event", "location", "document", "tool")
 _RELATIONS: Final = (
     "works_at", "knows_about", "related_to", "depends_on", "owned_by", "created_by", "located_in", "part_of", "uses", "produces",

@@ -1,7 +1,7 @@
-"""LibreFang's memory routes over a vault: keys and values, memories by level, and the graph of each agent.
+"""LibreFang's memory routes on a vault: keys and values, memories by level, and the graph of each agent.
 
-An agent is the scope of its ID. Memories of the level `user` are everybody's; those of a session expire after 24 hours. What is
-overwritten or deleted stays in the history.
+An agent is the scope of its ID. Memories of the level `user` are in the nameless scope; those of a session expire after 24 hours.
+Overwritten or deleted texts stay in the history.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
 PROGRAM: Final = "librefang"
-#: Hours after which a memory of a session expires; hits and entries by default and at most.
+#: Hours after which a memory of a session expires; default and maximum hits and entries.
 SESSION_TTL: Final = 24
 LIMIT, MOST = 10, 1_000
 _IDS: Final = UUID("6f1c6f0e-5b0e-4d8e-9d0a-1b6a3f0c2d51")
@@ -35,7 +35,7 @@ _TYPES: Final = {"user": "user", "agent": "reference", "session": "project"}
 
 
 class Item(NamedTuple):
-    """A memory as LibreFang has it."""
+    """A memory in LibreFang's form."""
 
     scope: str
     reading: Reading
@@ -54,7 +54,7 @@ class Item(NamedTuple):
         return self.reading.readable.fields.get("category", "")
 
     def values(self) -> dict[str, Any]:
-        """As its answers have it."""
+        """Return it in the form of its answers."""
         file, at = self.reading.readable, _time(created_at(self.reading))
         return {
             "id": self.id,
@@ -80,7 +80,7 @@ def _time(at: datetime) -> str:
 
 
 def _agent(call: Call) -> str:
-    """The scope of the agent of a path, which the caller's token is for. Raises UsageError."""
+    """Return the scope of the agent in a path, which the caller's token covers. Raises UsageError."""
     scope = call.path["id"].lower()
     if not is_scope(scope):
         raise UsageError("Invalid agent ID")
@@ -93,7 +93,7 @@ def _there(call: Call) -> Memory:
 
 
 def _in_scope(memory: Memory, scope: str) -> list[Item]:
-    """The memories of a scope without values, entities and expired ones, newest first."""
+    """Return the memories of a scope without values, entities and expired ones, newest first."""
     now = memory.replica.world.now()
     return [
         Item(scope, one)
@@ -115,7 +115,7 @@ def _all(call: Call) -> list[Item]:
 
 
 def _one(call: Call) -> Item:
-    """The memory of an ID. Raises NotFoundError."""
+    """Return the memory of an ID. Raises NotFoundError."""
     return _by_id(call, call.path["memory_id"])
 
 
@@ -128,7 +128,7 @@ def _by_id(call: Call, ident: str, places: Mapping[str, tuple[str, str]] | None 
 
 
 def _places(call: Call) -> dict[str, tuple[str, str]]:
-    """Scope and key of each memory that the caller may have, by ID."""
+    """Return scope and key of each memory that the caller may read, by ID."""
     return {
         str(uuid5(_IDS, f"{scope}/{item.key}")): (scope, item.key)
         for scope in _scopes(call)
@@ -277,7 +277,7 @@ def _found(call: Call, items: list[Item]) -> Answer:
     for scope in dict.fromkeys(one.scope for one in known.values()):
         try:
             hits = call.memory.stack(scope).recall(query, limit=min(200, max(1, limit))).hits
-        except UsageError:  # there is no word in it
+        except UsageError:  # the query has no word
             return Answer({"memories": []})
         ranked += [
             (hit.score, known[scope, hit.key])
@@ -392,7 +392,7 @@ def _import(call: Call) -> Answer:
     given = call.body.get("memories") if isinstance(call.body, dict) else call.body
     if not isinstance(given, list):
         raise UsageError("invalid type: map, expected a sequence")
-    # All is checked before anything is written.
+    # Everything is checked before anything is written.
     found = [
         (
             text,
@@ -517,7 +517,7 @@ def _decay(call: Call) -> Answer:
     return Answer({"decayed": True, "decay_rate": 0.01})
 
 
-#: Asked without a token, as its command line does; it says nothing of a memory.
+#: Requires no token, as its command line sends none; it reveals nothing of a vault.
 HEALTH: Final = "/api/health"
 _MEMORY: Final = "/api/memory"
 _OF_AGENT: Final = "/api/memory/agents/{id}"
@@ -560,7 +560,7 @@ ROUTES: Final = (
 
 
 def problem(error: IpfsmemError) -> Answer:
-    """An error in LibreFang's form."""
+    """Return an error in LibreFang's form."""
     status, code = (404, "not_found") if isinstance(error, NotFoundError) else (400, "bad_request")
     message = str(error)
     return Answer(

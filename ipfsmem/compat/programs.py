@@ -1,4 +1,4 @@
-"""The programs whose calls are translated, by name: their tools, and what a model is told first."""
+"""The programs whose calls are translated, by name: their tools, and instructions for a model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Program = Literal["initrunner", "initrunner-typed", "librefang", "infraware", "agh"]
 PROGRAMS: Final[tuple[Program, ...]] = get_args(Program)
 _TOOLS: Final = {"librefang": librefang.TOOLS, "infraware": infraware.TOOLS, "agh": agh.TOOLS}
-#: Bytes of one answer, as LibreFang bounds a value, and of its end in which a line is looked for that may be the last.
+#: Maximum bytes of one answer, as LibreFang limits a value, and of its end in which the last line break is sought.
 MAX_ANSWER: Final = 64 * 1024
 _LAST_LINE: Final = 4 * 1024
 _GUIDANCE: Final = (
@@ -33,12 +33,12 @@ _GUIDANCE: Final = (
 
 
 def guidance(program: Program) -> str:
-    """The instructions for the model."""
+    """Return the instructions for the model."""
     return _GUIDANCE.format(program=program)
 
 
 def definitions(program: str) -> tuple[Definition, ...]:
-    """The tools of a program. Raises UsageError."""
+    """Return the tools of a program. Raises UsageError."""
     if program in initrunner.FORMS:
         return initrunner.tools(program)
     if program in _TOOLS:
@@ -54,7 +54,7 @@ def program_tools(
     read_only: bool = False,
     session: Session | None = None,
 ) -> list[Tool]:
-    """A program's tools over a memory; the arguments are those of `toolset`."""
+    """Return a program's tools on a vault; the arguments are those of `toolset`."""
     source = memory if callable(memory) else lambda: memory
     desk = Desk(source, scope, session or Session())
     wanted = [one for one in definitions(program) if one.read_only or not read_only]
@@ -62,7 +62,7 @@ def program_tools(
 
 
 def _bounded(one: Definition) -> Definition:
-    """The same tool, whose answer ends after `MAX_ANSWER` bytes and says so."""
+    """Return the same tool with answers cut after `MAX_ANSWER` bytes, with a note."""
 
     def run(desk: Desk, given: JSON) -> ToolResult:
         result = one.run(desk, given)
