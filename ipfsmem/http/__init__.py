@@ -1,1 +1,1 @@
-"""HTTP faces of ipfsmem. Importing this room imports no web framework; its modules do, and are imported when used."""
+"""HTTP interfaces of ipfsmem. Importing this package imports no web framework; its modules do, and are imported when used."""

@@ -1,27 +1,27 @@
-"""Serves the blocks of a store as a trustless gateway, and takes CARs, pins and names from who has the token.
+"""Serves the blocks of a store as a trustless gateway, and accepts CARs, pins and names from holders of the token.
 
-This is what `peer:<url>` talks to, and any IPFS client that speaks the trustless gateway protocol reads from it:
+The server of `peer:<url>`, readable by any IPFS client with the trustless gateway protocol:
 
-    GET, HEAD /ipfs/{cid}?format=raw                                      also by Accept; `only-if-cached` gives 412
+    GET, HEAD /ipfs/{cid}?format=raw                                      also by Accept; `only-if-cached` returns 412
     GET, HEAD /ipfs/{cid}[/{path}]?format=car[&dag-scope=block|entity|all][&entity-bytes=from:to][&car-dups=y|n]
     GET, HEAD /ipns/{name}?format=ipns-record
-    OPTIONS   of these, for pages of other origins; of all the rest for those that will send the token
+    OPTIONS   of these, for pages of other origins; of all others for those that will send the token
     GET, PUT  /routing/v1/ipns/{name}                                     a record; PUT with the token
-    POST      /has        {"cids":[...]} -> {"cids":[...],"lacking":[...]}   those that are here; with the token also
-                                                                          what was found damaged and should come again
-    POST      /blocks     {"cids":[...]} -> a CAR of those that are here
+    POST      /has        {"cids":[...]} -> {"cids":[...],"lacking":[...]}   those stored here; with the token also
+                                                                          damaged ones that should be sent again
+    POST      /blocks     {"cids":[...]} -> a CAR of those stored here
     POST      /car?root={cid}&name={name}                                 a CAR, with the token -> {"root":cid}
-    GET       /pins?name={name} -> {"pins":[{"cid","name","handle","created"}]}, with "unread":[file] where lists are
-                                                                          here that cannot be read
+    GET       /pins?name={name} -> {"pins":[{"cid","name","handle","created"}]}, with "unread":[file] for lists
+                                                                          that cannot be read
     POST      /pins       {"cid","name"} -> the pin, with the token
     DELETE    /pins?cid=...&name=...&handle=...                           with the token
     POST      /unpin      {"pins":[{"cid","name","handle"}]}              many at once, with the token
-    GET       /listing -> {"entries":{name:number}}                       what is stored, with the token; 404 where
+    GET       /listing -> {"entries":{name:number}}                       stored blocks and pins, with the token; 404 if
                                                                           the store does not list
-    POST      /collect    -> {"freed":bytes}                              lets go of what no pin needs, with the token
+    POST      /collect    -> {"freed":bytes}                              deletes blocks that no pin needs, with the token
 
-Whoever knows a CID, or the name of a pin, may read it; both are long enough not to be guessed, and what they lead to
-is sealed or meant to be public. Nothing is decrypted, and no files are shown.
+Anybody who knows a CID, or the name of a pin, may read it; both are too long to be guessed, and the data is sealed or
+meant to be public. Nothing is decrypted, and no files are shown.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ from ipfsmem.published import ipns_record
 
 T = TypeVar("T")
 
-#: Largest CAR that is taken, in bytes.
+#: Maximum size of an uploaded CAR, in bytes.
 CAR_MAX: Final = 1024 * 1024 * 1024
 _JSON_MAX: Final = 2 * 1024 * 1024
 _AHEAD: Final = 32
 _CONTENT: Final = {"raw": RAW_TYPE, "car": CAR_TYPE}
 _RECORDS: Final = {"ipns-record": RECORD_TYPE}
-#: The same URL answers in two formats, so a cache must not give one for the other.
+#: The same URL has two formats, so a cache must not return one for the other.
 _VARY: Final = {"Vary": "Accept"}
 _TO_PAGES: Final = ("/ipfs/", "/ipns/", "/routing/")
 _TO_DEVICES: Final = ("/has", "/blocks", "/car", "/pins", "/unpin", "/listing")
@@ -116,10 +116,10 @@ def app(
     limits: Limits = OWN_LIMITS,
     closed: str = "",
 ) -> web.Application:
-    """The server over `store`, which keeps blocks, pins and names. Without a token it takes no writes.
+    """Return the server over `store`, which keeps blocks, pins and names. Without a token it accepts no writes.
 
-    `hosts`: names under which it may be asked. `limits`: of a CAR that is taken or a tree that is sent. Pins whose
-    names begin with `closed` are listed to who has the token only: people chose those names, they can be guessed.
+    `hosts`: accepted host names. `limits`: of an uploaded CAR or a tree that is sent. Pins whose names begin with `closed` are
+    listed only to holders of the token: people chose those names, so they can be guessed.
     """
     server = web.Application(middlewares=[guard(hosts)], client_max_size=_JSON_MAX)
     server[TRUSTED] = lambda request: has_token(request, token)
@@ -166,7 +166,7 @@ class _Blocks:
         if is_known(held, tag):
             if (
                 held.strip() == "*" and await self._block(cid) is None
-            ):  # who has a tag has it; an asterisk asks for any
+            ):  # the tag proves that the client has it; an asterisk matches any
                 return error(404, "NOT_FOUND", f"{cid} is not here")
             return web.Response(status=304, headers={"Etag": tag, **_VARY})
         if "only-if-cached" in request.headers.get("Cache-Control", "") and await self._block(cid) is None:
@@ -196,7 +196,7 @@ class _Blocks:
     async def _send_car(
         self, request: web.Request, start: ResolvedPath, asked: GatewayRequest, common: dict[str, str]
     ) -> web.StreamResponse:
-        """A CAR of a walk. One that cannot go to its end is broken off, so that nobody keeps it for the whole."""
+        """Send a CAR of a walk. If it cannot be completed, the connection is aborted, so that nobody keeps it as complete."""
         blocks = walk(self._store_blocks, start, asked, self._limits)
         response = web.StreamResponse(
             headers={
@@ -210,7 +210,7 @@ class _Blocks:
         try:
             async for (
                 block
-            ) in blocks:  # the first one before the answer begins: the range may be refused still
+            ) in blocks:  # the first one before the answer begins, as the range may still be refused
                 if request.method == "HEAD":
                     break
                 pending.append(section(*block))
@@ -227,7 +227,7 @@ class _Blocks:
         if whole:
             await response.write_eof()
         elif request.transport is not None:
-            request.transport.close()  # what is written is sent; the end that a cache would wait for is not
+            request.transport.close()  # sends what is written, without the end that a cache would wait for
         return response
 
     @staticmethod
@@ -236,17 +236,17 @@ class _Blocks:
             await response.prepare(request)
 
     async def _store_blocks(self, cids: list[CID]) -> dict[CID, bytes]:
-        """Blocks of the store, and those that are in their CIDs."""
+        """Return blocks of the store, and those that are in their CIDs."""
         found = {cid: cid.digest for cid in cids if cid.hash_code == IDENTITY}
         wanted = [cid for cid in cids if cid not in found]
         return found | (await self._store.get_blocks(wanted) if wanted else {})
 
     async def options(self, request: web.Request) -> web.StreamResponse:
-        """What pages of other origins may ask."""
+        """Return what pages of other origins may request."""
         return web.Response(status=204, headers={"Access-Control-Max-Age": "86400"})
 
     async def device_options(self, request: web.Request) -> web.StreamResponse:
-        """What a page may ask that will send the token; of any other nothing is said."""
+        """Return what a page with the token may request; nothing about any other."""
         if not self._announces_token(request):
             raise web.HTTPMethodNotAllowed("OPTIONS", ())
         return await self.options(request)
@@ -257,7 +257,7 @@ class _Blocks:
         return bool(self._token) and request.method == "OPTIONS" and "authorization" in names
 
     async def open_to_pages(self, request: web.Request, response: web.StreamResponse) -> None:
-        """Headers for pages of other origins, on errors and refusals too: who reads what a gateway gives, and who has the token."""
+        """Add headers for pages of other origins, also to errors and refusals: for gateway reads, and for holders of the token."""
         tried = "Authorization" in request.headers and response.status in {401, 403}
         if self._announces_token(request) or tried or has_token(request, self._token):
             response.headers.update(DEVICE_CORS)
@@ -310,7 +310,7 @@ class _Blocks:
         cids = await _cids(request)
         found = await self._store.has(cids)
         answer = {"cids": [str(cid) for cid in cids if cid in found]}
-        # To whom may write only: the CIDs of others' blocks are what lets one read them.
+        # For holders of the token only: anybody with the CID of another's block can read it.
         if isinstance(self._store, Mending) and has_token(request, self._token):
             answer["lacking"] = [str(cid) for cid in (await self._store.lacking())[:MAX_BATCH]]
         return json(answer)
@@ -318,7 +318,7 @@ class _Blocks:
     async def blocks(self, request: web.Request) -> web.StreamResponse:
         cids = list(dict.fromkeys(await _cids(request)))
         response = web.StreamResponse(headers={"Content-Type": CAR_TYPE, "Cache-Control": "no-store"})
-        first = await self._store.get_blocks(cids[:_AHEAD])  # fails before the answer begins, if it does
+        first = await self._store.get_blocks(cids[:_AHEAD])  # an error is raised before the answer begins
         await response.prepare(request)
         await response.write(header([]))
         for start in range(0, len(cids), _AHEAD):
@@ -341,7 +341,7 @@ class _Blocks:
         return json({"root": str(answered)})
 
     async def _receive(self, request: web.Request, spool: IO[bytes]) -> None:
-        """All of a CAR, every block of it checked, before any of it is stored."""
+        """Receive a whole CAR and check every block before any is stored."""
         parser = CarParser(self._limits)
         size = 0
         async for piece in request.content.iter_any():
@@ -393,13 +393,13 @@ class _Blocks:
         need_token(request, self._token)
         if not isinstance(self._store, Collecting):
             return json({"freed": 0})
-        # One at a time: who asks meanwhile (or again, having lost the answer) waits for the one that runs.
+        # One at a time: a request meanwhile (or again, after a lost answer) waits for the running one.
         if self._collecting is None or self._collecting.done():
             self._collecting = asyncio.ensure_future(self._store.collect())
         return json({"freed": await asyncio.shield(self._collecting)})
 
     async def _block(self, cid: CID) -> bytes | None:
-        """A checked block: what a damaged disk gives is not passed on."""
+        """Return a checked block: damaged ones of the disk are not passed on."""
         if cid.hash_code == IDENTITY:
             return cid.digest
         data = (await self._store.get_blocks([cid])).get(cid)
@@ -412,7 +412,7 @@ class _Blocks:
 
 
 def _raw(request: web.Request, data: bytes, headers: dict[str, str]) -> web.Response:
-    """A block, or the bytes of it that Range asks for."""
+    """Return a block, or the bytes of it that Range requests."""
     headers |= {"Content-Type": RAW_TYPE, "Accept-Ranges": "bytes"}
     try:
         part = byte_range(request.headers.get("Range", ""), len(data)) if request.method == "GET" else None
@@ -428,7 +428,7 @@ def _raw(request: web.Request, data: bytes, headers: dict[str, str]) -> web.Resp
 
 
 def _seconds(record: bytes) -> int:
-    """How long a record may be kept: its time to live, but not beyond its end."""
+    """Return how long a record may be cached, in seconds: its time to live, up to its expiry."""
     said = ipns_record.parse_record(record)
     left = said.validity - time.time_ns()
     return max(0, min(said.ttl, left) // 1_000_000_000)
@@ -452,7 +452,7 @@ def _name(request: web.Request) -> str:
 
 
 async def _body_of(request: web.Request, type_: type[T], rule: str) -> T:
-    """The body of a request. Raises UsageError, which names the `rule`."""
+    """Return the body of a request. Raises UsageError, which names the `rule`."""
     try:
         return read_json(await request.read(), type=type_)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:

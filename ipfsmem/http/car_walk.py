@@ -1,7 +1,7 @@
-"""Which blocks a CAR of a path, a scope and a range has, in which order: depth first, parents before children.
+"""The blocks of a CAR for a path, a scope and a range, in order: depth first, parents before children.
 
-Blocks come from an asynchronous getter and are checked here. A block that is missing, damaged or too much ends the walk
-with IncompleteWalk, so that whoever sends does not end an answer as if it were whole. It knows nothing of HTTP.
+Blocks come from an asynchronous getter and are checked here. A missing, damaged or excess block ends the walk with
+IncompleteWalk, so that the sender does not end an answer as if it were complete. Independent of HTTP.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from ipfsmem.http.gateway_request import GatewayRequest, resolved
 from ipfsmem.provider.contract import Block
 
 Get = Callable[[list[CID]], Awaitable[Mapping[CID, bytes]]]
-#: Blocks that one look into the store asks for.
+#: Blocks requested from the store at once.
 _AHEAD: Final = 32
 
 
 class IncompleteWalk(Exception):
-    """The tree cannot be sent to its end."""
+    """The tree cannot be sent completely."""
 
 
 class ResolvedPath(NamedTuple):
-    """The blocks that a path goes through, and the CIDs of its parts: the root first, what it leads to last."""
+    """The blocks on a path, and the CIDs of its parts: the root first, the target last."""
 
     blocks: dict[CID, bytes]
     parts: tuple[CID, ...]
 
 
 class _Step(NamedTuple):
-    """A block still to be sent: of which scope, and which bytes of it are wanted (None: all)."""
+    """A block still to be sent: its scope, and its wanted bytes (None: all)."""
 
     cid: CID
     scope: str
@@ -53,7 +53,7 @@ class _Step(NamedTuple):
 
 
 async def resolve_path(get: Get, root: CID, path: tuple[str, ...], limits: Limits) -> ResolvedPath:
-    """Follow a path. Raises NotFoundError when it leads nowhere or a block of it is not here, LimitError for a long one."""
+    """Follow a path. Raises NotFoundError if it leads nowhere or a block of it is missing, LimitError for a long one."""
     passed: dict[CID, bytes] = {}
 
     async def recording(cids: list[CID]) -> Mapping[CID, bytes]:
@@ -66,7 +66,7 @@ async def resolve_path(get: Get, root: CID, path: tuple[str, ...], limits: Limit
         reader = Reader(limits)
         try:
             found = await drive_async(reader.resolve(parts[-1], [name]), recording)
-        except FormatError as error:  # not a folder, or a name that none can have
+        except FormatError as error:  # not a folder, or an invalid name
             raise NotFoundError(f"nothing is at {'/'.join(path)} in {root}: {error}") from None
         parts.append(found.cid)
     if not path:
@@ -77,7 +77,7 @@ async def resolve_path(get: Get, root: CID, path: tuple[str, ...], limits: Limit
 
 
 async def walk(get: Get, start: ResolvedPath, asked: GatewayRequest, limits: Limits) -> AsyncIterator[Block]:
-    """The blocks of an answer: those of the path, then those of what it leads to. Identity CIDs are in their parents."""
+    """Yield the blocks of an answer: those of the path, then those of its target. Identity CIDs are in their parents."""
     end = start.parts[-1]
     sent: set[CID] = set()
     blocks = total = 0
@@ -94,7 +94,7 @@ async def walk(get: Get, start: ResolvedPath, asked: GatewayRequest, limits: Lim
         if cid.hash_code == IDENTITY or (cid in sent and not asked.dups):
             continue
         if cid not in known:
-            # Those below it on the stack will be asked for anyway: one look into the store for many.
+            # Those below it on the stack are needed anyway: one request to the store for many.
             ahead = [
                 other.cid for other in stack[-_AHEAD:] if other.cid not in sent and other.cid not in known
             ]
@@ -118,14 +118,14 @@ async def walk(get: Get, start: ResolvedPath, asked: GatewayRequest, limits: Lim
 
 
 def _first(cid: CID, data: bytes, asked: GatewayRequest) -> _Step:
-    """Where the walk begins. Raises UsageError for a range outside of the file."""
+    """Return the start of the walk. Raises UsageError for a range outside the file."""
     if asked.span is None or cid.hash_code == IDENTITY:
         return _Step(cid, asked.scope)
     size = len(data)
     if cid.codec == DAG_PB:
         _, message = _decoded(data)
         if message is None or message.type not in (TYPE_FILE, TYPE_RAW):
-            return _Step(cid, "entity")  # a range of what is no row of bytes is all of it
+            return _Step(cid, "entity")  # a range of anything but a file is all of it
         size = (
             message.filesize if message.filesize is not None else len(message.data) + sum(message.blocksizes)
         )
@@ -158,7 +158,7 @@ def _below(step: _Step, data: bytes) -> list[_Step]:
 
 
 def _decoded(data: bytes) -> tuple[Node, UnixFS | None]:
-    """A node, and its UnixFS message when it has one."""
+    """Return a node, and its UnixFS message if it has one."""
     node = decode_node(data)
     try:
         return node, decode_unixfs(node.data) if node.data is not None else None
@@ -167,7 +167,7 @@ def _decoded(data: bytes) -> tuple[Node, UnixFS | None]:
 
 
 def _is_sound(cid: CID, data: bytes) -> bool:
-    """Whether a block is what its CID says: what a damaged disk gives is not passed on."""
+    """Return whether a block matches its CID: damaged ones of the disk are not passed on."""
     try:
         verify_block(cid, data)
     except (BlockError, LimitError):

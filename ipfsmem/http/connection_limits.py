@@ -1,10 +1,9 @@
-"""How many connections one of our servers has, in all and from one address, and how long one may stand still.
+"""The number of connections of one of our servers, in all and per address, and how long one may stall.
 
-Anybody who reaches a server can open connections and send nothing more. So their number is bounded, in all and for each
-address; a request's head must come soon; and where a body or an answer stops moving, the connection ends. When the
-bound is reached, the connection that has waited longest without a request makes room for the new one, and where each has one, the
-request that has waited longest for its client among those without a token: whoever only holds connections open keeps nobody out.
-What requests mean is not known here; the application says whose are trusted (`TRUSTED`).
+Anybody who reaches a server can open connections and send nothing more. So their number is limited; a request's head must arrive
+soon; and a body or an answer that stalls ends the connection. At the limit, the connection idle for the longest time is closed
+for the new one, and if each has a request, the one without a token that has waited longest for its client: holding connections
+open excludes nobody. The application decides which requests are trusted (`TRUSTED`).
 """
 
 from __future__ import annotations
@@ -19,29 +18,29 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-#: Connections that the system takes before the program has looked at them.
+#: Connections that the system accepts before the program handles them.
 BACKLOG: Final = 32
-#: Files that the program needs beside its connections.
+#: Files that the program needs besides its connections.
 _SPARE: Final = 48 + BACKLOG
 
 
-#: Set by an application: whether a request shows that it is of somebody who is let in. By its head alone.
+#: Set by an application: whether a request is from an authorised client, by its head alone.
 TRUSTED: Final[web.AppKey[Callable[[web.BaseRequest], bool]]] = web.AppKey("trusted")
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of one server; times in seconds."""
 
-    total: int = 512  #: connections at once; fewer where the system gives this program fewer files
+    total: int = 512  #: connections at once; fewer if the system allows this program fewer files
     per_address: int = 128  #: of one address (of IPv6 the first 64 bits)
-    head: float = 20.0  #: until the first request's head is there
+    head: float = 20.0  #: until the first request's head has arrived
     idle: float = 75.0  #: between two requests
-    stall: float = 60.0  #: without `drip` bytes, while a body is awaited or an answer is not taken
+    stall: float = 60.0  #: without `drip` bytes, while a body is awaited or an answer is not read
     drip: int = 1024
-    body: float = 60.0  #: for the whole body of a request that is not trusted, however it moves
+    body: float = 60.0  #: for the whole body of a request that is not trusted, at any speed
 
     def within_system_limits(self) -> ConnectionLimits:
-        """These limits, lowered where the system allows this program less."""
+        """Return these limits, lowered if the system allows this program less."""
         try:
             import resource
         except ImportError:  # Windows
@@ -61,7 +60,7 @@ class Connections:
         server: web.Server,
         trusted: Callable[[web.BaseRequest], bool] = lambda request: False,
     ) -> None:
-        """`server` answers; requests are noted from here on. `trusted`: those that never make room for others."""
+        """`server` answers; requests are tracked from here on. `trusted`: requests that are never closed for others."""
         self._trusted = trusted
         self._limits = limits.within_system_limits()
         self._server = server
@@ -71,10 +70,10 @@ class Connections:
         server.request_handler = self._noting_requests(server.request_handler)
 
     def __call__(self) -> asyncio.Protocol:
-        """A protocol for a new connection."""
+        """Return a protocol for a new connection."""
         self._schedule_check()
         protocol = self._server()
-        protocol.__class__ = _InWords  # how the server makes its protocols is its own affair
+        protocol.__class__ = _InWords  # independent of how the server makes its protocols
         return _Connection(self, protocol)
 
     def close(self) -> None:
@@ -83,7 +82,7 @@ class Connections:
             self._timer.cancel()
 
     def add(self, connection: _Connection, transport: asyncio.Transport) -> bool:
-        """Take a new connection in, where one without a request is closed for it if need be. False: there is no room."""
+        """Add a new connection, closing an idle one for it if necessary. False: there is no room."""
         address = _address(transport)
         while self._per_address[address] >= self._limits.per_address:
             if not self._close_longest_idle(address):
@@ -97,7 +96,7 @@ class Connections:
         return True
 
     def remove(self, transport: asyncio.BaseTransport) -> None:
-        """Forget a connection that has ended."""
+        """Remove a connection that has ended."""
         connection = self._open.pop(transport, None)
         if connection is not None:
             self._per_address[connection.address] -= 1
@@ -105,8 +104,8 @@ class Connections:
                 del self._per_address[connection.address]
 
     def _has_room(self, connection: _Connection) -> bool:
-        """Whether a request that is not trusted may be answered: an eighth of all places, and of those of an address, is kept for
-        those that are. Others that wait make room for it."""
+        """Return whether an untrusted request may be answered: an eighth of all places, and of those of an address, is reserved
+        for trusted ones. Others that wait are closed for it."""
         limits, address = self._limits, connection.address
         while self._per_address[address] > limits.per_address - _kept(limits.per_address):
             if not self._close_longest_idle(address, but=connection):
@@ -117,8 +116,8 @@ class Connections:
         return True
 
     def _close_longest_idle(self, address: str | None, but: _Connection | None = None) -> bool:
-        """Close the connection that has waited longest without a request, first of those that never made one; else that of a request
-        that is not trusted and waits for its client. False: there is none. `address`: only of this one."""
+        """Close the connection idle for the longest time, first those without any request; else that of an untrusted request that
+        waits for its client. False: there is none. `address`: only of this one."""
         waiting = [
             (connection.rank, connection.since, transport)
             for transport, connection in self._open.items()
@@ -154,7 +153,7 @@ class Connections:
         return noted_handler
 
     def _schedule_check(self) -> None:
-        """Check all connections in a while, as long as there are any."""
+        """Schedule the next check, as long as there are connections."""
         if self._timer is None:
             interval = min(self._limits.head, self._limits.idle, self._limits.stall) / 4
             self._timer = asyncio.get_running_loop().call_later(interval, self._check)
@@ -169,7 +168,7 @@ class Connections:
 
 
 def _kept(places: int) -> int:
-    """How many of these places are kept for requests that are trusted."""
+    """Return how many of these places are reserved for trusted requests."""
     return min(16, places // 8)
 
 
@@ -180,7 +179,7 @@ def _no_room() -> web.Response:
 
 
 class _InWords(web.RequestHandler):
-    """A request that cannot be read is answered in our words: the library's quote the line, and are logged with it."""
+    """An invalid request is answered in our words: the library's quote the line, and are logged with it."""
 
     __slots__ = ()
 
@@ -191,7 +190,7 @@ class _InWords(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """The answer for what cannot be read (400), or was not handled (500)."""
+        """Return the answer for an invalid request (400), or a failed one (500)."""
         if status >= 500:
             return super().handle_error(request, status, exc, None)
         answer = web.Response(
@@ -202,7 +201,7 @@ class _InWords(web.RequestHandler):
 
 
 class _Connection(asyncio.Protocol):
-    """One connection: it hands everything on to the server's own protocol, and notes how many bytes pass and when."""
+    """One connection: passes everything on to the server's own protocol, and records how many bytes pass and when."""
 
     def __init__(self, connections: Connections, inner: asyncio.Protocol) -> None:
         self._connections = connections
@@ -216,7 +215,7 @@ class _Connection(asyncio.Protocol):
         self.served = self.trusted = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Count this connection, or close it at once where there is no room."""
+        """Count this connection, or close it at once if there is no room."""
         if not isinstance(transport, asyncio.Transport) or not self._connections.add(self, transport):
             if isinstance(transport, asyncio.Transport):
                 transport.abort()
@@ -231,31 +230,31 @@ class _Connection(asyncio.Protocol):
             self._inner.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Count the bytes and hand them on."""
+        """Count the bytes and pass them on."""
         self._received += len(data)
         if self._transport is not None:
             self._inner.data_received(data)
 
     def eof_received(self) -> bool | None:
-        """The client sends nothing more."""
+        """Handle the end of the client's data."""
         return self._inner.eof_received() if self._transport is not None else None
 
     def pause_writing(self) -> None:
-        """The client takes nothing more for now."""
+        """Handle a client that does not read for now."""
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
-        """The client takes bytes again."""
+        """Handle a client that reads again."""
         self._inner.resume_writing()
 
     def request_began(self, request: web.BaseRequest, *, trusted: bool) -> None:
-        """The head of a request was read."""
+        """Record that the head of a request was read."""
         self.request, self.trusted = request, trusted
         self.since = self._progress_at = self._loop.time()
 
     @property
     def rank(self) -> int | None:
-        """How soon it makes room for others, 0 first; None: never."""
+        """How soon it is closed for others, 0 first; None: never."""
         if self.request is None and not self.unsent_bytes():
             return 1 if self.served else 0
         if self.trusted:
@@ -267,20 +266,20 @@ class _Connection(asyncio.Protocol):
             self.request is not None
             and not self.request.content.is_eof()
             and self._transport is not None
-            and self._transport.is_reading()  # else it is us who take nothing now
+            and self._transport.is_reading()  # otherwise we are the ones not reading
         )
 
     def request_ended(self) -> None:
-        """Its handler has answered."""
+        """Record that its handler has answered."""
         self.request, self.served = None, True
         self.since = self._progress_at = self._loop.time()
 
     def unsent_bytes(self) -> int:
-        """Bytes of the answer that the client did not take yet."""
+        """Return how many bytes of the answer the client did not read yet."""
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
     def stands_still(self, limits: ConnectionLimits) -> bool:
-        """Whether nothing moved for longer than the limits allow."""
+        """Return whether nothing moved for longer than the limits allow."""
         now, unsent = self._loop.time(), self.unsent_bytes()
         awaited = self._awaits_body()
         if awaited and not self.trusted and now - self.since > limits.body:
@@ -294,7 +293,7 @@ class _Connection(asyncio.Protocol):
 
 
 def _address(transport: asyncio.BaseTransport) -> str:
-    """Who is at the other end, as far as is counted: an address, of IPv6 its network."""
+    """Return the counted address of the other end, of IPv6 its network."""
     peer: Any = transport.get_extra_info("peername")
     text = str(peer[0]) if isinstance(peer, tuple) and peer else ""
     with contextlib.suppress(ValueError):

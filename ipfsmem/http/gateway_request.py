@@ -1,7 +1,7 @@
-"""What a request to a trustless gateway asks for, and the headers that go with the answer. No block is touched here.
+"""The parsed request to a trustless gateway, and the headers of the answer. Reads no block.
 
-Formats, paths, scopes and ranges are those of the Trustless Gateway Specification (2026-03-05) and of IPIP-412; the table
-of its clauses with a test each is tests/unit/providers/test_gateway_clauses.py.
+Formats, paths, scopes and ranges are those of the Trustless Gateway Specification (2026-03-05) and of IPIP-412; the table of its
+clauses with a test each is tests/unit/providers/test_gateway_clauses.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RECORD_TYPE: Final = "application/vnd.ipfs.ipns-record"
 #: format -> content type
 FORMATS: Final = {"raw": RAW_TYPE, "car": CAR_TYPE, "ipns-record": RECORD_TYPE}
 SCOPES: Final = ("block", "entity", "all")
-#: For pages of other origins, on every answer below /ipfs, /ipns and /routing: what is there is for whoever knows its CID.
+#: For pages of other origins, on every answer below /ipfs, /ipns and /routing: the data is for anybody with its CID.
 CORS: Final = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Allow-Methods": "GET, HEAD, OPTIONS",
@@ -48,7 +48,7 @@ _TAG: Final = re.compile(r'(?:W/)?"([^"]*)"')
 
 
 class GatewayRequest(NamedTuple):
-    """What is asked for. `span` is `entity-bytes`: from, and to or None for the end; negative ones count from the end."""
+    """The parsed request. `span` is `entity-bytes`: from, and to or None for the end; negative ones count from the end."""
 
     kind: str
     scope: str = "all"
@@ -59,9 +59,9 @@ class GatewayRequest(NamedTuple):
 def parse_request(
     headers: CIMultiDictProxy[str], query: MultiMapping[str], offered: Mapping[str, str] = FORMATS
 ) -> GatewayRequest:
-    """Read a request; `format` wins over Accept, and the query over the parameters of a type (IPIP-412, IPIP-523).
+    """Parse a request; `format` wins over Accept, and the query over the parameters of a type (IPIP-412, IPIP-523).
 
-    Raises NotServed for other formats, orders and versions, UsageError for a scope or a range that is none.
+    Raises NotServed for other formats, orders and versions, UsageError for an invalid scope or range.
     """
     kind, parameters = _kind(headers, query, offered)
     if kind != "car":
@@ -85,7 +85,7 @@ def parse_request(
 
 
 def _car(query: MultiMapping[str], parameters: Mapping[str, str]) -> dict[str, str]:
-    """What a CAR is to be: the query wins over the parameters of its type in Accept."""
+    """Return the options of a CAR: the query wins over the parameters of its type in Accept."""
     defaults = {"order": "dfs", "version": "1", "dups": "n"}
     return {name: query.get(f"car-{name}", parameters.get(name, value)) for name, value in defaults.items()}
 
@@ -97,7 +97,7 @@ def _is_served(car: Mapping[str, str]) -> bool:
 def _kind(
     headers: CIMultiDictProxy[str], query: MultiMapping[str], offered: Mapping[str, str]
 ) -> tuple[str, dict[str, str]]:
-    """The format, and the parameters of its type in Accept."""
+    """Return the format, and the parameters of its type in Accept."""
     accepted: list[tuple[float, str, dict[str, str]]] = []
     named = False
     for part in ",".join(headers.getall("Accept", [])).split(","):
@@ -108,7 +108,7 @@ def _kind(
         for short, content_type in offered.items():
             if kind.lower() == content_type:
                 accepted.append((_quality(parameters.pop("q", "1")), short, parameters))
-    # A list says what is wanted most; what cannot be had of it is passed over for the next.
+    # A list is in order of preference; unsupported entries are skipped.
     accepted = [one for one in accepted if one[1] != "car" or _is_served(_car(query, one[2]))] or accepted
     accepted.sort(key=lambda item: -item[0])
     best = accepted[0] if accepted else None
@@ -134,9 +134,9 @@ def _quality(text: str) -> float:
 
 
 def resolved(span: tuple[int, int | None], size: int) -> tuple[int, int] | None:
-    """First and last byte of a span in a file of `size` bytes; None when nothing is between them.
+    """Return first and last byte of a span in a file of `size` bytes; None if it is empty.
 
-    Raises UsageError for a span that lies wholly behind the end.
+    Raises UsageError for a span entirely beyond the end.
     """
     first = max(0, span[0] + size if span[0] < 0 else span[0])
     last = size - 1 if span[1] is None else span[1] + size if span[1] < 0 else min(span[1], size - 1)
@@ -146,9 +146,9 @@ def resolved(span: tuple[int, int | None], size: int) -> tuple[int, int] | None:
 
 
 def byte_range(header: str, size: int) -> tuple[int, int] | None:
-    """First and last byte that a Range header asks of `size` bytes; None for all of them, also when it asks for several.
+    """Return first and last byte that a Range header requests of `size` bytes; None for all of them, also if it requests several.
 
-    Raises ValueError when there is nothing in it (416).
+    Raises ValueError if it is empty (416).
     """
     match = _BYTES.fullmatch(header.replace(" ", ""))
     if match is None or match[1] == match[2] == "":
@@ -159,14 +159,14 @@ def byte_range(header: str, size: int) -> tuple[int, int] | None:
         return max(0, size - int(match[2])), size - 1
     first, last = int(match[1]), int(match[2]) if match[2] else size - 1
     if match[2] and last < first:
-        return None  # no range at all
+        return None  # not a range
     if first >= size:
         raise ValueError
     return first, min(last, size - 1)
 
 
 def etag(cid: CID, path: tuple[str, ...], asked: GatewayRequest) -> str:
-    """The Etag of an answer: of the block itself, or of everything that decides which blocks a CAR has."""
+    """Return the Etag of an answer: of the block itself, or of everything that determines the blocks of a CAR."""
     if asked.kind == "raw":
         return f'"{cid}.raw"'
     about = repr((path, asked.span, asked.dups)).encode()
@@ -176,21 +176,21 @@ def etag(cid: CID, path: tuple[str, ...], asked: GatewayRequest) -> str:
 def location(
     path: str, headers: CIMultiDictProxy[str], query: MultiMapping[str], asked: GatewayRequest
 ) -> str:
-    """Where the same answer stands whatever Accept says (Content-Location); "" when the request named that itself."""
+    """Return the URL of the same answer whatever Accept says (Content-Location); "" if the request used that itself."""
     fixed = {"format": asked.kind, **({"car-dups": "y"} if asked.dups else {})}
-    chosen = any(";" in accept for accept in headers.getall("Accept", []))  # of parameters, some by the query
+    chosen = any(";" in accept for accept in headers.getall("Accept", []))  # parameters, some from the query
     if not chosen and all(query.get(name) == value for name, value in fixed.items()):
         return ""
     return f"{path}?{urlencode({**query, **fixed}, quote_via=quote)}"
 
 
 def is_known(header: str, tag: str) -> bool:
-    """Whether If-None-Match names a tag (compared weakly, as 304 asks)."""
+    """Return whether If-None-Match has a tag (compared weakly, as 304 requires)."""
     return header.strip() == "*" or tag.removeprefix("W/").strip('"') in _TAG.findall(header)
 
 
 def attachment(query: MultiMapping[str], default: str) -> str:
-    """Content-Disposition: to be saved, never shown, under the name that was asked for."""
+    """Return Content-Disposition: for saving, never for showing, under the requested name."""
     name = query.get("filename") or default
     plain = "".join(char if " " <= char <= "~" and char not in '"\\' else "_" for char in name)
     if plain == name:

@@ -1,7 +1,7 @@
-"""What stands before every handler of our HTTP servers: host names, tokens, sizes, and errors as JSON.
+"""The checks before every handler of our HTTP servers: host names, tokens, sizes, and errors as JSON.
 
-A server on 127.0.0.1 can be reached by any page in the user's browser through a name that resolves to it, so requests
-are answered only under host names that are expected. It knows nothing of what is served.
+Any page in the user's browser can reach a server on 127.0.0.1 through a name that resolves to it, so requests are answered only
+under expected host names.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ipfsmem.loopback import LOCAL_HOSTS, has_bearer, host_of
 
 
 class NotServed(Exception):
-    """A form that is not given here: 400 when none was named, 406 for another one."""
+    """An unsupported form: 400 if none was named, 406 for another one."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -50,13 +50,13 @@ _STATUS: Final[tuple[tuple[type[IpfsmemError], int], ...]] = (
 
 
 def error(status: int, reason: str, details: str, headers: Mapping[str, str] | None = None) -> web.Response:
-    """An error as every server of ours says it: {"error":{"reason","details"}}."""
+    """Return an error in the form of all our servers: {"error":{"reason","details"}}."""
     body = msgspec.json.encode({"error": {"reason": reason, "details": details}})
     return web.Response(status=status, body=body, content_type="application/json", headers=headers)
 
 
 def json(value: Any, status: int = 200) -> web.Response:
-    """A JSON answer that nobody caches."""
+    """Return a JSON answer that must not be cached."""
     return web.Response(
         status=status,
         body=msgspec.json.encode(value),
@@ -66,7 +66,7 @@ def json(value: Any, status: int = 200) -> web.Response:
 
 
 def guard(hosts: Collection[str] = LOCAL_HOSTS) -> Any:
-    """Middleware that refuses other host names and turns errors of ours into answers."""
+    """Return middleware that refuses other host names and turns our errors into answers."""
     allowed = frozenset(host.lower() for host in hosts)
 
     @web.middleware
@@ -90,7 +90,7 @@ def guard(hosts: Collection[str] = LOCAL_HOSTS) -> Any:
 
 
 def need_token(request: web.Request, token: str) -> None:
-    """Raise 401 unless the request carries `Authorization: Bearer <token>`; 403 when the server has none."""
+    """Raise 401 unless the request carries `Authorization: Bearer <token>`; 403 if the server has none."""
     if not token:
         raise web.HTTPForbidden(reason="This server takes no writes")
     if not has_token(request, token):
@@ -98,5 +98,5 @@ def need_token(request: web.Request, token: str) -> None:
 
 
 def has_token(request: web.BaseRequest, token: str) -> bool:
-    """Whether the request carries `Authorization: Bearer <token>`. Never with an empty token."""
+    """Return whether the request carries `Authorization: Bearer <token>`. Never with an empty token."""
     return has_bearer(request.headers.get("Authorization", ""), token)

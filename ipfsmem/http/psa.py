@@ -1,15 +1,15 @@
 """The Pinning Service API 1.0.0 over a peer's store, so that any IPFS tool can pin here (`ipfs pin remote add`, ...).
 
-    POST   /pins               {"cid","name"?,"origins"?,"meta"?} -> 202, what became of it
+    POST   /pins               {"cid","name"?,"origins"?,"meta"?} -> 202 and its status
     GET    /pins               the list, filtered and in pages
     GET    /pins/{requestid}   one request
-    POST   /pins/{requestid}   another in its place, with another id -> 202
+    POST   /pins/{requestid}   replace it, with another id -> 202
     DELETE /pins/{requestid}   -> 202
 
 Every call needs the token. This server fetches nothing from the network: a request is `queued` until the whole tree
-is in the store, uploaded by whoever has it (`POST /car`), and `pinned` from the next look on. It says so in `info`,
-and its delegates are addresses that it is given. What is stored it never changes. Trees of raw and dag-pb blocks only:
-what it cannot follow to the end it could not keep.
+is in the store, uploaded by its owner (`POST /car`), and `pinned` from the next check on. `info` says so, and the
+delegates are the given addresses. Stored blocks never change. Trees of raw and dag-pb blocks only: the server could not
+keep a tree that it cannot follow completely.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _BODY_MAX: Final = 256 * 1024
 _META_MAX: Final = 1_000
 _AHEAD: Final = 256
 _FOLLOWED: Final = (RAW, DAG_PB)
-#: Names that a store takes, see Provider.put_car; requests with others are kept under this one.
+#: Names that a store accepts, see Provider.put_car; requests with others are stored under the second one.
 _STORE_NAME_MAX: Final = 100
 _OTHER_NAMES: Final = "psa"
-#: An address that leads nowhere: the specification wants one at least, and this server has none of that kind.
+#: An address that leads nowhere: the specification requires at least one, and this server has none of that kind.
 NOWHERE: Final = "/ip4/127.0.0.1/tcp/9"
 _INFO: Final = {
     "status_details": "waiting for its blocks: this service fetches nothing, upload them as a CAR"
@@ -79,7 +79,7 @@ def app(
     under: str = "",
     now: Callable[[], int] = lambda: int(time.time() * 1000),
 ) -> web.Application:
-    """The server over `store`. `requests` is its list, in memory unless given; `now` is milliseconds since 1970.
+    """Return the server over `store`. `requests` is its list, in memory unless given; `now` is milliseconds since 1970.
 
     `delegates`: multiaddrs of a node that holds the store's blocks, if there is one. `limits`: of a tree that is
     looked through. `under` goes before the names of pins in the store, so that no request takes away what somebody
@@ -158,7 +158,7 @@ class _Psa:
         return json({"count": len(found), "results": shown})
 
     async def _advance(self, request: PinRequest) -> PinRequest:
-        """The request, pinned in the store if its whole tree is there by now."""
+        """Return the request, pinned in the store if its whole tree is there by now."""
         cid = parse_cid(request.cid)
         if request.status != QUEUED or not await self._whole(cid):
             return request
@@ -168,7 +168,7 @@ class _Psa:
         return made
 
     async def _release(self, request: PinRequest) -> None:
-        """Forget a request; the store's pin goes with the last one that stands on it."""
+        """Delete a request; the store's pin is removed with the last request for it."""
         self._requests.drop(request.id)
         if request.status != PINNED:
             return
@@ -180,7 +180,7 @@ class _Psa:
         await self._store.unpin(Pin(cid, name, request.handle, 0))
 
     async def _whole(self, root: CID) -> bool:
-        """Whether every block of a tree is in the store and right."""
+        """Return whether every block of a tree is in the store and valid."""
         seen = {root}
         waiting = [root]
         while waiting:
@@ -243,7 +243,7 @@ def _unknown() -> web.Response:
 
 async def _pin_body(request: web.Request) -> tuple[_PinBody, CID]:
     body = await request.read()
-    if len(body) > _BODY_MAX:  # the server above this one may let more through
+    if len(body) > _BODY_MAX:  # the server above this one may accept more
         raise LimitError(f"a request of {len(body)} bytes, {_BODY_MAX} allowed")
     try:
         asked = read_json(body, type=_PinBody)
@@ -266,7 +266,7 @@ async def _pin_body(request: web.Request) -> tuple[_PinBody, CID]:
 
 
 def _filter_and_limit(request: web.Request) -> tuple[PinFilter, int]:
-    """What a list is asked for. UsageError or FormatError for what the specification does not know."""
+    """Return the parameters of a list. UsageError or FormatError for unknown ones."""
     query = request.query
     cids = [parse_cid(text) for text in _several(query.getall("cid", []))]
     if len(cids) > _CIDS_MAX:
@@ -298,11 +298,11 @@ def _several(given: list[str]) -> list[str]:
 
 
 def _time(text: str, what: str) -> int:
-    """Milliseconds of an instant; a `+` of its zone may have become a space."""
+    """Return the milliseconds of an instant; a `+` of its zone may have become a space."""
     try:
         value = datetime.fromisoformat(text.strip().replace("Z", "+00:00").replace(" ", "+"))
         value = value if value.tzinfo else value.replace(tzinfo=UTC)
-        # Up to the next millisecond for `before`: what was made within it lies before its end.
+        # Round up to the next millisecond for `before`: a request within it is before its end.
         whole = value.replace(microsecond=0)
         extra = -(-value.microsecond // 1000) if what == "before" else value.microsecond // 1000
         return int(whole.timestamp()) * 1000 + extra

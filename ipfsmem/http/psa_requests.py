@@ -1,7 +1,7 @@
-"""The requests that the Pinning Service face of a peer took: what was asked for, when, and what became of it.
+"""The requests to a peer's Pinning Service interface: content, time and status.
 
-In memory, or one small file for each in a folder: written whole or not at all, so that servers may come, go and stand
-side by side, and a sync program may carry the folder. It knows nothing of HTTP and nothing of blocks.
+In memory, or one small file for each in a folder: written atomically, so that servers may start, stop and run side by side, and a
+sync program may carry the folder. Independent of HTTP and blocks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ipfsmem.errors import FormatError, StorageError
 QUEUED: Final = "queued"
 PINNED: Final = "pinned"
 STATUSES: Final = (QUEUED, "pinning", PINNED, "failed")
-#: How a name is compared with the one asked for.
+#: How a name is compared with the requested one.
 MATCHES: Final = ("exact", "iexact", "partial", "ipartial")
 _HEX: Final = frozenset("0123456789abcdef")
 _FILE_MAX: Final = 1024 * 1024
@@ -33,7 +33,7 @@ _Stamp: TypeAlias = tuple[int, int, int]
 
 
 class PinRequest(msgspec.Struct, frozen=True):
-    """One request. `cid` and `name` are kept as they came; `handle` is the store's own once it is pinned."""
+    """One request. `cid` and `name` are kept as received; `handle` is the store's own once it is pinned."""
 
     id: str
     cid: str
@@ -46,7 +46,7 @@ class PinRequest(msgspec.Struct, frozen=True):
 
 
 class PinFilter(msgspec.Struct, frozen=True):
-    """Which requests a list is to show. Empty fields let everything through; times are milliseconds, exclusive."""
+    """The filter of a list. Empty fields match everything; times are milliseconds, exclusive."""
 
     cids: frozenset[CID] = frozenset()
     name: str = ""
@@ -57,7 +57,7 @@ class PinFilter(msgspec.Struct, frozen=True):
     meta: dict[str, str] = {}
 
     def matches(self, request: PinRequest, cid: CID) -> bool:
-        """Whether a request, whose CID is `cid`, is wanted."""
+        """Return whether a request, whose CID is `cid`, matches."""
         return (
             (not self.cids or cid.multihash in {wanted.multihash for wanted in self.cids})
             and (not self.name or self._matches_name(request.name))
@@ -75,18 +75,18 @@ class PinFilter(msgspec.Struct, frozen=True):
 
 
 class PinRequests:
-    """All requests, newest first. One thread; several servers may use the folder, each sees what the others keep."""
+    """All requests, newest first. For one thread; several servers may use the folder, each sees the others' requests."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """`folder` holds a file for each, made with the first; None keeps them in memory. The disk is not touched."""
+        """`folder` holds a file for each, created with the first; None keeps them in memory. The disk is not touched here."""
         self._folder = None if folder is None else SharedFolder(folder.parent, folder.name, private=True)
         self._known: dict[str, PinRequest] = {}
         self._stamps: dict[str, _Stamp] = {}
-        self._newest: int | None = None  #: time of the newest request; None before the first look
+        self._newest: int | None = None  #: time of the newest request; None before the first read
 
     def add(self, cid: str, name: str, origins: Iterable[str], meta: dict[str, str], now: int) -> PinRequest:
-        """Note a request. Its time is made one millisecond later than the newest's when that is needed, so that
-        pages that go by time neither repeat nor lose one. StorageError when it cannot be kept."""
+        """Add a request. Its time is made one millisecond later than the newest's if necessary, so that pages by time neither
+        repeat nor lose one. StorageError if it cannot be stored."""
         if self._newest is None:
             self._newest = max((request.created for request in self.all()), default=0)
         created = max(now, self._newest + 1)
@@ -95,12 +95,12 @@ class PinRequests:
         return request
 
     def change(self, request: PinRequest) -> None:
-        """Keep a request in its new state, unless it was dropped meanwhile."""
+        """Store a request in its new state, unless it was deleted meanwhile."""
         if self.get(request.id) is not None:
             self._keep(request)
 
     def get(self, request_id: str) -> PinRequest | None:
-        """One request."""
+        """Return one request."""
         if not _is_id(request_id):
             return None  # it becomes a file's name
         if self._folder is not None:
@@ -108,7 +108,7 @@ class PinRequests:
         return self._known.get(request_id)
 
     def drop(self, request_id: str) -> None:
-        """Forget a request."""
+        """Delete a request."""
         self._forget(request_id)
         if self._folder is not None and _is_id(request_id):
             name = f"{request_id}.json"
@@ -117,7 +117,7 @@ class PinRequests:
                 self._folder.flush()
 
     def all(self) -> list[PinRequest]:
-        """Every request, newest first. What is in the folder and is no request is passed over."""
+        """Return every request, newest first. Invalid files in the folder are skipped."""
         if self._folder is not None:
             self._look()
         return sorted(self._known.values(), key=lambda request: (-request.created, request.id))
@@ -145,7 +145,7 @@ class PinRequests:
             self._read(request_id)
 
     def _read(self, request_id: str) -> None:
-        """Read one file, when it is not the one that was read before."""
+        """Read one file, unless it is unchanged."""
         assert self._folder is not None
         name = f"{request_id}.json"
         path = self._folder.path / name
@@ -154,7 +154,7 @@ class PinRequests:
         except FileNotFoundError:
             self._forget(request_id)
             return
-        except OSError as error:  # it may be there: not to be taken for gone
+        except OSError as error:  # it may exist: must not count as deleted
             raise StorageError(f"the pin {path} cannot be read: {reason(error)}") from error
         stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
         if self._stamps.get(request_id) == stamp:
@@ -182,6 +182,6 @@ def _is_id(text: str) -> bool:
 
 
 def instant(ms: int) -> str:
-    """Milliseconds since 1970 as RFC 3339 in UTC."""
+    """Return milliseconds since 1970 as RFC 3339 in UTC."""
     whole, rest = divmod(ms, 1000)
     return f"{datetime.fromtimestamp(whole, UTC).strftime('%Y-%m-%dT%H:%M:%S')}.{rest:03d}Z"

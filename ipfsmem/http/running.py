@@ -1,6 +1,6 @@
-"""Runs one of our servers for as long as it is wanted, on an address that only this machine reaches unless told otherwise.
+"""Runs one of our servers, by default on an address that only this machine reaches.
 
-It binds and serves; what is served, and to whom, the application decides.
+It binds and serves; the application decides what, and to whom.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ async def running(
     public: bool = False,
     limits: ConnectionLimits | None = None,
 ) -> AsyncIterator[str]:
-    """The URL of `app` while it runs; port 0 takes a free one. `limits`: of its connections.
+    """Yield the URL of `app` while it runs; port 0 selects a free one. `limits`: of its connections.
 
-    Raises ConfigError when the address is taken, or is reached from other machines without `public`.
+    Raises ConfigError if the address is taken, or is reachable from other machines without `public`.
     """
     if not public and not is_loopback(host):
         raise ConfigError(
@@ -37,7 +37,7 @@ async def running(
             hint="Serve on 127.0.0.1, or say that it is meant to be public and name the host names it is asked by.",
         )
     app.on_response_prepare.append(_without_versions)
-    # Nothing that somebody sends is decompressed (format section 8): a megabyte of it may come to a gigabyte.
+    # Nothing received is decompressed (format section 8): a megabyte may become a gigabyte.
     runner = web.AppRunner(
         app, access_log=None, shutdown_timeout=2.0, handler_cancellation=True, auto_decompress=False
     )
@@ -68,5 +68,5 @@ async def running(
 
 
 async def _without_versions(_: web.Request, answer: web.StreamResponse) -> None:
-    """The library's own Server header names its version and Python's: of use only to who looks for an old one."""
+    """Remove the library's Server header, which names versions: only useful to find outdated ones."""
     answer.headers["Server"] = "ipfsmem"

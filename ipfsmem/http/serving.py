@@ -1,6 +1,6 @@
-"""What `ipfsmem serve peer` serves: the blocks of a store, and under /psa the Pinning Service API over the same store.
+"""The server of `ipfsmem serve peer`: the blocks of a store, and under /psa the Pinning Service API over the same store.
 
-One token, one list of host names. It composes; what each part does is said there.
+One token, one list of host names for both parts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ipfsmem.loopback import LOCAL_HOSTS
 from ipfsmem.provider.contract import Provider
 
 PSA_PATH: Final = "/psa"
-#: Before the names of pins that came in over the Pinning Service API.
+#: Prefix of the names of pins from the Pinning Service API.
 PSA_NAMES: Final = "psa:"
 
 
@@ -27,7 +27,7 @@ def app(
     hosts: frozenset[str] = LOCAL_HOSTS,
     requests: PinRequests | None = None,
 ) -> web.Application:
-    """The server over `store`; without a token it takes no writes and no pin requests.
+    """Return the server over `store`; without a token it accepts no writes and no pin requests.
 
     `requests` is the list of the Pinning Service API, in memory unless given.
     """
