@@ -1,4 +1,4 @@
-"""Claude's memory tool (`memory_20250818`) on an ipfsmem memory, for the tool runner of the package `anthropic`.
+"""Claude's memory tool (`memory_20250818`) on an ipfsmem vault, for the tool runner of the package `anthropic`.
 
     tool = memory_tool(memory)
     client.beta.messages.tool_runner(model=..., messages=[...], tools=[tool], max_tokens=...)
@@ -24,10 +24,10 @@ __all__ = ["MemoryDirectory", "async_memory_tool", "memory_tool"]
 def memory_tool(
     memory: Memory, *, cache_control: BetaCacheControlEphemeralParam | None = None
 ) -> BetaAbstractMemoryTool:
-    """The memory tool for `client.beta.messages.tool_runner`. `memory`: a memory, or one scope of it (`memory.scope("x")`).
+    """Return the memory tool for `client.beta.messages.tool_runner`. `memory`: a vault, or one scope of it (`memory.scope("x")`).
 
-    Make one for each conversation: it knows what this conversation was shown, and replaces nothing else. Raises UsageError
-    when the extra `anthropic` is not installed.
+    Make one for each conversation: it knows what this conversation was shown, and replaces nothing else. Raises UsageError if the
+    extra `anthropic` is not installed.
     """
     with extra("anthropic"):
         from ipfsmem.adapters.anthropic_tool import MemoryTool
@@ -37,7 +37,7 @@ def memory_tool(
 def async_memory_tool(
     memory: Memory, *, cache_control: BetaCacheControlEphemeralParam | None = None
 ) -> BetaAsyncAbstractMemoryTool:
-    """The same for an asynchronous client; the work is done in a thread."""
+    """Return the memory tool for an asynchronous client; the work is done in a thread."""
     with extra("anthropic"):
         from ipfsmem.adapters.anthropic_tool import AsyncMemoryTool
     return AsyncMemoryTool(MemoryDirectory(memory), cache_control)

@@ -1,6 +1,6 @@
-"""The classes behind `anthropic.memory_tool`: what the package `anthropic` asks of a memory tool, handed to a `MemoryDirectory`.
+"""The classes behind `anthropic.memory_tool`: the interface of the package `anthropic`, implemented by a `MemoryDirectory`.
 
-They are classes of that package, so this is the one module that imports it at once; it is imported when a tool is made.
+They subclass classes of that package, so only this module imports it at the top; it is imported when a tool is made.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class MemoryTool(BetaAbstractMemoryTool):
 
 
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
-    """The same, in threads."""
+    """The memory tool for asynchronous clients, in threads."""
 
     def __init__(
         self, directory: MemoryDirectory, cache_control: BetaCacheControlEphemeralParam | None

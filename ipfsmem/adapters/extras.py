@@ -1,4 +1,4 @@
-"""The error for a package that an adapter needs and that is not installed."""
+"""The error for a missing package that an adapter needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ipfsmem.errors import UsageError
 
 @contextlib.contextmanager
 def extra(name: str) -> Iterator[None]:
-    """Import the packages of an extra inside this block. Raises UsageError, which says how to install what is missing."""
+    """Import the packages of an extra inside this block. Raises UsageError with the command that installs a missing one."""
     try:
         yield
     except ImportError as error:

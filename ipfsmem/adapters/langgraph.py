@@ -1,4 +1,4 @@
-"""A LangGraph `BaseStore` on an ipfsmem memory: long-term memory of graphs, sealed, synced and the same on every device.
+"""A LangGraph `BaseStore` on an ipfsmem vault: long-term memory of graphs, sealed, synced and the same on every device.
 
     graph = builder.compile(store=store(memory))
 
@@ -20,10 +20,10 @@ __all__ = ["store"]
 
 
 def store(memory: Memory) -> BaseStore:
-    """A store for `compile(store=...)`. `memory`: a memory, or one scope of it (`memory.scope("x")`).
+    """Return a store for `compile(store=...)`. `memory`: a vault, or one scope of it (`memory.scope("x")`).
 
-    It has no time to live: an item with one is refused, since a read would have to be a write on every device. Raises
-    UsageError when the extra `langgraph` is not installed.
+    It has no time to live: an item with one is refused, since a read would have to be a write on every device. Raises UsageError
+    if the extra `langgraph` is not installed.
     """
     with extra("langgraph"):
         from ipfsmem.adapters.langgraph_store import MemoryStore

@@ -1,6 +1,6 @@
-"""The class behind `langgraph.store`: what the package `langgraph` asks of a store, answered from the memories of one scope.
+"""The class behind `langgraph.store`: the interface of a store of the package `langgraph`, over the memories of one scope.
 
-It is a class of that package, so this is the one module that imports it at once; it is imported when a store is made.
+It subclasses a class of that package, so only this module imports it at the top; it is imported when a store is made.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class MemoryStore(BaseStore):
         self._memory = memory
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Everything is read as it was before; then each item is written as its last `PutOp` says: none where one cannot be written."""
+        """Run operations: all reads see the state before; then each item is written by its last `PutOp`, none if one cannot be
+        written."""
         given = list(ops)
         puts: dict[str, PutOp] = {}
         for op in given:
@@ -61,7 +62,7 @@ class MemoryStore(BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """The same in a thread."""
+        """Run operations as `batch`, in a thread."""
         return await in_thread(partial(self.batch, list(ops)))
 
     def _answer(self, op: Op) -> Result:
@@ -76,7 +77,7 @@ class MemoryStore(BaseStore):
         raise ValueError(f"Unknown operation type: {type(op)}")
 
     def _own(self, where: str, *, counts: bool = True) -> tuple[Reading, StoredItem, dict[str, Any]] | None:
-        """The item that a memory is, with its value; None for what is none, or others' word that nobody promoted."""
+        """Return the item of a memory, with its value; None if it is not an item, or of others and not approved."""
         found = self._memory.read(where, counts=counts)
         item = item_of(where, found.file) if found is not None and found.own else None
         value = value_of(found.data) if found is not None and item is not None else None
@@ -96,7 +97,7 @@ class MemoryStore(BaseStore):
         )
 
     def _prepared(self, where: str, op: PutOp) -> Callable[[], object]:
-        """What writes an item as it is asked for. Raises what `render_item` raises, before anything is written."""
+        """Return the function that writes an item. Raises as `render_item`, before anything is written."""
         before = self._memory.read(where, counts=False)
         if op.value is None:
             if before is None or not before.own:
@@ -108,7 +109,7 @@ class MemoryStore(BaseStore):
         return partial(self._memory.write_text, where, text, seen=before if known else None)
 
     def _items(self) -> list[tuple[str, StoredItem]]:
-        """All items, the one that was changed last first."""
+        """Return all items, last changed first."""
         listed = ((one.key, item_of(one.key, one.file)) for one in self._memory.list() if one.own)
         found = [(where, item) for where, item in listed if item is not None]
         found.sort(key=lambda one: one[0])

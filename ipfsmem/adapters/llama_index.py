@@ -1,9 +1,9 @@
-"""A LlamaIndex memory block on an ipfsmem memory, for `llama_index.core.memory.Memory`.
+"""A LlamaIndex memory block on an ipfsmem vault, for `llama_index.core.memory.Memory`.
 
     chat = Memory.from_defaults(session_id="chat-1", memory_blocks=[memory_block(memory)])
 
-What the block gives is `memory.context`: fenced, and matched with what was said last. What falls out of the short-term memory is
-kept in a session when one is named, and in nothing else: no fact is made of it. Extra: `llama-index`.
+The block contains `memory.context`: fenced, and matched with the last message. Messages that leave the short-term memory are kept
+in a session if one is named, and nowhere else: no facts are extracted. Extra: `llama-index`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def memory_block(
     priority: int = 1,
     session: str | None = None,
 ) -> BaseMemoryBlock[str]:
-    """A block that gives the model what `memory.context` has for what the user said last, at most `max_tokens` of it.
+    """Return a block that gives the model `memory.context` for the user's last message, at most `max_tokens` tokens.
 
-    `memory`: a memory, or one scope of it. `priority`: 0 is never cut, else blocks of low numbers are cut first. `session`:
-    messages that the short-term memory has no room for any more are added to the session of this name (`memory.sessions`);
-    None: they are not taken. Raises UsageError when the extra `llama-index` is not installed.
+    `memory`: a vault, or one scope of it. `priority`: 0 is never cut, else blocks of low numbers are cut first. `session`:
+    messages that leave the short-term memory are added to the session of this name (`memory.sessions`); None: they are
+    dropped. Raises UsageError if the extra `llama-index` is not installed.
     """
     with extra("llama-index"):
         from ipfsmem.adapters.llama_index_block import IpfsmemBlock

@@ -1,6 +1,7 @@
-"""The class behind `llama_index.memory_block`: what the package `llama-index-core` asks of a memory block, answered with the context.
+"""The class behind `llama_index.memory_block`: the interface of a memory block of the package `llama-index-core`, over the
+context.
 
-It is a class of that package, so this is the one module that imports it at once; it is imported when a block is made.
+It subclasses a class of that package, so only this module imports it at the top; it is imported when a block is made.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from ipfsmem.in_thread import in_thread
 from ipfsmem.memories.layouts import LEAST_TOKENS, TOKEN_BYTES
 from ipfsmem.memory import Memory
 
-#: Characters of what was said last that memories are matched with.
+#: Maximum characters of the last message that are used as the query.
 _QUERY = 2_000
-#: Blocks that may still have to be made smaller.
+#: Maximum recent blocks that can still be shortened.
 _CHATS = 64
 
 
 class IpfsmemBlock(BaseMemoryBlock[str]):
-    """The context of a memory."""
+    """The context of a vault as a memory block."""
 
     _memory: Memory = PrivateAttr()
     _max_tokens: int = PrivateAttr()
     _session: str | None = PrivateAttr()
-    #: What was asked for the blocks that were given last, by their text: several chats may share this one.
+    #: The queries of the latest blocks, by their text: several chats may share this one.
     _asked: dict[str, str] = PrivateAttr(default_factory=dict)
 
     def on(self, memory: Memory, max_tokens: int, session: str | None) -> IpfsmemBlock:
@@ -35,7 +36,7 @@ class IpfsmemBlock(BaseMemoryBlock[str]):
         return self
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        """The context for what the user said last."""
+        """Return the context for the user's last message."""
         said = [one.content or "" for one in messages or () if one.role == "user"]
         asked = said[-1][-_QUERY:] if said else ""
         given = await in_thread(lambda: self._context(asked, self._max_tokens))
@@ -54,7 +55,7 @@ class IpfsmemBlock(BaseMemoryBlock[str]):
             await in_thread(lambda: self._memory.sessions.add(session, items))
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """A smaller context, whole again; None when there is no room for any."""
+        """Return a shorter, complete context; None if there is no room for any."""
         room = -(-len(content.encode()) // TOKEN_BYTES) - tokens_to_truncate
         if room < LEAST_TOKENS:
             return None

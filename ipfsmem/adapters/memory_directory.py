@@ -1,11 +1,10 @@
-"""The six commands of the memory tool `memory_20250818`, on the memories of one scope: they look like files below `/memories`.
+"""The six commands of the memory tool `memory_20250818`, on the memories of one scope as files below `/memories`.
 
-What a path stands for is said in `memory_paths`. Where a text has changed since this conversation was shown it, a command is
-refused, and the refusal says what to do. A file that it was never shown is edited, deleted or renamed as it stands: these
-commands name the file, and an edit names the words or the line that it changes. A text that is deleted before this conversation was
-shown all of it stays in the history, from where a person brings it back. Texts of others that nobody promoted are no
-files here, nor are parts of sessions, and nothing here promotes. Answers and refusals are worded as models are trained to
-read them.
+Paths are in `memory_paths`. If a text changed since this conversation was shown it, a command is refused, with the next step. A
+file that it was never shown is edited, deleted or renamed in its current state: these commands name the file, and an edit names
+the words or the line that it changes. A text that is deleted before this conversation was shown all of it stays in the history,
+from where a person can restore it. Texts of others that nobody approved are no files here, nor are parts of sessions, and nothing
+here approves. Answers and refusals are worded as models are trained to read them.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from ipfsmem.memories.readings import Reading
 from ipfsmem.memory import Memory
 from ipfsmem.tools.tool import refusal
 
-#: Lines of a text, and columns of their numbers.
+#: Maximum lines of a text, for the columns of their numbers.
 MAX_LINES = 999_999
-#: Bits of a number of a line: Python writes the digits of no number of any length.
+#: Maximum bits of a line number: Python does not write the digits of arbitrarily long numbers.
 _BITS = 64
 _WIDTH = len(str(MAX_LINES))
-#: Lines of a folder's list: more would fill a model's context.
+#: Maximum lines of a folder's list: more would fill a model's context.
 MAX_LISTED = 1_000
-#: Levels below the folder that is viewed.
+#: Levels below the viewed folder.
 _LEVELS = 2
 
 
@@ -40,15 +39,15 @@ class CommandError(UsageError):
 
 
 class MemoryDirectory:
-    """The memories of one scope as a folder of files, for one conversation: make one for each. Any thread may use it."""
+    """The memories of one scope as a folder of files, for one conversation: make one for each. Thread-safe."""
 
     def __init__(self, memory: Memory) -> None:
-        """`memory`: the memory, or one scope of it (`memory.scope("project")`)."""
+        """`memory`: the vault, or one scope of it (`memory.scope("project")`)."""
         self._memory = memory
         self._alone = threading.Lock()
         #: The digests of the texts that this conversation was shown, by path.
         self._seen: dict[str, bytes] = {}
-        #: The paths of those of which it was shown all.
+        #: The paths of those that it was shown completely.
         self._read_whole: set[str] = set()
         self._commands: dict[str, Callable[[_Arguments], str]] = {
             "view": self._view,
@@ -60,7 +59,7 @@ class MemoryDirectory:
         }
 
     def run(self, command: object) -> str:
-        """Carry out one command, the `input` of the model's tool use. Raises CommandError with an answer for the model."""
+        """Run one command, the `input` of the model's tool use. Raises CommandError with an answer for the model."""
         arguments = _Arguments(command)
         name = arguments.text("command")
         work = self._commands.get(name)
@@ -77,7 +76,7 @@ class MemoryDirectory:
                 raise CommandError(refusal(error).text.removeprefix("Error: ")) from None
 
     def clear(self) -> str:
-        """Forget everything that is a file here. For the program, never for a model."""
+        """Forget all files here. For the program, never for a model."""
         with self._alone:
             for _, key in self._below(""):
                 self._memory.forget(key, reason="all memory cleared")
@@ -194,7 +193,7 @@ class MemoryDirectory:
     # -- what is there -------------------------------------------------------------------------------------------
 
     def _read(self, where: str) -> Reading | None:
-        """The memory that is the file at a path below the root, None when there is none."""
+        """Return the memory of the file at a path below the root, None if there is none."""
         if not where:
             return None
         found = self._memory.read(name_below(where).key)
@@ -203,13 +202,14 @@ class MemoryDirectory:
         return found
 
     def _below(self, where: str) -> Iterator[tuple[str, str]]:
-        """The paths of all files in a folder, in order, and the keys of their memories."""
+        """Yield the paths of all files in a folder, in order, and the keys of their memories."""
         inside = where + "/" if where else ""
         found = [(path_of(item.key, item.file), item.key) for item in self._memory.list() if item.own]
         return iter(sorted(one for one in found if one[0].startswith(inside)))
 
     def _whole(self, where: str) -> list[tuple[str, Reading]]:
-        """The file at a path, or all files of the folder there, each as this conversation has seen it where it has seen it."""
+        """Return the file at a path, or all files of the folder there, each in the state that this conversation was shown, if
+        any."""
         found = self._read(where)
         if found is not None:
             files = [(where, found)]
@@ -245,7 +245,7 @@ class MemoryDirectory:
     # -- texts ---------------------------------------------------------------------------------------------------
 
     def _text(self, where: str, found: Reading) -> str:
-        """A text as a model sees it and gives it back: whatever ends its lines, `\\n` does here."""
+        """Return a text as a model sees it and returns it: all its line ends are `\\n` here."""
         return _lines_of(shown(where, found.data).decode())
 
     def _to_edit(self, given: _Arguments) -> tuple[str, str, Reading]:
@@ -265,15 +265,15 @@ class MemoryDirectory:
     def _replace(
         self, where: str, found: Reading, start: int, end: int, new: str, *, ends: bool = False
     ) -> None:
-        """Put a new part in the place of one, in characters of what a model sees; all other lines keep their ends. `ends`: the text
-        then ends with a line break."""
+        """Replace a part by a new one, in characters of what a model sees; all other lines keep their ends. `ends`: the text then
+        ends with a line break."""
         made = stored(where, _encoded(_edited(shown(where, found.data).decode(), start, end, new, ends=ends)))
         self._note_written(
             where, made, self._memory.write_text(found.key, made, seen=found, if_match=found.sha256)
         )
 
     def _prepared(self, where: str, text: bytes) -> _NewFile:
-        """A file that can be made at a path below the root. Raises CommandError, and what `stored` raises."""
+        """Return a file that can be created at a path below the root. Raises CommandError, and as `stored`."""
         path, names = f"{ROOT}/{where}", where.split("/")
         for end in range(1, len(names)):
             if self._read("/".join(names[:end])) is not None:
@@ -284,7 +284,7 @@ class MemoryDirectory:
             if _is_file(found) and path_of(key, found.file) == where:
                 raise CommandError(f"File {path} already exists")
             raise CommandError(f"The name {path} stands for the memory {key} already. Choose another name.")
-        # Beside a text of others, which is no file here.
+        # A sibling of a text of others, which is not a file here.
         return _NewFile(where, key, stored(where, text), found.sha256 if found is not None else "")
 
     def _put_new(self, new: _NewFile) -> None:
@@ -296,7 +296,7 @@ class MemoryDirectory:
         self._read_whole.add(new.where)
 
     def _forget(self, where: str) -> None:
-        """What stood at a path is not there any more."""
+        """Record that the text at a path is gone."""
         self._seen.pop(where, None)
         self._read_whole.discard(where)
 
@@ -304,12 +304,12 @@ class MemoryDirectory:
         self._seen[where] = _digest(found)
 
     def _note_written(self, where: str, made: bytes, now: Reading) -> None:
-        """What was written is known to this conversation; what it was merged with is not."""
+        """Record that this conversation knows a written text; not the text that it was merged with."""
         self._seen[where] = sha256(made).digest() if made != now.data else _digest(now)
 
 
 class _NewFile(NamedTuple):
-    """What is to be written: the path below the root, its key, the memory file, and the SHA-256 of others' text beside it."""
+    """A file to write: the path below the root, its key, the memory file, and the SHA-256 of a text of others under the key."""
 
     where: str
     key: str
@@ -318,7 +318,7 @@ class _NewFile(NamedTuple):
 
 
 class _Arguments:
-    """What a model gave, which may be anything."""
+    """A model's arguments, which may be anything."""
 
     def __init__(self, given: object) -> None:
         if not isinstance(given, Mapping):
@@ -332,11 +332,11 @@ class _Arguments:
         return value
 
     def path(self, name: str) -> str:
-        """A path as the model wrote it."""
+        """Return a path as the model wrote it."""
         return self.text(name)
 
     def place(self, name: str) -> str:
-        """The same below the root."""
+        """Return it relative to the root."""
         try:
             return relative(self.path(name))
         except UsageError as error:
@@ -349,7 +349,7 @@ class _Arguments:
         return value
 
     def lines(self, name: str) -> tuple[int, int]:
-        """The first line and the last one; -1 is the end."""
+        """Return the first and the last line; -1 is the end."""
         value = self._given.get(name)
         if value is None or value == []:
             return 1, -1
@@ -378,8 +378,8 @@ def _lines_of(text: str) -> str:
 
 
 def _edited(text: str, start: int, end: int, new: str, *, ends: bool) -> str:
-    """A text with a new part from `start` to `end`, which count each `\\r\\n` as one character; the part gets the ends that most lines
-    have."""
+    """Return a text with a new part from `start` to `end`, which count each `\\r\\n` as one character; the part gets the line ends
+    that most lines have."""
     breaks = [at - number for number, at in enumerate(_places(text, "\r\n"))]
     begin, after = (at + bisect_left(breaks, at) for at in (start, end))
     line_break = "\r\n" if 2 * len(breaks) > text.count("\n") else "\n"
@@ -424,7 +424,7 @@ def _size(size: int) -> str:
 
 
 def _tree(files: list[tuple[str, int]], levels: int) -> Iterator[tuple[str, int]]:
-    """Names with sizes, some levels deep, folders with a slash; what begins with a dot is left out."""
+    """Yield names with sizes, some levels deep, folders with a slash; names that begin with a dot are left out."""
     folders: dict[str, list[tuple[str, int]]] = {}
     items: list[tuple[str, int | None]] = []
     for path, size in files:

@@ -1,8 +1,8 @@
-"""Paths below `/memories`, as models write them, and the memories that they stand for.
+"""Paths below `/memories`, as models write them, and their memories.
 
-A path is a name and never a place on a disk. `/memories/<key>.md` is the memory `<key>`, byte for byte. Any other path is a
-foreign name (format section 1.1): the rest of it below `/memories/`, slashes and all, is kept in the header line
-`origin_name`, which a reader of the path is not shown. So folders are part of a name, not scopes.
+A path is a name and never a location on a disk. `/memories/<key>.md` is the memory `<key>`, byte for byte. Any other path is a
+foreign name (format section 1.1): the rest of it below `/memories/`, slashes and all, is kept in the header line `origin_name`,
+which a reader of the path is not shown. So folders are part of a name, not scopes.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ipfsmem.bundle.origin_name import with_origin, without_origin
 from ipfsmem.errors import FormatError, UsageError
 
 ROOT = "/memories"
-#: Bytes of a path below the root, which has to fit into a header; and of one name in it, as file systems have it.
+#: Maximum bytes of a path below the root, which has to fit into a header; and of one name in it, as in file systems.
 MAX_PATH = 1024
 MAX_NAME = 255
 
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-#: Spellings of `.`, `/` and `\` that are wrong, and that some decoders take all the same.
+#: Invalid encodings of `.`, `/` and `\` that some decoders accept.
 _OVERLONG = re.compile(r"%c0%ae|%e0%80%ae|%u002e|%c0%af|%e0%80%af|%u002f|%c1%9c|%u005c", re.IGNORECASE)
-#: Times that something may be encoded over itself.
+#: Maximum levels of repeated encoding.
 _TIMES = 8
 
 
@@ -34,7 +34,7 @@ class PathError(UsageError):
 
 
 def relative(path: str) -> str:
-    """What stands below `/memories/`, without empty names and dots; empty for the root itself. Raises PathError."""
+    """Return the path below `/memories/`, without empty names and dots; empty for the root itself. Raises PathError."""
     if path != ROOT and not path.startswith(ROOT + "/"):
         raise PathError(f"Path must start with {ROOT}, got: {_shown(path)}")
     names: list[str] = []
@@ -60,7 +60,7 @@ def relative(path: str) -> str:
 
 
 def _climbs_in_disguise(name: str) -> bool:
-    """Whether some decoder or file system would read `..` out of one name that is not `..`."""
+    """Return whether some decoder or file system would read `..` from a name that is not `..`."""
     seen = name
     for _ in range(_TIMES):
         plain = _OVERLONG.sub(lambda found: "." if found[0].lower().endswith("e") else "/", seen)
@@ -76,12 +76,12 @@ def _shown(path: str) -> str:
 
 
 def name_below(path: str) -> ForeignName:
-    """The key for a path below the root, and the name to keep where the path is not `<key>.md`."""
+    """Return the key for a path below the root, and the name to keep if the path is not `<key>.md`."""
     return key_of_foreign_name(path)
 
 
 def path_of(key: str, file: MemoryFile) -> str:
-    """The path below the root of a memory with this key and header."""
+    """Return the path below the root of a memory with this key and header."""
     origin = file.origin_name
     try:
         if origin and relative(f"{ROOT}/{origin}") == origin and name_below(origin) == (key, origin):
@@ -94,9 +94,8 @@ def path_of(key: str, file: MemoryFile) -> str:
 
 
 def stored(path: str, text: bytes) -> bytes:
-    """The memory file for a text at a path. Raises FormatError for what can be none, PathError where its own header says
-    that it is called something else.
-    """
+    """Return the memory file for a text at a path. Raises FormatError for an invalid one, PathError if its own header has another
+    name."""
     key, origin = name_below(path)
     made = with_origin(text, origin)
     if origin is not None and (shown(path, made) != text or parse_fields(made).origin_name != origin):
@@ -107,7 +106,7 @@ def stored(path: str, text: bytes) -> bytes:
 
 
 def shown(path: str, data: bytes) -> bytes:
-    """The text at a path, of its memory file: what `stored` was given, byte for byte."""
+    """Return the text at a path, from its memory file: the input of `stored`, byte for byte."""
     origin = name_below(path).origin
     if origin is None:
         return data

@@ -1,8 +1,8 @@
-"""A `Session` of the OpenAI Agents SDK on an ipfsmem memory: the conversation goes on on any device, sealed on the way.
+"""A `Session` of the OpenAI Agents SDK on an ipfsmem vault: the conversation continues on any device, sealed in transit.
 
     result = await Runner.run(agent, "...", session=session(memory, "chat-1"))
 
-It is a protocol of that package, so nothing of it is imported. Extra: `openai-agents`, for the runner itself.
+`Session` is a protocol, so nothing of that package is imported. Extra: `openai-agents`, for the runner itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["MemorySession", "session"]
 
 
 class MemorySession:
-    """One session, as `agents.Session` has it. The work is done in threads."""
+    """One session, with the interface of `agents.Session`. The work is done in threads."""
 
     def __init__(
         self,
@@ -32,9 +32,8 @@ class MemorySession:
         session_id: str,
         session_settings: SessionSettings | Mapping[str, Any] | None = None,
     ) -> None:
-        """`memory`: a memory, or one scope of it. `session_settings`: its `limit` counts where a call names none; given by
-        its names it needs the package. Raises UsageError for a name that no session can have.
-        """
+        """`memory`: a vault, or one scope of it. `session_settings`: its `limit` is the default of calls; as a mapping it needs
+        the package. Raises UsageError for an invalid session name."""
         session_token(session_id)
         self.session_id = session_id
         self.session_settings: SessionSettings | None = (
@@ -43,7 +42,7 @@ class MemorySession:
         self._sessions = memory.sessions
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """The items in order; `limit`: the last ones. A message before those that were imported and not approved says so."""
+        """Return the items in order; `limit`: the last ones. A notice precedes imported, unapproved ones."""
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
         found: Any = await in_thread(lambda: noticed(self._sessions.told(self.session_id), limit))
@@ -51,12 +50,12 @@ class MemorySession:
         return items
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Add items at the end, durable when this returns."""
+        """Add items at the end, durable on return."""
         given: list[Any] = list(items)
         await in_thread(lambda: self._sessions.add(self.session_id, given))
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Take the last item away; None when there is none."""
+        """Remove the last item; None if there is none."""
         found: Any = await in_thread(lambda: self._sessions.pop(self.session_id))
         item: TResponseInputItem | None = found
         return item
@@ -72,7 +71,8 @@ def session(
     *,
     session_settings: SessionSettings | Mapping[str, Any] | None = None,
 ) -> MemorySession:
-    """The session of this name: there from its first item on, on every device of the memory. Any printable text is a name."""
+    """Return the session of this name: it exists from its first item on, on every device of the vault. Any printable text is a
+    name."""
     return MemorySession(memory, session_id, session_settings)
 
 

@@ -1,11 +1,11 @@
-"""A PydanticAI toolset on an ipfsmem memory, and sessions of messages as that package has them.
+"""A PydanticAI toolset on an ipfsmem vault, and sessions of that package's messages.
 
     agent = Agent("...", toolsets=[toolset(memory)])
     chat = memory.sessions.conversation("chat-1")
     result = await agent.run("...", message_history=resumed(chat))
     save(chat, result.all_messages())
 
-Names, schemas and answers are those of `ipfsmem.tools`; what a memory refuses reaches the model as a failed result with words.
+Names, schemas and answers are those of `ipfsmem.tools`; a refusal reaches the model as a failed result with its message.
 Extra: `pydantic-ai`.
 """
 
@@ -33,10 +33,10 @@ def toolset(
     scope: str | None = None,
     read_only: bool = False,
 ) -> FunctionToolset[Any]:
-    """The tools of `ipfsmem.tools.toolset` for `Agent(toolsets=[...])`, with its guidance as their instructions.
+    """Return the tools of `ipfsmem.tools.toolset` for `Agent(toolsets=[...])`, with its guidance as their instructions.
 
-    `names`: which of them (None: all, those of other programs too). Make one for each conversation: it remembers what the
-    model was shown. Raises UsageError for a name that is none, and when the extra `pydantic-ai` is not installed.
+    `names`: which of them (None: all, those of other programs too). Make one for each conversation: it remembers what the model
+    was shown. Raises UsageError for an unknown name, and if the extra `pydantic-ai` is not installed.
     """
     with extra("pydantic-ai"):
         from pydantic_ai import FunctionToolset, Tool, ToolFailed
@@ -55,10 +55,10 @@ def toolset(
 
 
 def resumed(conversation: Conversation, last: int | None = None) -> list[ModelMessage]:
-    """The messages with which an agent goes on, for `message_history`; see `Conversation.resume`.
+    """Return the messages with which an agent continues, for `message_history`; see `Conversation.resume`.
 
-    A session keeps no system prompt: the one of the agent that runs stands before the first request, as in a new conversation.
-    Raises pydantic's ValidationError where the session holds what are no messages of that package, and UsageError when the extra
+    A session keeps no system prompt: the one of the running agent precedes the first request, as in a new conversation. Raises
+    pydantic's ValidationError if the session holds other items than messages of that package, and UsageError if the extra
     `pydantic-ai` is not installed.
     """
     with extra("pydantic-ai"):
@@ -69,7 +69,7 @@ def resumed(conversation: Conversation, last: int | None = None) -> list[ModelMe
 
 
 def save(conversation: Conversation, messages: Sequence[ModelMessage]) -> Saved:
-    """Add what is new in all messages of a run (`result.all_messages()`); see `Conversation.save`. Raises UsageError when the
+    """Add the new ones of all messages of a run (`result.all_messages()`); see `Conversation.save`. Raises UsageError if the
     extra is not installed."""
     with extra("pydantic-ai"):
         from pydantic_ai.messages import ModelMessagesTypeAdapter

@@ -21,7 +21,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelRequestPart, S
 _LOG = logging.getLogger("ipfsmem.sessions")
 #: Marks a part that was added for a run.
 _CURRENT = "ipfsmem_current"
-#: Seconds that an agent's own functions may take for its system prompt.
+#: Maximum seconds of an agent's own functions for its system prompt.
 _PATIENCE = 30
 
 
@@ -40,14 +40,14 @@ class ResumedRequest(ModelRequest):
         return [*prompt, *stored] if prompt else stored
 
     def _set_parts(self, parts: Sequence[ModelRequestPart]) -> None:
-        # Copies that the framework makes hold the prompt that was shown; it is computed for each run.
+        # Copies by the framework hold the prompt that was shown; it is computed for each run.
         self.__dict__["_stored"] = [part for part in parts if not _is_current(part)]
 
     parts = property(_parts, _set_parts)
 
 
 def with_current_prompt(messages: list[ModelMessage]) -> list[ModelMessage]:
-    """The messages, the first request of which shows the current system prompt in each run."""
+    """Return the messages, the first request of which shows the current system prompt in each run."""
     for place, message in enumerate(messages):
         if isinstance(message, ModelRequest):
             fields = {name: value for name, value in vars(message).items() if not name.startswith("_")}
@@ -56,8 +56,8 @@ def with_current_prompt(messages: list[ModelMessage]) -> list[ModelMessage]:
 
 
 def _system_prompt(context: RunContext[Any]) -> list[SystemPromptPart]:
-    """The parts of an agent's system prompt. Its functions may be asynchronous and this is read by synchronous code, so they run in a
-    thread with a loop of its own."""
+    """Return the parts of an agent's system prompt. Its functions may be asynchronous and this is called by synchronous code, so
+    they run in a thread with a loop of its own."""
     agent = context.agent
     if agent is None:
         return []

@@ -1,8 +1,8 @@
 """Items of a LangGraph store as memory files: JSON objects under a namespace (texts in order) and a key (any text).
 
-An item is one memory. Its key is a slug of the item's key and 128 bits of the hash of namespace and key; both stand as JSON in
-the header line `langgraph_item`, the value as one line of JSON in the body, so that two values are never merged into a third.
-Nothing here reads or writes a memory.
+An item is one memory. Its key is a slug of the item's key and 128 bits of the hash of namespace and key; both are JSON in the
+header line `langgraph_item`, the value is one line of JSON in the body, so that two values are never merged into a third. Pure
+functions.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ Namespace = tuple[str, ...]
 
 FIELD = "langgraph_item"
 SOURCE = "langgraph"
-#: Characters of a name that people see.
+#: Maximum characters of a name for people.
 _NAME = 120
 _SLUG = 24
-#: Levels of a value: deeper ones end in an error of Python's own.
+#: Maximum levels of a value: deeper ones cause an error in Python.
 _DEPTH = 200
-#: Bits of a whole number: Python neither writes nor reads the digits of much longer ones.
+#: Maximum bits of an integer: Python neither writes nor reads the digits of much longer ones.
 _BITS = 10_000
 _WORD = re.compile(r"\w+")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
 
 
 class StoredItem(msgspec.Struct, frozen=True):
-    """Where an item belongs, and when it was made and changed."""
+    """The place of an item, and when it was created and changed."""
 
     namespace: Namespace
     key: str
@@ -47,7 +47,7 @@ class StoredItem(msgspec.Struct, frozen=True):
 
 
 def memory_key(namespace: Namespace, key: str) -> str:
-    """The key of the memory that is this item."""
+    """Return the key of the memory of this item."""
     slug = (
         key_of_foreign_name(_CONTROLS.sub("_", key) + ".").key.rpartition("-")[0][:_SLUG].rstrip("_-") or "x"
     )
@@ -65,7 +65,8 @@ def _place(namespace: object, key: object) -> str:
 def render_item(
     namespace: Namespace, key: str, value: Mapping[str, Any], created: datetime, now: datetime
 ) -> bytes:
-    """The memory file of an item. Raises UsageError for a value that is not a JSON object, LimitError for one that is too long."""
+    """Return the memory file of an item. Raises UsageError for a value that is not a JSON object, LimitError for one that is too
+    long."""
     if not isinstance(value, Mapping):
         raise UsageError(
             f"a value of the store is a dict, not {type(value).__name__}",
@@ -88,7 +89,7 @@ def render_item(
 
 
 def item_of(memory: str, file: MemoryFile) -> StoredItem | None:
-    """Which item a memory with this key and header is, None for one that is none."""
+    """Return the item of a memory with this key and header, None if it is not one."""
     text = file.fields.get(FIELD)
     if not text:
         return None
@@ -109,7 +110,7 @@ def _instant(text: str) -> datetime:
 
 
 def value_of(data: bytes) -> dict[str, Any] | None:
-    """The value of an item's memory file, None where it holds no JSON object (any more)."""
+    """Return the value of an item's memory file, None if it is not a JSON object (any more)."""
     body = parse_memory(data).body
     try:
         check_depth(body.encode(), "an item")
@@ -120,7 +121,7 @@ def value_of(data: bytes) -> dict[str, Any] | None:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """A value as JSON has it."""
+    """Return a value as JSON has it."""
     if isinstance(value, int) and value.bit_length() > _BITS:
         raise UsageError(f"a value of the store has no whole number of more than {_BITS:,} bits")
     if value is None or isinstance(value, str | bool | int):
@@ -142,7 +143,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 
 def fits(value: Any, wanted: Any) -> bool:
-    """Whether a value is what a filter wants: equal, or each of its operators (`$eq $ne $gt $gte $lt $lte`) true.
+    """Return whether a value matches a filter: equal, or each of its operators (`$eq $ne $gt $gte $lt $lte`) true.
 
     Raises ValueError for another operator.
     """
@@ -176,7 +177,7 @@ def _compared(value: Any, operator: str, wanted: Any) -> bool:
         raise ValueError(f"Unsupported operator: {operator}")
     try:
         return _ORDER[operator](float(value), float(wanted))
-    except OverflowError:  # a whole number that no float holds
+    except OverflowError:  # an integer beyond the range of floats
         numbers = isinstance(value, int | float) and isinstance(wanted, int | float)
         return numbers and _ORDER[operator](value, wanted)
     except (TypeError, ValueError):
@@ -185,18 +186,18 @@ def _compared(value: Any, operator: str, wanted: Any) -> bool:
 
 
 def words(query: str | None) -> frozenset[str]:
-    """The words of a query."""
+    """Return the words of a query."""
     return frozenset(_WORD.findall((query or "").casefold()))
 
 
 def share_found(wanted: frozenset[str], value: Any) -> float:
-    """Which share of the words stands in a value."""
+    """Return the share of the words that occur in a value."""
     held = words(json.dumps(value, ensure_ascii=False, default=str)) if wanted else frozenset()
     return len(wanted & held) / len(wanted) if wanted else 0.0
 
 
 def matches(namespace: Namespace, path: Iterable[str], kind: str) -> bool:
-    """Whether a namespace begins (`prefix`) or ends (`suffix`) with a path, in which `*` is any one name.
+    """Return whether a namespace begins (`prefix`) or ends (`suffix`) with a path, in which `*` is any one name.
 
     Raises ValueError for another kind.
     """
