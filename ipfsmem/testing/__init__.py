@@ -1,7 +1,7 @@
-"""Things to test against: a hostile provider in memory, a clock that only moves when told, seeded randomness.
+"""Test doubles: a hostile provider in memory, a manual clock, seeded randomness.
 
-For our own tests and for those of programs that use ipfsmem. Everything is deterministic, nothing touches network, disk
-or the real clock. Nothing here is imported by the rest of the package.
+For our own tests and for those of programs that use ipfsmem. Everything is deterministic, nothing touches network, disk or the
+real clock. Nothing here is imported by the rest of the package.
 """
 
 from __future__ import annotations

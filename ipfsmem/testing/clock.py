@@ -1,6 +1,6 @@
-"""A clock and a source of randomness for tests: both do exactly what they did in the last run.
+"""A deterministic clock and source of randomness for tests.
 
-Neither ever asks the system for the time or for entropy.
+Neither asks the system for the time or for entropy.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MockClock:
-    """Time that moves only through `advance` and `sleep`. Calling it gives nanoseconds since 1970 UTC."""
+    """Time that moves only through `advance` and `sleep`. Calling it returns nanoseconds since 1970 UTC."""
 
     def __init__(self, start: int = START) -> None:
         self.ns = start
 
     def __call__(self) -> int:
-        """Nanoseconds since 1970 UTC, like `time.time_ns`."""
+        """Return nanoseconds since 1970 UTC, like `time.time_ns`."""
         return self.ns
 
     @property
@@ -35,11 +35,11 @@ class MockClock:
 
     @property
     def now(self) -> datetime:
-        """The same as a datetime in UTC, to the microsecond."""
+        """The time as a datetime in UTC, to the microsecond."""
         return _EPOCH + timedelta(microseconds=self.ns // 1000)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass; a negative number is a clock that was set back."""
+        """Let time pass; a negative number sets the clock back."""
         self.ns += round(seconds * 10**9)
 
     async def sleep(self, seconds: float) -> None:
@@ -49,9 +49,9 @@ class MockClock:
 
 
 class SeededRandom:
-    """Bytes that look random and follow from the seed alone, the same on every Python version.
+    """Bytes that look random and depend only on the seed, the same on every Python version.
 
-    Calling it with a number gives so many bytes, like `secrets.token_bytes` and `os.urandom`.
+    Calling it with a number returns that many bytes, like `secrets.token_bytes` and `os.urandom`.
     """
 
     def __init__(self, seed: int | str = 0) -> None:
@@ -60,7 +60,7 @@ class SeededRandom:
         self._rest = b""
 
     def __call__(self, size: int) -> bytes:
-        """The next `size` bytes."""
+        """Return the next `size` bytes."""
         while len(self._rest) < size:
             self._rest += hashlib.sha256(b"%s/%d" % (self._seed, self._count)).digest()
             self._count += 1
@@ -68,11 +68,11 @@ class SeededRandom:
         return taken
 
     def below(self, limit: int) -> int:
-        """A number from 0 to `limit` - 1."""
+        """Return a number from 0 to `limit` - 1."""
         return int.from_bytes(self(16), "big") % limit
 
     def shuffled(self, items: Iterable[T]) -> list[T]:
-        """The items in another order."""
+        """Return the items in another order."""
         out = list(items)
         for i in range(len(out) - 1, 0, -1):
             j = self.below(i + 1)

@@ -1,8 +1,8 @@
-"""A provider in memory that serves, records, delays, drops, reorders, rolls back and lies, as told.
+"""A provider in memory that serves, records, delays, drops, reorders, rolls back and lies, as configured.
 
-`SimCloud` is what is stored; each device of a test opens its own `SimProvider` on it, with its own `Faults` and its own
-record of every byte that went either way. The simulator keeps the contract of ipfsmem.provider.contract as long as no fault
-is set. It never decides by chance or by time: the same test gives the same run.
+`SimCloud` is the storage; each device of a test opens its own `SimProvider` on it, with its own `Faults` and its own record of
+every byte in either direction. The simulator keeps the contract of ipfsmem.provider.contract as long as no fault is set. It is
+deterministic: the same test gives the same run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported, wit
 from ipfsmem.published import ipns_record
 from ipfsmem.testing.clock import MockClock, SeededRandom
 
-#: Everything that a provider can do.
+#: All capabilities of a provider.
 FULL: Final = Capabilities(
     has=True,
     partial_car=True,
@@ -45,21 +45,21 @@ FULL: Final = Capabilities(
 
 
 class SimCloud:
-    """What a provider stores. Tests may look into it and change it."""
+    """The storage of a provider. Tests may read and change it."""
 
     def __init__(self) -> None:
         self.blocks: dict[CID, bytes] = {}
         self.pins: list[Pin] = []
-        self.names: dict[str, list[bytes]] = {}  #: every record that was accepted, oldest first
+        self.names: dict[str, list[bytes]] = {}  #: every accepted record, oldest first
         self._handles = 0
 
     def handle(self) -> str:
-        """A handle for the next pin."""
+        """Return a handle for the next pin."""
         self._handles += 1
         return f"pin-{self._handles}"
 
     def tree(self, root: CID) -> list[CID]:
-        """CIDs under `root` that are stored, depth first, each once."""
+        """Return the stored CIDs under `root`, depth first, each once."""
         order: dict[CID, None] = {}
         stack = [root]
         while stack:
@@ -74,7 +74,7 @@ class SimCloud:
         return list(order)
 
     def collect(self) -> int:
-        """Drop the blocks that no pin reaches, as providers do some time after `unpin`. How many went."""
+        """Delete the blocks that no pin reaches, as providers do some time after `unpin`. Returns how many."""
         kept = {cid for pin in self.pins for cid in self.tree(pin.cid)}
         lost = [cid for cid in self.blocks if cid not in kept]
         for cid in lost:
@@ -83,28 +83,28 @@ class SimCloud:
 
 
 class Faults:
-    """What goes wrong from now on; all may be changed at any time. `Faults()` is an honest provider."""
+    """The current faults; all may be changed at any time. `Faults()` is an honest provider."""
 
     def __init__(self) -> None:
         self.offline = False  #: every call fails
-        self.refuse = False  #: every call is refused for ever: a token that was revoked
+        self.refuse = False  #: every call is refused forever: a revoked token
         self.delay = 0.0  #: seconds of the simulator's clock that each call takes
         self.drop: set[CID] = set()  #: blocks that are not served and not named by `has`
         self.instead: dict[CID, bytes] = {}  #: other bytes for a block
-        self.cut: dict[CID, int] = {}  #: only so many bytes of a block
-        self.flip: dict[CID, int] = {}  #: the bit of a block that is wrong
-        self.has: Literal["truth", "all", "none"] = "truth"  #: what `has` answers
-        self.reorder = False  #: pin lists, blocks and trees come in another order
-        self.end_dag_after: int | None = None  #: trees end after so many blocks
-        self.other_root: CID | None = None  #: what `put_car` answers
-        self.serve: int | None = None  #: so many more blocks are served, then it is down: offline
-        self.reset_after: int | None = None  #: `put_car` fails when it has stored so many blocks
+        self.cut: dict[CID, int] = {}  #: maximum bytes of a block
+        self.flip: dict[CID, int] = {}  #: the wrong bit of a block
+        self.has: Literal["truth", "all", "none"] = "truth"  #: the answer of `has`
+        self.reorder = False  #: pin lists, blocks and trees are in another order
+        self.end_dag_after: int | None = None  #: trees end after this many blocks
+        self.other_root: CID | None = None  #: the answer of `put_car`
+        self.serve: int | None = None  #: after this many more blocks it is offline
+        self.reset_after: int | None = None  #: `put_car` fails after storing this many blocks
         self.old_record: dict[str, int] = {}  #: which of the records of a name is served: 0 the first ever
         self.pins: list[Pin] | None = None  #: a pin list of the past, or an invented one
 
 
 class Exchange(msgspec.Struct, frozen=True):
-    """One call and the bytes that went out of and came into this device for it, in the order of the wire."""
+    """One call and the bytes sent and received by this device for it, in the order of the wire."""
 
     call: str
     sent: bytes
@@ -137,12 +137,12 @@ class SimProvider:
 
     @property
     def name(self) -> str:
-        """As given."""
+        """The given name."""
         return self._name
 
     @property
     def capabilities(self) -> Capabilities:
-        """As given."""
+        """The given capabilities."""
         return self._capabilities
 
     def fail_call(self, number: int, error: ProviderError | None = None) -> None:
@@ -150,34 +150,34 @@ class SimProvider:
         self._failing[len(self.calls) + number] = error or _lost("connection refused")
 
     def lose_answer(self, number: int, error: ProviderError | None = None) -> None:
-        """Let the `number`-th call from now do its work and then fail, as when the answer gets lost."""
+        """Let the `number`-th call from now do its work and then fail, as if the answer was lost."""
         self._unanswered[len(self.calls) + number] = error or _lost("connection reset")
 
     def stop_failing(self) -> bool:
-        """Let no later call fail or lose its answer; whether one was still to."""
+        """Cancel planned failures and lost answers; returns whether there was one."""
         waiting = any(number > len(self.calls) for number in (*self._failing, *self._unanswered))
         self._failing.clear()
         self._unanswered.clear()
         return waiting
 
     def change(self, **abilities: bool) -> None:
-        """Gain or lose abilities, by their names in `Capabilities`, as when an account changes its plan."""
+        """Gain or lose capabilities, by their names in `Capabilities`, as when an account changes its plan."""
         self._capabilities = msgspec.structs.replace(self._capabilities, **abilities)
 
     def freeze_pins(self) -> None:
-        """Serve the pin list as it is now until `faults.pins` is None again."""
+        """Serve the current pin list until `faults.pins` is None again."""
         self.faults.pins = list(self.cloud.pins)
 
     def sent_bytes(self) -> int:
-        """How many bytes left this device."""
+        """Return how many bytes this device sent."""
         return sum(len(exchange.sent) for exchange in self.wire)
 
     def received_bytes(self) -> int:
-        """How many bytes came in."""
+        """Return how many bytes this device received."""
         return sum(len(exchange.received) for exchange in self.wire)
 
     def saw(self, needle: bytes) -> list[str]:
-        """Calls in which `needle` left this device: what a canary test asks."""
+        """Return the calls in which this device sent `needle`, for canary tests."""
         return [exchange.call for exchange in self.wire if needle in exchange.sent]
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
@@ -202,7 +202,7 @@ class SimProvider:
         return answer
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
-        """Which blocks are stored, or a lie."""
+        """Return which blocks are stored, or a lie."""
         number = await self._enter("has", self._capabilities.has)
         stored = {cid for cid in cids if cid in self.cloud.blocks and cid not in self.faults.drop}
         found = {"truth": stored, "all": set(cids), "none": set[CID]()}[self.faults.has]
@@ -211,7 +211,7 @@ class SimProvider:
         return found
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Blocks, as the faults leave them."""
+        """Return blocks, changed by the faults."""
         number = await self._enter("get_blocks", self._capabilities.blocks)
         found = {cid: data for cid in cids if (data := self._serve(cid)) is not None}
         if self.faults.reorder:
@@ -223,7 +223,7 @@ class SimProvider:
         return found
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """As `get_blocks`: everything here is its own."""
+        """Return blocks as `get_blocks`: everything here is its own."""
         number = await self._enter("read_stored", self._capabilities.raw)
         found = {cid: data for cid in cids if (data := self._serve(cid)) is not None}
         sent, ends = self._cut_off(list(found.items()))
@@ -233,7 +233,7 @@ class SimProvider:
         return found
 
     async def listing(self) -> dict[str, int]:
-        """What is stored: blocks and pins; with the capability `listing`."""
+        """Return the stored blocks and pins; with the capability `listing`."""
         number = await self._enter("listing", self._capabilities.listing)
         cloud = self.cloud
         found = {str(cid): len(data) for cid, data in cloud.blocks.items() if cid not in self.faults.drop}
@@ -242,7 +242,7 @@ class SimProvider:
         return found
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
-        """The tree under `root` in one answer, as the faults leave it."""
+        """Yield the tree under `root` in one answer, changed by the faults."""
         number = await self._enter("get_dag", self._capabilities.dag)
         order = self.cloud.tree(root)
         if self.faults.reorder:
@@ -256,7 +256,7 @@ class SimProvider:
             raise ends
 
     async def pin(self, root: CID, name: str) -> Pin:
-        """List a root under a name."""
+        """Pin a root under a name."""
         number = await self._enter("pin", self._capabilities.pin)
         known = [pin for pin in self.cloud.pins if pin.cid == root and pin.name == name]
         if known:
@@ -268,7 +268,7 @@ class SimProvider:
         return pin
 
     async def pins(self, name: str) -> list[Pin]:
-        """Pins with this name, newest first, or what the faults show."""
+        """Return the pins with this name, newest first, or those of the faults."""
         number = await self._enter("pins", self._capabilities.list)
         source = self.cloud.pins if self.faults.pins is None else self.faults.pins
         latest_first = [pin for pin in source if pin.name == name][::-1]  # also of equal times
@@ -279,13 +279,13 @@ class SimProvider:
         return found
 
     async def unpin(self, pin: Pin) -> None:
-        """Take one pin off the list. Blocks go when a test calls `cloud.collect`."""
+        """Remove one pin. Blocks are deleted when a test calls `cloud.collect`."""
         number = await self._enter("unpin", self._capabilities.unpin)
         self.cloud.pins = [known for known in self.cloud.pins if known.handle != pin.handle]
         self._leave(number, "unpin", [pin.handle.encode()], [])
 
     async def put_name(self, name: str, record: bytes) -> None:
-        """Keep a record when it is greater than the one held."""
+        """Store a record if it is greater than the current one."""
         number = await self._enter("put_name", self._capabilities.names)
         try:
             name = ipns_record.canonical_name(name)
@@ -301,7 +301,7 @@ class SimProvider:
         self._leave(number, "put_name", [name.encode(), record], [])
 
     async def get_name(self, name: str) -> bytes | None:
-        """The newest record of a name, or the one of the past that the faults show."""
+        """Return the newest record of a name, or the past one of the faults."""
         number = await self._enter("get_name", self._capabilities.names)
         try:
             name = ipns_record.canonical_name(name)
@@ -314,11 +314,11 @@ class SimProvider:
         return record
 
     async def close(self) -> None:
-        """Later calls fail as a bug of the caller."""
+        """Make later calls fail as a bug of the caller."""
         self.closed = True
 
     def _cut_off(self, blocks: list[Block]) -> tuple[list[Block], ProviderError | None]:
-        """What still gets out of these, and the end of the connection when that is not all."""
+        """Return the blocks that are still sent, and the connection error if that is not all."""
         most = self.faults.serve
         if most is None or len(blocks) <= most:
             self.faults.serve = None if most is None else most - len(blocks)
