@@ -126,7 +126,7 @@ def test_what_a_plugin_does_wrong_reaches_nobody_but_the_log(
 ) -> None:
     lab.install("bad", bad(BAD[how]))
     lab.install("good", bad("return 'It goes on.'"))
-    lab.switch_on("bad", "good", more="seconds = 1\n" if how == "hangs" else "seconds = 10\n")
+    lab.switch_on("bad", "good", more="seconds = 3\n" if how == "hangs" else "seconds = 10\n")
     assert memory.plugins.test("good", "boat").prefetch  # its process is there
     with caplog.at_level(logging.WARNING, "ipfsmem.plugins"):
         block = memory.context("boat")
