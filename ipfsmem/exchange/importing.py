@@ -291,8 +291,8 @@ class Importer:
         body: Callable[[str, Value], bytes | None],
         problems: list[str],
     ) -> list[_Choice]:
-        """What becomes of each record, without parts of sessions of which a later part cannot be taken in: that one may say that their
-        messages are pending. `problems` grows."""
+        """Plan each record, without parts of sessions of which a later part cannot be imported: that one may mark their messages as
+        pending. Appends to `problems`."""
         unfit = set(found.unread)
         choices = list(self._plan(found.records, entry_of, body, problems, unfit))
         own = [one for one in choices if one.plan.what in _WRITTEN and not one.plan.candidate]
@@ -316,7 +316,7 @@ class Importer:
         problems: list[str],
         unfit: set[str],
     ) -> Iterator[_Choice]:
-        """What becomes of each record, in their order. `problems` grows, and `unfit` with the names of files that cannot be taken in."""
+        """Yield the plan for each record, in order. Appends to `problems`, and to `unfit` the names of files that cannot be imported."""
         scopes = {scope: self._memories.in_scope(self._into[scope]) for scope in {r.scope for r in records}}
         keys = {scope: self._known_keys(memories.scope) for scope, memories in scopes.items()}
         met: dict[tuple[str, str], list[bytes]] = {}

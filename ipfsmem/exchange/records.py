@@ -148,7 +148,7 @@ class Conversed(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Something that could not be read. `keys`: of the memories that it, or what could not be read beside it, would have been; a file of
+    """A part of the input that could not be read. `keys`: of the memories that it, or what could not be read next to it, would have been; a file of
     a memory says its own."""
 
     where: str

@@ -258,10 +258,10 @@ class WorkingCopies:
         return Copy(random(16).hex(), path, scope, None, timeline, random(32))
 
     def detach(self, folder: str | Path, *, gone: bool = False) -> Detached:
-        """Let go of a working copy; every file in it stays.
+        """Unlink a folder; every file in it stays.
 
-        Raises StorageError when texts set aside would be lost, or the folder is not there (unless `gone`: it never comes
-        back); NotFoundError when it is none.
+        Raises StorageError if texts set aside would be lost, or the folder is missing (unless `gone`: it never comes back);
+        NotFoundError if it is not linked.
         """
         copy = self._find(Path(folder))
         brought: list[str] = []

@@ -265,7 +265,7 @@ class _Taking:
 
 
 def is_unfit_part(key: str, data: bytes) -> bool:
-    """Whether a text under the key of a part of a session cannot be taken in, or not whole."""
+    """Return whether a text under the key of a part of a session cannot be imported, or only in part."""
     if may_be_part(key):
         try:
             check_body(key, data)
@@ -275,8 +275,8 @@ def is_unfit_part(key: str, data: bytes) -> bool:
 
 
 def is_cut_off(key: str, data: bytes) -> bool:
-    """Whether the last line of a part of a session is no JSON, as in a file that was not copied whole: it may have said which messages are
-    pending, which stands behind them."""
+    """Return whether the last line of a part of a session is not JSON, as in a truncated file: the missing lines may have marked
+    messages as pending."""
     if not may_be_part(key):
         return False
     try:

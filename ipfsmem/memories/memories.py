@@ -400,7 +400,7 @@ class Memories:
         return sorted(listed, key=attrgetter("key"))
 
     def _remember_heads(self, heads: dict[str, MemoryFile]) -> None:
-        """Remember the headers that a list met (inside `reading`)."""
+        """Cache the headers of a list (inside `reading`)."""
         from ipfsmem.memories.kept_heads import NEW
 
         self._new_heads += len(heads.keys() - (self._heads or {}).keys())
@@ -409,7 +409,7 @@ class Memories:
         self._heads_of = self.replica.store.mark() if keeps else None
 
     def _keep_heads(self) -> None:
-        """Write them down for the next process, where enough of them are new (not inside `reading`)."""
+        """Store them for the next process, if enough of them are new (not inside `reading`)."""
         if self._heads is None or self._heads_of is None:
             return
         from ipfsmem.memories.kept_heads import save_heads

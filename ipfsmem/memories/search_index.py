@@ -279,7 +279,7 @@ class SearchIndex:
         return True
 
     def keep(self, parts: Sequence[Memories], *, always: bool = False) -> None:
-        """Write it down for the next process as things are now, where enough is new, or `always`; nothing that is forgotten meanwhile
+        """Store it for the next process as it is now, if enough is new, or `always`; nothing that is forgotten meanwhile
         stays in it (not inside `reading`). Raises StorageError."""
         replica = parts[0].replica
         for _ in range(0 if replica.folder is None or replica.read_only else _TRIES):
@@ -293,7 +293,7 @@ class SearchIndex:
                 return
 
     def _holds(self, parts: Sequence[Memories]) -> bool:
-        """Whether all that it was made of stands there as it did (inside `reading`)."""
+        """Return whether all that it was made of is unchanged (inside `reading`)."""
         made = self._made
         if made is None or self._kind != index_kind(parts):
             return False
@@ -972,7 +972,7 @@ def unlike_the_texts(parts: Sequence[Memories]) -> list[str] | None:
 
 
 def made_anew(parts: Sequence[Memories]) -> SearchIndex:
-    """The index of a stack of scopes made of the texts; nothing that was kept stays."""
+    """Make the index of a stack of scopes from the texts; removes stored indexes."""
     replica, indexes = parts[0].replica, parts[0].indexes
     remove_images(replica, begun=False)  # another process may be making one too
     indexes.clear()
