@@ -68,7 +68,7 @@ class FolderPreview(msgspec.Struct, frozen=True):
         if self.left_alone:
             raise IncompleteError(
                 f"nothing was changed, and {count(len(self.left_alone), 'file')} would be left alone",
-                hint="Put them right, or attach the folder without --dry-run: the rest is taken in.",
+                hint="Put them right, or attach the folder all the same: its other files become memories.",
             )
 
 

@@ -679,7 +679,7 @@ ELSEWHERE = {
     "If another device still has the memory, sync it, and try again. Else bring back what can be read: ipfsmem recover --damaged, then: ipfsmem vault repair": "tests/cli/test_cli_salvage.py::test_l3_recover_does_not_say_that_nothing_is_back",
     "Ask another provider that holds this memory, or a device that has it, to sync first.": "tests/cli/test_hints.py::test_a_pack_that_is_lost_comes_back_from_a_device_that_has_it",
     "Nothing was acknowledged that is not on disk. Free space or check the permissions, then try again.": "tests/cli/test_outcomes.py::test_a_full_disk_is_said_and_nothing_is_half_there",
-    "Put them right, or attach the folder without --dry-run: the rest is taken in.": "tests/cli/test_cli_folders.py::test_attach_and_its_dry_run_name_the_same_files_as_left_alone",
+    "Put them right, or attach the folder all the same: its other files become memories.": "tests/cli/test_cli_folders.py::test_attach_and_its_dry_run_name_the_same_files_as_left_alone",
     "The rest was taken in, and the folder is attached. Put these files right: the next command takes them in.": "tests/cli/test_cli_folders.py::test_attach_and_its_dry_run_name_the_same_files_as_left_alone",
     "The files stay as they are: put them right, and attach the folder again or import them.": "tests/cli/test_cli_folders.py::test_commands_say_that_a_memory_may_be_older_than_its_file",
     "The rest was taken in, and the folder is not paused any more. Put these files right: the next command takes them in.": "tests/unit/files/test_working_folders.py::test_file_that_cannot_be_taken_in_is_named_when_the_folder_counts",
