@@ -17,6 +17,7 @@ from ipfsmem.api.changes import Change, Comparison, Feed
 from ipfsmem.api.tokens import KeptTokens
 from ipfsmem.api.turns import MOST, Turns
 from ipfsmem.device.agent_notes import note_syncing
+from ipfsmem.device.lock import LOOK_WAITS, one_wait
 from ipfsmem.errors import ConcurrencyError, IpfsmemError, PassphraseError
 from ipfsmem.holding import Holder, Mark
 from ipfsmem.in_thread import in_thread
@@ -79,7 +80,8 @@ class ServedMemory:
         """
 
         def done() -> T:
-            return work(self.holder.memory())
+            with one_wait():
+                return work(self.holder.memory())
 
         async with self._turns.of(token, most=MOST if token else None):
             return await in_thread(done)
@@ -88,7 +90,7 @@ class ServedMemory:
         """What `work` makes of the memory opened once more, in a thread, while other calls are answered: as a process of its own would."""
 
         def done() -> T:
-            with self.holder.another() as memory:
+            with one_wait(), self.holder.another() as memory:
                 return work(memory)
 
         return await in_thread(done)
@@ -123,7 +125,7 @@ class ServedMemory:
         """From here on every change is told. Where the memory is locked, from when it is unlocked."""
         if self._compared is None:
             async with self._turns.of():
-                found = await in_thread(self._look)
+                found = await in_thread(self._look_briefly)
             for change in found:
                 self.tell(change)
 
@@ -140,7 +142,7 @@ class ServedMemory:
             try:
                 async with self._turns.of():
                     heeded = self._listeners or self._compared or self._lost
-                    found = await in_thread(self._look if heeded else self._let_go)
+                    found = await in_thread(self._look_briefly if heeded else self._let_go)
             except Exception as error:
                 self._failed_to_look(error)
                 continue
@@ -153,6 +155,10 @@ class ServedMemory:
         with contextlib.suppress(IpfsmemError):
             self.holder.let_go_when_locked()
         return []
+
+    def _look_briefly(self) -> list[Change]:
+        with one_wait(LOOK_WAITS):
+            return self._look()
 
     def _look(self) -> list[Change]:
         was = self.locked

@@ -45,6 +45,7 @@ from ipfsmem.api.who import Doors, Known
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.canonical import read_json, write_json
 from ipfsmem.compat.http import HttpRoute
+from ipfsmem.device.lock import one_wait
 from ipfsmem.errors import NotFoundError, PassphraseError, UsageError
 from ipfsmem.http.connection_limits import TRUSTED
 from ipfsmem.memory import Memory
@@ -340,16 +341,17 @@ class Api:
         read_query(list(request.query.items()), ())
         known = request[_KNOWN]
         caller, found = known.caller, []
-        for name, served in self._served.items():
-            if known.namespace not in (None, name):
-                continue
-            try:
-                ends = await served.on(until, known.digest)
-                if caller is None:
-                    caller = await served.on(functools.partial(self._caller, known, served), known.digest)
-                found.append(Served(namespace=name, locked=False, until=ends))
-            except PassphraseError:
-                found.append(Served(namespace=name, locked=True, until=None))
+        with one_wait():
+            for name, served in self._served.items():
+                if known.namespace not in (None, name):
+                    continue
+                try:
+                    ends = await served.on(until, known.digest)
+                    if caller is None:
+                        caller = await served.on(functools.partial(self._caller, known, served), known.digest)
+                    found.append(Served(namespace=name, locked=False, until=ends))
+                except PassphraseError:
+                    found.append(Served(namespace=name, locked=True, until=None))
         caller = caller or Caller("read", frozenset())
         right = "read" if self._read_only else caller.right
         scopes = None if caller.scopes is None else sorted(caller.scopes)

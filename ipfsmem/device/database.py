@@ -31,7 +31,7 @@ from ipfsmem.device.database_file import (
     register,
     unregister,
 )
-from ipfsmem.device.lock import file_lock
+from ipfsmem.device.lock import WAIT, file_lock, waiting
 from ipfsmem.device.tables import blocks, meta, schema
 from ipfsmem.errors import ConfigError, IpfsmemError, LockedError, StorageError
 
@@ -53,7 +53,7 @@ def _replaced(what: str) -> StorageError:
 class Database:
     """A connection. Every use is inside `transaction()`, except reads of the last committed state."""
 
-    def __init__(self, folder: Path | None, *, wait: float = 10.0, make: bool = True) -> None:
+    def __init__(self, folder: Path | None, *, wait: float = WAIT, make: bool = True) -> None:
         """Open the file `state.db` in `folder`, and create it if it is missing; None keeps everything in this process's memory.
 
         `make` False: it must exist. Raises StorageError if it is missing or empty, as a new file would look like an empty vault.
@@ -139,7 +139,8 @@ class Database:
 
     def _prepare(self) -> None:
         run = self.connection.execute
-        version = schema.check(self.connection)
+        with self._waiting():
+            version = schema.check(self.connection)
         if version == 0 and not self._make:
             raise unusable(f"{self.path} is damaged: it is empty")
         if version == 0:
@@ -277,7 +278,8 @@ class Database:
         lock = file_lock(self._lock_path, wait=self._wait) if self._lock_path else contextlib.nullcontext()
         with lock:
             self._refuse_replaced()
-            self.connection.execute("BEGIN IMMEDIATE")
+            with self._waiting():
+                self.connection.execute("BEGIN IMMEDIATE")
             self._depth = 1
             try:
                 self._check_tables()
@@ -294,6 +296,22 @@ class Database:
                 self._roll_back()
                 raise
             self._refuse_replaced()
+
+    @contextlib.contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Have one statement inside wait for other programs no longer than `one_wait` allows."""
+        with waiting(self._wait) as allowed:
+            if allowed == self._wait:
+                yield
+                return
+            self._set_wait(allowed)
+            try:
+                yield
+            finally:
+                self._set_wait(self._wait)
+
+    def _set_wait(self, seconds: float) -> None:
+        self.connection.execute(f"PRAGMA busy_timeout={int(seconds * 1000)}")
 
     def shrink(self) -> None:
         """Return the space of deleted rows to the disk, a little in each transaction, so that nobody waits long for one."""

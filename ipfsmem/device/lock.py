@@ -10,13 +10,61 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator, Collection, Iterator
+from contextvars import ContextVar
 from pathlib import Path
+from typing import Final
 
 from ipfsmem.device.atomic_files import open_regular, storage_errors
 from ipfsmem.errors import LockedError
 
 #: Bytes at the start of a lock file that may hold the process id of its holder.
 _HOLDER_BYTES = 20
+#: Seconds that an operation waits for another process.
+WAIT: Final = 10.0
+#: Seconds that a server waits when it looks for changes, as calls wait meanwhile; it looks again soon.
+LOOK_WAITS: Final = 0.5
+
+
+class _Waits:
+    """The seconds that one call may wait for other processes, and has waited."""
+
+    def __init__(self, most: float) -> None:
+        self.most = most
+        self.waited = 0.0
+
+
+_WAITS: Final[ContextVar[_Waits | None]] = ContextVar("waits", default=None)
+
+
+@contextlib.contextmanager
+def one_wait(seconds: float = WAIT) -> Iterator[None]:
+    """Limit all waits inside together, for locks and for the database, to `seconds`; within another one, its limit applies.
+
+    A wait is shorter by the earlier ones, so the second one for a file that stays busy ends at once.
+    """
+    if _WAITS.get() is not None:
+        yield
+        return
+    token = _WAITS.set(_Waits(seconds))
+    try:
+        yield
+    finally:
+        _WAITS.reset(token)
+
+
+@contextlib.contextmanager
+def waiting(wait: float) -> Iterator[float]:
+    """Yield the seconds that `one_wait` leaves of a wait of up to `wait` seconds, which is inside."""
+    waits = _WAITS.get()
+    if waits is None:
+        yield wait
+        return
+    began = time.monotonic()
+    try:
+        yield max(0.0, min(wait, waits.most) - waits.waited)
+    finally:
+        waits.waited += time.monotonic() - began
+
 
 if sys.platform == "win32":
     import msvcrt
@@ -57,7 +105,7 @@ def is_held(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def file_lock(path: Path, *, wait: float = 10.0) -> Iterator[None]:
+def file_lock(path: Path, *, wait: float = WAIT) -> Iterator[None]:
     """Hold the lock file `path`, which is created if it is missing; its folder must exist.
 
     Waits up to `wait` seconds for another process, then raises LockedError. StorageError if the file cannot be opened or its file
@@ -67,14 +115,15 @@ def file_lock(path: Path, *, wait: float = 10.0) -> Iterator[None]:
     held = False
     while not held:
         with _opened(path) as fd:
-            for pause in _pauses_until_locked(fd, path, wait):
-                time.sleep(pause)
+            with waiting(wait) as allowed:
+                for pause in _pauses_until_locked(fd, path, allowed):
+                    time.sleep(pause)
             if held := _is_file_at(fd, path):
                 yield
 
 
 @contextlib.asynccontextmanager
-async def file_lock_async(path: Path, *, wait: float = 10.0) -> AsyncIterator[None]:
+async def file_lock_async(path: Path, *, wait: float = WAIT) -> AsyncIterator[None]:
     """Hold a lock file as `file_lock`, and let the event loop run while waiting.
 
     It waits without a limit for another task of this process; a task must not request a lock that it holds.

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ipfsmem.device.agent_notes import note_syncing
+from ipfsmem.device.lock import LOOK_WAITS
 from ipfsmem.ending_signals import ending_signals
 from ipfsmem.errors import IpfsmemError, PassphraseError
 from ipfsmem.mcp.server import MemoryServer
@@ -126,7 +127,7 @@ async def _keep_in_sync(served: MemoryServer, stopped: asyncio.Event) -> None:
     while not stopped.is_set():
         pause = LOCKED_EVERY
         try:
-            memory = await served.in_thread(served.holder.memory_if_unlocked)
+            memory = await served.in_thread(served.holder.memory_if_unlocked, wait=LOOK_WAITS)
             if memory is not None:
                 place = memory.replica.folder
                 async with memory.lock_watch() as locked, memory.autosync(on_attempt=on_attempt):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from ipfsmem.bundle.fence import clean_text
 from ipfsmem.canonical import write_json
 from ipfsmem.config import refuse_agents_switched_off
+from ipfsmem.device.lock import WAIT, one_wait
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.holding import Holder, Mark
 from ipfsmem.in_thread import in_thread
@@ -197,12 +198,12 @@ class MemoryServer:
         """Those that are remembered."""
         return list(self._conversations.values())
 
-    async def in_thread(self, work: Callable[[], T]) -> T:
-        """Do something with the memory, when it is its turn."""
+    async def in_thread(self, work: Callable[[], T], *, wait: float = WAIT) -> T:
+        """Do something with the memory, when it is its turn. `wait`: seconds that it may wait for other processes, in all."""
         by = acting().by
 
         def done() -> T:
-            with acting_as("mcp", by):
+            with acting_as("mcp", by), one_wait(wait):
                 return work()
 
         async with self._one_at_a_time:

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final
 
+from ipfsmem.device.lock import LOOK_WAITS
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.mcp.server import unexpected
 
@@ -45,14 +46,14 @@ async def _tell_of_changes(served: MemoryServer, every: float) -> None:
         if before is None:
             continue
         try:
-            if await served.in_thread(served.holder.mark) in (None, before[0]):
+            if await served.in_thread(served.holder.mark, wait=LOOK_WAITS) in (None, before[0]):
                 continue
-            now = await served.in_thread(served.look)
+            now = await served.in_thread(served.look, wait=LOOK_WAITS)
             if now is None:
                 continue
             served.told = now
             if now[1] != before[1]:
-                await tell(served, before[1], now[1], await served.in_thread(served.indexes))
+                await tell(served, before[1], now[1], await served.in_thread(served.indexes, wait=LOOK_WAITS))
         except IpfsmemError:
             continue  # it cannot be read now and is looked at again: who calls a tool is told
         except Exception as error:

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from ipfsmem.errors import ChangedError, IpfsmemError, KeyNameError, PassphraseError
+from ipfsmem.device.lock import one_wait
+from ipfsmem.errors import ChangedError, IpfsmemError, KeyNameError, LockedError, PassphraseError
 from ipfsmem.parts.noting import collecting, hearing
 from ipfsmem.tools.lenient import meant
 from ipfsmem.tools.schema import JSON, checked, unknown
@@ -56,7 +57,7 @@ class Tool(msgspec.Struct, frozen=True):
         given = meant(self.parameters, arguments, self.side)
         ignored = unknown(self.parameters, given) if self.read_only else []
         try:
-            with collecting() as better, hearing() as doubts:
+            with one_wait(), collecting() as better, hearing() as doubts:
                 result = self.answer(
                     checked(
                         self.name,
@@ -99,6 +100,8 @@ def _hint(error: IpfsmemError) -> str:
         return "Read it again with read_memory, and give the seen of that answer."
     if isinstance(error, PassphraseError):
         return "The memory is locked. Ask the person to run: ipfsmem unlock. Nothing can be read or written until then."
+    if isinstance(error, LockedError):
+        return "Call again in a minute. If it fails again, ask the person to end the program that has the memory in use."
     if not error.hint or isinstance(error, KeyNameError) or "ipfsmem " not in error.hint:
         return error.hint
     return f"For the person: {error.hint}"
