@@ -24,7 +24,7 @@ from ipfsmem.lazy_pattern import lazy_pattern
 from ipfsmem.memories.context import tokens_of
 from ipfsmem.memories.layouts import LEAST_TOKENS
 from ipfsmem.memory import Memory
-from ipfsmem.parts.noting import acting_as
+from ipfsmem.parts.noting import acting_as, hearing, with_doubts
 
 #: About the tools of its MCP server, after the memories at the start of a session.
 TOOLS: Final = (
@@ -61,12 +61,14 @@ def session_text(
         return SessionText(
             lines=("agents are switched off in the settings: ipfsmem config set agents.enabled true",)
         )
-    with _opened(namespace, home, passphrase) as memory, acting_as("hook", program):
+    with _opened(namespace, home, passphrase) as memory, acting_as("hook", program), hearing() as doubts:
         scope, row = _scope(memory, folder, program)
         lines = (*_paused(memory, row), *_not_connected(memory, row, folder, program))
         text = memory.scope(scope).context(max_tokens=_beside_tools(max_tokens), plugins=False).text
         if text:
             text = f"{_LINKED.sub(_by_key, text)}\n{TOOLS}"
+            if doubts:
+                text = f"{with_doubts(text, doubts)}\n"
         mark = blake2b(
             text.encode(), digest_size=16, key=memory.replica.device.row_key, person=b"session text"
         )
@@ -125,7 +127,7 @@ def prompt_text(
     if not query or not settings().agents.enabled:
         return PromptText()
     # By words and without plugins: a model takes longer to load, or to answer, than a hook may take.
-    with _opened(namespace, home, passphrase) as memory, acting_as("hook", program):
+    with _opened(namespace, home, passphrase) as memory, acting_as("hook", program), hearing() as doubts:
         scope, _ = _scope(memory, folder, program)
         there = memory.scope(scope)
         ready = there.readiness()
@@ -135,7 +137,10 @@ def prompt_text(
             query, layout="turn", without=without, by_meaning=False, plugins=False, running=session
         )
         whole = _WHOLE if any(words in block.text for words in _CUT) else ""
-        return PromptText(block.text + whole, block.marks, ready.everything)
+        text = block.text + whole
+        if text and doubts:
+            text = f"{with_doubts(text, doubts)}\n"
+        return PromptText(text, block.marks, ready.everything)
 
 
 def asked(prompt: str) -> str:

@@ -27,7 +27,7 @@ from ipfsmem.mcp import wire
 from ipfsmem.mcp.addresses import TEMPLATES, address, parts
 from ipfsmem.mcp.lines import HALF_A_CHARACTER, NOT_JSON, TOO_LONG
 from ipfsmem.mcp.roots import Projects, folders_of
-from ipfsmem.parts.noting import acting, acting_as
+from ipfsmem.parts.noting import acting, acting_as, hearing, with_doubts
 from ipfsmem.tools import GUIDANCE, Tool, ToolResult, toolset
 from ipfsmem.tools.desk import Session
 from ipfsmem.tools.schema import JSON
@@ -70,6 +70,7 @@ PROMPTS: Final = {
     "memory": ("What is remembered", "What the memory holds, or what of it matches some words."),
     "save": ("Save what lasts", "Look over this conversation and keep what later ones need."),
 }
+_EMPTY: Final = "There is nothing in this memory yet."
 _SAVE: Final = (
     "Look over our conversation so far. For each lasting preference, fact about me, convention, restriction or decision in it, "
     "look with recall whether it is remembered already; then remember it, or extend the memory that there is. Tell me in one "
@@ -412,7 +413,12 @@ class MemoryServer:
         )
 
     def text_of(self, uri: str) -> str:
-        """What stands at an address, fenced. Raises NotFoundError, KeyNameError."""
+        """What stands at an address, fenced, and why it may be outdated. Raises NotFoundError, KeyNameError."""
+        with hearing() as doubts:
+            text = self._text_of(uri)
+        return with_doubts(text, doubts)
+
+    def _text_of(self, uri: str) -> str:
         from ipfsmem.memories.layouts import MOST_TOKENS
         from ipfsmem.memories.writers import Writers
         from ipfsmem.tools.desk import fenced
@@ -420,10 +426,7 @@ class MemoryServer:
         scope, key = parts(uri)
         memory = self.holder.memory()
         if not key:
-            return (
-                memory.scope(scope).context(max_tokens=MOST_TOKENS).text
-                or "There is nothing in this memory yet."
-            )
+            return memory.scope(scope).context(max_tokens=MOST_TOKENS).text or _EMPTY
         reading = memory.scope(scope).read(key)
         if reading is None:
             raise NotFoundError(f"there is no memory at {uri}")
@@ -487,15 +490,19 @@ class MemoryServer:
             query = (params.arguments or {}).get("query", "").strip()
             there = self.conversation(ctx)
             await self._ask_roots(ctx, there)
-            text = await self._answered(
-                lambda: self.holder.memory().scope(self._usual_scope(there)).context(query or None).text
-            )
+
+            def context() -> str:
+                with hearing() as doubts:
+                    found = self.holder.memory().scope(self._usual_scope(there)).context(query or None).text
+                return with_doubts(found or _EMPTY, doubts)
+
+            text = await self._answered(context)
         return types.GetPromptResult(
             description=PROMPTS[params.name][1],
             messages=[
                 types.PromptMessage(
                     role="user",
-                    content=types.TextContent(text=text or "There is nothing in this memory yet."),
+                    content=types.TextContent(text=text),
                 )
             ],
         )

@@ -215,6 +215,11 @@ def hearing() -> Iterator[list[str]]:
         _HEARD.reset(token)
 
 
+def with_doubts(text: str, doubts: list[str]) -> str:
+    """Return a text for a model with what was heard (`hearing`) in a last line."""
+    return "\n".join(filter(None, (text.rstrip("\n"), f"(Note: {'; '.join(doubts)}.)"))) if doubts else text
+
+
 def tell(reasons: Callable[[], list[str]], *, about_one: bool = False) -> None:
     """Give these to the interface that hears them, if there is one. What is said about one memory takes the place of what is said
     about all."""

@@ -13,7 +13,7 @@ import msgspec
 
 from ipfsmem.device.lock import one_wait
 from ipfsmem.errors import ChangedError, IpfsmemError, KeyNameError, LockedError, PassphraseError
-from ipfsmem.parts.noting import collecting, hearing
+from ipfsmem.parts.noting import collecting, hearing, with_doubts
 from ipfsmem.tools.lenient import meant
 from ipfsmem.tools.schema import JSON, checked, unknown
 
@@ -71,7 +71,7 @@ class Tool(msgspec.Struct, frozen=True):
         if new:
             result = msgspec.structs.replace(result, text=f"{result.text}\n{' '.join(new)}")
         if doubts and not result.is_error:
-            result = msgspec.structs.replace(result, text=f"{result.text}\n(Note: {'; '.join(doubts)}.)")
+            result = msgspec.structs.replace(result, text=with_doubts(result.text, doubts))
         if not ignored:
             return result
         names = ", ".join(repr(name[:60]) for name in ignored[:5])

@@ -6,11 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from ipfsmem.agents.session_text import prompt_text, session_text
+from ipfsmem.holding import Holder
 from ipfsmem.tools import toolset
 from tests.support.api_lab import Client, asked, good, opener
+from tests.support.extras import need_extra
+from tests.support.mcp_lab import client_of, play
 
 #: What a file holds that is not UTF-8.
 SPOILED = b"\xff\xfe\n"
+#: What is said about all memories.
+NOTE = "(Note: memories may be older than 1 file of linked folders, which cannot be read (ipfsmem status).)"
 
 
 @pytest.fixture
@@ -63,3 +69,56 @@ def test_a_model_is_told_that_a_file_could_not_be_read(tmp_path: Path, folder: P
     memory.folders.scan()
     assert "a linked folder is not read" in text("read_memory", key="tone")
     memory.close()
+
+
+def test_a_hook_says_that_a_file_could_not_be_read(tmp_path: Path, folder: Path) -> None:
+    home = tmp_path / "home"
+    memory = opener(home)()
+    memory.folders.attach(folder)
+    memory.write(
+        "build", "The firmware of the drone is built every night", description="How firmware is built"
+    )
+    memory.make_ready()
+    memory.close()
+    prompt = "how is the firmware of the drone built"
+
+    def texts() -> tuple[str, str]:
+        begun = session_text("m", home, str(tmp_path), "claude-code", 2_000)
+        asked_for = prompt_text("m", home, str(tmp_path), "claude-code", prompt, frozenset())
+        return begun.text, asked_for.text
+
+    assert all(text and "(Note:" not in text for text in texts())
+    (folder / "role.md").write_bytes(SPOILED)
+    for text in texts():
+        assert text.endswith(f"{NOTE}\n") and str(folder) not in text
+    unrelated = "where do penguins live in winter"
+    assert not prompt_text("m", home, str(tmp_path), "claude-code", unrelated, frozenset()).text
+
+
+def test_resources_and_prompts_say_that_a_file_could_not_be_read(tmp_path: Path, folder: Path) -> None:
+    need_extra("mcp", "mcp_types")
+    from ipfsmem.mcp.server import MemoryServer
+
+    memory = opener(tmp_path / "home")()
+    memory.folders.attach(folder)
+    memory.close()
+    served = MemoryServer(Holder(opener(tmp_path / "home")))
+
+    async def work() -> None:
+        async def texts() -> list[str]:
+            read = [
+                (await client.read_resource(one)).contents[0].text for one in ("memory:///role", "memory:///")
+            ]
+            return [*read, (await client.get_prompt("memory")).messages[0].content.text]
+
+        async with client_of(served, "auto") as client:
+            assert not any("(Note:" in text for text in await texts())
+            (folder / "role.md").write_bytes(SPOILED)
+            one, index, prompt = await texts()
+            assert one.endswith(
+                "(Note: this memory may be older than its file in a linked folder, which cannot be read (ipfsmem status).)"
+            )
+            assert index.endswith(NOTE) and prompt.endswith(NOTE)
+
+    play(work)
+    served.holder.close()
