@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from datetime import UTC, date, datetime
 from functools import partial
 from hashlib import sha256
+from itertools import zip_longest
 from math import log2
 from pathlib import Path
 from statistics import fmean, median
@@ -35,13 +36,16 @@ from ipfsmem.memories.moment_kinds import Moment
 from ipfsmem.memories.moments import Told, read_together
 from ipfsmem.provider.contract import open_embedder
 from ipfsmem.recall.embedder import Embedder
+from ipfsmem.recall.fusion import fused
 from ipfsmem.recall.ranking import USUAL, WEIGHTS, Index, rank, weigh
+from ipfsmem.recall.recipe import Hit
 from ipfsmem.recall.terms import terms
 from ipfsmem.recall.vectors import Vectors
 
 #: How many hits are asked for: sessions are counted by their best entry, so more than ten.
 DEPTH = 100
 Search = Callable[[Question], list[str]]
+Ranking = Callable[[Question], list[Hit]]
 HEADINGS = ("R@5", "R@10", "hit", "MRR", "nDCG@10")
 
 
@@ -115,10 +119,50 @@ def bm25(collection: Collection) -> Search:
     return search
 
 
-def recipe(collection: Collection) -> Search:
-    """What recall does where no model is installed."""
+def ranked_by_words(collection: Collection) -> Ranking:
+    """What recall ranks where no model is installed."""
     index = Index(collection.documents)
-    return lambda question: [hit.id for hit in rank(index, question.text, today=question.today, limit=DEPTH)]
+    return lambda question: rank(index, question.text, today=question.today, limit=DEPTH)
+
+
+def recipe(collection: Collection) -> Search:
+    """What recall finds where no model is installed."""
+    return ids(ranked_by_words(collection))
+
+
+def ids(ranking: Ranking) -> Search:
+    """The same hits by id."""
+    return lambda question: [hit.id for hit in ranking(question)]
+
+
+def asked_at_once(ranking: Ranking) -> Search:
+    """All phrasings of a question in one recall, as an agent asks that has read nothing yet."""
+    return lambda question: [
+        hit.id
+        for hit in fused(
+            [ranking(question._replace(text=one)) for one in (question.text, *question.phrasings)]
+        )
+    ]
+
+
+#: Hits of a recall that an agent reads before it asks again.
+READ = 10
+
+
+def asked_again(ranking: Ranking) -> Search:
+    """Two recalls: all phrasings, and where the hits that are read have the first hop, the question with what that says. Their hits
+    in turns, those of the second first."""
+    first = asked_at_once(ranking)
+
+    def search(question: Question) -> list[str]:
+        found = first(question)
+        if question.then is None or question.then[0] not in found[:READ]:
+            return found
+        then = [hit.id for hit in ranking(question._replace(text=question.then[1]))]
+        both = zip_longest(then, [question.then[0], *found])
+        return list(dict.fromkeys(id for pair in both for id in pair if id is not None))
+
+    return search
 
 
 #: The share of entries from which on vectors count, and the characters of a memory file that are embedded.
@@ -138,6 +182,11 @@ def meant(collection: Collection) -> list[str]:
         else:
             texts.append(one.words[:LOOKED_AT])
     return texts
+
+
+def texts_of(question: Question) -> list[str]:
+    """All texts that an agent may ask in place of a question."""
+    return [question.text, *question.phrasings, *([] if question.then is None else [question.then[1]])]
 
 
 def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
@@ -167,7 +216,7 @@ class Model:
             made.add(
                 {at.to_bytes(16): one for at, one in enumerate(_embedded(self._of_texts, meant(collection)))}
             )
-            asked = [question.text for question in collection.questions]
+            asked = [text for question in collection.questions for text in texts_of(question)]
             self._questions.update(zip(asked, _embedded(self.embedder, asked), strict=True))
             self._vectors[collection.name] = made
         return self._vectors[collection.name]
@@ -195,22 +244,25 @@ class Model:
         return search
 
     def recipe(self, collection: Collection, share: float = 1.0) -> Search:
-        """What recall does where the model is installed, and so many of the entries have a vector."""
+        """What recall finds where the model is installed, and so many of the entries have a vector."""
+        return ids(self.ranked(collection, share))
+
+    def ranked(self, collection: Collection, share: float = 1.0) -> Ranking:
+        """What recall ranks there."""
         index = Index(collection.documents)
         self.vectors(collection)
 
-        def search(question: Question) -> list[str]:
+        def ranking(question: Question) -> list[Hit]:
             if share < COUNTED:
                 near, weighed = None, USUAL
             else:
                 near = self.near(collection, question, self.embedder.unrelated, share)
                 weighed = USUAL.with_meaning(self.embedder.knows(question.text))
-            hits = rank(
+            return rank(
                 index, question.text, today=question.today, limit=DEPTH, meaning=near, weighed=weighed
             )
-            return [hit.id for hit in hits]
 
-        return search
+        return ranking
 
 
 PIPELINES: dict[str, Callable[[Collection], Search]] = {
@@ -222,19 +274,32 @@ PIPELINES: dict[str, Callable[[Collection], Search]] = {
 PARTS = (0.1, 0.5, 0.9)
 
 
-def pipelines(parts: bool = False, folder: Path | None = None) -> dict[str, Callable[[Collection], Search]]:
-    """All that can be asked here: with the extra `semantic` its model too, or that of a directory in its place, and with `parts` while
-    not all vectors are made. Raises ConfigError for a directory without a model that can be run."""
+def model_here(folder: Path | None = None) -> Model | None:
+    """That of a directory, else of the extra `semantic`; None without the extra. Raises ConfigError for a directory without a model that
+    can be run."""
     try:
-        model = Model(folder)
+        return Model(folder)
     except ConfigError:
         if folder is not None:
             raise
+        return None
+
+
+def pipelines(model: Model | None, parts: bool = False) -> dict[str, Callable[[Collection], Search]]:
+    """All that can be asked here: with a model it too, and with `parts` while not all vectors are made."""
+    if model is None:
         return PIPELINES
     name = f"recipe and {model.name}"
     partly = {f"{name}, {share:.0%} have vectors": partial(model.recipe, share=share) for share in PARTS}
-    theirs = {f"{model.name} alone": model.alone, name: model.recipe}
-    return {**PIPELINES, **theirs, **(partly if parts else {})}
+    return {**PIPELINES, f"{model.name} alone": model.alone, name: model.recipe, **(partly if parts else {})}
+
+
+def rankings(model: Model | None) -> dict[str, Callable[[Collection], Ranking]]:
+    """The recipe, without and with a model."""
+    found: dict[str, Callable[[Collection], Ranking]] = {"recipe, no model": ranked_by_words}
+    if model is not None:
+        found[f"recipe and {model.name}"] = model.ranked
+    return found
 
 
 def ask(collections: Sequence[Collection], make: Callable[[Collection], Search]) -> list[Asked]:
@@ -340,6 +405,41 @@ def by_kind(asked: Mapping[str, Sequence[Asked]]) -> list[str]:
     return lines
 
 
+def _searched(
+    way: Callable[[Ranking], Search], rank_all: Callable[[Collection], Ranking], collection: Collection
+) -> Search:
+    return way(rank_all(collection))
+
+
+def hops(
+    collections: Sequence[Collection], rankings: Mapping[str, Callable[[Collection], Ranking]]
+) -> list[str]:
+    """The questions over several hops as Markdown: asked once, with their phrasings at once, and again after the first hop was read."""
+    some = [
+        one._replace(questions=tuple(question for question in one.questions if question.phrasings))
+        for one in collections
+    ]
+    some = [one for one in some if one.questions]
+    if not some:
+        return []
+    ways = {"the question": ids, "its phrasings at once": asked_at_once, "and again": asked_again}
+    lines = [
+        "",
+        f"| several hops: R@5 / R@10 by turn | half | talk | questions | {' | '.join(ways)} |",
+        "| " + " | ".join(["---"] * (4 + len(ways))) + " |",
+    ]
+    for name, rank_all in rankings.items():
+        rows = [ask(some, partial(_searched, way, rank_all)) for way in ways.values()]
+        for which in ("tune", "report"):
+            for agent in (False, True):
+                of = [[row.turn for row in way if (row.half, row.agent) == (which, agent)] for way in rows]
+                if of[0]:
+                    figures = [f"{mean(way).recall5:.3f} / {mean(way).recall10:.3f}" for way in of]
+                    talk = "with an agent" if agent else "of people"
+                    lines.append(f"| {' | '.join([name, which, talk, str(len(of[0])), *figures])} |")
+    return lines
+
+
 def ablation(collections: Sequence[Collection]) -> list[str]:
     """What each part of the recipe adds, as Markdown: R@10 by words without it, and how much that is more or less than with all."""
     indexes = {id(one): Index(one.documents) for one in collections}
@@ -437,8 +537,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     collections = [one for one in collections if one.half == "report"]
                 print(f"## {name}\n\nSHA-256 {hashed}.\n", *ablation(collections), sep="\n")
             return 0
-        asked = PIPELINES if given.words else pipelines(parts=not given.path, folder=given.model)
-        report = _report(sets, asked, given.initrunner, given.basic_memory)
+        model = None if given.words else model_here(given.model)
+        asked = pipelines(model, parts=not given.path)
+        report = _report(sets, asked, rankings(model), given.initrunner, given.basic_memory)
     except (SetError, PeerError, ConfigError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -461,7 +562,9 @@ The made set is written for this project. Its halves have different topics, temp
 the one (`bench/retrieval_set.py`, `bench/retrieval_set_agents.py`), and nobody who tunes it reads the generator of the other
 (`bench/retrieval_set_report.py`). No question has a word of its answer or five words in a row of the entry that has it. It says
 what a change does, and where recall is weak; for how systems compare on the talk of people give LoCoMo, LongMemEval, ConvoMem
-or BEAM by path. MiniLM is the model of the extra `semantic`; its times include the vectors compared, not the embedding of the
+or BEAM by path. Questions over several hops are also asked as an agent asks: a second phrasing that asks for the first hop, in the same recall
+(`queries`); "and again" is a second recall with what the first hop says, where it is among the ten hits that were read. MiniLM is
+the model of the extra `semantic`; its times include the vectors compared, not the embedding of the
 question. "N % have vectors": the newest have one, as while vectors are made; below 90 % words alone count.
 """
 _PEERS = """
@@ -474,6 +577,7 @@ tool `search_notes` for words, as its search by vectors loads a model from the n
 def _report(
     sets: list[tuple[str, list[Collection], str]],
     asked: Mapping[str, Callable[[Collection], Search]],
+    ranked: Mapping[str, Callable[[Collection], Ranking]],
     store: Path | None,
     search: Path | None,
 ) -> str:
@@ -493,7 +597,7 @@ def _report(
                 theirs["InitRunner 1.0.0's store, hashed words"] = peers.enter_context(initrunner(store))
             if search:
                 theirs["basic-memory, by words"] = peers.enter_context(basic_memory(search))
-            lines += table(collections, theirs)
+            lines += [*table(collections, theirs), *hops(collections, ranked)]
         lines.append("")
     return "\n".join(lines)
 

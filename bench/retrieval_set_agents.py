@@ -518,9 +518,9 @@ _GROUP = Group(
 
 #: Facts of which one names whom the other is about: both are needed. With {a}, a member, {b}, somebody else, and values.
 _HOPS = (
-    ("{a}: I share the flat with {b} since the winter.", "{b} has taken up {v}, the neighbours know it.", "Which instrument is {a}'s flatmate learning?", ("the tuba", "bagpipes", "the cello", "drums")),
-    ("{a}: {b} is going to marry me, imagine!", "{b} was born in {v}, by the way.", "Where does the person come from whom {a} marries?", ("Lagos", "a lighthouse", "Quito", "Minsk")),
-    ("{a}: my boss is called {b} now, a new one.", "{b} collects {v}, I saw the office.", "What is it that the superior of {a} collects?", ("beer mats", "meteorites", "old maps", "snow globes")),
+    ("{a}: I share the flat with {b} since the winter.", "{b} has taken up {v}, the neighbours know it.", "Which instrument is {a}'s flatmate learning?", "Who shares a flat with {a}?", "Which instrument is {b} learning?", ("the tuba", "bagpipes", "the cello", "drums")),
+    ("{a}: {b} is going to marry me, imagine!", "{b} was born in {v}, by the way.", "Where does the person come from whom {a} marries?", "Who is {a} engaged to?", "Where does {b} come from?", ("Lagos", "a lighthouse", "Quito", "Minsk")),
+    ("{a}: my boss is called {b} now, a new one.", "{b} collects {v}, I saw the office.", "What is it that the superior of {a} collects?", "Who is {a}'s superior?", "What is it that {b} collects?", ("beer mats", "meteorites", "old maps", "snow globes")),
 )  # fmt: skip
 _OUTSIDERS = (
     "Olga",
@@ -555,7 +555,7 @@ def _more_of_groups(talk: Talk) -> None:
         )
         talk.ask(f"What is the name of the {thing}?", "three turns later", f"called{n}", answer=name)
     others = iter(rng.sample(_OUTSIDERS, len(_OUTSIDERS)))
-    for n, (first, second, asked, values) in enumerate(_HOPS):
+    for n, (first, second, asked, hop, then, values) in enumerate(_HOPS):
         for k, (member, value) in enumerate(zip(rng.sample(_PEOPLE, 4), values, strict=True)):
             other = next(others)
             told = first.format(a=member, b=other).partition(": ")[2]
@@ -563,7 +563,15 @@ def _more_of_groups(talk: Talk) -> None:
             speaker, fact = rng.choice(_PEOPLE), second.format(b=other, v=value)
             talk.say(rng.randrange(sessions), Turn(speaker, fact, f"hop{n}-{k}b"))
             if k < 2:
-                talk.ask(asked.format(a=member), "two hops", f"hop{n}-{k}a", f"hop{n}-{k}b", answer=value)
+                talk.ask(
+                    asked.format(a=member),
+                    "two hops",
+                    f"hop{n}-{k}a",
+                    f"hop{n}-{k}b",
+                    answer=value,
+                    phrasings=(hop.format(a=member),),
+                    then=then.format(b=other),
+                )
 
 
 def others() -> list[Collection]:

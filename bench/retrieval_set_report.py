@@ -598,6 +598,8 @@ def _chats() -> list[Collection]:
                 f"hop{n}a",
                 f"hop{n}b",
                 answer=job,
+                phrasings=(f"Which relative of {me} lives in {town}?",),
+                then=f"What is {me}'s {kin} training as?",
             )
         (yes,) = rng.sample(_COURSES, 1)
         talk.say(

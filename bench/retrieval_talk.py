@@ -25,6 +25,10 @@ class Question(NamedTuple):
     today: date
     #: What an entry says and the question does not, in a made set; "" where that is not known.
     answer: str = ""
+    #: Other phrasings, which an agent that has read nothing yet passes beside the text.
+    phrasings: tuple[str, ...] = ()
+    #: What an agent asks once it has read the first of several hops: the id of that entry, and the text.
+    then: tuple[str, str] | None = None
 
 
 class Collection(NamedTuple):
@@ -124,10 +128,19 @@ class Talk:
         """Turns of a session that follow each other."""
         self._runs[session].append(list(turns))
 
-    def ask(self, text: str, kind: str, *keys: str, answer: str = "") -> None:
-        """A question, answered by the turns or files with these keys."""
+    def ask(
+        self,
+        text: str,
+        kind: str,
+        *keys: str,
+        answer: str = "",
+        phrasings: tuple[str, ...] = (),
+        then: str = "",
+    ) -> None:
+        """A question, answered by the turns or files with these keys; of several hops `then` is asked after the first key was read."""
         relevant = {f"{self.name}/{key}": 1 for key in keys}
-        self._asked.append(Question(text, relevant, kind, self.today, answer))
+        follows = (f"{self.name}/{keys[0]}", then) if then else None
+        self._asked.append(Question(text, relevant, kind, self.today, answer, phrasings, follows))
 
     def file(self, key: str, name: str, description: str, text: str, age: int) -> None:
         """A memory file, last changed so many days ago."""
@@ -259,8 +272,15 @@ def talk_with_agent(talk: Talk, topics: Sequence[Topic], manner: Manner, aspects
                     Turn("", known, f"{key}-known"),
                     Turn("", rng.choice(manner.noted), answers=True),
                 )
-                later = aspect.later.format(t=other)
-                talk.ask(later, "agent: two hops", f"{key}-{n}", f"{key}-known", answer=value)
+                talk.ask(
+                    aspect.later.format(t=other),
+                    "agent: two hops",
+                    f"{key}-known",
+                    f"{key}-{n}",
+                    answer=value,
+                    phrasings=(f"What else do I call {other}?",),
+                    then=aspect.later.format(t=thing),
+                )
         for asked, answered in rng.sample(manner.small, 2):
             talk.say(
                 session,

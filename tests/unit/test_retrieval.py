@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,21 @@ from typing import Any
 import pytest
 
 from bench import retrieval
-from bench.retrieval import Asked, ask, bm25, digest, fts5, mean, recipe, score
+from bench.retrieval import (
+    Asked,
+    ask,
+    asked_again,
+    asked_at_once,
+    bm25,
+    digest,
+    fts5,
+    hops,
+    mean,
+    ranked_by_words,
+    recipe,
+    score,
+    texts_of,
+)
 from bench.retrieval_set import synthetic
 from bench.retrieval_sets import SetError, read
 from bench.retrieval_talk import REPORT, TUNE, Collection, Question
@@ -24,7 +38,7 @@ from ipfsmem.recall.index import Document
 from ipfsmem.recall.ranking import WEIGHTS
 from tests.support.extras import need_extra
 
-MADE = "005930fc41a9dc06c381bca373155d7b468615ab7c8324f9179911130340d7b1"
+MADE = "eea719232ceeb37ec1b6c37519969c1f3272d11e28ffdcdf7abd312853b28746"
 #: Words that say nothing: that a question shares one with its answer gives nothing away.
 _SMALL = frozenset(("a", "an", "and", "as", "at", "by", "for", "i", "in", "is", "it", "me", "my", "no", "not", "of", "on", "one", "only", "or", "our", "the", "to", "two", "was", "we", "with", "you"))  # fmt: skip
 _word = re.compile(r"\w+")
@@ -71,13 +85,40 @@ def test_a_made_question_does_not_give_its_answer_away(made: list[Collection]) -
     for collection in made:
         documents = {document.id: document for document in collection.documents}
         for question in (one for one in collection.questions if one.answer):
-            asked = _word.findall(question.text.casefold())
+            asked = [word for text in texts_of(question) for word in _word.findall(text.casefold())]
             assert not (set(asked) & set(_word.findall(question.answer.casefold()))) - _SMALL, question.text
             for id in question.relevant:
                 told = f" {' '.join(_word.findall(documents[id].words.casefold()))} "
                 if question.answer in documents[id].words:
                     runs = (f" {' '.join(asked[at : at + 5])} " for at in range(len(asked) - 4))
                     assert not any(run in told for run in runs), question.text
+
+
+def test_each_question_over_several_hops_has_a_second_phrasing_and_what_is_asked_after_the_first_hop(
+    made: list[Collection],
+) -> None:
+    for collection in made:
+        for question in collection.questions:
+            assert bool(question.phrasings) == (question.then is not None) == ("two hops" in question.kind)
+            assert question.then is None or question.then[0] in question.relevant
+
+
+def test_asking_again_with_the_first_hop_finds_more_than_asking_once(made: list[Collection]) -> None:
+    """All phrasings at once lose nothing that the question alone finds; a second recall finds what the first names."""
+    some = [one for one in made if one.half == TUNE]
+    some = [one._replace(questions=tuple(q for q in one.questions if q.then)) for one in some]
+    some = [one for one in some if one.questions]
+
+    def found(way: Callable[[retrieval.Ranking], retrieval.Search]) -> float:
+        def make(one: Collection) -> retrieval.Search:
+            return way(ranked_by_words(one))
+
+        return mean([one.turn for one in ask(some, make)]).recall10
+
+    once, together, again = found(retrieval.ids), found(asked_at_once), found(asked_again)
+    assert together >= once - 0.01 and again >= once + 0.15
+    lines = hops(some, {"words": ranked_by_words})
+    assert len(lines) == 3 + 2 and all(line.count("|") == 8 for line in lines[1:])
 
 
 def test_the_halves_of_the_made_set_share_kinds_and_no_question(made: list[Collection]) -> None:
