@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,21 @@ def by_every_pair(texts: dict[str, str], least: float) -> list[Pair]:
 )
 def test_it_finds_what_a_look_at_every_pair_finds(texts: dict[str, str], least: float) -> None:
     assert duplicates(texts, least) == by_every_pair(texts, least)
+
+
+@given(
+    st.lists(
+        st.tuples(st.frozensets(st.integers(0, 12)), st.integers(1, 4), st.integers(0, 40)),
+        min_size=1,
+        max_size=90,
+    )
+)
+def test_near_texts_by_arrays_are_those_without(rows: list[tuple[frozenset[int], int, int]]) -> None:
+    """More texts than are examined for one term."""
+    pytest.importorskip("numpy")
+    sought = [module._Sought(array("I", sorted(rare)), shared, first) for rare, shared, first in rows]
+    found = list(module._near_by_arrays(sought))
+    assert sorted(found) == sorted(module._near(sought)) and len(set(found)) == len(found)
 
 
 def test_many_texts_are_not_all_compared(monkeypatch: pytest.MonkeyPatch) -> None:
