@@ -37,18 +37,19 @@ class StackMethods:
         def _view(self) -> View: ...
 
     def list(self, *, type: str | None = None, tag: str | None = None, category: str | None = None, match: str | None = None, limit: int | None = None, cursor: str | None = None, hidden: bool = False, expired: bool = True) -> MemoryPage:
-        """Return the memories by key, headers only.
+        """List memories by key, headers only.
 
-        Of several scopes, the first that has a memory lists it; an own text comes before one of others. Each memory has its scope and the
-        number of its conflicts. A memory that is not fetched has no header.
+        If several scopes have a memory, the first one lists it; your own text takes precedence over a text
+        of others. Each memory has its scope and its number of conflicts. A memory that is not fetched has no
+        header.
 
         Args:
             type: Only memories of this type.
             tag: Only memories with this tag.
             category: Only memories of this category.
-            match: Only memories that have this text in their key, name or description.
+            match: Only memories with this text in their key, name or description.
             limit: Maximum number of results.
-            cursor: Start after this key: `next` of the page before.
+            cursor: Start after this key: `next` of the previous page.
             hidden: Include memories that are hidden on this device.
             expired: Include expired memories.
 
@@ -61,15 +62,16 @@ class StackMethods:
         return list_.run(self._view(), {"type": type, "tag": tag, "category": category, "match": match, "limit": limit, "cursor": cursor, "hidden": hidden, "expired": expired})
 
     def read(self, key: str, *, conflict: str | None = None, root: str | None = None, counts: bool = True) -> Reading | None:
-        """Return one memory, byte for byte, or nothing if it does not exist.
+        """Read one memory, byte for byte; return nothing if it does not exist.
 
-        Of several scopes, the first that has the memory shows it; an own text comes before one of others. `conflict` and `root` read the
-        first scope only. The result has the scope and the device that the text came from, its SHA-256 and its conflicts.
+        If several scopes have the memory, the first one returns it; your own text takes precedence over a
+        text of others. `conflict` and `root` read the first scope only. The result has the scope and the
+        device of the text, its SHA-256 and its conflicts.
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
             conflict: Name of a conflict copy to read instead, from `conflicts`.
-            root: Read the text of a published version: its address from `history`, or the beginning of it.
+            root: Read the text of a published version: its address from `history`, or a prefix.
             counts: Record this as a use, which delays the fading of the memory.
 
         Raises:
@@ -81,12 +83,13 @@ class StackMethods:
         return read.run(self._view(), {"key": key, "conflict": conflict, "root": root, "counts": counts})
 
     def recall(self, query: str | None = None, *, queries: Iterable[str] = (), kind: Literal['memory', 'event', 'message', 'all'] = 'memory', limit: int = 10, type: str | None = None, tag: str | None = None, category: str | None = None, when: str | None = None, since: str | None = None, until: str | None = None, by: str | None = None, about: str | None = None, threshold: float | None = None, why: bool = False, joined: bool = False) -> Recalled:
-        """Find the memories that fit a question or a few words, best first.
+        """Find the memories that match a question or a few words, best first.
 
-        The ranking compares words (in name, description, tags, key and text, regardless of case, accents and English endings), then type,
-        tags, importance and age, and the meaning if the settings name a model. Own texts come before texts of others, which are marked as
-        candidates. With `kind`, events of the timeline and messages of sessions are searched too. With `queries`, each phrasing is ranked
-        separately, and a hit is placed by its best rank.
+        The ranking compares words (in name, description, tags, key and text, ignoring case, accents and
+        English endings), then type, tags, importance and age, and embeddings if the settings name a model.
+        Your own texts come before texts of others, which are pending. With `kind`, events of the timeline
+        and messages of sessions are searched too. With `queries`, each phrasing is ranked separately, and a
+        hit is placed by its best rank.
 
         Args:
             query: A question or a few words.
@@ -113,10 +116,10 @@ class StackMethods:
         return recall.run(self._view(), {"query": query, "queries": queries, "kind": kind, "limit": limit, "type": type, "tag": tag, "category": category, "when": when, "since": since, "until": until, "by": by, "about": about, "threshold": threshold, "why": why, "joined": joined})
 
     def why(self, key: str, query: str) -> Explained:
-        """Explain why a memory fits a question, or why it does not.
+        """Explain why a memory matches a question, or not.
 
-        The result has its rank among all that `recall` finds, the parts of its score and of the score of the hit before it, and the words
-        of the question that it contains.
+        The result has its rank among all hits of `recall`, the parts of its score and of the score of the
+        hit before it, and the words of the question that it contains.
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
@@ -132,10 +135,10 @@ class StackMethods:
         return why.run(self._view(), {"key": key, "query": query})
 
     def duplicates(self, *, similarity: float = 0.8) -> Duplicates:
-        """List pairs of memories that say nearly the same; nothing is changed.
+        """List pairs of similar memories; nothing is changed.
 
-        Both have the same words, one contains the other word for word, or they have most of their words in common. If the settings name a
-        model, pairs of nearly the same meaning come last.
+        Both texts have the same words, or one contains the other verbatim, or they share most of their
+        words. If the settings name a model, pairs of similar meaning come last.
 
         Args:
             similarity: Minimum share of their different words that both texts have.
@@ -154,22 +157,21 @@ class MemoryMethods(StackMethods):
     __slots__ = ()
 
     def write(self, key: str, body: str | None = None, *, name: str | None = None, description: str | None = None, type: str | None = None, tags: Iterable[str] | None = None, fields: Mapping[str, str] | None = None, text: bytes | str | None = None, seen: Reading | Unsettled | tuple[str, ...] | str | None = None, if_match: str | None = None) -> Reading:
-        """Write a memory, and return what is shown then. It is saved on this device when this returns.
+        """Write a memory and return the resulting text. It is durable on this device when this returns.
 
-        What is not given stays as it is in the text that is replaced. An empty value removes a field. The field `updated` is set to
-        today.
+        Omitted parts stay as they are. An empty value removes a field. The field `updated` is set to today.
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
             body: The text.
-            name: Its name for people.
+            name: Name for people.
             description: One line for lists and the index.
-            type: What it is about.
+            type: Type of its content.
             tags: Its tags.
             fields: Further fields of its header; an empty value removes one.
             text: The whole file, header and all, instead of all other parts.
             seen: Replace only this text: a reading, its `token` or its `seen`.
-            if_match: Write only if the text has this SHA-256; empty: only if no text is shown.
+            if_match: Write only if the text has this SHA-256; empty: only if the memory does not exist.
 
         Raises:
             ChangedError: the memory is not as `seen` or `if_match` says; nothing was written.
@@ -183,11 +185,11 @@ class MemoryMethods(StackMethods):
         return write.run(self._view(), {"key": key, "body": body, "name": name, "description": description, "type": type, "tags": tags, "fields": fields, "text": text, "seen": seen, "if_match": if_match})
 
     def forget(self, key: str, *, reason: str = '', seen: Reading | Unsettled | tuple[str, ...] | str | None = None, if_match: str | None = None, keep_earlier: bool = False) -> Forgotten:
-        """Forget a memory on every device, including concurrent edits of it.
+        """Forget a memory on every device, including concurrent edits.
 
-        An event of the timeline records it. With `seen`, other texts of the memory stay as conflicts. The earlier texts of a fact are
-        forgotten too. Versions that were published before hold the text, encrypted, until old versions are deleted. In mode ipfs,
-        published data stays public.
+        An event of the timeline records it. With `seen`, other texts of the memory stay as conflicts. The
+        earlier texts of a fact are forgotten too. Published versions contain the text, encrypted, until they
+        are deleted. In mode ipfs, published data stays public.
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
@@ -206,9 +208,9 @@ class MemoryMethods(StackMethods):
         return forget.run(self._view(), {"key": key, "reason": reason, "seen": seen, "if_match": if_match, "keep_earlier": keep_earlier})
 
     def undo(self) -> Undone:
-        """Undo the last write, forget, resolve, restore or undo that was made on this device through this program, in any scope.
+        """Undo the last write, forget, resolve, restore or undo by this program on this device, in any scope.
 
-        The text before it is back, unless the memory was changed since. A second call undoes the undo.
+        This restores the earlier text, unless the memory was changed since. A second call undoes the undo.
 
         Raises:
             NotFoundError: there is nothing to undo, or its texts are not kept any more.
@@ -228,10 +230,10 @@ class SessionMethods:
         def _view(self) -> View: ...
 
     def list(self, *, limit: int | None = None, all: bool = True) -> SessionPage:
-        """Return the sessions, the last written to first.
+        """List sessions, last changed first.
 
-        Each has its title, the number of its messages and the beginning of the last one. Older sessions are only left out, not forgotten.
-        A damaged session is left out and named.
+        Each has its title, its number of messages and the beginning of the last one. Older sessions are
+        omitted, not forgotten. A damaged session is omitted and named.
 
         Args:
             limit: Maximum number of results.
@@ -246,15 +248,15 @@ class SessionMethods:
         return list_.run(self._view(), {"limit": limit, "all": all})
 
     def info(self, session: str) -> SessionInfo | None:
-        """Return the title, size, dates and summary of a session, or nothing if it does not exist.
+        """Show the title, size, dates and summary of a session; return nothing if it does not exist.
 
-        `due`: number of messages that a summary would cover if the session were compacted by itself now.
+        `due`: number of messages that an automatic summary would cover now.
 
         Args:
             session: Its name: 1 to 256 characters, no control characters.
 
         Raises:
-            UsageError: `session` is no name of a session.
+            UsageError: `session` is not a valid name.
             NotFoundError: a part of it is not on this device yet.
             StorageError: it is damaged.
         """
@@ -281,13 +283,13 @@ class SessionMethods:
         return messages.run(self._view(), {"session": session, "last": last})
 
     def create(self, session: str | None = None, *, title: str = '') -> SessionBegun:
-        """Begin a session and return its name.
+        """Create a session and return its name.
 
-        A session is also there from its first message on, without a title.
+        A first message also creates a session, without a title.
 
         Args:
-            session: Its name: 1 to 256 characters, no control characters; 12 random hex digits without one.
-            title: What people call it.
+            session: Name: 1 to 256 characters, no control characters; default: 12 random hex digits.
+            title: Title for people.
 
         Raises:
             UsageError: the name or the title is invalid, or there is a session of this name already.
@@ -297,9 +299,9 @@ class SessionMethods:
         return create.run(self._view(), {"session": session, "title": title})
 
     def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> SessionAdded:
-        """Add messages to the end of a session: all of them are kept, or none.
+        """Add messages to the end of a session: all of them, or none.
 
-        They are durable when this returns. The first message makes the session.
+        They are durable when this returns. The first message creates the session.
 
         Args:
             session: Its name: 1 to 256 characters, no control characters.
@@ -316,7 +318,8 @@ class SessionMethods:
     def forget(self, session: str, *, reason: str = '', seen: str | None = None) -> SessionForgotten:
         """Forget a session with every message, on every device.
 
-        An event of the timeline records it. What another device adds meanwhile begins it anew.
+        An event of the timeline records it. Messages that another device adds concurrently start a new
+        session of that name.
 
         Args:
             session: Its name: 1 to 256 characters, no control characters.

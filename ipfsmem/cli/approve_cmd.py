@@ -15,15 +15,16 @@ from ipfsmem.wording import count
 @cli_command("approve", scoped=True)
 @click.argument("key", required=False)
 @click.option(
-    "--copy", metavar="FILE", help="Which text, where there are several: a name from `ipfsmem conflicts`."
+    "--copy", metavar="FILE", help="Which text, if there are several: a name from `ipfsmem conflicts`."
 )
-@click.option("--list", "listing", is_flag=True, help="Print the texts of others that there are instead.")
+@click.option("--list", "listing", is_flag=True, help="List the pending texts instead.")
 @click.option(
     "--from",
     "source",
     metavar="NAME",
     callback=not_empty,
-    help="All that `import --from NAME` brought on this device, sessions too. With --list: only those.",
+    help="Everything that `import --from NAME` added on this device, including sessions. With --list: "
+    "only these.",
 )
 @click.option(
     "--session",
@@ -34,11 +35,11 @@ from ipfsmem.wording import count
 @click.option(
     "--to",
     metavar="SCOPE",
-    help="Instead: your own memory KEY goes from --scope into this scope ('' is everybody's).",
+    help="Move your own memory KEY from --scope to this scope ('' is the default scope).",
 )
-@click.option("--keep", is_flag=True, help="With --to: it stays where it was too.")
+@click.option("--keep", is_flag=True, help="With --to: copy it instead of moving it.")
 @click.option(
-    "--if-match", metavar="SHA256", help="With --to: the text there has this SHA-256, and is replaced."
+    "--if-match", metavar="SHA256", help="With --to: replace the text there only if it has this SHA-256."
 )
 def command(
     context: CommandContext,
@@ -51,11 +52,13 @@ def command(
     keep: bool,
     if_match: str | None,
 ) -> None:
-    """Make a text of others your own word: the memory KEY, or one copy of it. It takes the place of what is shown.
+    """Approve a pending text: the memory KEY, or one alternative. It becomes your own text and replaces the
+    current one.
 
-    Read it first: your agents are given the texts that you promote. --list prints the texts of others, --from NAME approves all
-    that an import brought, --session NAME approves the imported messages of one session. With --to a text of yours goes from one scope
-    into another, such as from a project into the scope of everybody.
+    Read it first: agents are given the texts that you approve. --list prints the pending texts, --from
+    NAME approves everything that an import added, --session NAME approves the imported messages of one
+    session. With --to, a text of yours moves from one scope to another, for example from a project to
+    the default scope.
     """
     if listing + (key is not None) + (source is not None and not listing) + (session is not None) != 1:
         raise UsageError("promote needs exactly one of KEY, --from NAME, --session NAME and --list")

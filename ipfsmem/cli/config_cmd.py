@@ -14,15 +14,18 @@ Value = str | int | float | bool | None
 
 @click.group("config", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """The settings: one file of this user for all memories. An environment variable goes before it, and a flag before that."""
+    """Settings: one file for all vaults of this user. Environment variables override it, and options
+    override both.
+    """
 
 
-@cli_command("show", secrets=False, short_help="Every setting, its value and what it is for.")
+@cli_command("show", secrets=False, short_help="Show settings with values and descriptions")
 @click.argument("name", required=False)
 def show_command(context: CommandContext, name: str | None) -> None:
-    """Show every setting, or those whose names begin with NAME: its value, its default, the unit, where the value comes from, and what it is for.
+    """Show all settings, or those whose names begin with NAME: value, default, unit, source and
+    description.
 
-    Settings of providers are named without their values, which may be tokens.
+    Settings of providers are listed without their values, which may be tokens.
     """
     from ipfsmem.agents.own_settings import settings_shown
     from ipfsmem.setting_list import setting
@@ -42,14 +45,17 @@ def show_command(context: CommandContext, name: str | None) -> None:
     )
 
 
-@cli_command("set", secrets=False, short_help="Write one into the file.")
+@cli_command("set", secrets=False, short_help="Change a setting")
 @click.argument("name")
 @click.argument("value", required=False)
-@click.option("--default", "back", is_flag=True, help="Take it out of the file, so that its default counts.")
+@click.option(
+    "--default", "back", is_flag=True, help="Remove the setting from the file, so that its default applies."
+)
 def set_command(context: CommandContext, name: str, value: str | None, back: bool) -> None:
-    """Write the value of one setting into the settings file, which is made where there is none.
+    """Change one setting in the settings file, and create the file if it does not exist.
 
-    Comments and all else in it stay as they are. Nothing is written unless the file can be used afterwards.
+    Comments and other settings stay as they are. Nothing is written if the resulting file would be
+    invalid.
     """
     from ipfsmem.agents.own_settings import set_setting
 
@@ -70,9 +76,9 @@ def set_command(context: CommandContext, name: str, value: str | None, back: boo
         click.echo(f"note: {one.source} says so, and goes before the file", err=True)
 
 
-@cli_command("path", secrets=False, short_help="Where the settings file is.")
+@cli_command("path", secrets=False, short_help="Print the path of the settings file")
 def path_command(context: CommandContext) -> None:
-    """Print the settings files in order of precedence. Only the first counts."""
+    """Print the settings files in order of precedence. Only the first is used."""
     from ipfsmem.agents.own_settings import settings_files
 
     found = settings_files()

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 @cli_command("conflicts", scoped=True, shows=True)
 @click.argument("key", required=False)
 def command(context: CommandContext, key: str | None) -> None:
-    """List memories with a conflict, of all scopes unless one is named; with KEY show what differs.
+    """List memories with conflicts, in all scopes unless one is named; with KEY, show the differences.
 
-    Settle one with the command that is printed then: it names what you looked at.
+    It also prints the command that resolves the conflict and names the texts that you saw.
     """
     from ipfsmem.memories.writers import member_names
     from ipfsmem.results import Conflict

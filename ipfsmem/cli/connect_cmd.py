@@ -20,23 +20,26 @@ if TYPE_CHECKING:
 
 @cli_command("connect")
 @click.argument("program", metavar="NAME", required=False, callback=not_empty)
-@click.option("--list", "as_list", is_flag=True, help="Which programs are here, and which are connected.")
-@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
-@click.option("--print", "as_text", is_flag=True, help="Print what to add where, for doing it by hand.")
-@click.option("--replace", is_flag=True, help="Also in the place of somebody else's entry of that name.")
+@click.option(
+    "--list",
+    "as_list",
+    is_flag=True,
+    help="List the supported programs, and which are installed and connected.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the changes without writing them.")
+@click.option("--print", "as_text", is_flag=True, help="Print the settings to add by hand.")
+@click.option("--replace", is_flag=True, help="Replace an entry of that name that somebody else wrote.")
 @click.option(
     "--project",
     callback=not_empty,
     metavar="DIR",
-    help="Also adopt what Claude Code remembers of the project in DIR.",
+    help="Project folder; for Claude Code, also link its memory folder.",
 )
-@click.option(
-    "--all", "everything", is_flag=True, help="Of all projects that it knows and that are listed now."
-)
-@click.option("--follow", is_flag=True, help="With --all: also future projects, each as a new scope.")
-@click.option("--scope", callback=not_empty, metavar="NAME", help="The scope that stands for the project.")
-@click.option("--new", is_flag=True, help="The project is none of those that are here.")
-@click.option("--yes", is_flag=True, help="Do not ask before projects are connected.")
+@click.option("--all", "everything", is_flag=True, help="All projects that Claude Code knows now.")
+@click.option("--follow", is_flag=True, help="With --all: also connect future projects, each to a new scope.")
+@click.option("--scope", callback=not_empty, metavar="NAME", help="Scope of the project.")
+@click.option("--new", is_flag=True, help="Create a new scope for this project.")
+@click.option("--yes", is_flag=True, help="Do not ask before connecting projects.")
 def command(
     context: CommandContext,
     program: str | None,
@@ -51,13 +54,15 @@ def command(
     new: bool,
     yes: bool,
 ) -> None:
-    """Let an agents' program use this memory; NAME is one of those that --list shows.
+    """Connect an agent's program to this vault. --list shows the supported values of NAME.
 
-    One entry for the MCP server, and hooks where the program has them, are added to its own settings. The difference is printed
-    before it is written; `ipfsmem disconnect NAME` takes out exactly that.
+    `connect` adds an entry for the MCP server, and hooks if the program has them, to the program's own
+    settings. It prints the difference before it writes. `ipfsmem disconnect NAME` removes exactly these
+    changes.
 
-    With --project DIR agents that work in DIR get the memories of one scope, which is shown before. For Claude Code, also with --all, its
-    folder of memories of the project becomes a working copy of that scope. A hook connects no project by itself.
+    With --project DIR, agents that work in DIR get the memories of one scope, which is shown before
+    anything is written. For Claude Code, also with --all, the project's memory folder becomes a linked
+    folder of that scope. Hooks never connect a project on their own.
     """
     from ipfsmem.errors import UsageError
 

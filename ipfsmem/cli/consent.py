@@ -26,10 +26,12 @@ def public_options(function: Callable[..., None]) -> Callable[..., None]:
         "--allow",
         multiple=True,
         metavar="KEY",
-        help="Publish this memory though it looks as if it held a secret (or timeline/DAY).",
+        help="Publish this memory (or timeline/DAY) although it looks like it contains a secret.",
     )(function)
     return click.option(
-        "--yes-public", is_flag=True, help="Mode ipfs: yes, everyone may read what is published, for good."
+        "--yes-public",
+        is_flag=True,
+        help="Mode ipfs: confirm that everyone can read published data, permanently.",
     )(function)
 
 

@@ -391,7 +391,7 @@ def _shared_options(*, secrets: bool, scoped: bool, stacks: bool) -> list[click.
     if scoped:
         options.append(
             click.Option(
-                ("--scope",), metavar="NAME", help="Which scope (IPFSMEM_SCOPE; default: the nameless one)."
+                ("--scope",), metavar="NAME", help="Scope to use (IPFSMEM_SCOPE; default: the default scope)."
             )
         )
     if stacks:
@@ -400,7 +400,7 @@ def _shared_options(*, secrets: bool, scoped: bool, stacks: bool) -> list[click.
                 ("--stack", "stacked"),
                 multiple=True,
                 metavar="NAME",
-                help="Read this scope, then what is everybody's (the nameless one). Several times: in this order.",
+                help="Read this scope, then the default scope; repeatable, in this order.",
             )
         )
     return options

@@ -23,32 +23,34 @@ _WIDE = 160
 
 
 @cli_command("context", scoped=True, reads=True)
-@click.option("--query", metavar="WORDS", help="Put what matches these words before the index.")
+@click.option("--query", metavar="WORDS", help="Put matches of these words before the index.")
 @click.option(
     "--max-tokens",
     type=WholeNumber(200, 200_000),
     metavar="N",
-    help="Never more: 2,000 where nothing is said, 500 for turn. A token is counted as three bytes.",
+    help="Maximum number of tokens (default: 2,000; 500 for turn). A token counts as three bytes.",
 )
 @click.option(
     "--layout",
     type=click.Choice(["index", "ranked", "full", "turn"]),
     default="index",
     show_default=True,
-    help="full: also recent events. ranked: only matches of the query. turn: only its best few matches.",
+    help="full: with recent events. ranked: only matches of the query. turn: only its best matches.",
 )
 @click.option(
     "--preview",
     is_flag=True,
-    help="Say first what it costs, what stands in it and what is left out, and where something secret seems to stand.",
+    help="Show size, contents, omissions and possible secrets first.",
 )
 @click.option(
     "--session",
     metavar="NAME",
     default="",
-    help="A session, by any name: what it was given in this way is not given again.",
+    help="Omit texts that this session was already given; any name.",
 )
-@click.option("--anew", is_flag=True, help="The session has none of it before it any more: give all again.")
+@click.option(
+    "--anew", is_flag=True, help="With --session: include all texts again, after the session lost them."
+)
 def command(
     context: CommandContext,
     query: str | None,
@@ -58,11 +60,12 @@ def command(
     session: str,
     anew: bool,
 ) -> None:
-    """Print what a model is given: the index of the own memories, and with --query the memories, messages and
-    events that match.
+    """Print the context for a model: the index of your memories, and with --query the matching memories,
+    messages and events.
 
-    Everything in it is quoted with who wrote it, after one sentence that says that it is memory and not instruction. Texts of
-    others stand in it once they are promoted. With --scope: that scope, then what is everybody's.
+    Each quoted text names its author; the first sentence says that the texts are memory and not
+    instructions. Texts of others are included once they are approved. With --scope: that scope, then the
+    default scope.
     """
     if anew and not session:
         raise UsageError("--anew is about a session: name it with --session")

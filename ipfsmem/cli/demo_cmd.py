@@ -34,20 +34,21 @@ _LEFT = 36
     metavar="PATH",
     help="Your own texts: an export file (memory/0.1) or a folder of memory files.",
 )
-@click.option("--keep", is_flag=True, help="Leave both devices and the provider's folder behind.")
+@click.option("--keep", is_flag=True, help="Keep both devices and the provider's folder.")
 @click.option(
     "--dir",
     "folder",
     callback=not_empty,
     metavar="DIR",
-    help="Work in this new folder (with --keep) instead of a temporary one.",
+    help="Use this new folder (with --keep) instead of a temporary one.",
 )
 def command(context: CommandContext, source: str | None, keep: bool, folder: str | None) -> None:
-    """Watch a memory go to another device with nothing but a wallet.
+    """Run a demo: sync a vault to a second device with only a wallet.
 
-    In a temporary folder: device A makes a wallet and a memory, takes in a sample (or your own texts, --from), and
-    syncs through a folder. Device B starts from the wallet alone. Both write at the same time; a byte is flipped at the
-    provider; both end on one version. Each claim is checked in this run: the exit code is 0 only when all of them held.
+    In a temporary folder, device A creates a wallet and a vault, imports a sample (or your texts,
+    --from), and syncs through a folder. Device B starts from the wallet alone. Both write concurrently;
+    a byte is flipped at the provider; both end with the same version. Each claim is verified in this
+    run: the exit code is 0 only if all hold.
     """
     from ipfsmem.bundle.blob import read_blob
     from ipfsmem.demo import Demo

@@ -12,12 +12,12 @@ from ipfsmem.cli.project_commands import disconnect_projects, refuse_wrong_proje
 
 @cli_command("disconnect")
 @click.argument("program", metavar="NAME", callback=not_empty)
-@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
-@click.option("--replace", is_flag=True, help="Also when our entry was edited since: the edit goes with it.")
+@click.option("--dry-run", is_flag=True, help="Show the changes without writing them.")
+@click.option("--replace", is_flag=True, help="Remove our entry even if it was edited since.")
 @click.option(
-    "--project", callback=not_empty, metavar="DIR", help="Only let go of this project's folder of memories."
+    "--project", callback=not_empty, metavar="DIR", help="Only unlink this project's memory folder."
 )
-@click.option("--all", "everything", is_flag=True, help="Only let go of those of all projects.")
+@click.option("--all", "everything", is_flag=True, help="Only unlink the memory folders of all projects.")
 def command(
     context: CommandContext,
     program: str,
@@ -26,8 +26,9 @@ def command(
     project: str | None,
     everything: bool,
 ) -> None:
-    """Take out of a program's settings what `connect` added. Files that nobody else has changed since are byte for byte what they
-    were; in others only ours goes. It needs no memory, and no network."""
+    """Remove from a program's settings what `connect` added. A file that nobody else changed is restored
+    byte for byte; in others only our entries are removed. It needs no vault and no network.
+    """
     from ipfsmem.agents.connecting import plan_disconnect
     from ipfsmem.agents.programs import program_named
 

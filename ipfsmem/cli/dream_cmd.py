@@ -45,27 +45,26 @@ class _RunsByDefault(Subcommands):
 
 @click.group("dream", _RunsByDefault, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Tidy up, by a look through all memories. `ipfsmem dream` alone is `ipfsmem dream run`.
+    """Tidy up the memories. `ipfsmem dream` alone is `ipfsmem dream run`.
 
-    What says the same twice becomes one, what said itself until when it holds goes, links are led to where the text stands now. What a
-    person has to judge is only listed. No sentence is lost, no model is asked, and `ipfsmem dream undo` takes it back.
+    A dream merges duplicates, removes texts that state their own expiry, and updates links to moved
+    texts. Changes that need a person's judgement are only listed. No sentence is lost, no model is
+    asked, and `ipfsmem dream undo` undoes it.
     """
 
 
-@cli_command("run", scoped=True, shows=True, short_help="Look through the memories and tidy up.")
-@click.option(
-    "--dry-run", is_flag=True, help="Only propose it: look with `dream show`, do it with `dream apply`."
-)
+@cli_command("run", scoped=True, shows=True, short_help="Tidy up the memories")
+@click.option("--dry-run", is_flag=True, help="Only propose changes: see `dream show` and `dream apply`.")
 @click.option(
     "--model",
     is_flag=True,
-    help="Only propose, and let the model of the settings do it: it is shown your texts.",
+    help="Let the model in the settings propose changes; it receives your texts.",
 )
 @click.option(
-    "--if-due", is_flag=True, help="Over every scope, and only if it is time, as `dream status` says."
+    "--if-due", is_flag=True, help="Every scope, and only if a dream is due according to `dream status`."
 )
 def run_command(context: CommandContext, dry_run: bool, model: bool, if_due: bool) -> None:
-    """Look through the memories of one scope, tidy up, and say what was done and what is for you to look at."""
+    """Tidy up the memories of one scope, and list the changes and the proposals for you."""
     if (dry_run or model) and if_due:
         raise UsageError(
             "--if-due dreams when it is time, --dry-run and --model only propose: give one of both"
@@ -107,9 +106,9 @@ def _print_runs(done: list[DreamRun], told: str, none: str) -> None:
         click.echo("Nothing was changed.")
 
 
-@cli_command("show", scoped=True, shows=True, short_help="What was proposed and not done yet.")
+@cli_command("show", scoped=True, shows=True, short_help="Show the proposed changes")
 def show_command(context: CommandContext) -> None:
-    """Show what the last `dream --dry-run` proposed, with the difference that each step makes."""
+    """Show the changes that the last `dream --dry-run` proposed, with their differences."""
     with context.memory() as memory:
         found = memory.dreams.proposed()
         if found is None:
@@ -132,10 +131,12 @@ def show_command(context: CommandContext) -> None:
     _print_found(found)
 
 
-@cli_command("apply", scoped=True, shows=True, short_help="Do what was proposed.")
+@cli_command("apply", scoped=True, shows=True, short_help="Apply the proposed changes")
 @click.argument("proposal", required=False, metavar="[PROPOSAL]")
 def apply_command(context: CommandContext, proposal: str | None) -> None:
-    """Do what the last `dream --dry-run` proposed, or only if that is PROPOSAL, which one of a model has to be named by. What somebody changed since stays as it is."""
+    """Apply the changes that the last `dream --dry-run` proposed, if it is PROPOSAL. A proposal of a model
+    must be named. Memories that changed since are left as they are.
+    """
     from ipfsmem.memories.dreams import RULES
 
     with context.memory() as memory:
@@ -163,10 +164,12 @@ def _refuse_skipped(outcome: Outcome) -> None:
         )
 
 
-@cli_command("undo", scoped=True, shows=True, short_help="Take back what a dream did.")
+@cli_command("undo", scoped=True, shows=True, short_help="Undo a dream")
 @click.argument("dream", required=False, metavar="[DREAM]")
 def undo_command(context: CommandContext, dream: str | None) -> None:
-    """Write back what the last dream on this device replaced, or that one, where nobody wrote since."""
+    """Undo the last dream on this device, or the named one. Memories that changed since are left as they
+    are.
+    """
     with context.memory() as memory:
         undone = memory.dreams.undo(dream)
         told = when_others_learn(memory.mode)
@@ -191,9 +194,9 @@ def _refuse_left(undone: Undoing) -> None:
         )
 
 
-@cli_command("list", scoped=True, shows=True, short_help="The dreams that can be undone here.")
+@cli_command("list", scoped=True, shows=True, short_help="List the dreams that can be undone here")
 def list_command(context: CommandContext) -> None:
-    """List the last dreams on this device: when, what made them, and what they changed."""
+    """List the last dreams on this device: time, method and changes."""
     from ipfsmem.parts.dreams import DreamLine
 
     with context.memory() as memory:
@@ -210,10 +213,12 @@ def list_command(context: CommandContext) -> None:
 
 
 @cli_command(
-    "status", scoped=True, shows=True, short_help="Whether one is under way, and when the next begins."
+    "status", scoped=True, shows=True, short_help="Show whether a dream runs, and when the next is due"
 )
 def status_command(context: CommandContext) -> None:
-    """Say whether dreams begin by themselves, what they wait for, how the last one went and what one proposed."""
+    """Show whether automatic dreams are on, when the next is due, how the last one ended and what is
+    proposed.
+    """
     with context.memory() as memory:
         found = memory.dreams.status()
     if context.json:
@@ -237,15 +242,15 @@ def status_command(context: CommandContext) -> None:
     )
 
 
-@cli_command("on", short_help="Let dreams begin by themselves over this memory.")
+@cli_command("on", short_help="Turn on automatic dreams for this vault")
 def on_command(context: CommandContext) -> None:
-    """Let dreams begin by themselves over this memory on this device, where the settings allow it too."""
+    """Turn on automatic dreams for this vault on this device, if the settings allow them."""
     _switch(context, True)
 
 
-@cli_command("off", short_help="Let none begin by itself any more.")
+@cli_command("off", short_help="Turn off automatic dreams for this vault")
 def off_command(context: CommandContext) -> None:
-    """Let no dream begin by itself over this memory on this device any more."""
+    """Turn off automatic dreams for this vault on this device."""
     _switch(context, False)
 
 
@@ -266,9 +271,9 @@ def _switch(context: CommandContext, on: bool) -> None:
         )
 
 
-@cli_command("abort", short_help="Abort a dream that another process is at.")
+@cli_command("abort", short_help="Abort a running dream")
 def abort_command(context: CommandContext) -> None:
-    """Let a dream that is under way end before it changes anything."""
+    """Abort a running dream before it changes anything."""
     with context.memory() as memory:
         if not memory.dreams.abort():
             raise NotFoundError("no dream is under way")

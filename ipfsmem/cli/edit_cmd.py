@@ -41,15 +41,11 @@ _WAITING = {
 @cli_command("edit", scoped=True)
 @click.argument("key")
 def command(context: CommandContext, key: str) -> None:
-    """Edit the memory KEY, header and all, in your text editor.
+    """Edit the memory KEY, header included, in your text editor.
 
-    The editor is VISUAL or EDITOR of the environment. It gets the text in a file of its own, which is deleted afterwards. The
-    memory is written only if nobody else changed it meanwhile; otherwise your text is kept, and the error says where.
-
-    \b
-    Examples:
-      ipfsmem edit tone
-      EDITOR="code --wait" ipfsmem edit tone
+    The editor is VISUAL or EDITOR of the environment. It opens a temporary file, which is deleted
+    afterwards. The memory is written only if nobody else changed it meanwhile; otherwise your text is
+    kept, and the error says where.
     """
     with context.memory() as memory:
         shown = memory.read(key, counts=False)

@@ -34,37 +34,39 @@ _PROGRAMS: Final = ("initrunner", "initrunner-typed", "infraware")
     "--out",
     callback=not_empty,
     metavar="FILE",
-    help="One scope as a JSON file; without it that goes to standard output.",
+    help="JSON file of one scope (default: standard output).",
 )
 @click.option(
-    "--dir", "folder", callback=not_empty, metavar="DIR", help="A new folder of plain Markdown files instead."
+    "--dir", "folder", callback=not_empty, metavar="DIR", help="New folder for plain Markdown files."
 )
-@click.option("--zip", "zipped", callback=not_empty, metavar="FILE", help="The same files in a zip.")
+@click.option("--zip", "zipped", callback=not_empty, metavar="FILE", help="Zip of the same files.")
 @click.option(
-    "--plain-car", callback=not_empty, metavar="FILE", help="The same files in a CAR, for IPFS programs."
+    "--plain-car", callback=not_empty, metavar="FILE", help="CAR of the same files, for IPFS programs."
 )
 @click.option(
     "--car",
     callback=not_empty,
     metavar="FILE",
-    help="A published version with all its parts instead, encrypted as it is.",
+    help="CAR of a published version, encrypted.",
 )
 @click.option(
     "--html",
     callback=not_empty,
     metavar="FILE",
-    help="The version published last as one page that opens it in any browser, encrypted as it is.",
+    help="Page with the last published version, encrypted, that opens it in any browser.",
 )
-@click.option("--to", "form", type=click.Choice(["okf"]), help="With --dir: in another form, okf 0.2.")
+@click.option("--to", "form", type=click.Choice(["okf"]), help="With --dir: another format, okf 0.2.")
 @click.option(
     "--as",
     "program",
     type=click.Choice(["initrunner", "initrunner-typed", "infraware"]),
-    help="Write one scope in another program's JSON format.",
+    help="Another program's JSON format, for one scope.",
 )
-@click.option("--root", metavar="CID", help="Which version for --car (default: the one published last).")
+@click.option("--root", metavar="CID", help="Version for --car (default: the version published last).")
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
-@click.option("--partial", is_flag=True, help="It is fine that what is named is left out.")
+@click.option(
+    "--partial", is_flag=True, help="Exit with 0 although texts were omitted; they are still named."
+)
 def command(
     context: CommandContext,
     out: str | None,
@@ -79,17 +81,19 @@ def command(
     overwrite: bool,
     partial: bool,
 ) -> None:
-    """Write everything as plain files: --dir a folder, --zip a zip, --plain-car a CAR. All scopes go along, each as a base of
-    its own; with --scope only that one ('' is the nameless one). `ipfsmem import` takes each of them.
+    """Export the vault as plain files: --dir to a folder, --zip to a zip, --plain-car to a CAR. These
+    contain all scopes, each in a folder of its own; with --scope only that one ('' is the default
+    scope). `ipfsmem import` accepts each format.
 
-    --out FILE, or no option, writes one scope as one JSON file (memory/0.1), the nameless one unless --scope is given. It
-    holds no conflict copies and no second scope. All these are plain text, also of an encrypted memory. --car writes a
-    published version as any IPFS program reads it. --html writes the one published last as a page: any browser opens that file with the
-    recovery words, a wallet or its key file, and needs nothing else, no network either. --to okf --dir DIR writes one scope in the Open Knowledge Format,
-    --as PROGRAM the own memories of one scope as that program imports them.
+    --out FILE, or no option, writes one scope as a JSON file (memory/0.1) without conflict copies: the
+    default scope unless --scope is given. All these files are unencrypted. --car writes a published
+    version, encrypted, for any IPFS program. --html writes the last published version as an encrypted
+    page: any browser opens it with the recovery phrase, a wallet or its key file, without a network.
+    --to okf --dir DIR writes one scope in the Open Knowledge Format, --as PROGRAM your memories of one
+    scope in that program's import format.
 
-    What is left out is named, and the exit code is 7 unless --partial is given. Of a damaged database all that can still be
-    read is written, but for --car.
+    Omitted texts are named, and the exit code is then 7 unless --partial is given. From a damaged
+    database, every export but --car writes all readable texts.
     """
     if sum(way is not None for way in (out, folder, zipped, plain_car, car, html)) > 1:
         raise UsageError("one of --out, --dir, --zip, --plain-car, --car and --html")

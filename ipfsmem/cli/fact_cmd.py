@@ -25,23 +25,23 @@ _SHOWN: Final = 20
 
 @click.group("fact", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Facts: single sentences with a category. Each is a memory like any other, so recall, context and sync have it too.
+    """Facts: single sentences with a category. Each is a memory, so recall, context and sync include it.
 
-    A new fact is held against those that are there: what is known already is not written twice, and what says more of an entry takes
-    its place. What stood there before can be brought back.
+    A new fact is compared with the existing ones: a known fact is not written twice, and a more detailed
+    one replaces the old text. `fact restore` brings replaced texts back.
     """
 
 
-@cli_command("add", scoped=True, short_help="Remember a sentence.")
+@cli_command("add", scoped=True, short_help="Add a fact")
 @click.argument("text")
-@click.option("--category", default=GENERAL, show_default=True, help="Any word.")
-@click.option("--kind", type=click.Choice(KINDS), default="fact", show_default=True, help="What it is.")
-@click.option("--confidence", type=Number(0, 1), metavar="0..1", help="How certain it is.")
-@click.option("--important", is_flag=True, help="Hidden last when facts are too many.")
+@click.option("--category", default=GENERAL, show_default=True, help="Category, any word.")
+@click.option("--kind", type=click.Choice(KINDS), default="fact", show_default=True, help="Kind of fact.")
+@click.option("--confidence", type=Number(0, 1), metavar="0..1", help="Confidence.")
+@click.option("--important", is_flag=True, help="Hide this fact last when there are too many.")
 def add_command(
     context: CommandContext, text: str, category: str, kind: Kind, confidence: float | None, important: bool
 ) -> None:
-    """Remember TEXT, and say what became of it: added, kept (it is known already), or in the place of which one."""
+    """Add the fact TEXT, and print the result: added, kept (already known), or the fact that it replaced."""
     with context.memory() as memory:
         made = memory.facts.add(text, category, kind=kind, confidence=confidence, important=important)
     if made is None:
@@ -70,17 +70,22 @@ def add_command(
     context.print_where_scope_went()
 
 
-@cli_command("list", scoped=True, shows=True, short_help="The facts, the newest first.")
-@click.option("--category", help="Only those of this category.")
-@click.option("--kind", type=click.Choice(KINDS), help="Only those of this kind.")
+@cli_command("list", scoped=True, shows=True, short_help="List facts")
+@click.option("--category", help="Only facts of this category.")
+@click.option("--kind", type=click.Choice(KINDS), help="Only facts of this kind.")
 @click.option(
-    "--limit", type=WholeNumber(1), default=_SHOWN, show_default=True, metavar="N", help="At most N."
+    "--limit",
+    type=WholeNumber(1),
+    default=_SHOWN,
+    show_default=True,
+    metavar="N",
+    help="Maximum number of results.",
 )
-@click.option("--deleted", is_flag=True, help="Those that were deleted and can come back.")
+@click.option("--deleted", is_flag=True, help="List deleted facts that can be restored.")
 def list_command(
     context: CommandContext, category: str | None, kind: Kind | None, limit: int, deleted: bool
 ) -> None:
-    """List facts, the last written first: key, category, when it was written, text."""
+    """List facts, newest first: key, category, time, text."""
     if deleted and (category is not None or kind is not None):
         raise UsageError("--deleted shows all that were deleted: leave --category and --kind out")
     if deleted:
@@ -110,11 +115,11 @@ def list_command(
     )
 
 
-@cli_command("edit", scoped=True, short_help="Give a fact another text.")
+@cli_command("edit", scoped=True, short_help="Change the text of a fact")
 @click.argument("key")
 @click.argument("text")
 def edit_command(context: CommandContext, key: str, text: str) -> None:
-    """Make TEXT what the fact KEY says. What it said before stands in its history."""
+    """Replace the text of the fact KEY with TEXT. `fact history` keeps the earlier text."""
     with context.memory() as memory:
         made = memory.facts.edit(key, text)
     if context.json:
@@ -123,10 +128,10 @@ def edit_command(context: CommandContext, key: str, text: str) -> None:
         click.echo(f"{made.key} says now: {clean(made.text)}")
 
 
-@cli_command("history", scoped=True, shows=True, short_help="What a fact said before.")
+@cli_command("history", scoped=True, shows=True, short_help="List the earlier texts of a fact")
 @click.argument("key")
 def history_command(context: CommandContext, key: str) -> None:
-    """List the earlier texts of the fact KEY, the newest first: number, until when, what became of it, text."""
+    """List the earlier texts of the fact KEY, newest first: number, time of replacement, reason, text."""
     with context.memory() as memory:
         found = memory.facts.history(key)
         if not found and memory.read(key, counts=False) is None:
@@ -134,11 +139,13 @@ def history_command(context: CommandContext, key: str) -> None:
     _print_earlier(context, found, f"{clean(key)} has no earlier text.", numbers=True)
 
 
-@cli_command("delete", scoped=True, short_help="Take a fact away, so that it can come back.")
+@cli_command("delete", scoped=True, short_help="Delete a fact; it can be restored")
 @click.argument("key")
-@click.option("--reason", default="", help="Why; it is kept in the timeline.")
+@click.option("--reason", default="", help="The reason, for the timeline.")
 def delete_command(context: CommandContext, key: str, reason: str) -> None:
-    """Take the fact KEY away, on every device. `fact restore` brings it back; `ipfsmem forget` takes what it ever said, too."""
+    """Delete the fact KEY on every device. `fact restore` brings it back; `ipfsmem forget` also deletes its
+    earlier texts.
+    """
     with context.memory() as memory:
         gone = memory.facts.delete(key, reason=reason)
         told = when_others_learn(memory.mode)
@@ -150,13 +157,13 @@ def delete_command(context: CommandContext, key: str, reason: str) -> None:
         )
 
 
-@cli_command("restore", scoped=True, short_help="Bring an earlier text of a fact back.")
+@cli_command("restore", scoped=True, short_help="Restore an earlier text of a fact")
 @click.argument("key")
 @click.option(
-    "--number", type=WholeNumber(1), default=1, metavar="N", help="Which, as `fact history` counts them."
+    "--number", type=WholeNumber(1), default=1, metavar="N", help="Number of the text in `fact history`."
 )
 def restore_command(context: CommandContext, key: str, number: int) -> None:
-    """Bring back what the fact KEY said before, the newest of it unless you say a number; also a fact that was deleted."""
+    """Restore an earlier text of the fact KEY, the newest unless you give a number; also of a deleted fact."""
     with context.memory() as memory:
         made = memory.facts.restore(key, number)
     if context.json:

@@ -26,17 +26,15 @@ _NAMED = 10
 
 @cli_command("attach")
 @click.argument("folder", metavar="DIR", callback=not_empty)
-@click.option(
-    "--scope", metavar="NAME", help="The scope that it belongs to (default: the one without a name)."
-)
+@click.option("--scope", metavar="NAME", help="Scope of the folder (default: the default scope).")
 @click.option(
     "--take-over",
     is_flag=True,
-    help="Also when it is marked as another memory's, or lies on another disk now.",
+    help="Link it even if it is marked as another vault's, or is on another disk now.",
 )
-@click.option("--timeline", is_flag=True, help="Write timeline/ into it too, although it stood there before.")
+@click.option("--timeline", is_flag=True, help="Also write timeline/, even if it existed before.")
 @click.option("--dry-run", is_flag=True, help="Show the changes without making them.")
-@click.option("--yes", is_flag=True, help="Do not ask, also in a git repository.")
+@click.option("--yes", is_flag=True, help="Do not ask, even in a git repository.")
 def command(
     context: CommandContext,
     folder: str,
@@ -46,11 +44,12 @@ def command(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Link DIR to this memory as a working copy. Anyone who can read this disk can read its files, in every mode.
+    """Link DIR to this vault. Anyone who can read this disk can read its files, in every mode.
 
-    ipfsmem takes the files of DIR in as memories, and writes the memories that it lacks; files keep their names and bytes. In
-    MEMORY.md the lines of others stay theirs, and ours are in one marked block. DIR belongs to one scope; a scope may have
-    several folders. A missing DIR is created if its parent exists. A folder with files is previewed, and a terminal asks first.
+    ipfsmem imports the files of DIR as memories and writes the missing memories as files; existing files
+    keep their names and bytes. In MEMORY.md, it writes only to one marked block. DIR belongs to one
+    scope; a scope can have several folders. A missing DIR is created if its parent exists. A folder with
+    files is previewed, and a terminal asks first.
     """
     stood = expanded(folder).exists()
     with context.memory() as memory:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from ipfsmem.results import FolderAccepted, FolderPaused
 
 
-@cli_command("list", short_help="List the linked folders.")
+@cli_command("list", short_help="List the linked folders")
 def list_command(context: CommandContext) -> None:
-    """List the linked folders with their scope, number of files and state (ok, paused, not there)."""
+    """List the linked folders with their scope, number of files and state (ok, paused, missing)."""
     with context.memory() as memory:
         found = memory.folders.list()
     if context.json:
@@ -40,11 +40,12 @@ def list_command(context: CommandContext) -> None:
     )
 
 
-@cli_command("pause", short_help="Pause a linked folder.")
+@cli_command("pause", short_help="Pause a linked folder")
 @click.argument("folder", metavar="DIR", callback=not_empty)
 def pause_command(context: CommandContext, folder: str) -> None:
-    """Stop reading and writing DIR until `ipfsmem folder resume`, for instance before a checkout, a search and replace or a
-    restore."""
+    """Stop syncing the folder DIR until `ipfsmem folder resume`, for example before a checkout, a search
+    and replace or a restore.
+    """
     from ipfsmem.results import FolderPaused
 
     with context.memory() as memory:
@@ -52,25 +53,20 @@ def pause_command(context: CommandContext, folder: str) -> None:
     _said(context, FolderPaused(path=folder), "is paused: its files are not read or written.")
 
 
-@cli_command("resume", short_help="Resume a paused folder.")
+@cli_command("resume", short_help="Resume a paused folder")
 @click.argument("folder", metavar="DIR", callback=not_empty)
 @click.option(
     "--keep",
     type=click.Choice(["folder", "vault"]),
     required=True,
-    help="Which texts to keep where they differ: the folder's or the vault's.",
+    help="Side to keep where they differ.",
 )
 def resume_command(context: CommandContext, folder: str, keep: str) -> None:
-    """Read and write the paused folder DIR again.
+    """Resume syncing the paused folder DIR.
 
-    With --keep folder every file of DIR becomes an edit, earlier texts too; missing files follow the usual rule for deletes. With
-    --keep vault the memories are written into every file, missing ones too, and a text that was never remembered becomes a
-    conflict copy.
-
-    \b
-    Examples:
-      ipfsmem folder resume ~/notes --keep folder
-      ipfsmem folder resume ~/notes --keep vault
+    With --keep folder, every file of DIR becomes an edit, older texts too; missing files follow the
+    usual rule for deletions. With --keep vault, the memories overwrite every file and restore missing
+    ones, and an unknown text becomes a conflict copy.
     """
     if keep == "vault":
         with context.memory() as memory:

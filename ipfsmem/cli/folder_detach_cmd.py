@@ -12,11 +12,11 @@ from ipfsmem.wording import count
 
 @cli_command("detach")
 @click.argument("folder", metavar="DIR", callback=not_empty)
-@click.option("--gone", is_flag=True, help="DIR is not there and will not be again.")
+@click.option("--gone", is_flag=True, help="Unlink it although DIR does not exist.")
 def command(context: CommandContext, folder: str, gone: bool) -> None:
-    """Let go of the working copy DIR. Every file in it stays as it is, and is not looked at any more.
+    """Unlink the folder DIR. Its files stay as they are and are no longer synced.
 
-    What was just edited is taken in first. A text that was set aside and could not be taken in comes out as a conflict copy.
+    Recent edits are read first. A text that was set aside and could not be read becomes a conflict copy.
     """
     with context.memory() as memory:
         done = memory.folders.detach(folder, gone=gone)

@@ -14,12 +14,15 @@ from ipfsmem.wording import count
 
 @cli_command("fork", scoped=True)
 @click.argument("name", callback=not_empty)
-@click.option("--partial", is_flag=True, help="It is fine that what is named is left out.")
+@click.option(
+    "--partial", is_flag=True, help="Exit with 0 although texts were omitted; they are still named."
+)
 def command(context: CommandContext, name: str, partial: bool) -> None:
-    """Copy this memory, or one scope, into the new memory NAME.
+    """Copy this vault, or one scope, into the new vault NAME.
 
-    NAME is in mode local: plain files on this disk, never published. Both go on by themselves from here; the last event
-    of NAME says where it came from. Texts of others stay others' there, and agents are not given them until you promote them.
+    NAME is in mode local: plain files on this disk, never published. Both vaults are independent
+    afterwards; the last event of NAME records its origin. Texts of others stay pending there until you
+    approve them.
     """
     with context.memory() as memory:
         if memory.namespace == name:

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     help="Also write all blocks to this CAR file; - is standard output.",
 )
 def command(context: CommandContext, path: str, car: str | None) -> None:
-    """Print the root CID of PATH under the profile unixfs-v1-2025 (IPIP-0499); hidden files count too.
+    """Print the root CID of PATH under the profile unixfs-v1-2025 (IPIP-0499), hidden files included.
 
-    The same as `ipfs add --cid-version 1 --raw-leaves` under that profile. Symbolic links are refused.
+    The result is that of `ipfs add --cid-version 1 --raw-leaves` under that profile. Symbolic links are
+    refused.
     """
     from ipfsmem.files.pack import pack_tree
 

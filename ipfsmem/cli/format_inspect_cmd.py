@@ -22,14 +22,15 @@ if TYPE_CHECKING:
     "--context",
     "sealed_for",
     metavar="CTX",
-    help="What a sealed object was sealed for: a memory's key, a segment, a prefix.",
+    help="Context that a sealed object was sealed for: a memory's key, a segment, a prefix.",
 )
 @root_options
 def command(context: CommandContext, path: str, sealed_for: str | None, **owner_options: Any) -> None:
-    """Show what is in PATH: a CAR, keyring.json, commit, sealed object, name record, blob, or a provider's folder.
+    """Show the contents of PATH: a CAR, keyring.json, commit, sealed object, name record, blob, or a
+    provider's folder.
 
-    Without a key that is what everybody can see. With --vault this device's keys open the rest, with a wallet or
-    the recovery words the keys that its ring gives it.
+    Without a key, it shows the public parts. --vault opens the rest with this device's keys; a wallet or
+    the recovery phrase with the keys that the key ring gives it.
     """
     from ipfsmem.vault.inspection import inspect
 

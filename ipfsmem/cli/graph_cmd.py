@@ -25,18 +25,19 @@ _DEPTH = WholeNumber(0, 20)
 
 @click.group("graph", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Entities and relations, read from memories: a list item is an observation, `- works at [[acme]]` a relation.
+    """Entities and relations, read from memories: a list item is an observation, `- works at [[acme]]` a
+    relation.
 
-    Each entity is a memory, so recall, context and sync have it too. ENTITY is its key or its name.
+    Each entity is a memory, so recall, context and sync include it. ENTITY is its key or its name.
     """
 
 
-@cli_command("add", scoped=True, short_help="Make an entity, or add to one.")
+@cli_command("add", scoped=True, short_help="Create an entity, or add observations to one")
 @click.argument("name")
-@click.option("--kind", default="", help="What it is: a person, a project.")
-@click.option("--say", "said", multiple=True, metavar="TEXT", help="An observation. Several times: several.")
+@click.option("--kind", default="", help="Kind of entity: a person, a project.")
+@click.option("--say", "said", multiple=True, metavar="TEXT", help="An observation; repeatable.")
 def add_command(context: CommandContext, name: str, kind: str, said: tuple[str, ...]) -> None:
-    """Make the entity NAME, or add to the one of that name what is said of it."""
+    """Create the entity NAME, or add observations to the existing one."""
     with context.memory() as memory:
         made = memory.graph.add(name, kind, said)
     if context.json:
@@ -46,13 +47,13 @@ def add_command(context: CommandContext, name: str, kind: str, said: tuple[str, 
     context.print_where_scope_went()
 
 
-@cli_command("relate", scoped=True, short_help="Join two entities.")
+@cli_command("relate", scoped=True, short_help="Add or remove a relation")
 @click.argument("begin", metavar="ENTITY")
 @click.argument("type")
 @click.argument("end", metavar="ENTITY")
-@click.option("--remove", is_flag=True, help="Take the relation away.")
+@click.option("--remove", is_flag=True, help="Remove the relation.")
 def relate_command(context: CommandContext, begin: str, type: str, end: str, remove: bool) -> None:
-    """Say how one ENTITY relates to another: `ipfsmem graph relate ada works_at acme`."""
+    """Add a relation between two entities: `ipfsmem graph relate ada works_at acme`."""
     with context.memory() as memory:
         if remove and not memory.graph.unrelate(begin, type, end):
             raise NotFoundError(
@@ -67,10 +68,10 @@ def relate_command(context: CommandContext, begin: str, type: str, end: str, rem
         click.echo("Taken away." if remove else "Joined." if new else "They are joined so already.")
 
 
-@cli_command("list", scoped=True, shows=True, short_help="The entities.")
-@click.option("--kind", help="Only those of this kind.")
+@cli_command("list", scoped=True, shows=True, short_help="List entities")
+@click.option("--kind", help="Only entities of this kind.")
 def list_command(context: CommandContext, kind: str | None) -> None:
-    """List the entities: key, kind, name, how much is said of each."""
+    """List entities: key, kind, name, number of observations."""
     with context.memory() as memory:
         found = memory.graph.list(kind)
     _print_nodes(
@@ -78,20 +79,25 @@ def list_command(context: CommandContext, kind: str | None) -> None:
     )
 
 
-@cli_command("relations", scoped=True, shows=True, short_help="The relations.")
+@cli_command("relations", scoped=True, shows=True, short_help="List relations")
 @click.argument("entity", required=False)
-@click.option("--type", help="Only those of this type.")
+@click.option("--type", help="Only relations of this type.")
 def relations_command(context: CommandContext, entity: str | None, type: str | None) -> None:
-    """List the relations, those that begin or end at ENTITY if you name one."""
+    """List the relations, or those from and to ENTITY."""
     with context.memory() as memory:
         found = memory.graph.relations(entity, type)
     _print_edges(context, found, "No relations.")
 
 
-@cli_command("search", scoped=True, shows=True, short_help="Entities that have some words.")
+@cli_command("search", scoped=True, shows=True, short_help="Search entities by words")
 @click.argument("words", nargs=-1, required=True)
 @click.option(
-    "--limit", type=WholeNumber(1, 1000), default=20, show_default=True, metavar="N", help="At most N."
+    "--limit",
+    type=WholeNumber(1, 1000),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Maximum number of results.",
 )
 def search_command(context: CommandContext, words: tuple[str, ...], limit: int) -> None:
     """List the entities that have all WORDS in their name, kind or observations."""
@@ -100,21 +106,21 @@ def search_command(context: CommandContext, words: tuple[str, ...], limit: int) 
     _print_nodes(context, found, "No entity has all these words.")
 
 
-@cli_command("query", scoped=True, shows=True, short_help="Where the relations of an entity lead.")
+@cli_command("query", scoped=True, shows=True, short_help="List the targets of an entity's relations")
 @click.argument("entity")
 @click.argument("type", required=False)
 def query_command(context: CommandContext, entity: str, type: str | None) -> None:
-    """List where the relations lead that begin at ENTITY, those of TYPE if you say one."""
+    """List the targets of the relations that begin at ENTITY, or of those of TYPE."""
     with context.memory() as memory:
         found = memory.graph.query(entity, type)
     _print_nodes(context, found, "No such relation begins there.")
 
 
-@cli_command("path", scoped=True, shows=True, short_help="A shortest way between two entities.")
+@cli_command("path", scoped=True, shows=True, short_help="Find a shortest path between two entities")
 @click.argument("begin", metavar="ENTITY")
 @click.argument("end", metavar="ENTITY")
 def path_command(context: CommandContext, begin: str, end: str) -> None:
-    """Show a shortest way from one ENTITY to another, in whichever direction its relations lead."""
+    """Show a shortest path from one ENTITY to another; relations count in both directions."""
     with context.memory() as memory:
         found = memory.graph.path(begin, end)
     if found is None:
@@ -125,7 +131,7 @@ def path_command(context: CommandContext, begin: str, end: str) -> None:
     _print_edges(context, found, "It is the same entity.")
 
 
-@cli_command("around", scoped=True, shows=True, short_help="What is near to an entity.")
+@cli_command("around", scoped=True, shows=True, short_help="List the relations around an entity")
 @click.argument("entity")
 @click.option(
     "--depth", type=_DEPTH, default=1, show_default=True, metavar="N", help="Maximum distance in relations."
@@ -136,10 +142,10 @@ def path_command(context: CommandContext, begin: str, end: str) -> None:
     default=100,
     show_default=True,
     metavar="N",
-    help="At most N entities.",
+    help="Maximum number of entities.",
 )
 def around_command(context: CommandContext, entity: str, depth: int, limit: int) -> None:
-    """Show the relations among the entities that are near to ENTITY."""
+    """Show the relations among the entities near ENTITY."""
     with context.memory() as memory:
         found = memory.graph.around(entity, depth, limit=limit)
     if context.json:
@@ -150,24 +156,26 @@ def around_command(context: CommandContext, entity: str, depth: int, limit: int)
         click.echo(advice(f"There is more around it than {limit} entities: --limit N"), err=True)
 
 
-@cli_command("export", scoped=True, shows=True, short_help="The graph for other programs, or as a picture.")
+@cli_command("export", scoped=True, shows=True, short_help="Export the graph to other formats or a picture")
 @click.argument("entity", required=False)
 @click.option(
-    "--format", type=click.Choice(FORMATS), default="graphml", show_default=True, help="In which form."
+    "--format", type=click.Choice(FORMATS), default="graphml", show_default=True, help="Output format."
 )
-@click.option("--html", is_flag=True, help="A page with a picture: as --format html.")
+@click.option("--html", is_flag=True, help="A page with a picture, the same as --format html.")
 @click.option(
     "--depth",
     type=_DEPTH,
     default=2,
     show_default=True,
     metavar="N",
-    help="So many relations away from ENTITY.",
+    help="Maximum distance from ENTITY in relations.",
 )
 def export_command(
     context: CommandContext, entity: str | None, format: Format, html: bool, depth: int
 ) -> None:
-    """Print the graph as GraphML, for Mermaid, or as a page with a picture; of all entities, or what is near to ENTITY."""
+    """Print the graph as GraphML, as Mermaid, or as a page with a picture; of all entities, or those near
+    ENTITY.
+    """
     with context.memory() as memory:
         form: Format = "html" if html else format
         text = memory.graph.drawn(form, entity=entity, depth=depth)
@@ -179,10 +187,10 @@ def export_command(
         write_bytes(text.encode())
 
 
-@cli_command("delete", scoped=True, short_help="Take an entity away, so that it can come back.")
+@cli_command("delete", scoped=True, short_help="Delete an entity; it can be restored")
 @click.argument("entity")
 def delete_command(context: CommandContext, entity: str) -> None:
-    """Take ENTITY away, on every device. Relations that lead to it stay in their texts; `fact restore` brings it back."""
+    """Delete ENTITY on every device. Relations to it stay in their texts; `fact restore` brings it back."""
     with context.memory() as memory:
         nodes = [one for one in memory.graph.list() if entity in (one.key, one.name)]
         if not memory.graph.delete(entity):

@@ -26,14 +26,7 @@ from ipfsmem.errors import IpfsmemError
 @cli_command("help", secrets=False)
 @click.argument("topic", nargs=-1, metavar="[TOPIC]")
 def command(context: CommandContext, topic: tuple[str, ...]) -> None:
-    """Show help about TOPIC: a command, or all, wallets or exit-codes.
-
-    \b
-    Examples:
-      ipfsmem help all
-      ipfsmem help recall
-      ipfsmem help session add
-    """
+    """Show help about TOPIC: a command, or all, wallets or exit-codes."""
     name = " ".join(topic)
     text = _TOPICS[name]() if name in _TOPICS else _of_command(topic)
     if context.json:
@@ -73,9 +66,9 @@ def _wallets() -> str:
 
     formatter = _formatter()
     formatter.write(
-        "Commands that need the owner of a vault accept one wallet, or the recovery phrase where --words is\n"
-        "accepted: init, recover, sync, format inspect and those of member and key. Secrets are never arguments: they are typed, or\n"
-        "come from the environment or a file descriptor.\n"
+        "Commands for the owner of a vault accept a wallet, and most also the recovery phrase: init, recover,\n"
+        "sync, format inspect, and the commands of member and key. Secrets are never arguments: type them, or\n"
+        "pass them in the environment or a file descriptor.\n"
     )
     with formatter.section("Options"):
         formatter.write_dl(shown_options())

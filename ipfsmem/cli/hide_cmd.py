@@ -12,12 +12,13 @@ from ipfsmem.wording import count
 
 @cli_command("hide", scoped=True)
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
-@click.option("--back", is_flag=True, help="Have them in sight again.")
-@click.option("--all", "every", is_flag=True, help="With --back: all that is hidden.")
+@click.option("--back", is_flag=True, help="Show them again.")
+@click.option("--all", "every", is_flag=True, help="With --back: all hidden memories.")
 def command(context: CommandContext, keys: tuple[str, ...], back: bool, every: bool) -> None:
-    """Leave memories out of lists, recall and context on this device; with --back have them in sight again.
+    """Hide memories from lists, recall and context on this device; --back shows them again.
 
-    Nothing is deleted, no other device hears of it, and `read` shows them all the same. What is written anew is in sight again.
+    Nothing is deleted, other devices are not affected, and `read` still returns hidden memories. A new
+    write shows a memory again.
     """
     if every and (keys or not back):
         raise UsageError("--all stands with --back alone, and without keys")

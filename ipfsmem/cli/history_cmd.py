@@ -12,10 +12,10 @@ from ipfsmem.wording import count
 @cli_command("history", scoped=True)
 @click.argument("key")
 def command(context: CommandContext, key: str) -> None:
-    """List every text of the memory KEY that this device can find, the one written last first.
+    """List the revisions of the memory KEY that this device can find, newest first.
 
-    The columns: when it was written and by which device, its SHA-256, its size, where it stands now, and the newest version
-    that holds it. Read one with `ipfsmem read KEY --root CID`, bring one back with `ipfsmem restore KEY`.
+    The columns: time and device of the write, SHA-256, size, state, and the newest version with this
+    revision. Read a revision with `ipfsmem read KEY --root CID`, restore it with `ipfsmem restore KEY`.
     """
     with context.memory() as memory:
         found = memory.versions.of(key)

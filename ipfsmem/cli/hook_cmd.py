@@ -12,13 +12,13 @@ from ipfsmem.cli.hook_call import run
 
 @cli_command("hook", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 @click.argument("event", metavar="EVENT")
-@click.option("--program", default="", metavar="NAME", help="Which program runs it.")
+@click.option("--program", default="", metavar="NAME", help="Program that runs the hook.")
 def command(context: CommandContext, event: str, program: str) -> None:
     """Run a hook of an agent's program: session-start, prompt, stop, session-end or pre-compact.
 
-    A program's settings name it. It reads what the program says from standard input, prints what the program understands and
-    nothing else, and starts a sync that goes on by itself. It always ends with 0 and within seconds: what it
-    could not do is shown by `ipfsmem status`.
+    The program's settings call it. It reads the program's payload from standard input, prints only the
+    program's format, and starts a background sync. It always exits with 0 within seconds; `ipfsmem
+    status` shows its failures.
     """
     if event in ("background", "vectors"):
         from ipfsmem.agents import background_sync, vectors_apart

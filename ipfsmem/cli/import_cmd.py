@@ -28,35 +28,37 @@ if TYPE_CHECKING:
     "program",
     metavar="NAME",
     callback=not_empty,
-    help="It is another program's memory, in that program's form. A name that is none is answered with all of them.",
+    help="The program that wrote PATH; an unknown name lists the supported programs.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be taken in, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="List what would be imported without writing it.")
 @click.option(
     "--strategy",
     type=click.Choice(["merge", "replace"]),
     default="merge",
     show_default=True,
-    help="merge: what is here stays shown, the incoming text beside it. replace: the incoming text is shown.",
+    help="merge: keep the texts here, add different ones as conflicts. replace: show the imported texts.",
 )
-@click.option("--prune", is_flag=True, help="With replace: forget what the import does not have.")
-@click.option("--partial", is_flag=True, help="It is fine that what is named is left out.")
+@click.option("--prune", is_flag=True, help="With replace: forget memories that the import does not contain.")
+@click.option(
+    "--partial", is_flag=True, help="Exit with 0 although texts were omitted; they are still named."
+)
 @click.option(
     "--foreign",
     is_flag=True,
-    help="It is not your word: another person's memory, a chat export. See promote.",
+    help="The texts are of somebody else: import them as pending (see `ipfsmem approve`).",
 )
 @click.option(
     "--map",
     "maps",
     multiple=True,
     metavar="THEIRS=OURS",
-    help="Put the scope THEIRS of it into the scope OURS; nothing before or after = is the nameless one. May be given several times.",
+    help="Import the scope THEIRS into the scope OURS; an empty name is the default scope. Repeatable.",
 )
 @click.option(
     "--from-backup",
     "same",
     is_flag=True,
-    help="It is a backup of this memory: scopes of one name are one scope, and it comes in whole or not at all.",
+    help="PATH is a backup of this vault: match scopes by name, and import everything or nothing.",
 )
 def command(
     context: CommandContext,
@@ -70,18 +72,21 @@ def command(
     maps: tuple[str, ...],
     same: bool,
 ) -> None:
-    """Take in PATH: a folder, zip or CAR of memory files, an export (memory/0.1), or one file; - is an export on standard input.
+    """Import PATH: a folder, zip or CAR of memory files, an export (memory/0.1), or one file; - reads an
+    export from standard input.
 
-    Nothing is lost: a text that differs from yours is kept beside it. Importing twice changes nothing more. What cannot
-    be taken in is named, and the exit code is 7 unless --partial is given.
+    Nothing is lost: if a text differs from yours, both are kept, as a conflict. A repeated import
+    changes nothing. Omitted texts are named, and the exit code is then 7 unless --partial is given.
 
-    Each scope of it comes into a new one of its name. When there is one of that name here you say what it is: --map, or
-    --from-backup: then all of it is read and checked first, it is said what it has, and it comes in whole or, without --partial, not at
-    all. --dry-run only says what would come in. With --scope what has no scopes of its own comes into that one.
+    Each scope of the import becomes a new scope of its name. If a scope of that name exists, use --map,
+    or --from-backup: then everything is read, checked and listed first, and imported completely or,
+    without --partial, not at all. --dry-run only lists what would be imported. With --scope, an import
+    without scopes goes to that one.
 
-    With --from NAME it is what another program keeps or exports: claude-code, chatgpt, mem0, okf and others. What was taken
-    in once is not taken in again, also when it was edited or forgotten here since, unless --strategy replace is given. What
-    was distilled out of conversations is no fact yet: see promote.
+    With --from NAME, PATH is the data or export of another program: claude-code, chatgpt, mem0, okf and
+    others. A record that was imported once is not imported again, even if it was edited or forgotten
+    here since, unless --strategy replace is given. Facts extracted from conversations are pending until
+    `ipfsmem approve`.
     """
     from ipfsmem.errors import LimitError
     from ipfsmem.memories.importing import MAX_BLOB

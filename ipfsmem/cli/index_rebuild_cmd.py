@@ -24,12 +24,13 @@ def _progress() -> Callable[[int, int], None] | None:
 
 @cli_command("rebuild")
 def command(context: CommandContext) -> None:
-    """Make the index of recall anew of all texts, and keep it.
+    """Rebuild the index that recall searches from all texts, and save it.
 
-    Where recall goes by a model too, the texts without a vector get theirs, the newest first; Ctrl-C keeps what is made.
+    If recall uses a model, texts without an embedding get one, newest first; Ctrl-C keeps the finished
+    ones.
 
-    Nothing needs this: each recall brings the index up to date, and one that is damaged is made anew. The exit code is 7 when vectors
-    that are missing could not be made.
+    This is rarely needed: each recall updates the index and rebuilds a damaged one. The exit code is 7
+    if missing embeddings could not be computed.
     """
     with context.memory() as memory:
         found = memory.maintenance.reindex(None if context.json else _progress())

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from ipfsmem.results import SearchIndexStatus
 
 
-@cli_command("status", short_help="What is kept of it.")
+@cli_command("status", short_help="Show the index and how far it is behind")
 def command(context: CommandContext) -> None:
-    """Say what is kept of the index, and how far behind it is. The next recall brings it up to date."""
+    """Show the parts of the index and how far it is behind. The next recall updates it."""
     with context.memory() as memory:
         found = memory.maintenance.index_status()
     if context.json:

@@ -64,34 +64,38 @@ _MADE = "the memory is made, on this device alone until ipfsmem sync"
     is_flag=False,
     flag_value="",
     metavar="[FILE]",
-    help="Make a new wallet: an encrypted keystore file (default: wallet.json in the home).",
+    help="Create a wallet: an encrypted keystore file (default: wallet.json in the home).",
 )
 @click.option(
-    "--no-wallet", is_flag=True, help="No wallet: the vault's keys stay on this device, and in the words."
+    "--no-wallet",
+    is_flag=True,
+    help="Use no wallet: the vault's keys are on this device and in the recovery phrase.",
 )
 @click.option(
-    "--no-recovery", is_flag=True, help="Make no recovery words. Then only the wallet brings it back."
+    "--no-recovery", is_flag=True, help="Create no recovery phrase. Then only the wallet opens the vault."
 )
 @click.option(
     "--create",
     is_flag=True,
-    help="Make a new memory where none of this wallet is found, without asking, also where that is not certain.",
+    help="Create a vault without asking if none of this wallet is found, even if that is uncertain.",
 )
 @memory_request_options(
     InitRequest,
     (Mode.ENCRYPTED_IPFS, Mode.LOCAL, Mode.IPFS),
-    mode_help="Who may read it: encrypted-ipfs only you, local whoever reads this disk, ipfs everyone",
-    provider_help="Where it is kept",
+    mode_help="Readers: encrypted-ipfs only you, local whoever can read this disk, ipfs everyone",
+    provider_help="Provider",
 )
 @acting_as("cli")
 def command(context: CommandContext, request: InitRequest) -> None:
-    """Make a memory on this device.
+    """Create a vault on this device, or bring back the vault that the wallet already has.
 
-    When the wallet already has one at the provider, that one is brought back instead; when the provider cannot be
-    opened or reached, nothing is made. Where it cannot be known for certain that the wallet has none there, a new one
-    takes --create (a terminal asks). To bring one back and never make one: ipfsmem recover --wallet FILE.
+    If the provider has a vault of the wallet, `init` brings that one back. If the provider cannot be
+    opened or reached, nothing is created. If it is uncertain whether the wallet has a vault there,
+    creating one requires --create (a terminal asks). To bring a vault back and never create one, use
+    `ipfsmem recover --wallet FILE`.
 
-    A new encrypted memory comes with 24 recovery words: write them down. On a terminal it asks for what it was not told.
+    A new encrypted vault comes with a recovery phrase of 24 words: write it down. On a terminal, `init`
+    asks for missing options.
     """
     from ipfsmem.device.replica import claim_folder
 

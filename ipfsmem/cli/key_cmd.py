@@ -22,22 +22,23 @@ def command() -> None:
     """The passphrase of this device's keys, recovery phrases, the recovery sheet, and the keys of a wallet."""
 
 
-@cli_command("passphrase", short_help="Change the passphrase of this device's keys.")
+@cli_command("passphrase", short_help="Change the passphrase of this device's keys")
 @click.option(
     "--new-passphrase-fd",
     type=WholeNumber(0),
     metavar="N",
-    help="The new one, from file descriptor N (or IPFSMEM_NEW_PASSPHRASE; else it is asked for).",
+    help="Read the new passphrase from file descriptor N (or IPFSMEM_NEW_PASSPHRASE; else it is asked for).",
 )
-@click.option("--unprotected-keys", is_flag=True, help="Keep the keys without a passphrase from now on.")
+@click.option("--unprotected-keys", is_flag=True, help="Store the keys without a passphrase from now on.")
 def passphrase_command(
     context: CommandContext, new_passphrase_fd: int | None, unprotected_keys: bool
 ) -> None:
-    """Change the passphrase of this device's keys. The old one comes as for every command; the new one is typed twice.
+    """Change the passphrase of this device's keys. Enter the old one as for every command, the new one
+    twice.
 
-    A passphrase has at least 8 characters that count: those that only repeat or go on (aaa, 123) count once. Other devices have
-    their own. A copy of the key file that somebody kept still opens with the old one: then revoke this device and make it anew.
-    Keys that `ipfsmem unlock` holds are locked.
+    A passphrase needs at least 8 characters, not counting repeats and sequences (aaa, 123). Other
+    devices have passphrases of their own. A copy of the old key file still opens with the old
+    passphrase: if somebody may have one, revoke this device and set it up again. Cached keys are locked.
     """
     old = context.passphrase(itself=True)
     with context.memory() as memory:
@@ -61,14 +62,15 @@ def passphrase_command(
         click.echo("This device's keys are under the new passphrase.")
 
 
-@cli_command("vaults", short_help="Further vaults of this wallet, whose names this memory keeps.")
-@click.option("--add", metavar="NAME", help="Keep the name of another one.")
+@cli_command("vaults", short_help="List further vaults of this vault's wallet")
+@click.option("--add", metavar="NAME", help="Store the name of another vault.")
 @click.option(
     "--key-number", type=WholeNumber(1), metavar="N", help="Its key number, with --add (default: 1)."
 )
 def vaults_command(context: CommandContext, add: str | None, key_number: int | None) -> None:
-    """List the further vaults of this memory's wallet. The vault `default` keeps their names, encrypted, so that whoever has
-    brought that one back knows them. Each takes one more signature: ipfsmem recover --vault NAME --wallet FILE.
+    """List the further vaults of this vault's wallet. The vault `default` stores their names, encrypted, so
+    that you find them after bringing back that one. Each needs one more signature: `ipfsmem recover
+    --vault NAME --wallet FILE`.
     """
     if key_number is not None and add is None:
         raise UsageError("--key-number goes with --add")
@@ -87,9 +89,7 @@ def vaults_command(context: CommandContext, add: str | None, key_number: int | N
     )
 
 
-@cli_command(
-    "derive", secrets=False, short_help="Public values of a wallet's vault, for vectors and experiments."
-)
+@cli_command("derive", secrets=False, short_help="Print the public values of a wallet, for test vectors")
 @click.option("--wallet-vault", metavar="NAME", hidden=True)  # --vault says it
 @click.option(
     "--key-number",
@@ -97,20 +97,21 @@ def vaults_command(context: CommandContext, add: str | None, key_number: int | N
     default=1,
     show_default=True,
     metavar="N",
-    help="Which key of the vault.",
+    help="Key number of the vault.",
 )
 @click.option(
     "--signature-passphrase-fd",
     type=WholeNumber(0),
     metavar="N",
-    help="A passphrase for the derivation, from N.",
+    help="Read the signature passphrase from file descriptor N.",
 )
 def derive_command(
     context: CommandContext, wallet_vault: str | None, key_number: int, signature_passphrase_fd: int | None
 ) -> None:
-    """Read a raw private key (64 hex digits) from standard input and print the public values of FORMAT.md section 2.3.
+    """Read a raw private key (64 hex digits) from standard input and print the public values of FORMAT.md
+    section 2.3.
 
-    For test vectors and experiments. Never pipe the key of a wallet that holds anything.
+    For test vectors and experiments only. Never use the key of a wallet that holds anything.
     """
     from hashlib import sha256
 

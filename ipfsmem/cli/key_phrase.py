@@ -27,19 +27,20 @@ if TYPE_CHECKING:
 _MADE = "new words are made, and the older ones still work"
 
 
-@cli_command("phrase", short_help="Make a new recovery phrase.")
+@cli_command("phrase", short_help="Create a new recovery phrase")
 @click.option(
     "--revoke-old/--keep-old",
     default=None,
-    help="Whether words that were made with this command before stop working (asked for on a terminal; else kept).",
+    help="Whether to revoke phrases that this command created before (a terminal asks; default: keep).",
 )
-@provider_option("Where")
+@provider_option("Provider")
 @root_options
 def command(context: CommandContext, revoke_old: bool | None, **owner_options: Any) -> None:
-    """Make 24 new recovery words and show them, once.
+    """Create a new recovery phrase of 24 words and show it once.
 
-    It takes the wallet, the words of init, or the device of a memory without a wallet. Older words are revoked only
-    after the new ones are published everywhere and shown. Those of init cannot be revoked.
+    This requires the wallet, the recovery phrase of `init`, or the device of a vault without a wallet.
+    Older phrases are revoked only after the new one is published everywhere and shown. The recovery
+    phrase of `init` cannot be revoked.
     """
     require_output("the words")
     with as_owner(context, owner_options) as memory:

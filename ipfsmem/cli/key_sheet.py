@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 _WIDTH = 78
 
 
-@cli_command("sheet", short_help="Print the recovery sheet.")
-@click.option("--output", callback=not_empty, metavar="FILE", help="Write it to a file instead.")
+@cli_command("sheet", short_help="Print the recovery sheet")
+@click.option("--output", callback=not_empty, metavar="FILE", help="Write it to a file.")
 def command(context: CommandContext, output: str | None) -> None:
-    """Print the recovery sheet: names, newest version, providers, the commands that bring this memory back.
+    """Print the recovery sheet: names, newest version, providers, and the commands that bring this vault
+    back.
 
-    It holds no secret and no words; there is a place to write the 24 words by hand. Print it again after the provider
-    or the words changed.
+    It contains no secrets; it has space to write the 24 words by hand. Print it again after a change of
+    provider or recovery phrase.
     """
     from ipfsmem.device.atomic_files import write_atomic
 

@@ -99,7 +99,9 @@ command = operation_command(
     run=_run,
     options=[
         click.Option(
-            ["--hidden", "hidden_here"], is_flag=True, help="What is hidden on this device, and why."
+            ["--hidden", "hidden_here"],
+            is_flag=True,
+            help="List the memories that are hidden on this device, and why.",
         )
     ],
     notes="Marks: ! has conflicts, m merged from several devices, ? not fetched yet. Not on a terminal: tabs, no headings. Texts of several "

@@ -13,11 +13,12 @@ from ipfsmem.errors import NotFoundError, UsageError
 
 @cli_command("lock", secrets=False)
 def command(context: CommandContext) -> None:
-    """Take away what `ipfsmem unlock` keeps: from now on the passphrase is needed again.
+    """Lock this device's keys: remove what `ipfsmem unlock` cached, so that the passphrase is required
+    again.
 
-    First what you and your programs edited in the working copies is taken in. Should that fail, it is locked all the same, and the
-    failure said. Programs that run on with the keys (a sync with --every, a server) drop them within a second. What is kept for a
-    memory that is not any more where it was unlocked goes too.
+    `lock` first reads the edits in linked folders. If that fails, it still locks and reports the
+    failure. Running programs with the keys (a sync with --every, a server) drop them within a second.
+    Keys cached for a vault that moved are removed too.
     """
     from ipfsmem.vault.unlocking import refuse_open_keys, unlocked_until
 

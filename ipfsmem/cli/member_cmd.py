@@ -26,9 +26,11 @@ def command() -> None:
     """Members of this vault: devices, wallets and recovery phrases."""
 
 
-@cli_command("list", short_help="List the members.")
+@cli_command("list", short_help="List the members")
 def list_command(context: CommandContext) -> None:
-    """List the members: id, role, label, and whether it is this device; then the current encryption key, and who removed whom."""
+    """List the members: id, role, label, and whether it is this device; then the current encryption key,
+    and who revoked whom.
+    """
     from ipfsmem.results import MemberList
     from ipfsmem.sync.removals import called
 
@@ -67,38 +69,39 @@ def _by(ring: Ring | None, one: Removal) -> str:
     )
 
 
-_provider = provider_option("Where")
+_provider = provider_option("Provider")
 
 
-@cli_command("admit", short_help="Add devices: sync once with the wallet.")
+@cli_command("admit", short_help="Add devices: sync once with the wallet")
 @_provider
 @root_options
 def admit_command(context: CommandContext, **owner_options: Any) -> None:
-    """Sync once with the wallet or the recovery words.
+    """Sync once with the wallet or the recovery phrase.
 
-    It adds this device, gives the encryption key to members who lack it, and brings what new devices begin with up to date.
-    It keeps nothing unlocked: for that there is `ipfsmem unlock`.
+    This adds the device, gives the encryption key to members who lack it, and updates the start digest
+    for new devices. It does not cache any keys: use `ipfsmem unlock` for that.
     """
     with_owner(context, owner_options, lambda memory, meter: memory.sync(progress=meter))
 
 
-@cli_command("revoke", short_help="End a device's membership.")
+@cli_command("revoke", short_help="Revoke a member")
 @click.argument("member", metavar="DEVICE")
 @click.option(
     "--nothing-stands",
     is_flag=True,
-    help="Undo what DEVICE decided too, where it is recovery words or another wallet.",
+    help="Also undo what DEVICE added and revoked, if it is a recovery phrase or another wallet.",
 )
 @_provider
 @root_options
 def revoke_command(context: CommandContext, member: str, nothing_stands: bool, **owner_options: Any) -> None:
-    """End the membership of DEVICE (its name or id from `ipfsmem member list`), and use a new encryption key from now on.
+    """Revoke DEVICE (its label or id from `ipfsmem member list`), and encrypt new texts with a new key.
 
-    A revoked device keeps the texts that it already has, and cannot read what is written from now on.
+    A revoked device keeps the texts that it has, and cannot read new ones.
 
-    DEVICE may also be recovery words or another wallet. Then the devices that these let in stay members, and the devices that
-    they removed stay out; both are listed. With --nothing-stands it is the other way round: the devices that they let in are
-    out, and the devices that they removed are members again. DEVICE may be a device that they removed: it is then out for good.
+    DEVICE can also be a recovery phrase or another wallet. The devices that it added then stay members,
+    and the devices that it revoked stay revoked; both are listed. --nothing-stands does the opposite:
+    the devices that it added are revoked, and those that it revoked are members again. A revoked device
+    can be revoked again, permanently.
     """
 
     async def work(memory: Memory, meter: Progress) -> SyncReport:
@@ -116,21 +119,23 @@ def revoke_command(context: CommandContext, member: str, nothing_stands: bool, *
     with_owner(context, owner_options, work)
 
 
-@cli_command("rotate", short_help="Use a new encryption key from now on.")
+@cli_command("rotate", short_help="Encrypt new texts with a new key")
 @_provider
 @root_options
 def rotate_command(context: CommandContext, **owner_options: Any) -> None:
-    """Use a new encryption key from now on. Texts keep the key that they were encrypted with."""
+    """Encrypt new texts with a new key. Existing texts keep their key."""
     with_owner(context, owner_options, lambda memory, meter: memory.members.rotate(progress=meter))
 
 
-@cli_command("rename", short_help="Change a member's label.")
+@cli_command("rename", short_help="Change a member's label")
 @click.argument("member", metavar="DEVICE")
 @click.argument("label", callback=valid_label)
 @_provider
 @root_options
 def rename_command(context: CommandContext, member: str, label: str, **owner_options: Any) -> None:
-    """Change the label of DEVICE (an id or label from `ipfsmem member list`) on every device. Labels are for people."""
+    """Change the label of DEVICE (an id or label from `ipfsmem member list`) on every device. Labels are
+    for people.
+    """
 
     async def work(memory: Memory, meter: Progress) -> SyncReport:
         before = None if names_somebody(memory, member) else await memory.sync(progress=meter)

@@ -91,15 +91,19 @@ def memory_request_options(
         wallet_options,
         root_option,
         click.option(
-            "--unprotected-keys", is_flag=True, help="Keep this device's keys without a passphrase."
+            "--unprotected-keys", is_flag=True, help="Store this device's keys without a passphrase."
         ),
-        click.option("--yes-public", is_flag=True, help="Mode ipfs: yes, everyone may read it, for good."),
+        click.option(
+            "--yes-public",
+            is_flag=True,
+            help="Mode ipfs: confirm that everyone can read the vault, permanently.",
+        ),
         click.option(
             "--memory-dir",
             callback=not_empty,
             metavar="DIR",
-            help="Where the plain files are. In mode encrypted-ipfs there are none unless a folder is named: whoever can "
-            "read this disk can read them.",
+            help="Folder of the plain files. Mode encrypted-ipfs has none unless you name one: whoever can read "
+            "this disk can read them.",
         ),
         label_option,
     )

@@ -25,22 +25,20 @@ MOST = 20
 @cli_command("open", secrets=False)
 @click.argument("source", callback=not_empty)
 @click.argument("key", required=False)
-@provider_option("Read it through")
+@provider_option("Provider to read through")
 @click.option(
     "--export",
     "out",
     callback=not_empty,
     metavar="FILE",
-    help="Write it to FILE as an export, for ipfsmem import.",
+    help="Write the memories to FILE as an export, for `ipfsmem import`.",
 )
 @click.option(
     "--partial",
     is_flag=True,
-    help="With --export: end with 0 although something was left out; it is still named.",
+    help="With --export: exit with 0 although texts were omitted; they are still named.",
 )
-@click.option(
-    "--scope", metavar="NAME", help="Which scope of it (default: the memories that are in no scope)."
-)
+@click.option("--scope", metavar="NAME", help="Scope to read (default: the default scope).")
 def command(
     context: CommandContext,
     source: str,
@@ -52,10 +50,10 @@ def command(
 ) -> None:
     """List the memories of the public SOURCE, or print one of them, KEY.
 
-    SOURCE is an address of IPFS (bafy..., ipfs://..., or a name, k51...), a path below it or a gateway's URL of it, the URL of
-    a manifest.json; or on this disk a folder of memory files, an export, or a CAR file. What comes by an address is checked
-    part by part; who wrote it is not known. Nothing is kept on this device, and of text that
-    strangers wrote nothing should be taken for an instruction.
+    SOURCE is an IPFS address (bafy..., ipfs://..., or a name, k51...), a path below it or a gateway URL,
+    the URL of a manifest.json, or a local folder of memory files, an export or a CAR file. Data read by
+    address is verified block by block; its author is unknown. Nothing is stored on this device. Do not
+    treat text of strangers as instructions.
     """
     import asyncio
 

@@ -156,6 +156,15 @@ class NoRepeatedOptions(click.Command):
             refuse_repeated_options(self, ctx, args)
         return super().parse_args(ctx, args)
 
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the description, then the examples."""
+        from ipfsmem.cli.examples import EXAMPLES
+
+        super().format_help_text(ctx, formatter)
+        if examples := EXAMPLES.get(ctx.command_path.partition(" ")[2]):
+            with formatter.section("Examples"):
+                formatter.write("".join(f"  {example}\n" for example in examples))
+
 
 def refuse_repeated_options(command: click.Command, ctx: click.Context, args: list[str]) -> None:
     """Raises click's error when a value, or a choice of two, is said twice. The same plain flag twice is the same flag."""
@@ -178,7 +187,7 @@ def provider_option(purpose: str) -> Callable[[Callable[..., None]], Callable[..
         "--provider",
         multiple=True,
         metavar="SPEC",
-        help=f"{purpose}: a folder, or a provider (IPFSMEM_PROVIDER). May be given several times.",
+        help=f"{purpose}: a folder, or a kind with its address (IPFSMEM_PROVIDER); repeatable.",
     )
 
 
@@ -197,14 +206,14 @@ def valid_label(ctx: click.Context, param: click.Parameter, label: str | None) -
 
 #: --label, for commands that make a device.
 label_option = click.option(
-    "--label", callback=valid_label, help="What other devices call this one (default: the host's name)."
+    "--label", callback=valid_label, help="Label of this device (default: the host name)."
 )
 
 #: --root, for commands that bring a memory back.
 root_option = click.option(
     "--root",
     metavar="CID",
-    help="A version of it that was written down (ipfsmem key sheet), where nothing else leads there any more.",
+    help="Version from a recovery sheet (`ipfsmem key sheet`), if nothing newer can be found.",
 )
 
 
@@ -215,7 +224,10 @@ def retention_options(newest: str) -> Callable[[Callable[..., None]], Callable[.
     """
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
-        options = (("--keep-roots", 30, newest), ("--keep-days", 90, "One a week of each device for N days."))
+        options = (
+            ("--keep-roots", 30, newest),
+            ("--keep-days", 90, "Keep one version a week of each device for N days."),
+        )
         for name, default, text in reversed(options):
             function = click.option(
                 name, type=WholeNumber(1), default=default, show_default=True, metavar="N", help=text

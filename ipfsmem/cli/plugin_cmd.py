@@ -11,15 +11,17 @@ from ipfsmem.cli.printing import clean, clean_lines, table
 
 @click.group("plugin", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Memories of other programs that are asked beside this one, when a model is given context or a turn of a conversation is saved.
+    """Plugins: memories of other programs that are queried for context, and that receive the turns of
+    conversations.
 
-    One that is installed does nothing before the settings file names it below [plugins]. Each runs in a process of its own.
+    An installed plugin does nothing until the settings file names it below [plugins]. Each runs in a
+    process of its own.
     """
 
 
-@cli_command("list", short_help="Those that are installed or switched on.")
+@cli_command("list", short_help="List plugins")
 def list_command(context: CommandContext) -> None:
-    """List the plugins that are installed or switched on: name, on or off, package, and why one cannot run."""
+    """List the plugins that are installed or enabled: name, state, package, and why one cannot run."""
     with context.memory() as memory:
         found = memory.plugins.list()
     if context.json:
@@ -33,14 +35,13 @@ def list_command(context: CommandContext) -> None:
     )
 
 
-@cli_command("test", short_help="What one gives, and what it does wrong.")
+@cli_command("test", short_help="Test a plugin")
 @click.argument("name")
-@click.option(
-    "--query", default="test", show_default=True, metavar="WORDS", help="The question that it is asked."
-)
+@click.option("--query", default="test", show_default=True, metavar="WORDS", help="Query.")
 def test_command(context: CommandContext, name: str, query: str) -> None:
-    """Ask the plugin NAME, which is switched on, as it is asked for a model, and print what it gives. What it does wrong is said here
-    and nowhere else but in the log."""
+    """Query the enabled plugin NAME as for a model, and print its answer. Its errors are shown only here
+    and in the log.
+    """
     with context.memory() as memory:
         found = memory.plugins.test(name, query)
     if context.json:

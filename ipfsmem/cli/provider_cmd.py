@@ -31,15 +31,18 @@ _MARK = {"ok": ("✓", "green"), "cannot": ("–", "yellow"), "failed": ("✗", 
 
 @click.group("provider", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Where encrypted blocks are stored. A provider is a folder, or a kind with what it needs, like pinata or kubo:URL.
+    """Providers: where encrypted blocks are stored. A provider is a folder, or a kind with its address,
+    like pinata or kubo:URL.
 
-    To go to another one: `ipfsmem vault move`.
+    To switch providers: `ipfsmem vault move`.
     """
 
 
-@cli_command("list", short_help="Where this memory is published.")
+@cli_command("list", short_help="List the providers of this vault")
 def list_command(context: CommandContext) -> None:
-    """List the providers of this memory: what each can do, and the version that this device placed there last."""
+    """List the providers of this vault: capabilities, and the version that this device published there
+    last.
+    """
     with context.memory() as memory:
         found = memory.providers.list()
     if context.json:
@@ -61,32 +64,33 @@ def list_command(context: CommandContext) -> None:
     )
 
 
-@cli_command("add", short_help="Publish there too.")
+@cli_command("add", short_help="Add a provider")
 @click.argument("spec")
 def add_command(context: CommandContext, spec: str) -> None:
-    """Publish at SPEC too, from the next sync on."""
+    """Add SPEC as a provider, from the next sync on."""
     with context.memory() as memory:
         memory.providers.add(spec)
         found = memory.status().providers
     print_places(context, found)
 
 
-@cli_command("remove", short_help="Do not publish there any more.")
+@cli_command("remove", short_help="Remove a provider; its data stays")
 @click.argument("spec")
 def remove_command(context: CommandContext, spec: str) -> None:
-    """Do not publish at SPEC any more. What is there stays there."""
+    """Stop publishing to SPEC. Its data stays there."""
     with context.memory() as memory:
         memory.providers.remove(spec)
         found = memory.status().providers
     print_places(context, found)
 
 
-@cli_command("test", short_help="Try a provider out.")
+@cli_command("test", short_help="Test a provider")
 @click.argument("spec")
 def test_command(context: CommandContext, spec: str) -> None:
-    """Try SPEC out, really: upload, listing, reading back, names, unpinning. It takes no memory and shows it none.
+    """Test SPEC with real calls: upload, listing, reading back, names, unpinning. It needs no vault and
+    uploads no memories.
 
-    The exit code is that of a provider that failed when a promise was not kept.
+    The exit code is that of the error if a declared capability fails.
     """
     from ipfsmem.memory import Memory
     from ipfsmem.provider.probe import ALTOGETHER
@@ -114,19 +118,19 @@ def test_command(context: CommandContext, spec: str) -> None:
         click.get_current_context().exit(ProviderError.exit_code)
 
 
-@cli_command("check", short_help="Is everything that lives still there?")
-@click.option("--repair", is_flag=True, help="Send again what is missing there and is here.")
+@cli_command("check", short_help="Check that each provider has all live data")
+@click.option("--repair", is_flag=True, help="Upload missing blocks that are on this device.")
 @click.option(
     "--full",
     is_flag=True,
-    help="Read every part, instead of asking for it, and of the older versions that are kept.",
+    help="Read every block instead of asking for it, also of older kept versions.",
 )
 def check_command(context: CommandContext, repair: bool, full: bool) -> None:
-    """Check at each provider that everything which a new device would need is there: every part asked for, and what the
-    rest is found by read; with --full all of it read, which takes as long as fetching the memory.
+    """Check that each provider has everything that a new device would need: ask for every block, and read a
+    sample; with --full read all blocks, which takes as long as downloading the vault.
 
-    `sync` does this by itself, a part at a time. The exit code is 44 when something is missing in the end, and 7 when a
-    provider could not be checked, or does not serve everything yet.
+    `sync` checks a part each time. The exit code is 44 if something is still missing, and 7 if a
+    provider could not be checked or does not serve everything yet.
     """
     from ipfsmem.errors import MissingError
 
@@ -163,11 +167,9 @@ def _next_step(repaired: bool) -> str:
     return "This device does not have what is missing: run the same on one that does."
 
 
-@cli_command("follow", short_help="Go where another device moved it.")
+@cli_command("follow", short_help="Follow another device to its new provider")
 @click.argument("spec", required=False)
-@click.option(
-    "--decline", is_flag=True, help="Stay where this device publishes, and hear no more of that move."
-)
+@click.option("--decline", is_flag=True, help="Keep publishing here, and do not ask about this move again.")
 @click.option("--yes", is_flag=True, help="Do not ask on a terminal.")
 @public_options
 def follow_command(
@@ -178,9 +180,9 @@ def follow_command(
     yes_public: bool,
     allow: tuple[str, ...],
 ) -> None:
-    """Publish where another device moved this memory, and no more at the places that it left.
+    """Publish at the providers to which another device moved this vault, and leave those that it left.
 
-    SPEC is what that provider is called on this machine, where that is another name. It must show this memory already.
+    SPEC is the provider's name on this machine, if it differs. It must already have this vault.
     """
     from ipfsmem.cli import secret_input
 

@@ -90,7 +90,7 @@ command = operation_command(
     _show,
     run=_run,
     absent=_absent,
-    options=[click.Option(["--body", "only_body"], is_flag=True, help="Leave the header out.")],
-    notes="Without --scope or --stack, a memory that the nameless scope does not have is read from the one scope that has it.",
+    options=[click.Option(["--body", "only_body"], is_flag=True, help="Print the body only.")],
+    notes="Without --scope or --stack, a memory that is not in the default scope is read from the only scope that has it.",
     shows=False,  # what a wrong scope is told names keys that are near
 )

@@ -48,23 +48,26 @@ class RecoverRequest(MemoryRequest):
 
 
 @cli_command("recover")
-@click.option("--words-fd", type=WholeNumber(0), metavar="N", help="The words, from file descriptor N.")
+@click.option(
+    "--words-fd", type=WholeNumber(0), metavar="N", help="Read the recovery phrase from file descriptor N."
+)
 @click.option(
     "--damaged",
     is_flag=True,
-    help="Go on although nothing can be read whole; then bring back what can: ipfsmem vault repair.",
+    help="Continue although no version can be read completely; then run `ipfsmem vault repair`.",
 )
 @memory_request_options(
     RecoverRequest,
     (Mode.ENCRYPTED_IPFS, Mode.IPFS),
-    mode_help="Which kind it is: encrypted, or published in the clear",
-    provider_help="Where the memory is kept",
+    mode_help="Mode of the vault: encrypted or public",
+    provider_help="Provider of the vault",
 )
 @acting_as("cli")
 def command(context: CommandContext, request: RecoverRequest) -> None:
-    """Bring a memory back with its 24 recovery words or its wallet, and add this device. It never makes a new one.
+    """Bring a vault back with its recovery phrase or its wallet, and add this device. It never creates a
+    vault.
 
-    The words are asked for on a terminal; else they come from --words-fd or standard input.
+    A terminal asks for the 24 words; otherwise they come from --words-fd or standard input.
     """
     from ipfsmem.device.replica import claim_folder
 

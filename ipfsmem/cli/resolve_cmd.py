@@ -12,21 +12,21 @@ from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 
 @cli_command("resolve", scoped=True)
 @click.argument("key")
-@click.option("--seen", metavar="HASH", help="What you looked at: `ipfsmem conflicts KEY` prints it.")
-@click.option("--keep", is_flag=True, help="Keep what is shown: the text, or that it is forgotten.")
-@click.option("--take", metavar="FILE", help="Take this copy: its name from `ipfsmem conflicts`.")
+@click.option("--seen", metavar="HASH", help="Hash of the texts that you saw, from `ipfsmem conflicts KEY`.")
+@click.option("--keep", is_flag=True, help="Keep the current text, or the deletion.")
+@click.option("--take", metavar="FILE", help="Choose this alternative: its name from `ipfsmem conflicts`.")
 @click.option(
     "--file",
     callback=not_empty,
     metavar="PATH",
-    help="Take this whole file, header and all; - is standard input.",
+    help="Use this whole file, header included; - is standard input.",
 )
 def command(
     context: CommandContext, key: str, seen: str | None, keep: bool, take: str | None, file: str | None
 ) -> None:
-    """Settle the conflict of KEY: the chosen text replaces all that you looked at, on every device.
+    """Resolve the conflict of KEY: the chosen text replaces the texts that you saw, on every device.
 
-    A text that came after you looked stays: then --seen no longer holds, and nothing is replaced.
+    A text that arrived later is kept: --seen is then out of date, and nothing is replaced.
     """
     look = f"Look first: ipfsmem conflicts {key}"
     if sum((keep, take is not None, file is not None)) != 1:

@@ -13,14 +13,17 @@ from ipfsmem.errors import UsageError
 @click.option(
     "--root",
     metavar="CID",
-    help="What this version shows: an address from `ipfsmem history` or `ipfsmem vault log`.",
+    help="The text in this version: an address from `ipfsmem history` or `ipfsmem vault log`.",
 )
-@click.option("--text", metavar="SHA256", help="The text with this SHA-256, or the beginning of one.")
-@click.option("--seen", metavar="HASH", help="Refuse unless what is shown now has this hash (read --json).")
+@click.option("--text", metavar="SHA256", help="The text with this SHA-256, or a prefix.")
+@click.option(
+    "--seen", metavar="HASH", help="Refuse unless the current text has this hash (`ipfsmem read --json`)."
+)
 def command(context: CommandContext, key: str, root: str | None, text: str | None, seen: str | None) -> None:
-    """Bring an older text of the memory KEY back, in the place of what is shown now or of the wish to forget it.
+    """Restore an earlier revision of the memory KEY, in place of the current text or its deletion.
 
-    It is a write like any other: other devices learn it with the next sync, and `ipfsmem undo` takes it back.
+    `restore` is a write like any other: other devices get it with their next sync, and `ipfsmem undo`
+    undoes it.
     """
     if root is None and text is None:
         raise UsageError("say which text: --root CID or --text SHA256", hint=f"See: ipfsmem history {key}")

@@ -16,19 +16,20 @@ if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
 
-@cli_command("clear", scoped=True, shows=True, short_help="Forget all memories or sessions of a scope.")
-@click.option("--memories-only", is_flag=True, help="Leave the sessions.")
-@click.option("--sessions-only", is_flag=True, help="Leave the memories.")
-@click.option("--reason", default="", help="Why; it is kept in the timeline.")
+@cli_command("clear", scoped=True, shows=True, short_help="Forget all memories or sessions of a scope")
+@click.option("--memories-only", is_flag=True, help="Keep the sessions.")
+@click.option("--sessions-only", is_flag=True, help="Keep the memories.")
+@click.option("--reason", default="", help="The reason, for the timeline.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def command(
     context: CommandContext, memories_only: bool, sessions_only: bool, reason: str, yes: bool
 ) -> None:
-    """Forget all memories and sessions of one scope, on every device: the nameless one, unless --scope says which.
+    """Forget all memories and sessions of one scope, on every device: the default scope unless --scope is
+    given.
 
-    Also what is hidden here, and what was deleted and could come back. What somebody writes while you are asked stays, and so do texts
-    of others, the timeline and other scopes. `ipfsmem export` before
-    makes a copy.
+    This includes memories that are hidden here and deleted ones that could be restored. Writes made
+    while you are asked, pending texts, the timeline and other scopes are kept. `ipfsmem export` makes a
+    copy first.
     """
     from ipfsmem.cli import secret_input
     from ipfsmem.cli.consent import confirm

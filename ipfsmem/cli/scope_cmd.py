@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 @click.group("scope", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Named parts of this memory. Write into one with --scope NAME on other commands: its first write makes it.
+    """Named parts of the vault. Other commands write to one with --scope NAME; the first write creates it.
 
-    Scopes keep texts apart for order, not against members: who is a member of the vault can read all of them.
+    Scopes organise texts and are no access control: every member of the vault can read all scopes.
     """
 
 
-@cli_command("list", short_help="All scopes.")
-@click.option("--forgotten", is_flag=True, help="Those that are forgotten instead.")
+@cli_command("list", short_help="List scopes")
+@click.option("--forgotten", is_flag=True, help="List forgotten scopes instead.")
 def list_command(context: CommandContext, forgotten: bool) -> None:
-    """List the scopes: name, kind, how many memories, title, and what one turned out to be."""
+    """List the scopes: name, kind, number of memories, title, and the scope that replaced it."""
     with context.memory() as memory:
         inside = {one.scope: one.memories for one in memory.scopes.counts()}
         found = [(one, inside.get(one.token, 0)) for one in memory.scopes.list(forgotten=forgotten)]
@@ -56,10 +56,10 @@ def list_command(context: CommandContext, forgotten: bool) -> None:
     )
 
 
-@cli_command("show", short_help="What one scope is.")
+@cli_command("show", short_help="Show a scope")
 @click.argument("name", metavar="SCOPE")
 def show_command(context: CommandContext, name: str) -> None:
-    """Show one scope: its title, its kind, how much is in it, and what it stands for."""
+    """Show a scope: title, kind, contents, and the scopes that it includes."""
     check_scope(name)
     with context.memory() as memory:
         one = memory.scopes.known(name)
@@ -86,18 +86,18 @@ def show_command(context: CommandContext, name: str) -> None:
     )
 
 
-@cli_command("make", short_help="Make a scope before anything is written there.")
+@cli_command("make", short_help="Create a scope")
 @click.argument("name", metavar="SCOPE")
-@click.option("--title", help="What people call it; it can be changed later.")
+@click.option("--title", help="Title; it can be changed later.")
 @click.option(
     "--kind",
     type=click.Choice(["workspace", "user", "agent"]),
     default="workspace",
     show_default=True,
-    help="What it is for: a project, a person that is served, an agent.",
+    help="workspace: a project. user: a person. agent: an agent.",
 )
 def make_command(context: CommandContext, name: str, title: str | None, kind: Kind) -> None:
-    """Make SCOPE. A first write makes one too; here it gets a title and a kind."""
+    """Create SCOPE with a title and a kind. A first write also creates a scope, without them."""
     check_scope(name)
     with context.memory() as memory:
         made = memory.scopes.make(name, title=title, kind=kind)
@@ -109,13 +109,13 @@ def make_command(context: CommandContext, name: str, title: str | None, kind: Ki
         click.echo(f"{name} is made: {clean(made.title)}.")
 
 
-@cli_command("into", short_help="Say that it turned out to be another one.")
+@cli_command("into", short_help="Redirect a scope to another one")
 @click.argument("name", metavar="SCOPE")
 @click.argument("other", required=False, metavar="[OTHER]")
-@click.option("--stay", is_flag=True, help="Take that back.")
+@click.option("--stay", is_flag=True, help="Remove the redirection.")
 def into_command(context: CommandContext, name: str, other: str | None, stay: bool) -> None:
-    """Say that SCOPE turned out to be OTHER. Nothing moves: its texts are read below those of OTHER, and what is written for
-    SCOPE goes to OTHER from now on.
+    """Redirect SCOPE to OTHER. Nothing moves: readers of OTHER get the texts of SCOPE after its own, and
+    new writes for SCOPE go to OTHER.
     """
     check_scope(name)
     if (other is None) != stay:
@@ -136,11 +136,11 @@ def into_command(context: CommandContext, name: str, other: str | None, stay: bo
         )
 
 
-@cli_command("title", short_help="Say what people call it.")
+@cli_command("title", short_help="Change the title of a scope")
 @click.argument("name", metavar="SCOPE")
 @click.argument("title")
 def title_command(context: CommandContext, name: str, title: str) -> None:
-    """Give SCOPE another TITLE. Its name never changes."""
+    """Change the title of SCOPE to TITLE. Its name never changes."""
     check_scope(name)
     with context.memory() as memory:
         made = memory.scopes.title(name, title)
@@ -152,16 +152,16 @@ def title_command(context: CommandContext, name: str, title: str) -> None:
         click.echo(f"{name} is called {clean(made.title)}.")
 
 
-@cli_command("forget", short_help="Forget a scope, on every device.")
+@cli_command("forget", short_help="Forget a scope on every device")
 @click.argument("name", metavar="SCOPE")
-@click.option("--reason", default="", help="Why; it is kept in the timeline.")
+@click.option("--reason", default="", help="The reason, for the timeline.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def forget_command(context: CommandContext, name: str, reason: str, yes: bool) -> None:
-    """Forget SCOPE with every memory and event in it, on every device. What others write there meanwhile stands under
-    its conflicts.
+    """Forget SCOPE with every memory and event, on every device. Concurrent writes of others to it become
+    conflicts.
 
-    Nothing can be written there any more until `ipfsmem scope restore`, which brings the texts back out of a published version
-    as long as one with them is kept.
+    Writes to the scope fail until `ipfsmem scope restore`, which restores its texts from a published
+    version while one with them is kept.
     """
     from ipfsmem.cli import secret_input
     from ipfsmem.cli.consent import confirm
@@ -194,13 +194,15 @@ def forget_command(context: CommandContext, name: str, reason: str, yes: bool) -
         click.echo(f"The scope {name} is forgotten here with {count(gone, 'memory')}{lasting}{told}.")
 
 
-@cli_command("restore", short_help="Bring a forgotten scope back.")
+@cli_command("restore", short_help="Restore a forgotten scope")
 @click.argument("name", metavar="SCOPE")
 @click.option(
-    "--root", metavar="CID", help="With the texts and events of this version (see ipfsmem vault log)."
+    "--root", metavar="CID", help="Restore the texts and events of this version (see `ipfsmem vault log`)."
 )
 def restore_command(context: CommandContext, name: str, root: str | None) -> None:
-    """Make SCOPE writable again. With --root its texts and events come back out of a published version; without, it is empty."""
+    """Make SCOPE writable again. --root restores its texts and events from a published version; otherwise
+    it is empty.
+    """
     check_scope(name)
     with context.memory() as memory:
         back = memory.scopes.restore(name, root)

@@ -20,9 +20,16 @@ if TYPE_CHECKING:
 
 
 @cli_command("api")
-@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Listen there.")
 @click.option(
-    "--port", type=WholeNumber(0, 65535), metavar="N", default=8789, show_default=True, help="0: a free one."
+    "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on."
+)
+@click.option(
+    "--port",
+    type=WholeNumber(0, 65535),
+    metavar="N",
+    default=8789,
+    show_default=True,
+    help="Port; 0 picks a free one.",
 )
 @click.option(
     "--name",
@@ -30,19 +37,19 @@ if TYPE_CHECKING:
     multiple=True,
     callback=none_empty,
     metavar="HOST",
-    help="A name others ask by; lets other machines in.",
+    help="Host name under which other machines may connect.",
 )
 @click.option(
-    "--also", multiple=True, callback=none_empty, metavar="NAMESPACE", help="Serve this memory too."
+    "--also", multiple=True, callback=none_empty, metavar="NAME", help="Also serve this vault; repeatable."
 )
-@click.option("--token-fd", type=WholeNumber(0), metavar="N", help="The token, from file descriptor N.")
-@click.option("--sync", "in_sync", is_flag=True, help="Keep the memory in sync while it runs.")
-@click.option("--read-only", is_flag=True, help="Answer only what changes nothing.")
+@click.option("--token-fd", type=WholeNumber(0), metavar="N", help="Read the token from file descriptor N.")
+@click.option("--sync", "in_sync", is_flag=True, help="Sync the vault while the server runs.")
+@click.option("--read-only", is_flag=True, help="Allow no changes.")
 @click.option(
     "--as",
     "program",
     type=click.Choice(["librefang", "agh"]),
-    help="Also serve another program's memory routes.",
+    help="Also serve the memory routes of another program.",
 )
 @click.option("--workspace", default="", metavar="SCOPE", help="Scope of the workspace, with --as agh.")
 def command(
@@ -57,11 +64,12 @@ def command(
     program: str | None,
     workspace: str,
 ) -> None:
-    """Serve the unlocked memory to programs on this machine over HTTP, until Ctrl-C.
+    """Serve the unlocked vault to programs on this machine over HTTP, until Ctrl-C.
 
-    It listens on 127.0.0.1 unless told otherwise and answers who sends a token: one made by `ipfsmem token new`, which may be for some
-    scopes and for reading alone; or IPFSMEM_API_TOKEN, --token-fd, or, where there is none of these, one made now and printed once,
-    which opens everything. It is another thing than `ipfsmem serve peer`, which gives encrypted blocks to your other devices.
+    It listens on 127.0.0.1 by default and requires a token: one from `ipfsmem token new`, which can be
+    limited to scopes and to reading, or IPFSMEM_API_TOKEN, or --token-fd. Without any, it creates one
+    with full access and prints it once. `ipfsmem serve peer` is a different server: it stores encrypted
+    blocks for your other devices.
     """
     from ipfsmem.cli.api_server import refuse_unnamed, served_memories
 

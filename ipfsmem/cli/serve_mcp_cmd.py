@@ -26,32 +26,33 @@ _SAYS_HELLO = 1.0
 
 @cli_command("mcp", scoped=True)
 @click.option(
-    "--http", "where", metavar="HOST:PORT", help="Over HTTP on this machine instead; port 0 takes a free one."
+    "--http", "where", metavar="HOST:PORT", help="Serve over HTTP on this machine; port 0 picks a free one."
 )
 @click.option(
-    "--token-fd", type=WholeNumber(0), metavar="N", help="With --http: the token, from file descriptor N."
+    "--token-fd", type=WholeNumber(0), metavar="N", help="With --http: read the token from file descriptor N."
 )
 @click.option("--read-only", is_flag=True, help="Offer only tools that change nothing.")
-@click.option("--sync", "in_sync", is_flag=True, help="Keep the memory in sync while it runs.")
+@click.option("--sync", "in_sync", is_flag=True, help="Sync the vault while the server runs.")
 @click.option(
     "--tools",
     "--tool",
     "names",
     multiple=True,
     metavar="NAMES",
-    help="Tools or sets to offer, with commas: everyday (default), graph, sessions, facts, ..., all.",
+    help="Tools or sets to offer, separated by commas: everyday (default), graph, sessions, facts, ..., all.",
 )
-@click.option("--structured", is_flag=True, help="Add a structured form to answers.")
+@click.option("--structured", is_flag=True, help="Add structured content to answers.")
 @click.option(
     "--as",
     "program",
     type=click.Choice(["initrunner", "initrunner-typed", "librefang", "infraware", "agh"]),
-    help="Offer another program's tools instead of ours.",
+    help="Offer the tools of another program instead.",
 )
 @click.option(
     "--by-type",
     is_flag=True,
-    help="What remember writes without a scope goes to everybody's when it is of type user or feedback, else to --scope.",
+    help="Without a scope, remember writes the types user and feedback to the default scope, others to "
+    "--scope.",
 )
 def command(
     context: CommandContext,
@@ -64,11 +65,12 @@ def command(
     structured: bool,
     by_type: bool,
 ) -> None:
-    """Serve the memory to a program that speaks MCP, until it closes its end.
+    """Serve the vault over MCP until the client disconnects.
 
-    Programs start this themselves and talk to it over standard input and output. With --http it listens on this machine only, and
-    answers who sends the token: IPFSMEM_MCP_TOKEN, --token-fd, or one made now and printed once. With --scope calls that name no
-    scope mean that one. A locked memory is no error: each tool says what to do until somebody unlocks it.
+    Programs start this command themselves and use standard input and output. With --http it listens only
+    on this machine and requires a token: IPFSMEM_MCP_TOKEN, --token-fd, or a new one, printed once. With
+    --scope, calls without a scope use that one. While the vault is locked, each tool answers how to
+    unlock it.
     """
     from ipfsmem.mcp.extra import need_extra
 

@@ -22,21 +22,28 @@ PSA_FOLDER = "psa"
 
 @cli_command("peer", secrets=False)
 @click.argument("where", metavar="FOLDER", callback=not_empty)
-@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Listen there.")
 @click.option(
-    "--port", type=WholeNumber(0, 65535), metavar="N", default=8787, show_default=True, help="0: a free one."
+    "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on."
 )
 @click.option(
-    "--name", "names", multiple=True, metavar="HOST", help="A name others ask by; lets other machines in."
+    "--port",
+    type=WholeNumber(0, 65535),
+    metavar="N",
+    default=8787,
+    show_default=True,
+    help="Port; 0 picks a free one.",
+)
+@click.option(
+    "--name", "names", multiple=True, metavar="HOST", help="Host name under which other machines may connect."
 )
 @click.option(
     "--token-fd",
     type=WholeNumber(0),
     metavar="N",
-    help="Who sends the token that file descriptor N gives may write.",
+    help="Read the token that allows writes from file descriptor N.",
 )
-@click.option("--new-token", is_flag=True, help="Make a token, and print it this once.")
-@click.option("--create", is_flag=True, help="Make the folder when it is not there.")
+@click.option("--new-token", is_flag=True, help="Create a token and print it once.")
+@click.option("--create", is_flag=True, help="Create the folder if it does not exist.")
 def command(
     context: CommandContext,
     where: str,
@@ -49,10 +56,10 @@ def command(
 ) -> None:
     """Serve FOLDER to your other devices as the provider `peer:http://HOST:PORT`, until Ctrl-C.
 
-    To everybody else it is a trustless gateway, and to IPFS tools with the token a pinning service under /psa. What
-    is served are encrypted blocks, pins and signed names; no key is here. Reading needs no token, for addresses cannot be
-    guessed; without a token nobody may write. It is never given on the command line, which every program on this
-    machine can read: --token-fd, IPFSMEM_SERVE_TOKEN, or --new-token.
+    Others see a trustless gateway, and IPFS tools with the token a pinning service under /psa. FOLDER
+    contains encrypted blocks, pins and signed names, and no keys. Reading needs no token, as addresses
+    cannot be guessed; writing does. Pass the token with --token-fd, IPFSMEM_SERVE_TOKEN or --new-token,
+    never as an argument, which every program on this machine can read.
     """
     folder = Path(where)
     if new_token and token_fd is not None:

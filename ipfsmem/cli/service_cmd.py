@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 @click.group("service", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Sync by itself: a service of this user, from the moment that you log in (systemd, launchd, Windows' tasks).
+    """Automatic sync: a service of this user that starts at login (systemd, launchd, Windows Task
+    Scheduler).
 
-    It runs `ipfsmem sync --every` with low priority. While the keys of an encrypted memory are locked it waits for them.
+    It runs `ipfsmem sync --every` with low priority. While the keys of an encrypted vault are locked, it
+    waits for them.
     """
 
 
@@ -77,19 +79,21 @@ def _every(ctx: click.Context, param: click.Parameter, text: str) -> str:
     return text.strip()
 
 
-@cli_command("install", short_help="Have it run, now and at each login.", secrets=False)
+@cli_command("install", short_help="Install and start the service", secrets=False)
 @click.option(
     "--every",
     default="5m",
     callback=_every,
     show_default=True,
     metavar="TIME",
-    help="At least every 30s, 5m, 1h.",
+    help="Maximum interval between syncs: 30s, 5m, 1h.",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be written and run, and do nothing.")
-@click.option("--force", is_flag=True, help="Also in place of a file that somebody wrote or changed.")
+@click.option("--dry-run", is_flag=True, help="Show the files and commands without writing or running them.")
+@click.option("--force", is_flag=True, help="Replace a file that somebody else wrote or changed.")
 def install_command(context: CommandContext, every: str, dry_run: bool, force: bool) -> None:
-    """Write the service and begin it. Variables of this shell are not its own: tokens of providers belong into the settings file."""
+    """Install and start the service. It does not inherit this shell's environment; put provider tokens in
+    the settings file.
+    """
     from ipfsmem.agents.command_line import check_words, program_words
     from ipfsmem.agents.service import install
 
@@ -117,9 +121,9 @@ def install_command(context: CommandContext, every: str, dry_run: bool, force: b
 _RUNS = {True: "yes", False: "no", None: "not known"}
 
 
-@cli_command("status", short_help="Whether it runs, and how its syncs go.", secrets=False)
+@cli_command("status", short_help="Show the state of the service and its syncs", secrets=False)
 def status_command(context: CommandContext) -> None:
-    """Show whether the service is there and runs, when a sync of it last worked, and since when none has."""
+    """Show whether the service is installed and running, when it last synced, and since when syncs fail."""
     from ipfsmem.agents.service import state
 
     manager = _manager(context)
@@ -142,15 +146,15 @@ def status_command(context: CommandContext) -> None:
     )
 
 
-@cli_command("uninstall", short_help="End it, and leave nothing of it.", secrets=False)
-@click.option("--dry-run", is_flag=True, help="Show what would be run and removed, and do nothing.")
+@cli_command("uninstall", short_help="Stop and remove the service", secrets=False)
+@click.option("--dry-run", is_flag=True, help="Show the files and commands without removing or running them.")
 @click.option(
     "--force",
     is_flag=True,
-    help="Also a file that somebody wrote or changed, and also when the system's manager of services cannot be told.",
+    help="Remove it even if somebody else changed the file or the service manager cannot be reached.",
 )
 def uninstall_command(context: CommandContext, dry_run: bool, force: bool) -> None:
-    """End the service and remove its file. The memory stays as it is."""
+    """Stop the service and remove its file. The vault stays as it is."""
     from ipfsmem.agents.service import uninstall
 
     manager = _manager(context)

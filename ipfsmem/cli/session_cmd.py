@@ -37,10 +37,11 @@ _OF_INPUT: Final = "They come from standard input: a JSON object on each line, o
 
 @click.group("session", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Conversations of an agent, message by message. Each is a session with a name; its first message makes it.
+    """Conversations of an agent, message by message. Each is a session with a name; its first message
+    creates it.
 
-    A session goes on on every device and is encrypted as memories are. Lists of memories and plain folders leave it out; context has
-    the messages that match a question.
+    Sessions are encrypted and synced like memories. Lists of memories and plain folders omit them;
+    context includes the messages that match a question.
     """
 
 
@@ -110,12 +111,13 @@ def _end_added(context: CommandContext, done: SessionAdded, asked: Asked) -> Non
         click.echo(advice(f"{are} no known role and text: kept, but recall does not find it."), err=True)
 
 
-@cli_command("resume", scoped=True, shows=True, short_help="What an agent goes on with.")
+@cli_command("resume", scoped=True, shows=True, short_help="Print the messages to resume a session with")
 @click.argument("name", required=False, metavar="[SESSION]")
-@click.option("--last", type=WholeNumber(1, 100_000), metavar="N", help="At most so many messages.")
+@click.option("--last", type=WholeNumber(1, 100_000), metavar="N", help="Maximum number of messages.")
 def resume_command(context: CommandContext, name: str | None, last: int | None) -> None:
-    """Print the last messages of SESSION, or of the one that was last written to, as a JSON list: 20 of them unless the settings say
-    otherwise, from the beginning of a turn on and without instructions of the system. Where it was compacted its summary is the first.
+    """Print the last messages of SESSION (default: the session with the newest message) as a JSON list: 20
+    unless the settings say otherwise, starting with a turn, without system instructions. The first is
+    the summary, if the session is compacted.
     """
     with context.memory() as memory:
         chosen = memory.sessions.latest() if name is None else name
@@ -126,7 +128,7 @@ def resume_command(context: CommandContext, name: str | None, last: int | None) 
     context.emit_open(items)
 
 
-@cli_command("search", scoped=True, shows=True, short_help="Find what was said.")
+@cli_command("search", scoped=True, shows=True, short_help="Search the messages of all sessions")
 @click.argument("query")
 @click.option(
     "--limit",
@@ -137,7 +139,7 @@ def resume_command(context: CommandContext, name: str | None, last: int | None) 
     help="Maximum number of results.",
 )
 def search_command(context: CommandContext, query: str, limit: int) -> None:
-    """Find the messages of all sessions that fit QUERY best, also those that a summary stands for."""
+    """Find the messages of all sessions that fit QUERY best, including those that a summary replaces."""
     from ipfsmem.sessions.transcript import shortened
 
     with context.memory() as memory:
@@ -159,14 +161,19 @@ def search_command(context: CommandContext, query: str, limit: int) -> None:
     _name(problems)
 
 
-@cli_command("export", scoped=True, shows=True, short_help="All of a session, as Markdown or JSON.")
+@cli_command("export", scoped=True, shows=True, short_help="Print a session as Markdown or JSON")
 @click.argument("name", metavar="SESSION")
 @click.option(
-    "--format", "form", type=click.Choice(["markdown", "json"]), default="markdown", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["markdown", "json"]),
+    default="markdown",
+    show_default=True,
+    help="Output format.",
 )
 def export_command(context: CommandContext, name: str, form: str) -> None:
-    """Print all messages of SESSION: as Markdown for people, or as the JSON list that `ipfsmem session add` takes. It is plain
-    text, also of an encrypted memory.
+    """Print all messages of SESSION: as Markdown for people, or as the JSON list that `ipfsmem session add`
+    accepts. The output is unencrypted.
     """
     with context.memory() as memory:
         found = _there(memory, name)
@@ -182,15 +189,16 @@ def export_command(context: CommandContext, name: str, form: str) -> None:
     write_bytes((clean_lines(text) if is_terminal() else text).encode("utf-8", "replace"))
 
 
-@cli_command("compact", scoped=True, short_help="Let a summary stand for what was said longer ago.")
+@cli_command("compact", scoped=True, short_help="Summarise the older messages of a session")
 @click.argument("name", required=False, metavar="[SESSION]")
-@click.option("--all", "every", is_flag=True, help="Each session that is longer than the settings allow.")
+@click.option("--all", "every", is_flag=True, help="Every session that is longer than the settings allow.")
 @click.option(
-    "--model", is_flag=True, help="Let the model of the settings make it: it is shown what was said."
+    "--model", is_flag=True, help="Let the model in the settings write the summary; it receives the messages."
 )
 def compact_command(context: CommandContext, name: str | None, every: bool, model: bool) -> None:
-    """Make a summary of all but the last messages of SESSION (20 unless the settings say otherwise). `session resume` gives it instead of them.
-    Nothing is taken away: export and search still have every message. Without --model its sentences are chosen from what was said.
+    """Summarise all but the last messages of SESSION (20 unless the settings say otherwise). `session
+    resume` then returns the summary instead of these messages. Nothing is deleted: export and search
+    still have every message. Without --model, the summary consists of sentences from the messages.
     """
     if (name is None) != every:
         raise UsageError("name a session, or say --all: one of both")
@@ -222,12 +230,11 @@ def compact_command(context: CommandContext, name: str | None, every: bool, mode
         click.echo("Nothing is long enough to be compacted.")
 
 
-@cli_command(
-    "status", scoped=True, shows=True, short_help="Which sessions are compacted, and which could be."
-)
+@cli_command("status", scoped=True, shows=True, short_help="Show which sessions are compacted, or could be")
 def status_command(context: CommandContext) -> None:
-    """For each session: how many messages it has, how many of them a summary covers, and how many more `session compact --all`
-    would cover."""
+    """List sessions with their number of messages, of summarised messages, and of messages that `session
+    compact --all` would summarise.
+    """
     with context.memory() as memory:
         problems: dict[str, StorageError] = {}
         told = memory.sessions.told_each([one.session for one in memory.sessions.known()], problems)

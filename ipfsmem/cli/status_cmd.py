@@ -94,7 +94,7 @@ def _dreams(found: Status) -> str:
 
 @cli_command("status")
 def command(context: CommandContext) -> None:
-    """Show what is here, where it is published, who can read it, and what waits for the next sync."""
+    """Show the vault's contents, providers and members, and unpublished changes."""
     with context.memory() as memory:
         found = memory.status()
     if context.json:

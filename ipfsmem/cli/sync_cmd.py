@@ -83,7 +83,7 @@ _TITLES = {
 
 
 @cli_command("sync")
-@provider_option("Where to")
+@provider_option("Provider")
 @click.option(
     "--every",
     callback=duration,
@@ -94,7 +94,7 @@ _TITLES = {
     "--car",
     callback=not_empty,
     metavar="FILE",
-    help="Take in a version that a device saved as a CAR too, for it could send it nowhere.",
+    help="Also merge a version that another device exported as a CAR file.",
 )
 @public_options
 @wallet_options
@@ -107,23 +107,16 @@ def command(
     allow: tuple[str, ...],
     wallet: Wallet,
 ) -> None:
-    """Take in what other devices published, publish what is new here.
+    """Pull versions of other devices, merge them, and publish.
 
-    With a wallet it also does what only a wallet can: it adds this device, and gives keys to new members (the same as
-    `ipfsmem member admit`).
+    With a wallet, `sync` also adds this device and gives keys to new members, as `ipfsmem member admit`
+    does.
 
-    With --every it goes on until Ctrl-C, SIGTERM or SIGHUP, prints a line for each sync that did something, waits outages out,
-    and publishes what still waits before it ends.
+    With --every it runs until Ctrl-C, SIGTERM or SIGHUP, prints one line for each sync that changed
+    something, retries after outages, and publishes pending changes before it ends.
 
-    The exit code is 27 when this device may not or cannot publish, and 44 when something that lives is missing at a provider
-    after what could be sent again was: what others published is taken in all the same. It is 45 when newer texts may be
-    missing here, because a provider that has them did not answer; 14 when a version that another device published cannot be
-    opened, or not be read whole, for a part of it is nowhere; 10 when nothing of the file was of use, for it is of another memory or
-    a part of it is not there; and 7 when one of several providers took no part, a text
-    was left out, a working copy or a file in it could not be taken in, or what is in the file waits, for another copy of the device
-    that wrote it was taken in first.
-
-    Mode ipfs publishes in the clear: the first sync asks whether that is meant, and what looks like a secret stops it.
+    Mode ipfs publishes unencrypted: the first sync asks for confirmation, and text that looks like a
+    secret stops it. Exit codes: `ipfsmem help exit-codes`.
     """
     if every is not None and wallet.named:
         raise UsageError(

@@ -19,15 +19,16 @@ if TYPE_CHECKING:
 
 @cli_command("show", scoped=True, shows=True, stacks=True, reads=True)
 @click.option("--since", callback=not_empty, metavar="DAY", help="First day: 2026-04-14, yesterday, 7d.")
-@click.option("--until", callback=not_empty, metavar="DAY", help="Up to this day, included.")
+@click.option("--until", callback=not_empty, metavar="DAY", help="Last day, inclusive.")
 @click.option("--type", "kind", callback=not_empty, help="Only events of this type.")
-@click.option("--limit", type=WholeNumber(1), metavar="N", help="Only the last N.")
+@click.option("--limit", type=WholeNumber(1), metavar="N", help="Only the last N events.")
 def command(
     context: CommandContext, since: str | None, until: str | None, kind: str | None, limit: int | None
 ) -> None:
-    """Show the events of all devices, oldest first. Days and times are those of this machine's time zone (TZ).
+    """Show the events of all devices, oldest first. Days and times are in this machine's time zone (TZ).
 
-    The exit code is 7 when a piece of the timeline is not on this device, or damaged: the events in it are not shown.
+    The exit code is 7 if a part of the timeline is damaged or not on this device: its events are not
+    shown.
     """
     days = days_here(since, until)
     from ipfsmem.memories.stacks import Noted

@@ -18,20 +18,21 @@ if TYPE_CHECKING:
 
 @click.group("token", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Who may ask the HTTP API of this memory (`ipfsmem serve api`, `ipfsmem ui`): programs that send a token made here.
+    """Access tokens of the HTTP API of this vault (`ipfsmem serve api`, `ipfsmem ui`).
 
-    A token is shown once; its hash is kept. Revoking one holds for servers that run within a second.
+    A token is shown once; only its hash is stored. Running servers reject a revoked token within a
+    second.
     """
 
 
-@cli_command("new", short_help="Make a token, and print it this once.")
-@click.option("--name", default="", help="What you call it, so that you know it again.")
+@cli_command("new", short_help="Create a token and print it once")
+@click.option("--name", default="", help="Name of the token, for the list.")
 @click.option(
     "--right",
     type=click.Choice(["read", "write", "admin"]),
     default="read",
     show_default=True,
-    help="read; write also writes, forgets and syncs; admin also imports, approves, and forgets whole scopes.",
+    help="read; write: also write, forget and sync; admin: also import, approve and forget scopes.",
 )
 @click.option(
     "--scope",
@@ -39,16 +40,16 @@ def command() -> None:
     multiple=True,
     callback=none_empty,
     metavar="NAME",
-    help="For this scope alone; several times for several.",
+    help="Limit the token to this scope; repeatable.",
 )
-@click.option("--everybody", is_flag=True, help="With --scope: also for what is everybody's.")
+@click.option("--everybody", is_flag=True, help="With --scope: also the default scope.")
 def new_command(
     context: CommandContext, name: str, right: Right, scopes: tuple[str, ...], everybody: bool
 ) -> None:
-    """Make a token of this memory. It is for all scopes unless some are named.
+    """Create a token for this vault, for all scopes unless some are named.
 
-    A token for a scope reads that scope alone. Where the scope turned out to be others, or with `context`, which shows what is
-    everybody's too, it has to be for those as well.
+    A token for a scope reads only that scope. If the scope includes others, or for `context`, which
+    includes the default scope, the token must be for those as well.
     """
     if everybody and not scopes:
         raise UsageError("--everybody goes with --scope: a token without one is for everything")
@@ -70,9 +71,9 @@ def new_command(
     )
 
 
-@cli_command("list", short_help="The tokens, without their secrets.")
+@cli_command("list", short_help="List tokens, without their secrets")
 def list_command(context: CommandContext) -> None:
-    """List the tokens of this memory: id, what it may do, in which scopes, when it was made, and what you call it."""
+    """List the tokens of this vault: id, right, scopes, time of creation and name."""
     from ipfsmem.api.tokens import tokens_of
 
     with context.memory() as memory:
@@ -88,10 +89,10 @@ def list_command(context: CommandContext) -> None:
     )
 
 
-@cli_command("revoke", secrets=False, short_help="Take a token back.")
+@cli_command("revoke", secrets=False, short_help="Revoke a token")
 @click.argument("token", metavar="ID", callback=not_empty)
 def revoke_command(context: CommandContext, token: str) -> None:
-    """Take a token back, by its id. Needs no passphrase. Servers that run answer it no more within a second."""
+    """Revoke a token by its id, without a passphrase. Running servers reject it within a second."""
     from ipfsmem.api.tokens import TokenRevoked, revoke_token
     from ipfsmem.device.replica import require_config
 

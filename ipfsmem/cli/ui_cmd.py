@@ -26,18 +26,25 @@ if TYPE_CHECKING:
 
 @cli_command("ui")
 @click.option(
-    "--port", type=WholeNumber(0, 65535), metavar="N", default=8790, show_default=True, help="0: a free one."
+    "--port",
+    type=WholeNumber(0, 65535),
+    metavar="N",
+    default=8790,
+    show_default=True,
+    help="Port; 0 picks a free one.",
 )
-@click.option("--also", multiple=True, callback=none_empty, metavar="NAMESPACE", help="Show this memory too.")
-@click.option("--no-open", is_flag=True, help="Print the link, and open no browser.")
-@click.option("--no-sync", is_flag=True, help="Sync only when asked on the page.")
-@click.option("--read-only", is_flag=True, help="Show, and change nothing.")
+@click.option(
+    "--also", multiple=True, callback=none_empty, metavar="NAME", help="Also show this vault; repeatable."
+)
+@click.option("--no-open", is_flag=True, help="Print the link without opening a browser.")
+@click.option("--no-sync", is_flag=True, help="Sync only on request.")
+@click.option("--read-only", is_flag=True, help="Allow no changes.")
 @click.option(
     "--static",
     "folder",
     callback=not_empty,
     metavar="FOLDER",
-    help="Write a page that needs no other program to a new folder, for any host of files.",
+    help="Write a page that needs no server to a new folder, for any static host.",
 )
 @click.option(
     "--place",
@@ -45,7 +52,7 @@ if TYPE_CHECKING:
     multiple=True,
     callback=none_empty,
     metavar="SPEC",
-    help="With --static: where that page looks for a memory (peer:, gateway: or routing: and a URL).",
+    help="With --static: provider that the page reads (peer:, gateway: or routing: and a URL).",
 )
 def command(
     context: CommandContext,
@@ -57,12 +64,13 @@ def command(
     folder: str | None,
     places: tuple[str, ...],
 ) -> None:
-    """Open the memory as a page in your browser, until Ctrl-C. With --static no memory is opened: a page is written whose memory is in the
-    browser itself, opened there by a wallet, the recovery words or a passkey.
+    """Open the vault as a page in your browser, until Ctrl-C. With --static, write a page that opens vaults
+    in the browser itself, with a wallet, the recovery phrase or a passkey.
 
-    The page comes from this machine and loads nothing from elsewhere. Its link holds a code that opens it once, within two minutes; on a
-    terminal, Enter prints a new one. What other programs change appears within a second. An encrypted memory is kept in sync while it
-    runs (--no-sync: only when asked); one that everybody can read is published when you say so.
+    The page is served by this machine and loads nothing from elsewhere. Its link contains a code that
+    works once, within two minutes; on a terminal, Enter prints a new one. Changes by other programs
+    appear within a second. An encrypted vault is synced while the page is open (--no-sync: only on
+    request); a public one is published only on request.
     """
     if places and folder is None:
         raise UsageError("--place goes with --static")

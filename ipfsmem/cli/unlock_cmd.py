@@ -15,16 +15,18 @@ from ipfsmem.cli.printing import moment
     "seconds",
     callback=duration,
     metavar="TIME",
-    help="For how long: 30m, 8h, 1d. Without it as the settings say (unlock.hours: 8).",
+    help="Duration: 30m, 8h, 1d (default: the setting unlock.hours, 8).",
 )
 def command(context: CommandContext, seconds: float | None) -> None:
-    """Take the passphrase of this device's keys once, and let every program of yours use this memory without it until the time
-    is over, `ipfsmem lock`, or the machine is started anew; on Linux also until you log out, unless your user lingers.
+    """Ask for the passphrase once, and cache this device's keys for all your programs until the time is
+    over, `ipfsmem lock` or a restart of the machine; on Linux also until you log out, unless your user
+    lingers.
 
-    What is kept for that are this device's own keys, in two halves: one in the kernel's keyring (or the system's, with the extra
-    keyring), one in your runtime directory. Never the wallet, the recovery words or the passphrase; but a memory that was made
-    without a wallet keeps what stands for a wallet on the device that made it, under one of these keys. It has nothing to do with
-    `ipfsmem member admit`, which syncs once with the wallet. Once more, it counts from now.
+    Only this device's keys are cached, in two halves: one in the kernel's keyring (or the system's, with
+    the extra keyring), one in your runtime directory. The wallet, the recovery phrase and the passphrase
+    are never cached; but a vault created without a wallet stores its owner key on the device that created
+    it, under one of these keys. Unlocking again restarts the time. `ipfsmem member admit` is unrelated:
+    it syncs once with the wallet.
     """
     from ipfsmem.config import settings
     from ipfsmem.vault.unlocking import unlock_device

@@ -28,11 +28,11 @@ _DAYS = (
 
 @click.group("usage", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """What models were used for and what it cost: noted by programs on any device, added up here. It is what was noted, and no bill."""
+    """Model usage reported by your agents, on all devices. Costs are estimates, not an invoice."""
 
 
-@cli_command("add", scoped=True, short_help="Note one use of a model.")
-@click.option("--provider", default="", help="Who runs the model.")
+@cli_command("add", scoped=True, short_help="Record one use of a model")
+@click.option("--provider", default="", help="Provider of the model.")
 @click.option("--model", default="", help="Name of the model.")
 @click.option("--agent", default="", help="Agent that used the model.")
 @click.option("--input", "input_tokens", type=WholeNumber(0), default=0, metavar="N", help="Input tokens.")
@@ -47,7 +47,7 @@ def add_command(
     output_tokens: int,
     cost: float,
 ) -> None:
-    """Note one use of a model as an event of the timeline."""
+    """Record one use of a model as an event of the timeline."""
     with context.memory() as memory:
         made = memory.usage.add(
             provider=provider,
@@ -68,12 +68,12 @@ def add_command(
     context.print_where_scope_went()
 
 
-@cli_command("show", scoped=True, shows=True, short_help="The sums.")
-@click.option("--by", type=click.Choice(BYS), default="model", show_default=True, help="Add up by this.")
+@cli_command("show", scoped=True, shows=True, short_help="Show totals")
+@click.option("--by", type=click.Choice(BYS), default="model", show_default=True, help="Group by.")
 @_DAYS[0]
 @_DAYS[1]
 def show_command(context: CommandContext, by: By, since: str | None, until: str | None) -> None:
-    """Show the sums: name, uses, tokens in, tokens out, US dollars."""
+    """Show totals: name, uses, input tokens, output tokens, US dollars."""
     days = utc_days(since, until)
     with context.memory() as memory:
         found = memory.usage.totals(by, days)
@@ -97,11 +97,11 @@ def show_command(context: CommandContext, by: By, since: str | None, until: str 
     )
 
 
-@cli_command("export", scoped=True, shows=True, short_help="Every use, as CSV.")
+@cli_command("export", scoped=True, shows=True, short_help="Print every use as CSV")
 @_DAYS[0]
 @_DAYS[1]
 def export_command(context: CommandContext, since: str | None, until: str | None) -> None:
-    """Print a row of CSV for each use; with --json a list."""
+    """Print a CSV row for each use; with --json a list."""
     days = utc_days(since, until)
     with context.memory() as memory:
         if context.json:
@@ -110,9 +110,11 @@ def export_command(context: CommandContext, since: str | None, until: str | None
             write_bytes(memory.usage.csv(days).encode())
 
 
-@cli_command("budget", scoped=True, shows=True, short_help="What was spent of the limits.")
+@cli_command("budget", scoped=True, shows=True, short_help="Show spending and limits")
 def budget_command(context: CommandContext) -> None:
-    """Show what was spent today and this month (UTC) beside the limits in the settings. More than a limit is marked `over`; nothing is stopped."""
+    """Show the cost of today and this month (UTC) and the limits in the settings. `over` marks an exceeded
+    limit; nothing is stopped.
+    """
     with context.memory() as memory:
         found = memory.usage.budgets()
     if context.json:

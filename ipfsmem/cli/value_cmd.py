@@ -19,21 +19,23 @@ _LEVELS = ("user", "session", "agent")
 
 @click.group("value", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Values under free keys: 1 to 256 bytes of any characters, such as user:preference:theme. Each is a memory like any other, so
-    recall and sync have it too. The value that a new one replaces, or that is deleted, stays in the history of its key.
+    """Values under free keys: 1 to 256 bytes of any characters, such as user:preference:theme. Each is a
+    memory, so recall and sync include it. Replaced and deleted values stay in the history of their key.
     """
 
 
-@cli_command("set", scoped=True, short_help="Give a key a value.")
+@cli_command("set", scoped=True, short_help="Set the value of a key")
 @click.argument("key")
 @click.argument("value")
-@click.option("--parse", is_flag=True, help="VALUE is JSON: a number, list, object, true, false or null.")
+@click.option(
+    "--parse", is_flag=True, help="Parse VALUE as JSON: a number, list, object, true, false or null."
+)
 @click.option("--level", type=click.Choice(_LEVELS), help="Level: lifetime of the value.")
 @click.option("--ttl", type=Number(0, 1e10), metavar="SECONDS", help="Seconds until it expires; 0 for never.")
 def set_command(
     context: CommandContext, key: str, value: str, parse: bool, level: str | None, ttl: float | None
 ) -> None:
-    """Make VALUE the value of KEY. The value that it had stays in its history."""
+    """Set the value of KEY to VALUE. The earlier value stays in its history."""
     given: Any = _parsed(value) if parse else value
     with context.memory() as memory:
         made = memory.values.set(key, given, level=level, ttl=ttl)
@@ -44,7 +46,7 @@ def set_command(
     context.print_where_scope_went()
 
 
-@cli_command("get", scoped=True, shows=True, short_help="Print the value of a key.")
+@cli_command("get", scoped=True, shows=True, short_help="Print the value of a key")
 @click.argument("key")
 def get_command(context: CommandContext, key: str) -> None:
     """Print the value of KEY: a text as it is, anything else as JSON."""
@@ -59,10 +61,10 @@ def get_command(context: CommandContext, key: str) -> None:
         _print_conflicts(found)
 
 
-@cli_command("list", scoped=True, shows=True, short_help="The keys and their values.")
+@cli_command("list", scoped=True, shows=True, short_help="List keys and values")
 @click.option("--prefix", default="", help="Only keys with this prefix.")
 @click.option("--level", type=click.Choice(_LEVELS), help="Only values of this level.")
-@click.option("--expired", is_flag=True, help="The values that expired and were not swept yet.")
+@click.option("--expired", is_flag=True, help="List expired values that are not swept yet.")
 def list_command(context: CommandContext, prefix: str, level: str | None, expired: bool) -> None:
     """List keys and values, by key."""
     with context.memory() as memory:
@@ -80,7 +82,7 @@ def list_command(context: CommandContext, prefix: str, level: str | None, expire
     )
 
 
-@cli_command("delete", scoped=True, short_help="Delete the value of a key.")
+@cli_command("delete", scoped=True, short_help="Delete the value of a key")
 @click.argument("key")
 def delete_command(context: CommandContext, key: str) -> None:
     """Delete the value of KEY, on every device. `value restore` brings it back."""
@@ -92,14 +94,16 @@ def delete_command(context: CommandContext, key: str) -> None:
         click.echo(f"{clean(gone.key)} is deleted. `value restore` brings it back.")
 
 
-@cli_command("clear", scoped=True, short_help="Delete many values at once.")
+@cli_command("clear", scoped=True, short_help="Delete several values")
 @click.argument("keys", nargs=-1)
-@click.option("--prefix", help="Those whose keys begin so.")
-@click.option("--level", type=click.Choice(_LEVELS), help="Those of this level.")
+@click.option("--prefix", help="Only keys with this prefix.")
+@click.option("--level", type=click.Choice(_LEVELS), help="Only values of this level.")
 def clear_command(
     context: CommandContext, keys: tuple[str, ...], prefix: str | None, level: str | None
 ) -> None:
-    """Delete the values of KEYS, of a prefix or of a level; given together, what fits all. `value restore` brings each back."""
+    """Delete the values of KEYS, of a prefix or of a level; combined filters must all match. `value
+    restore` brings each back.
+    """
     if not keys and prefix is None and level is None:
         raise UsageError("no values selected", hint="Give keys, --prefix or --level.")
     with context.memory() as memory:
@@ -114,18 +118,18 @@ def clear_command(
         )
 
 
-@cli_command("sweep", scoped=True, short_help="Delete the values that expired.")
+@cli_command("sweep", scoped=True, short_help="Delete expired values")
 def sweep_command(context: CommandContext) -> None:
-    """Delete the values whose time to live is over. Until then they are only left out of answers."""
+    """Delete expired values. Until then, answers only omit them."""
     with context.memory() as memory:
         gone = memory.values.sweep()
     _print_gone(context, gone)
 
 
-@cli_command("history", scoped=True, shows=True, short_help="The earlier values of a key.")
+@cli_command("history", scoped=True, shows=True, short_help="List the earlier values of a key")
 @click.argument("key")
 def history_command(context: CommandContext, key: str) -> None:
-    """List the earlier values of KEY, the newest first: number, until when, what became of it, value."""
+    """List the earlier values of KEY, newest first: number, time of replacement, reason, value."""
     with context.memory() as memory:
         found, shown = memory.values.history(key), memory.values.get(key)
         if not found and shown is None:
@@ -141,13 +145,13 @@ def history_command(context: CommandContext, key: str) -> None:
         _print_conflicts(shown)
 
 
-@cli_command("restore", scoped=True, short_help="Bring an earlier value of a key back.")
+@cli_command("restore", scoped=True, short_help="Restore an earlier value of a key")
 @click.argument("key")
 @click.option(
     "--number", type=WholeNumber(1), default=1, metavar="N", help="Number of the value in `value history`."
 )
 def restore_command(context: CommandContext, key: str, number: int) -> None:
-    """Bring an earlier value of KEY back, the newest unless you give a number; also a value that was deleted."""
+    """Restore an earlier value of KEY, the newest unless you give a number; also a deleted value."""
     with context.memory() as memory:
         made = memory.values.restore(key, number)
     if context.json:

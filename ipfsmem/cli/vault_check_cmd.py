@@ -17,12 +17,13 @@ _MARK = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "error": ("✗", "red"
 @click.option(
     "--clock-is-right",
     is_flag=True,
-    help="Date new writes by this machine's clock again, though this device once wrote far in its future.",
+    help="Date new writes by this machine's clock again, although this device once wrote in the future.",
 )
 def command(context: CommandContext, restore_files: bool, clock_is_right: bool) -> None:
-    """Check this memory: database, blocks, signatures, keys, files, clock. Reads only, except with the options below.
+    """Check this device's copy: database, blocks, signatures, keys, files and clock. Reads only, except
+    with the options below.
 
-    The exit code is 1 when something is lost or cannot be used.
+    The exit code is 1 if something is lost or unusable.
     """
     with context.memory() as memory:
         back = memory.maintenance.trust_clock() if clock_is_right else 0

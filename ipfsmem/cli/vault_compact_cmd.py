@@ -26,31 +26,32 @@ PARTS = ("versions", "leftovers", "files")
 
 
 @cli_command("compact", short_help="Free room here and at the providers.")
-@click.option("--dry-run", is_flag=True, help="Only say what each part would free.")
+@click.option("--dry-run", is_flag=True, help="Only print the space that each step would free.")
 @click.option(
     "--only",
     multiple=True,
     type=click.Choice(PARTS),
-    help="Only this part (default: all three). May be given several times.",
+    help="Only this step (default: all three); repeatable.",
 )
 @click.option(
     "--older-than",
     callback=duration,
     metavar="TIME",
-    help="Age of leftovers to delete: 30d, 12h; at least 1h (default: 90d).",
+    help="Minimum age of leftovers to delete: 30d, 12h; at least 1h (default: 90d).",
 )
 @click.option(
     "--drop-guarded",
     multiple=True,
     metavar="VERSION|DEVICE|all",
-    help="Confirm a mass delete, so that the version before it is kept no longer than others. DEVICE: all that came with it.",
+    help="Confirm a mass delete, so that the version before it is no longer kept longer than others. "
+    "DEVICE: all mass deletes by it.",
 )
 @click.option(
     "--daily/--by-hand",
     default=None,
-    help="From now on delete old versions once a day with a sync, keeping what is given here; or only by this command.",
+    help="Delete old versions once a day during a sync, with these limits; or only with this command.",
 )
-@provider_option("Where")
+@provider_option("Provider")
 @retention_options("Keep the newest N versions.")
 def command(
     context: CommandContext,
@@ -63,20 +64,15 @@ def command(
     keep_roots: int,
     keep_days: int,
 ) -> None:
-    """Free room in three parts, and say what each freed. No memory changes, and nothing that another device needs is deleted.
+    """Free disk space in three steps, and print the space that each freed. No memory changes, and nothing
+    that another device needs is deleted.
 
     \b
-    versions   syncs, then deletes old versions at the providers and what only they needed here, with a reason
-               for each; kept are the newest of a device, unchecked ones, those of the last day, and the last one
-               before more than a tenth of somebody's texts was deleted in a day (see --drop-guarded)
-    leftovers  old indexes, temporary files, records of operations and notices of syncs
-    files      rewrites the database and the vectors; needs as much free disk space again
-
-    \b
-    Examples:
-      ipfsmem vault compact --dry-run
-      ipfsmem vault compact --daily --keep-roots 20
-      ipfsmem vault compact --only leftovers --older-than 30d
+    versions   syncs, then deletes old versions at the providers and their data here, with a reason for
+               each; it keeps the newest version of each device, unchecked ones, those of the last day,
+               and the last one before a mass delete of more than a tenth of somebody's texts in a day
+    leftovers  old indexes, temporary files, operation records and sync notices
+    files      rewrites the database and the vectors; needs the same amount of free disk space
     """
     from ipfsmem.config import RetentionRule
 

@@ -20,11 +20,12 @@ _COLOUR = {"+": "green", "-": "red", "@": "cyan"}
 @cli_command("diff", scoped=True, shows=True)
 @click.argument("root_a", metavar="[BEFORE]", required=False)
 @click.argument("root_b", metavar="[AFTER]", required=False)
-@click.option("--names", is_flag=True, help="Only which memories changed.")
+@click.option("--names", is_flag=True, help="Only the names of changed memories.")
 def command(context: CommandContext, root_a: str | None, root_b: str | None, names: bool) -> None:
-    """Show what changed from BEFORE (default: the version published last) to AFTER (default: now).
+    """Show the changes from BEFORE (default: the version published last) to AFTER (default: the current
+    texts).
 
-    A version is an address from `ipfsmem vault log`, or the beginning of one.
+    A version is an address from `ipfsmem vault log`, or a prefix of one.
     """
     with context.memory() as memory:
         lines = memory.versions.diff(root_a, root_b)

@@ -10,13 +10,7 @@ from ipfsmem.cli.printing import clean, moment, table
 
 @cli_command("list", secrets=False, short_help="List the vaults on this device.")
 def command(context: CommandContext) -> None:
-    """List the vaults on this device: name, mode, providers, and whether their keys are locked.
-
-    \b
-    Examples:
-      ipfsmem vault list
-      ipfsmem vault list --home other-home
-    """
+    """List the vaults on this device: name, mode, providers, and whether their keys are locked."""
     from ipfsmem.vaults_here import vaults_here
 
     found = vaults_here(context.home)

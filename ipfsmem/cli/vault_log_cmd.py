@@ -13,20 +13,20 @@ from ipfsmem.errors import UsageError
 
 @cli_command("log")
 @click.option("--limit", type=WholeNumber(1), metavar="N", help="Only the newest N (with --operations: 25).")
-@click.option("--operations", is_flag=True, help="What was done with this memory on this device.")
+@click.option("--operations", is_flag=True, help="List the operations on this vault on this device.")
 @click.option(
     "--operation",
     "name",
     callback=not_empty,
     metavar="NAME",
-    help="Of these only those called NAME, as write, or session for all about sessions.",
+    help="Only operations of this name, such as write, or session for all operations on sessions.",
 )
-@click.option("--scope", metavar="NAME", help="Of these only those about this scope.")
+@click.option("--scope", metavar="NAME", help="Only operations on this scope.")
 @click.option(
     "--since",
     callback=not_empty,
     metavar="TIME",
-    help="Only operations since: 24h, yesterday, a day, a moment.",
+    help="Only operations since: 24h, yesterday, a date, a time.",
 )
 def command(
     context: CommandContext,
@@ -36,11 +36,12 @@ def command(
     scope: str | None,
     since: str | None,
 ) -> None:
-    """List published versions, newest first: when this device saw each, its number, which device made it, and its address.
+    """List published versions, newest first: when this device saw each, number, device and address.
 
-    Any of them can be given to `ipfsmem vault diff`, `read --root` and `restore --root`.
+    Pass an address to `ipfsmem vault diff`, `read --root` or `restore --root`.
 
-    With --operations: what was done here, by which face and for whom, the newest first. No text of a memory stands in it.
+    With --operations: list the operations on this device with interface and caller, newest first. The
+    list contains no texts.
     """
     if operations:
         _operations(context, name, scope, since, limit or 25)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @cli_command("move")
 @click.argument("target")
 @click.option("--from", "source", metavar="SPEC", help="Leave only this provider (default: all others).")
-@retention_options("Take the newest N versions.")
+@retention_options("Copy the newest N versions.")
 @public_options
 def command(
     context: CommandContext,
@@ -32,9 +32,9 @@ def command(
     yes_public: bool,
     allow: tuple[str, ...],
 ) -> None:
-    """Bring everything that lives to TARGET, check it there, and publish there from then on.
+    """Copy all live data to TARGET, check it there, and publish there from then on.
 
-    Nothing is taken away from where it was; a move that was cut off may simply be run again.
+    Nothing is deleted at the old provider; an interrupted move can be run again.
     """
     with context.memory() as memory:
         public_ok = agrees_to_publish(memory, yes_public)

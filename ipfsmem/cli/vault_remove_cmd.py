@@ -22,20 +22,17 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="VAULT")
 @click.option("--files", is_flag=True, help="Also delete the plain files in the vault's own folder.")
 @click.option(
-    "--force", is_flag=True, help="Also when something is only here, or when the vault cannot be opened."
+    "--force",
+    is_flag=True,
+    help="Delete the vault even if some data is only here or the vault cannot be opened.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def command(context: CommandContext, name: str, files: bool, force: bool, yes: bool) -> None:
     """Delete the copy of VAULT on this device: its database, this device's keys and its indexes.
 
-    Nothing at a provider or on another device is deleted. Before the question each provider is asked for everything that
-    a new device would need. When something is only on this device, or no provider has all of it, the vault is kept
-    unless --force is given. Linked folders stay as they are, and so do other files in the vault's folder.
-
-    \b
-    Examples:
-      ipfsmem vault remove work
-      ipfsmem vault remove old --force --yes
+    Nothing at a provider or on another device is deleted. Before asking, the command checks that a
+    provider has everything that a new device would need. If some data is only on this device, the vault
+    is kept unless --force is given. Linked folders and other files in the vault's folder are kept.
     """
     from ipfsmem import vaults_here
     from ipfsmem.results import VaultRemoved

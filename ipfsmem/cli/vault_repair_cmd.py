@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 
 
 @cli_command("repair")
-@click.option("--dry-run", is_flag=True, help="Only show what would come back.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be restored.")
 @click.option(
     "--pick",
     multiple=True,
     metavar="NAME",
-    help="Bring back this one too, which is signed but not proved to be the latest (several times; 'all').",
+    help="Also restore this text, which is signed but not proved to be the latest; repeatable; 'all' for "
+    "all.",
 )
-@provider_option("Where")
+@provider_option("Provider")
 @public_options
 def command(
     context: CommandContext,
@@ -39,13 +40,11 @@ def command(
     yes_public: bool,
     allow: tuple[str, ...],
 ) -> None:
-    """Bring back what can be read of a published version that is damaged: a part of it is at no provider and on no device.
+    """Restore the readable part of a damaged version: one with a part that no provider and no device has.
 
-    What hashes prove comes back by itself, as writes of this device; nothing that is here and newer is replaced. What is
-    only signed by its writer is listed, and comes back when it is picked: a newer version of it may be among what is lost.
-
-    The exit code is 14 while a part cannot be read, and else as that of `sync`: 45 when a provider that may have newer texts
-    did not answer, 7 when one of several took no part.
+    Texts that hashes prove are restored automatically, as writes of this device; newer texts here are
+    kept. Texts that are only signed by their writer are listed, and restored with --pick: the lost part
+    may contain newer revisions of them. Exit codes: `ipfsmem help exit-codes`.
     """
     with context.memory(provider=provider) as memory:
         public_ok = dry_run or agrees_to_publish(memory, yes_public)

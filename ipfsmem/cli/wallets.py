@@ -198,39 +198,39 @@ _OPTIONS: list[_Option] = [
         "--wallet-passphrase-fd",
         type=WholeNumber(0),
         metavar="N",
-        help="Its passphrase, from file descriptor N (or IPFSMEM_WALLET_PASSPHRASE; else the device's own).",
+        help="Read its passphrase from file descriptor N (or IPFSMEM_WALLET_PASSPHRASE; else the device's own).",
     ),
     click.option(
         "--mnemonic", is_flag=True, help="The wallet: a seed phrase, typed in (or IPFSMEM_MNEMONIC)."
     ),
     click.option(
-        "--mnemonic-fd", type=WholeNumber(0), metavar="N", help="The seed phrase, from file descriptor N."
+        "--mnemonic-fd", type=WholeNumber(0), metavar="N", help="Read the seed phrase from file descriptor N."
     ),
     click.option(
         "--account-path",
         default="m/44'/60'/0'/0/0",
         metavar="PATH",
         show_default=True,
-        help="Which account of the seed phrase.",
+        help="Account of the seed phrase.",
     ),
     click.option(
         "--raw-key-fd",
         type=WholeNumber(0),
         metavar="N",
-        help="The wallet: a private key in hex, from descriptor N.",
+        help="The wallet: read a private key in hex from file descriptor N.",
     ),
-    click.option("--i-know-raw-keys", is_flag=True, help="Needed with --raw-key-fd."),
+    click.option("--i-know-raw-keys", is_flag=True, help="Required with --raw-key-fd."),
     click.option(
         "--wallet-vault",
         metavar="NAME",
-        help="The vault's name in the wallet (default: its own; of a new one `default` when it is the first on this "
-        "device, else the name that --vault says).",
+        help="Name of the vault in the wallet (default: its own; for a new one `default` if it is the first on this "
+        "device, else the name in --vault).",
     ),
     click.option(
         "--key-number",
         type=WholeNumber(1),
         metavar="N",
-        help="Which key of the vault (default: its own, else 1).",
+        help="Key number of the vault (default: its own, else 1).",
     ),
     click.option(
         "--signature-passphrase",
@@ -241,15 +241,18 @@ _OPTIONS: list[_Option] = [
         "--signature-passphrase-fd",
         type=WholeNumber(0),
         metavar="N",
-        help="The same, from file descriptor N.",
+        help="Read that passphrase from file descriptor N.",
     ),
 ]
 
 
 _PHRASE_OPTIONS: list[_Option] = [
-    click.option("--words", is_flag=True, help="The recovery phrase instead of a wallet, typed in."),
+    click.option("--words", is_flag=True, help="Use the recovery phrase instead of a wallet, typed in."),
     click.option(
-        "--words-fd", type=WholeNumber(0), metavar="N", help="The recovery phrase, from file descriptor N."
+        "--words-fd",
+        type=WholeNumber(0),
+        metavar="N",
+        help="Read the recovery phrase from file descriptor N.",
     ),
 ]
 

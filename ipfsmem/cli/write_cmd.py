@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from ipfsmem.memory import Memory
     from ipfsmem.results import Written
 
-_NOTES = """The text comes from --body, --file or, with a dash, from standard input. Without any of them only the header
-changes. A text that begins with a header, as `ipfsmem read` prints it, is taken as the whole file. An empty one is
-refused. A write replaces what is shown now; --if-match refuses to overwrite what you have not seen. The output is the SHA-256 of the
-text."""
+_NOTES = """The text comes from --body, --file or, with a dash, standard input; without any, only the header changes. Input that begins with a
+header, as `ipfsmem read` prints it, is the whole file. Empty input is refused. --if-match refuses to replace a text that you have not
+seen. The output is the SHA-256 of the text."""
 
 
 def _ask(context: CommandContext, asked: Asked) -> None:
@@ -95,26 +94,26 @@ command = operation_command(
     options=(
         click.Argument(["source"], required=False, metavar="[-]"),
         click.Option(
-            ["--file"], callback=not_empty, metavar="PATH", help="A file with the text; - is standard input."
+            ["--file"], callback=not_empty, metavar="PATH", help="File with the text; - is standard input."
         ),
         click.Option(
             ["--whole/--body-only"],
             default=None,
-            help="The input is the whole file, header and all, or the body alone. Without either it is looked at.",
+            help="Treat the input as the whole file with its header, or as the body (default: detect).",
         ),
-        click.Option(["--empty", "empty_ok"], is_flag=True, help="Yes, make the body empty."),
+        click.Option(["--empty", "empty_ok"], is_flag=True, help="Allow an empty body."),
         click.Option(
             ["--set", "fields"],
             multiple=True,
             metavar="FIELD=VALUE",
-            help="Any header field; an empty value removes it.",
+            help="Set a header field; an empty value removes it.",
         ),
         click.Option(
             ["--by-type"],
             is_flag=True,
-            help="The type says where it goes: user and feedback to everybody's, project and reference to --scope.",
+            help="Choose the scope by type: the default scope for user and feedback, --scope for project and reference.",
         ),
-        click.Option(["--new"], is_flag=True, help="Refuse when there is such a memory."),
+        click.Option(["--new"], is_flag=True, help="Refuse if the memory exists."),
     ),
     notes=_NOTES,
 )

@@ -28,7 +28,7 @@ class Duplicates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @operation(
-    summary="List memories that say nearly the same",
+    summary="List similar memories",
     command="dream duplicates",
     right="read",
     about="stack",
@@ -45,10 +45,10 @@ def duplicates(
         Cli(metavar="SHARE"),
     ] = 0.8,
 ) -> Duplicates:
-    """List pairs of memories that say nearly the same; nothing is changed.
+    """List pairs of similar memories; nothing is changed.
 
-    Both have the same words, one contains the other word for word, or they have most of their words in common. If the settings name a
-    model, pairs of nearly the same meaning come last.
+    Both texts have the same words, or one contains the other verbatim, or they share most of their
+    words. If the settings name a model, pairs of similar meaning come last.
     """
     from ipfsmem.memories.duplicates import duplicates as pairs
     from ipfsmem.memories.memories import listed

@@ -64,11 +64,11 @@ def forget(
         Except(("cli", "http", "mcp")),
     ] = False,
 ) -> Forgotten:
-    """Forget a memory on every device, including concurrent edits of it.
+    """Forget a memory on every device, including concurrent edits.
 
-    An event of the timeline records it. With `seen`, other texts of the memory stay as conflicts. The earlier texts of a fact are
-    forgotten too. Versions that were published before hold the text, encrypted, until old versions are deleted. In mode ipfs,
-    published data stays public.
+    An event of the timeline records it. With `seen`, other texts of the memory stay as conflicts. The
+    earlier texts of a fact are forgotten too. Published versions contain the text, encrypted, until they
+    are deleted. In mode ipfs, published data stays public.
     """
     from ipfsmem.parts.forgetting import forget_text
 

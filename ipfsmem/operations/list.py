@@ -63,7 +63,7 @@ def list_(
         Meta(
             min_length=1,
             max_length=MAX_WORD,
-            description="Only memories that have this text in their key, name or description.",
+            description="Only memories with this text in their key, name or description.",
         ),
         Except(("mcp",)),
     ] = None,
@@ -76,7 +76,7 @@ def list_(
     ] = None,
     cursor: Annotated[
         str | None,
-        Meta(max_length=64, description="Start after this key: `next` of the page before."),
+        Meta(max_length=64, description="Start after this key: `next` of the previous page."),
         Cli(metavar="KEY"),
         ForModels("Continue after this key."),
     ] = None,
@@ -89,10 +89,11 @@ def list_(
         bool, Meta(description="Include expired memories."), Except(("cli", "http", "mcp"))
     ] = True,
 ) -> MemoryPage:
-    """Return the memories by key, headers only.
+    """List memories by key, headers only.
 
-    Of several scopes, the first that has a memory lists it; an own text comes before one of others. Each memory has its scope and the
-    number of its conflicts. A memory that is not fetched has no header.
+    If several scopes have a memory, the first one lists it; your own text takes precedence over a text
+    of others. Each memory has its scope and its number of conflicts. A memory that is not fetched has no
+    header.
     """
     if cursor:
         check_key(cursor)

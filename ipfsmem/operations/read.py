@@ -51,7 +51,7 @@ def read(
         Meta(
             min_length=1,
             max_length=100,
-            description="Read the text of a published version: its address from `history`, or the beginning of it.",
+            description="Read the text of a published version: its address from `history`, or a prefix.",
         ),
         Cli(metavar="CID"),
         Except(("mcp",)),
@@ -62,10 +62,11 @@ def read(
         Except(("cli", "http", "mcp")),
     ] = True,
 ) -> Reading | None:
-    """Return one memory, byte for byte, or nothing if it does not exist.
+    """Read one memory, byte for byte; return nothing if it does not exist.
 
-    Of several scopes, the first that has the memory shows it; an own text comes before one of others. `conflict` and `root` read the
-    first scope only. The result has the scope and the device that the text came from, its SHA-256 and its conflicts.
+    If several scopes have the memory, the first one returns it; your own text takes precedence over a
+    text of others. `conflict` and `root` read the first scope only. The result has the scope and the
+    device of the text, its SHA-256 and its conflicts.
     """
     opened = view.opened
     memories = opened.memories.in_scope(view.scope)

@@ -100,7 +100,7 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @operation(
-    summary="Find the memories that fit a question",
+    summary="Find the memories that match a question",
     right="read",
     about="stack",
     audit="recall",
@@ -226,12 +226,13 @@ def recall(
         ForModels("Add graph relations."),
     ] = False,
 ) -> Recalled:
-    """Find the memories that fit a question or a few words, best first.
+    """Find the memories that match a question or a few words, best first.
 
-    The ranking compares words (in name, description, tags, key and text, regardless of case, accents and English endings), then type,
-    tags, importance and age, and the meaning if the settings name a model. Own texts come before texts of others, which are marked as
-    candidates. With `kind`, events of the timeline and messages of sessions are searched too. With `queries`, each phrasing is ranked
-    separately, and a hit is placed by its best rank.
+    The ranking compares words (in name, description, tags, key and text, ignoring case, accents and
+    English endings), then type, tags, importance and age, and embeddings if the settings name a model.
+    Your own texts come before texts of others, which are pending. With `kind`, events of the timeline
+    and messages of sessions are searched too. With `queries`, each phrasing is ranked separately, and a
+    hit is placed by its best rank.
     """
     from ipfsmem.memories.recall import Question, search
     from ipfsmem.memories.writers import Writers

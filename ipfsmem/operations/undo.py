@@ -23,9 +23,9 @@ LATE = {"Undone": "ipfsmem.memories.undo"}
     audit="undo",
 )
 def undo(view: View) -> Undone:
-    """Undo the last write, forget, resolve, restore or undo that was made on this device through this program, in any scope.
+    """Undo the last write, forget, resolve, restore or undo by this program on this device, in any scope.
 
-    The text before it is back, unless the memory was changed since. A second call undoes the undo.
+    This restores the earlier text, unless the memory was changed since. A second call undoes the undo.
     """
     from ipfsmem.memories.undo import undo as undone
 

@@ -17,7 +17,7 @@ LATE = {"Explained": "ipfsmem.memories.recall"}
 
 
 @operation(
-    summary="Explain why a memory fits a question, or does not",
+    summary="Explain why a memory matches a question, or not",
     command="explain",
     right="read",
     about="stack",
@@ -37,10 +37,10 @@ def why(
         Cli(metavar="WORDS", joined=True),
     ],
 ) -> Explained:
-    """Explain why a memory fits a question, or why it does not.
+    """Explain why a memory matches a question, or not.
 
-    The result has its rank among all that `recall` finds, the parts of its score and of the score of the hit before it, and the words
-    of the question that it contains.
+    The result has its rank among all hits of `recall`, the parts of its score and of the score of the
+    hit before it, and the words of the question that it contains.
     """
     from ipfsmem.memories.recall import why as explained
 

@@ -46,7 +46,7 @@ def write(
     ] = None,
     *,
     name: Annotated[
-        str | None, Meta(description="Its name for people."), ForModels("Short title.", most=200)
+        str | None, Meta(description="Name for people."), ForModels("Short title.", most=200)
     ] = None,
     description: Annotated[
         str | None,
@@ -55,7 +55,7 @@ def write(
     ] = None,
     type: Annotated[
         str | None,
-        Meta(description="What it is about."),
+        Meta(description="Type of its content."),
         Cli(words=TYPES),
         Http(type=Literal[("", *TYPES, *ENTRY_TYPES)]),
         ForModels(
@@ -66,7 +66,7 @@ def write(
     tags: Annotated[
         Iterable[str] | None,
         Meta(description="Its tags."),
-        Cli("tag", help="A tag; repeatable."),
+        Cli("tag", help="Tag; repeatable."),
         ForModels("Search terms.", most=32, each=64),
     ] = None,
     fields: Annotated[
@@ -88,15 +88,16 @@ def write(
     ] = None,
     if_match: Annotated[
         str | None,
-        Meta(description="Write only if the text has this SHA-256; empty: only if no text is shown."),
+        Meta(
+            description="Write only if the text has this SHA-256; empty: only if the memory does not exist."
+        ),
         Cli(metavar="SHA256", help="Write only if the text has this SHA-256."),
         Except(("http", "mcp")),
     ] = None,
 ) -> Reading:
-    """Write a memory, and return what is shown then. It is saved on this device when this returns.
+    """Write a memory and return the resulting text. It is durable on this device when this returns.
 
-    What is not given stays as it is in the text that is replaced. An empty value removes a field. The field `updated` is set to
-    today.
+    Omitted parts stay as they are. An empty value removes a field. The field `updated` is set to today.
     """
     from ipfsmem.memories.memories import LONG
     from ipfsmem.parts.writing import changed_text, write_text

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 import click
 import pytest
 
 from ipfsmem.cli import app
+from ipfsmem.cli.examples import EXAMPLES
 from ipfsmem.cli.wallets import root_options
 from ipfsmem.errors import ChangedError
 from tests.support.cli_lab import Cli
@@ -65,6 +67,31 @@ def test_help_of_a_command_is_that_of_the_command_itself(bare: Cli, topic: tuple
 @pytest.mark.parametrize("topic", [("reed",), ("read", "tone"), ("session", "adds"), ("all", "of")])
 def test_help_about_an_unknown_name_is_an_error(bare: Cli, topic: tuple[str, ...]) -> None:
     bare.fails(2, "help", *topic)
+
+
+COMMANDS = sorted(
+    {f"{name} {verb}" for name, verbs in app.VERBS.items() for verb in verbs}
+    | (app.SHORT.keys() - app.VERBS.keys())
+)
+
+
+def test_examples_of_a_command_are_valid_calls_of_it() -> None:
+    for path, examples in EXAMPLES.items():
+        assert len(examples) <= 3 and max(map(len, examples)) <= 78, path
+        for example in examples:
+            call = re.sub(r"^.*?(?=ipfsmem )| [<>] \S+$", "", example)
+            assert call.startswith(f"ipfsmem {path}"), example
+            command = app.find_command(*path.split())
+            assert command is not None
+            words = shlex.split(call.removeprefix(f"ipfsmem {path}"))
+            command.make_context(path, words, parent=click.Context(app.group, info_name="ipfsmem"))
+
+
+def test_help_of_a_command_has_its_examples(bare: Cli) -> None:
+    for path in COMMANDS:
+        shown = bare.ok(*path.split(), "--help").out
+        assert "Examples:\n" + "".join(f"  {example}\n" for example in EXAMPLES[path]) in shown, path
+    assert EXAMPLES.keys() == {*COMMANDS}
 
 
 def test_help_wallets_shows_each_option_that_the_commands_accept_and_hide(bare: Cli) -> None:

@@ -44,9 +44,9 @@ def add(
         Except(("cli",)),
     ],
 ) -> SessionAdded:
-    """Add messages to the end of a session: all of them are kept, or none.
+    """Add messages to the end of a session: all of them, or none.
 
-    They are durable when this returns. The first message makes the session.
+    They are durable when this returns. The first message creates the session.
     """
     given = list(items)
     marks = [item[MARK] for item in given if is_mark(item)]

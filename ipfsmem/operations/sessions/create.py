@@ -26,7 +26,7 @@ class SessionBegun(msgspec.Struct, frozen=True, kw_only=True):
 
 @operation(
     name="sessions.create",
-    summary="Begin a session",
+    summary="Create a session",
     right="write",
     about="target",
     raises=("UsageError: the name or the title is invalid, or there is a session of this name already.",),
@@ -42,15 +42,15 @@ def create(
         Meta(
             min_length=1,
             max_length=MAX_NAME,
-            description=f"Its name: 1 to {MAX_NAME} characters, no control characters; 12 random hex digits without one.",
+            description=f"Name: 1 to {MAX_NAME} characters, no control characters; default: 12 random hex digits.",
         ),
     ] = None,
     *,
-    title: Annotated[str, Meta(max_length=MAX_TITLE, description="What people call it.")] = "",
+    title: Annotated[str, Meta(max_length=MAX_TITLE, description="Title for people.")] = "",
 ) -> SessionBegun:
-    """Begin a session and return its name.
+    """Create a session and return its name.
 
-    A session is also there from its first message on, without a title.
+    A first message also creates a session, without a title.
     """
     name = view.opened.replica.world.random(6).hex() if session is None else session
     line = " ".join(title.split())

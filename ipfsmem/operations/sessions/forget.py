@@ -56,7 +56,8 @@ def forget(
 ) -> SessionForgotten:
     """Forget a session with every message, on every device.
 
-    An event of the timeline records it. What another device adds meanwhile begins it anew.
+    An event of the timeline records it. Messages that another device adds concurrently start a new
+    session of that name.
     """
     check_reason(reason)  # it is recorded after the session is gone
     opened, scope, sessions = view.opened, view.target, sessions_of(view)

@@ -64,11 +64,11 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 @operation(
     name="sessions.info",
-    summary="Show what a session is",
+    summary="Show a session",
     right="read",
     about="target",
     raises=(
-        "UsageError: `session` is no name of a session.",
+        "UsageError: `session` is not a valid name.",
         "NotFoundError: a part of it is not on this device yet.",
         "StorageError: it is damaged.",
     ),
@@ -78,9 +78,9 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     idempotent=True,
 )
 def info(view: View, session: SessionName) -> SessionInfo | None:
-    """Return the title, size, dates and summary of a session, or nothing if it does not exist.
+    """Show the title, size, dates and summary of a session; return nothing if it does not exist.
 
-    `due`: number of messages that a summary would cover if the session were compacted by itself now.
+    `due`: number of messages that an automatic summary would cover now.
     """
     from ipfsmem.config import settings
     from ipfsmem.parts.sessions import to_cover

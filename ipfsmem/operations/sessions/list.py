@@ -105,10 +105,10 @@ def list_(
         Except(("mcp",)),
     ] = True,
 ) -> SessionPage:
-    """Return the sessions, the last written to first.
+    """List sessions, last changed first.
 
-    Each has its title, the number of its messages and the beginning of the last one. Older sessions are only left out, not forgotten.
-    A damaged session is left out and named.
+    Each has its title, its number of messages and the beginning of the last one. Older sessions are
+    omitted, not forgotten. A damaged session is omitted and named.
     """
     view.opened.look()
     sessions = sessions_of(view)
