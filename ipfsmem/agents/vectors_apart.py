@@ -14,19 +14,18 @@ from pathlib import Path
 
 from ipfsmem.device.lock import file_lock, is_held
 from ipfsmem.errors import IpfsmemError, PassphraseError
-from ipfsmem.locations import namespace_folder
+from ipfsmem.locations import VECTORS_LOCK, namespace_folder
 
 #: Time limit of the process, and the pause after one, in seconds.
 _END, _REST = 1_800.0, 10.0
 #: Seconds between two checks whether the keys are unlocked.
 _LOOK = 0.25
-_LOCK = "vectors.lock"
 
 
 def start(namespace: str, home: Path, kinds: Iterable[str], passphrase: str | None) -> None:
     """Start it and return at once, unless one is running or was a moment ago. `kinds`: kinds besides memories that get vectors.
     Raises nothing: recall works by words until then."""
-    path = namespace_folder(home, namespace) / _LOCK
+    path = namespace_folder(home, namespace) / VECTORS_LOCK
     with contextlib.suppress(OSError, IpfsmemError):
         if is_held(path) or (path.exists() and 0 <= time.time() - path.stat().st_mtime < _REST):
             return
@@ -48,21 +47,41 @@ def run(namespace: str, home: Path, given: bytes) -> None:
     end.daemon = True
     end.start()
     passphrase, kinds = said_in(given, "passphrase") or None, frozenset(said_in(given, "kinds").split())
-    with contextlib.suppress(IpfsmemError, OSError), file_lock(place / _LOCK, wait=0):
+    path = place / VECTORS_LOCK
+    if passphrase is not None and not path.exists():
+        return  # locked since it was started
+    with contextlib.suppress(IpfsmemError, OSError), file_lock(path, wait=0):
+        mine, done = path.stat().st_ino, threading.Event()
         try:
             with Memory.load(namespace, home=home, passphrase=passphrase) as memory:
                 opened = memory._view().opened
-                if opened.replica.lock_watch is not None:
-                    watching = (opened.still_unlocked, lambda: os._exit(PassphraseError.exit_code))
-                    threading.Thread(target=end_when_locked, args=watching, daemon=True).start()
-                opened.meaning().complete(lambda *_: None, kinds)
+
+                def still_unlocked() -> bool:
+                    return opened.still_unlocked() and _is_at(path, mine)
+
+                watching = (still_unlocked, lambda: os._exit(PassphraseError.exit_code), done)
+                threading.Thread(target=end_when_locked, args=watching, daemon=True).start()
+                opened.meaning().complete(lambda *_: None, kinds, again=False)
         finally:
-            os.utime(place / _LOCK)
+            done.set()
+            os.utime(path)
     end.cancel()
 
 
-def end_when_locked(still_unlocked: Callable[[], bool], end: Callable[[], object]) -> None:
-    """Call `end` as soon as the keys are locked, whatever is running: it may hold them for seconds."""
+def _is_at(path: Path, inode: int) -> bool:
+    """Return whether the lock file is still there: `lock` deletes it, as keys that came with a passphrase have no other watch."""
+    try:
+        return path.stat().st_ino == inode
+    except OSError:
+        return False
+
+
+def end_when_locked(
+    still_unlocked: Callable[[], bool], end: Callable[[], object], done: threading.Event
+) -> None:
+    """Call `end` as soon as the keys are locked, whatever is running: it may hold them for seconds. Not after `done`."""
     while still_unlocked():
-        time.sleep(_LOOK)
-    end()
+        if done.wait(_LOOK):
+            return
+    if not done.is_set():
+        end()

@@ -8,7 +8,7 @@ an event or a message belongs to that entry and the one before it. A forgotten t
 saves: each checks the state and the file again before it replaces the file. The form of the file: `derived_file`.
 
 `recall-*.whole` next to it records the state and the file for which no vector was missing: as long as both are the same, a process
-does not look for entries without a vector.
+does not look for entries without a vector. It also names the texts that the model refused, which have none until they change.
 """
 
 from __future__ import annotations
@@ -69,13 +69,16 @@ class Kept(NamedTuple):
 
 
 class Whole(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """The record that no vector was missing: for which model, kinds of entries besides memories, file of vectors (`stamp`) and state
-    (`hash_of`). As the state is a hash, it has no name of a forgotten text."""
+    """The record that all possible vectors were made: for which model, kinds of entries besides memories, file of vectors (`stamp`)
+    and state (`hash_of`); the keys of the texts that the model refused; and until when it is valid (milliseconds since 1970 UTC), 0
+    where no other vector is missing. As the state is a hash, it has no name of a forgotten text."""
 
     identity: EmbedderIdentity
     kinds: frozenset[str]
     file: tuple[int, int, int]
     state: bytes
+    refused: frozenset[bytes] = frozenset()
+    until: int = 0
 
 
 _encode_sorted = msgspec.msgpack.Encoder(order="deterministic").encode

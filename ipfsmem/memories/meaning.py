@@ -52,6 +52,8 @@ _FIRST, _LARGEST = 16, 64
 _CHARACTERS = 4_000
 #: Milliseconds without requests after an endpoint failed.
 _REST = 60_000
+#: Milliseconds until texts that are not on this device are looked for again.
+_AGAIN = 3_600_000
 #: Seconds for which the background holds the vault at a time, and for which it releases it in between.
 _HELD, _LEFT = 0.004, 0.001
 #: Entries listed in one step.
@@ -132,8 +134,10 @@ class Meaning:
         self._whole = False
         #: Texts that the state names and that cannot be read here.
         self._unreadable: set[bytes] = set()
-        #: Texts that the model refuses while it accepts others; the next process retries them.
+        #: Texts that the model refuses while it accepts others; those that an earlier process recorded are tried again by
+        #: `complete` alone.
         self._refused: set[bytes] = set()
+        self._refused_before: frozenset[bytes] = frozenset()
         self._ended = self._dropped = False
         #: An error in the background that was not reported yet.
         self._later = ""
@@ -171,7 +175,7 @@ class Meaning:
         if (problem := self._rests(embedder)) is not None:
             return Asked(None, told, problem)
         with self._alone:
-            all_made = self._is_done() and self._whole
+            all_made = self._is_done() and self._whole and not self._refused | self._refused_before
             if not len(vectors) or (worth_it is not None and not all_made and not worth_it(vectors)):
                 return Asked(None, told)
         try:
@@ -211,7 +215,8 @@ class Meaning:
             return []
         with self._alone:
             there, known, unread = self._counted(self._known(embedder))
-        missing = count(there - known, "text") if there > known else ""
+            refused = sum(map(self._living.has, self._refused | self._refused_before))
+        missing = count(there - known - refused, "text") if there > known + refused else ""
         of_groups = count(unread, "day or session", "days and sessions") if unread else ""
         said = f"recall goes by words and by the model {embedder.identity.name}: {where(embedder)}"
         if self._before:
@@ -219,6 +224,8 @@ class Meaning:
         if missing or of_groups:
             which = " and those of ".join(filter(None, (missing, of_groups)))
             said += f"; {which} still without a vector, each recall goes on with them"
+        if refused:
+            said += f"; {self._refusal()}"
         return [said]
 
     def at_hand(self) -> Comparable | None:
@@ -264,10 +271,21 @@ class Meaning:
             unread = len(self._living.unread(self._kinds))
         return len(there), sum(id in vectors for id in there), unread
 
-    def complete(self, told: Callable[[int, int], None], kinds: frozenset[str] = frozenset()) -> str:
+    def complete(
+        self,
+        told: Callable[[int, int], None],
+        kinds: frozenset[str] = frozenset(),
+        *,
+        again: bool = True,
+    ) -> str:
         """Make all missing vectors while the caller waits; returns why that failed, "" if none is missing. `told` is called with
-        the numbers made and wanted. `kinds`: kinds besides memories that get vectors from then on."""
+        the numbers made and wanted. `kinds`: kinds besides memories that get vectors from then on. `again`: also of texts that the
+        model refused in an earlier process."""
         self._kinds |= kinds
+        with contextlib.suppress(IpfsmemError):  # reported below
+            if again and (named := self._opener(True)) is not None:
+                self._load(named)
+                self._refused_before, self._done = frozenset(), None
         try:
             embedder, todo = self._opener(False), _Todo()
             if embedder is not None:
@@ -306,6 +324,7 @@ class Meaning:
                     self._vectors, self._done, self._resting = Vectors(embedder.identity), None, None
                     self._stamp = stamp(self._replica, embedder.identity)
                     self._refused.clear()
+                    self._refused_before = frozenset()
 
     # -- ended -----------------------------------------------------------------------------------------------
 
@@ -333,7 +352,9 @@ class Meaning:
         known_by, there = stamp(self._replica, model), vectors_kept(self._replica, model)
         kept = load_kept(self._replica, model)
         if kept is not None:
-            living, whole = Living(self._memories, kept.spoken), load_whole(self._replica, model)
+            living = Living(self._memories, kept.spoken)
+        if kept is not None or known_by == NO_FILE:
+            whole = load_whole(self._replica, model)
         with self._alone:
             if self._vectors is not vectors:
                 return
@@ -349,11 +370,16 @@ class Meaning:
             # Vectors of an earlier version are stored under the current name.
             self._done, self._unsaved = None, len(self._vectors) if known_by == NO_FILE else 0
             self._refused.clear()
-            if whole is not None and (whole.identity, whole.file) == (embedder.identity, known_by):
+            self._refused_before = frozenset()
+            if whole is None or whole.identity != embedder.identity:
+                return
+            self._refused_before = whole.refused
+            now = self._replica.world.now()
+            if whole.file == known_by and (not whole.until or now < whole.until <= now + _AGAIN):
                 with self._replica.reading():
                     mark = self._replica.store.mark()
                     if hash_of(mark, strangers_of(self._replica)) == whole.state:
-                        self._done, self._whole = (self._replica.store.frame, whole.kinds), True
+                        self._done, self._whole = (self._replica.store.frame, whole.kinds), not whole.until
 
     def _known(self, embedder: Embedder) -> Vectors:
         self._load(embedder)
@@ -450,6 +476,7 @@ class Meaning:
         with self._alone, self._replica.reading():
             wanted = self._all()
         vectors = self._follow(embedder)
+        without = self._refused | self._refused_before
         if todo.listed_for != (wanted, embedder.identity):
             todo.listed = self._in_steps(self._missing(vectors))
             todo.listed_for, todo.queue = (wanted, embedder.identity), {}
@@ -457,7 +484,7 @@ class Meaning:
         while len(texts) < size:
             if todo.queue:
                 id, text = todo.queue.popitem()
-                if id not in vectors and id not in self._refused:
+                if id not in vectors and id not in without:
                     texts[id] = text
                 continue
             if not todo.listed:
@@ -477,7 +504,7 @@ class Meaning:
                     texts[newest] = text_of
         if not texts:
             self._done = wanted
-            self._whole = self._living.all_here and not (self._unreadable or self._refused)
+            self._whole = self._living.all_here and not self._unreadable
             self._unreadable.clear()
             self._living.try_again()
         return texts
@@ -485,7 +512,7 @@ class Meaning:
     def _missing(self, vectors: Vectors) -> Generator[None, None, list[tuple[int, bytes | Group]]]:
         """List the entries without a vector, newest last: memories, and days and sessions with such an entry; parts of sessions
         before all of these, as hardly anybody searches them."""
-        living, without = self._living, self._unreadable | self._refused
+        living, without = self._living, self._unreadable | self._refused | self._refused_before
         found: list[tuple[int, bytes | Group]] = []
         for number, (id, one) in enumerate(list(living.files.items()), 1):
             if id not in vectors and id not in without:
@@ -571,22 +598,27 @@ class Meaning:
         self._saving_took = self._saved_at - begun
 
     def _say_whole(self, embedder: Embedder) -> None:
-        """Record for the next process that no vector is missing, if so. If it cannot be written, that process checks itself."""
+        """Record for the next process that all possible vectors are made, and which texts the model refuses. Where a text is not on
+        this device, the record is valid for an hour. If it cannot be written, that process checks itself."""
         with self._alone:
-            if self._dropped or self._unsaved or not self._whole:
+            if self._dropped or self._unsaved:
                 return
             with self._replica.reading():
                 mark = self._replica.store.mark()
                 if self._done != self._all() or mark != self._living.mark:
                     return
                 state = hash_of(mark, strangers_of(self._replica))
-            if self._stamp == (file := stamp(self._replica, embedder.identity)) != NO_FILE:
+            refused = frozenset(id for id in self._refused | self._refused_before if self._living.has(id))
+            until = 0 if self._whole else self._replica.world.now() + _AGAIN
+            if self._stamp == (file := stamp(self._replica, embedder.identity)):
                 with contextlib.suppress(StorageError):
-                    save_whole(self._replica, Whole(embedder.identity, self._kinds, file, state))
+                    save_whole(
+                        self._replica, Whole(embedder.identity, self._kinds, file, state, refused, until)
+                    )
 
     def _refusal(self) -> str:
         """Return the message about texts that the model refused; "" if there are none."""
-        refused = len(self._refused)
+        refused = len(self._refused | self._refused_before)
         return f"the model refuses {count(refused, 'text')}, found by words alone" if refused else ""
 
     def _failed(self, embedder: Embedder, problem: IpfsmemError) -> None:

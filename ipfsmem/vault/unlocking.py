@@ -6,6 +6,7 @@ recovery phrase), which is never held here.
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,7 @@ from ipfsmem.device.unlocked import (
     require_place,
 )
 from ipfsmem.errors import PassphraseError, UsageError
+from ipfsmem.locations import VECTORS_LOCK
 
 #: Default and maximum duration in seconds.
 USUALLY: Final = 8 * 3600
@@ -63,9 +65,11 @@ def refuse_open_keys(folder: Path) -> None:
 def lock_device(folder: Path) -> bool:
     """Remove what `unlock_device` holds, in whatever state; return whether there was something.
 
-    Running processes drop their keys within a second. Raises StorageError for what could not be removed;
+    A process that makes vectors with the passphrase ends too. Running processes drop their keys within a second. Raises StorageError for what could not be removed;
     NotFoundError, ConfigError when there is no such vault and nothing was held for one.
     """
+    with contextlib.suppress(OSError):
+        (folder / VECTORS_LOCK).unlink()
     was_unlocked = drop(folder)
     if not was_unlocked:
         require_config(folder)

@@ -188,3 +188,76 @@ def test_process_that_makes_vectors_ends_when_the_keys_are_locked(
         lock_device(home / "m")
         making.kill()
         making.wait()
+
+
+def test_lock_ends_the_process_that_makes_vectors_with_a_passphrase(
+    server: EmbeddingsServer, tmp_path: Path
+) -> None:
+    """Its keys came with IPFSMEM_PASSPHRASE, so nothing was unlocked that could be locked."""
+    home = tmp_path / "home"
+    with Memory.create("m", "encrypted-ipfs", home=home, passphrase=PASSPHRASE) as memory:
+        memory.write("drinks", "An espresso machine stands in the kitchen")
+    asked, answers = threading.Event(), threading.Event()
+
+    def sick(_: object) -> None:
+        asked.set()
+        answers.wait(PATIENCE)
+
+    server.sick = sick
+    (home / "m" / "vectors.lock").touch()
+    call = [sys.executable, "-m", "ipfsmem", "hook", "vectors", "-n", "m", "--home", str(home)]
+    making = subprocess.Popen(call, stdin=subprocess.PIPE)
+    try:
+        assert making.stdin is not None
+        making.stdin.write(json.dumps({"passphrase": PASSPHRASE}).encode())
+        making.stdin.close()
+        assert asked.wait(PATIENCE)
+        assert not lock_device(home / "m")
+        assert making.wait(PATIENCE) == PassphraseError.exit_code
+    finally:
+        answers.set()
+        making.kill()
+        making.wait()
+    texts = len(server.texts)
+    vectors_apart.run("m", home, json.dumps({"passphrase": PASSPHRASE}).encode())  # one that began late
+    assert len(server.texts) == texts
+
+
+def test_process_for_a_text_that_the_model_refuses_is_not_started_again(
+    server: EmbeddingsServer, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr(vectors_apart, "start", lambda name, *_: begun.append(name))
+
+    def asked_again() -> bool:
+        begun.clear()
+        with CommandContext("m", str(home), False, None, reads=True, ends=True).memory() as memory:
+            memory.recall("kitchen")
+        return bool(begun)
+
+    server.refuses = lambda text: 400 if "espresso" in text or "puppies" in text else 0
+    assert asked_again()
+    vectors_apart.run("m", home, b"{}")
+    assert not asked_again()
+    with Memory.load("m", home=home) as memory:
+        (said,) = memory._view().opened.meaning().notices()
+        assert said.endswith("; the model refuses 2 texts, found by words alone")
+    with Memory.load("m", home=home) as memory:
+        memory.write("pan", "A pan hangs on the wall")
+    assert asked_again()
+    server.texts.clear()
+    vectors_apart.run("m", home, b"{}")
+    assert [text for text in server.texts if "pan" in text] and not any("espresso" in t for t in server.texts)
+    assert not asked_again()
+
+
+def test_process_for_a_vault_of_refused_texts_alone_is_not_started_again(
+    server: EmbeddingsServer, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr(vectors_apart, "start", lambda name, *_: begun.append(name))
+    server.refuses = lambda text: 0 if text == "memory" else 400
+    vectors_apart.run("m", home, b"{}")
+    with CommandContext("m", str(home), False, None, reads=True, ends=True).memory() as memory:
+        memory.recall("kitchen")
+    assert not begun

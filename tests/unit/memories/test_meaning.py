@@ -772,7 +772,7 @@ def test_note_of_complete_vectors_is_valid_for_its_state_file_and_model(
         made_all(again, count, dimension)
 
 
-def test_text_refused_by_the_model_is_tried_again_by_the_next_process(
+def test_text_refused_by_the_model_is_tried_again_when_it_changes_or_on_demand(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     name(model="hashed-words", base_url=url)
@@ -782,8 +782,22 @@ def test_text_refused_by_the_model_is_tried_again_by_the_next_process(
     memory.close()
     server.refuses = lambda text: 0
     assert memory.replica.folder is not None
-    with Memory.load("m", home=memory.replica.folder.parent) as again:
+    home = memory.replica.folder.parent
+    with Memory.load("m", home=home) as again:
+        again.write("new", "A text of its own")
         made_all(again, 2)
+        assert not any("Lisbon" in text for text in server.texts[-1:])
+        travel = again.read("travel")
+        assert travel is not None
+        again.write("travel", "The train to Porto leaves at nine", if_match=travel.sha256)
+        made_all(again, 3)
+    server.refuses = lambda text: 400 if "Porto" in text else 0
+    with Memory.load("m", home=home) as again:
+        again.write("other", "The bus to Porto leaves at ten")
+        assert again.maintenance.reindex().without_vector == 1
+    server.refuses = lambda text: 0
+    with Memory.load("m", home=home) as again:
+        assert again.maintenance.reindex().without_vector == 0
 
 
 def test_no_vector_of_a_sealed_message_or_event_and_no_name_of_a_session_lies_open_on_the_disk(
