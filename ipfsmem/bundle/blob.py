@@ -112,7 +112,7 @@ def read_blob(data: bytes, *, lenient: bool = False) -> Blob:
 def is_blob(data: bytes) -> bool:
     """Tell whether a JSON object that `read_blob` accepts has a field of a blob. Others are read as empty,
     and most often belong to another program."""
-    return bool(json.loads(str(data, "utf-8-sig")).keys() & set(_Wire.__struct_fields__))
+    return bool(json.loads(str(data, "utf-8-sig"), parse_int=str).keys() & set(_Wire.__struct_fields__))
 
 
 def write_blob(

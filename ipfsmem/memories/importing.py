@@ -283,7 +283,7 @@ def is_cut_off(key: str, data: bytes) -> bool:
         file = parse_memory(data)
         line = file.body.rstrip().rpartition("\n")[2]
         if is_part(key, file) and line:
-            json.loads(line)
+            json.loads(line, parse_int=str)
     except (FormatError, RecursionError):
         return False
     except ValueError:

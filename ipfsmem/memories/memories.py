@@ -806,17 +806,22 @@ class Memories:
     def resolve(self, key: str, data: bytes | None, seen: Seen) -> Reading | None:
         """Resolve a conflict: `data` replaces everything in `seen`, and nothing else; returns what is shown then.
 
-        `data` None keeps what was shown: the text, or the forget (which returns None). Raises NotFoundError, ChangedError.
+        `data` None keeps what was shown: the text, or the forget of the memory or of its scope (which returns None). Raises
+        NotFoundError, also for a text in a forgotten scope, and ChangedError.
         """
         name = self.checked_name(key)
         self._look_ahead(key, data, seen)
         with self.changing("resolve", key) as change:
             if not change.entry(name):
                 raise NotFoundError(f"there is no memory {key}")
+            forgotten = self.forgotten()
+            if data is not None and forgotten:
+                change.check_scope(self.scope)
             dots = self._dots(change, key, seen)
             if data is None:
                 entry = self.entry(key, change.entry(name))
-                if self.view(key, {dot: entry[dot] for dot in dots if dot in entry}, change.body).forgotten:
+                shown = {dot: entry[dot] for dot in dots if dot in entry}
+                if forgotten or self.view(key, shown, change.body).forgotten:
                     change.forget(name, dots)
                     return None
                 data = self.before(change, key, seen).data

@@ -243,10 +243,11 @@ def test_what_is_no_zip_and_no_export_is_not_taken_for_a_memory(cli: Cli, tmp_pa
     (tmp_path / "other.json").write_text('{"notes": ["milk"]}')
     (tmp_path / "odd.json").write_text('\ufeff{"notes": "\\ud800"}')
     (tmp_path / "none.json").write_text("{}")
+    (tmp_path / "long.json").write_text(f'{{"size": {"9" * 5000}}}')
     for name in ("cut.zip", "cut.car"):
         assert "that can be read" in cli.fails(10, "import", str(tmp_path / name)).err
         cli.fails(10, "import", str(tmp_path / name), "--from-backup")
-    for name in ("other.json", "odd.json", "none.json"):
+    for name in ("other.json", "odd.json", "none.json", "long.json"):
         assert "is not an export" in cli.fails(10, "import", "-", stdin=(tmp_path / name).read_bytes()).err
         assert "is not an export of a memory" in cli.fails(10, "import", str(tmp_path / name)).err
     assert cli.ok("list").out == ""

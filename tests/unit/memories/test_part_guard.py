@@ -12,6 +12,7 @@ import pytest
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.device.state import Store
 from ipfsmem.errors import NotFoundError, UsageError
+from ipfsmem.memories.importing import is_cut_off
 from ipfsmem.memory import Memory
 from ipfsmem.sessions.compaction import approved_mark, imported_mark
 from ipfsmem.testing import SimCloud, SimProvider
@@ -277,6 +278,13 @@ def test_restored_scope_has_no_message_whose_mark_is_not_kept(
         restored = published.scopes.restore("work", root)
     assert list(published.scope("work").files()) == [beside] and given(published) == set()
     assert (restored.texts, restored.not_fetched) == (1, imported)
+
+
+def test_part_that_ends_with_long_number_is_not_cut_off() -> None:
+    key = "session-a-0123456789abcdef-0"
+    part = b"---\nname: Talk\ntype: session\nsession: a\n---\n\n" + b'{"item":{"size":' + b"9" * 5000
+    assert not is_cut_off(key, part + b"}}\n")
+    assert is_cut_off(key, part)
 
 
 @pytest.mark.parametrize("program", ["", "three-ws"])

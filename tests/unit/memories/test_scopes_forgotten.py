@@ -256,6 +256,40 @@ def test_a_text_that_came_into_a_forgotten_scope_can_be_forgotten(lab: Lab) -> N
     ]
 
 
+def _with_text_in_forgotten_scope(lab: Lab) -> Memory:
+    a, b = two(lab)
+    a.scope("work").write("tone", "one")
+    lab.settle(a, b)
+    a.scopes.forget("work")
+    b.scope("work").write("role", "written meanwhile")
+    b.scope("work").write("tone", "another")
+    lab.settle(a, b)
+    return a
+
+
+@pytest.mark.parametrize("key", ["role", "tone"])
+def test_conflict_in_forgotten_scope_is_resolved_by_keeping_it_forgotten(lab: Lab, key: str) -> None:
+    work = _with_text_in_forgotten_scope(lab).scope("work")
+    conflict = next(item for item in work.conflicts() if item.key == key)
+    assert conflict.forgotten
+    assert work.resolve(key, None, seen=conflict) is None
+    assert key not in [item.key for item in work.conflicts()]
+    assert work.read(key) is None
+
+
+@pytest.mark.parametrize("key", ["role", "tone"])
+def test_resolve_with_text_in_forgotten_scope_names_scope_and_way_back(lab: Lab, key: str) -> None:
+    memory = _with_text_in_forgotten_scope(lab)
+    work = memory.scope("work")
+    conflict = next(item for item in work.conflicts() if item.key == key)
+    with pytest.raises(NotFoundError, match="the scope work is forgotten") as refused:
+        work.resolve(key, b"chosen\n", seen=conflict)
+    assert refused.value.hint == "Bring it back with: ipfsmem scope restore work"
+    memory.scopes.restore("work")
+    work.write(key, "chosen")
+    assert work.read(key).body.strip() == "chosen"
+
+
 def test_an_undo_brings_nothing_into_a_forgotten_scope(lab: Lab) -> None:
     """Not even several texts at once, which come back as they stood beside each other."""
     a, b = two(lab)
