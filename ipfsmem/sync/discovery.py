@@ -27,7 +27,7 @@ from ipfsmem.errors import (
 )
 from ipfsmem.provider.contract import Provider, Unreading
 from ipfsmem.published.root_reader import RootFiles, read_root
-from ipfsmem.published.root_verification import VerifiedRoot, open_root, verify_again
+from ipfsmem.published.root_verification import Head, VerifiedRoot, open_root, verify_again
 from ipfsmem.ring.authority import RANK_ROOT
 from ipfsmem.ring.drop_rules import MAX_HEIRS
 from ipfsmem.ring.keyring import WARN_FROM, Ring, parse_keyring
@@ -82,8 +82,8 @@ async def discover(run: Run) -> Found:
 async def discover_older(run: Run, found: Found) -> Found:
     """Add heads of pin lists: a complete older head, when names led to damaged ones."""
     search = Search(run, found)
-    if not search.lists_read:
-        await _open_pins(search)
+    if not search.lists_read and (failure := await _open_pins(search)) is not None and not search.heads:
+        raise failure
     await _verify_by_whole_ring(search, None)
     return search.found()
 
@@ -104,6 +104,12 @@ class Search:
         self.later = set(so_far.later)
         self.outages = so_far.outages.after({}, ())
         self.lists_read = so_far.lists_read
+        #: Providers whose lists were due and read.
+        self.looked: set[str] = set()
+        #: Names and the roots that they lead to.
+        self.leads: dict[str, CID] = {}
+        #: Roots of names that no provider could serve now.
+        self.unread_named: dict[CID, ProviderError] = {}
         self.listed = set(so_far.listed)
         self.ring_roots = set(so_far.ring_roots)
         self.headless = set(so_far.headless)
@@ -147,28 +153,51 @@ class Search:
 
 
 async def _follow_all(search: Search, todo: list[str], asked: set[str]) -> None:
-    """Look up the names `todo` and all that their rings lead to, collecting them in `asked`; also read pin lists."""
-    listed = False
+    """Look up the names `todo` and all that their rings lead to, collecting them in `asked`; then read pin lists,
+    and again, until nothing new is learned."""
     while todo:
-        asked.update(todo)
-        leads = await _resolve(search, todo)
-        anchors = _anchor_names(search.run)
-        await _open_named(
-            search, {name: root for name, root in leads.items() if name in anchors}, anchor=True
-        )
-        await _open_named(search, {n: root for n, root in leads.items() if n not in anchors}, anchor=False)
-        if not listed and (not search.opened or not any(p.capabilities.names for p in search.run.providers)):
-            # When names are lost or hidden, pin lists still show roots; each is verified like any other.
-            listed = True
-            if search.run.root is not None and search.run.root.head_public != search.run.anchor:
-                await learn_anchor(search.run, search.run.root.head_public)
-                own = await _resolve(search, [ipns_name(search.run.root.head_public)])
-                await _open_named(search, own, anchor=True)
-            await _open_pins(search)
-        elif not listed:
-            listed = True
-            await look_at_lists(search)
+        while todo:
+            asked.update(todo)
+            leads = await _resolve(search, todo)
+            search.leads |= leads
+            anchors = _anchor_names(search.run)
+            await _open_named(
+                search, {name: root for name, root in leads.items() if name in anchors}, anchor=True
+            )
+            await _open_named(
+                search, {n: root for n, root in leads.items() if n not in anchors}, anchor=False
+            )
+            await _retry_refused(search)
+            todo = _to_ask(search, asked)
+        await _read_lists(search)
+        await _retry_refused(search)
         todo = _to_ask(search, asked)
+
+
+async def _read_lists(search: Search) -> None:
+    """Read the pin lists that are due, each once per sync; all of them whole where no name led to a root."""
+    if search.lists_read:
+        return
+    if search.opened and any(p.capabilities.names for p in search.run.providers):
+        await look_at_lists(search)
+        return
+    # When names are lost or hidden, pin lists still show roots; each is verified like any other.
+    if search.run.root is not None and search.run.root.head_public != search.run.anchor:
+        await learn_anchor(search.run, search.run.root.head_public)
+        own = await _resolve(search, [ipns_name(search.run.root.head_public)])
+        await _open_named(search, own, anchor=True)
+    if (failure := await _open_pins(search)) is not None:
+        raise failure
+
+
+async def _retry_refused(search: Search) -> None:
+    """Judge refused roots again until the ring stops growing: another root may have enrolled their makers."""
+    while again := [
+        r for r, judged_by in search.refused_with.items() if judged_by is not search.run.replica.ring
+    ]:
+        for root, error in (await _open_roots(search, again, anchor=False)).items():
+            if isinstance(error, ProviderError):
+                search.put_off(root, error)
 
 
 async def _verify_by_whole_ring(search: Search, asked: set[str] | None) -> None:
@@ -184,14 +213,12 @@ async def _verify_by_whole_ring(search: Search, asked: set[str] | None) -> None:
         if ring is not None and not set(named) <= {*ring.keys}:
             with replica.transaction():
                 replica.set_ring(ring.add((), named))
-        again = [root for root, judged_by in search.refused_with.items() if judged_by is not ring]
-        for root, error in (await _open_roots(search, again, anchor=False)).items():
-            if isinstance(error, ProviderError):
-                search.put_off(root, error)
+        await _retry_refused(search)
         if asked is not None and replica.ring is not ring:
             await _follow_all(search, _to_ask(search, asked), asked)
         if replica.ring is ring:
             break
+    _put_off_unread(search)
     for root, judged_by in search.verified_with.items():
         if judged_by is ring or ring is None or root not in search.heads:
             continue
@@ -204,13 +231,31 @@ async def _verify_by_whole_ring(search: Search, asked: set[str] | None) -> None:
     _tell_of_refused(search)
 
 
-async def _open_pins(search: Search) -> None:
+def _put_off_unread(search: Search) -> None:
+    """Defer the unreadable roots of names, except for those of devices that may not write as the whole ring has it:
+    they are not heads."""
+    ring = search.run.replica.ring
+    members = ring.view.members.values() if ring is not None else ()
+    writers = {ipns_name(one.sign) for one in members if ring is not None and ring.view.may_write(one.id)}
+    writers |= _anchor_names(search.run) | _own_past(search)
+    named = {*search.leads.values()}
+    may_be_heads = {root for name, root in search.leads.items() if name in writers}
+    for root, error in search.unread_named.items():
+        if (root in may_be_heads or root not in named) and root not in search.heads:
+            search.put_off(root, error)
+    search.unread_named.clear()
+    search.unread -= named - may_be_heads
+    search.unusable -= named - may_be_heads
+
+
+async def _open_pins(search: Search) -> ProviderError | None:
     """Open every root in pin lists, newest first, many at a time: a long-offline device has its newest head
     among old ones.
 
-    An unreadable root blocks no other. Raises ProviderError when none at all is readable, and when no
-    provider lists its roots.
+    An unreadable root blocks no other. Returns the failure when no listed root is a head, and when no provider
+    lists its roots. Names do not replace a list here: without channels they are this device's own records.
     """
+    shown: set[CID] = set()
     failure: ProviderError | None = None
     search.lists_read = True
     any_answer = any(provider.capabilities.names for provider in search.run.providers)
@@ -221,6 +266,7 @@ async def _open_pins(search: Search) -> None:
         if roots is None:
             continue
         any_answer = True
+        shown.update(roots)
         if len(roots) > MAX_PINS:
             search.run.notices.say(
                 "pins",
@@ -238,8 +284,7 @@ async def _open_pins(search: Search) -> None:
         failure = failure or next(down, None)
     if failure is None and (search.fresh or not any_answer):
         failure = next(iter(search.outages.silent.values()), None)
-    if failure is not None and not search.heads:
-        raise failure
+    return failure if shown.isdisjoint(search.heads) else None
 
 
 async def _listed(search: Search, provider: Provider) -> list[CID] | None:
@@ -274,12 +319,14 @@ async def look_at_lists(search: Search) -> None:
     once, or a provider and a device are rolled back together.
     """
     looks = Looks.of(search.run.replica, unlocked=search.run.root is not None)
+    leads_back = _any_leads_back(search)
     for provider in search.run.providers:
         can = provider.capabilities
         # A name that leads nowhere, or back, may have lost a publish.
-        due = not can.names or provider.name in search.run.names.behind or _unread_at(provider)
-        if not (can.list and (due or looks.is_due(provider.name))):
+        due = not can.names or provider.name in search.run.names.behind or leads_back or _unread_at(provider)
+        if provider.name in search.looked or not (can.list and (due or looks.is_due(provider.name))):
             continue
+        search.looked.add(provider.name)
         roots = await _listed(search, provider)
         if roots is None:
             continue
@@ -293,6 +340,28 @@ async def look_at_lists(search: Search) -> None:
         looks.note(provider.name, news, failed | dict.fromkeys(in_part, part))
     with search.run.replica.transaction():
         looks.keep()
+
+
+def _any_leads_back(search: Search) -> bool:
+    """Tell whether a device's name leads to less than that device published before."""
+    ring = search.run.replica.ring
+    devices = {ipns_name(one.sign): one.id for one in ring.view.members.values()} if ring is not None else {}
+    made: dict[str, list[Head]] = {}
+    for head in search.heads.values():
+        if head.root not in search.held:
+            made.setdefault(head.commit.commit.dev, []).append(head)
+    for name, root in search.leads.items():
+        led_to = search.heads.get(root)
+        if led_to is not None and any(
+            not _counts_as_far(led_to, own) for own in made.get(devices.get(name, ""), ())
+        ):
+            return True
+    return False
+
+
+def _counts_as_far(head: Head, other: Head) -> bool:
+    ctx = head.commit.commit.ctx
+    return all(dev in ctx and ctx[dev].n >= seen.n for dev, seen in other.commit.commit.ctx.items())
 
 
 def _unread_at(provider: Provider) -> list[str]:
@@ -413,7 +482,7 @@ async def _open_named(search: Search, leads: dict[str, CID], *, anchor: bool) ->
         if isinstance(error, ProviderError):
             if root in must:
                 raise error
-            search.put_off(root, error)
+            search.unread_named[root] = error
             continue
         named = sources[root] != _GIVEN  # a root given by the user is reported as not used
         if named and isinstance(error, FormatError | OpenError) and root not in search.in_part:

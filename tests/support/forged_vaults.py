@@ -1766,6 +1766,56 @@ def _revoked_by_each_other(kept: Kept) -> dict[str, Any]:
     return {"listed": roots}
 
 
+def _lead(forge: Forge, who: Party, root: str) -> None:
+    """Let the name of a device lead to a root."""
+    forge.names[ipns_name(who.signer.public)] = make_record(who.seed, f"/ipfs/{root}", 1, _until())
+
+
+def _names_before_lists(kept: Kept) -> dict[str, Any]:
+    """One device's root enrols another one, whose name leads to the revoke of a third; a list alone shows the third one's root,
+    which revokes the second."""
+    forge, second = kept.forge, kept.forge.replicas[DEVICES[2].id]
+    forge._anchor()
+    enrolment = forge.member(ROOT, DEVICES[2])
+    forge.meet(second, kept.first)
+    roots = []
+    for at, said in (
+        (kept.first, [enrolment]),
+        (second, [enrolment, says_revoked(ROOT, DEVICES[1], vault=forge.tag)]),
+        (kept.second, [says_revoked(ROOT, DEVICES[2], vault=forge.tag)]),
+    ):
+        forge.more = said
+        kept.write(at, f"m/by-{at.who.id}", b"of one of three\n")
+        roots.append(kept.publish(at))
+    _lead(forge, DEVICES[0], roots[0])
+    _lead(forge, DEVICES[2], roots[1])
+    return {"listed": roots[2:]}
+
+
+def _named_root_before_lists(kept: Kept) -> dict[str, Any]:
+    """The name of a device leads to a root of one that only the third round enrols; it revokes a device whose root a list alone
+    shows, and that root revokes its maker."""
+    forge = kept.forge
+    late, middle = (forge.replicas[one.id] for one in (DEVICES[3], DEVICES[2]))
+    forge._anchor()
+    enrolled, enrols = forge.member(ROOT, DEVICES[2]), forge.member(ROOT, DEVICES[3])
+    said = {
+        late.who.id: [says_revoked(ROOT, DEVICES[1], vault=forge.tag)],
+        kept.first.who.id: [enrolled],
+        middle.who.id: [enrolled, enrols],
+        kept.second.who.id: [says_revoked(ROOT, DEVICES[3], vault=forge.tag)],
+    }
+    roots = {}
+    for at in (late, kept.first, middle, kept.second):
+        forge.more = said[at.who.id]
+        kept.write(at, f"m/by-{at.who.id}", b"of one of four\n")
+        roots[at.who.id] = kept.publish(at)
+    _lead(forge, ADMIN, roots[late.who.id])
+    _lead(forge, DEVICES[0], roots[kept.first.who.id])
+    _lead(forge, DEVICES[2], roots[middle.who.id])
+    return {"listed": [roots[kept.second.who.id]]}
+
+
 KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
     "a ring and no head": (
         _ring_alone,
@@ -1940,6 +1990,18 @@ KEPT_SHAPES: dict[str, tuple[Callable[[Kept], dict[str, Any]], str]] = {
     "plain: two devices that were revoked at each other": (
         _revoked_by_each_other,
         "Section 9: the same.",
+    ),
+    "a name behind a name, and a list that contradicts it": (
+        _names_before_lists,
+        "Section 9: names are read until a round brings nothing new, and only then the list.",
+    ),
+    "plain: a name behind a name, and a list that contradicts it": (
+        _names_before_lists,
+        "Section 9: the same.",
+    ),
+    "a named root that a later round enrols, and a list": (
+        _named_root_before_lists,
+        "Section 9: every round judges all roots of names, also those that an earlier one refused.",
     ),
     "a record that leads to a name in another base": (
         _name_in_another_base,

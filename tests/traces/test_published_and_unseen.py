@@ -64,6 +64,7 @@ def rolled_back(lab: FolderLab) -> tuple[Memory, Memory]:
         a.write("x", f"x{number}")
         lab.sync(a)
     lab.sync(c)
+    shutil.copytree(lab.folder / "p" / "names", lab.folder / "ahead")
     a = lab.put_back("a", "s")
     shutil.rmtree(lab.folder / "p")
     shutil.copytree(lab.folder / "before", lab.folder / "p")
@@ -89,10 +90,20 @@ def test_l14_what_a_rolled_back_device_published_at_a_rolled_back_provider_is_fo
     assert {"x5", "y, written after the rollback"} <= all_texts(lab.restore("e"))
 
 
-def test_l14_with_a_root_at_hand_the_list_is_looked_at_at_once(lab: FolderLab) -> None:
-    """Within the hour a device does not look again by itself; whoever unlocks to put something right sees all there is first."""
+def test_l14_a_name_that_leads_back_has_the_list_looked_at_at_once(lab: FolderLab) -> None:
+    """Within the hour too: the record of A's name that is shown is older than the one that C knows."""
     a, c = rolled_back(lab)
     a.close()
+    assert "equivocation" in kinds(lab.sync(c))
+
+
+def test_l14_with_a_root_at_hand_the_list_is_looked_at_at_once(lab: FolderLab) -> None:
+    """Where no name leads back a device does not look again within the hour; whoever unlocks to put something right sees all there
+    is first."""
+    a, c = rolled_back(lab)
+    a.close()
+    shutil.rmtree(lab.folder / "p" / "names")
+    shutil.copytree(lab.folder / "ahead", lab.folder / "p" / "names", dirs_exist_ok=True)
     assert "equivocation" not in kinds(lab.sync(c))
     c.unlock(ROOT)
     assert "equivocation" in kinds(lab.sync(c))

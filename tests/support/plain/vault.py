@@ -468,6 +468,16 @@ class Reader:
     def _joined_ring(self, ring: Ring) -> tuple[Ring, dict[str, list[str]]]:
         ring = join(ring, ring)
         while True:
+            before = (set(ring.statements), set(ring.keys))
+            ring = self._with_names(ring)
+            places = self._places(Evaluation(ring))
+            ring = self._with_all(ring, places["list"])
+            if (set(ring.statements), set(ring.keys)) == before:
+                return ring, places
+
+    def _with_names(self, ring: Ring) -> Ring:
+        """A ring joined with those that names lead to, until a round brings nothing new."""
+        while True:
             seen = Evaluation(ring)
             before = (set(ring.statements), set(ring.keys))
             places = self._places(seen)
@@ -475,9 +485,9 @@ class Reader:
                 if one.anchor is not None and (one.id in seen.roots or one.by_root):
                     root, _ = self.follow(name_of(bytes.fromhex(one.anchor)))
                     ring = self._with(ring, ring, root, by_anchor=True)
-            ring = self._with_all(self._with_all(ring, places["names"]), places["list"])
+            ring = self._with_all(ring, places["names"])
             if (set(ring.statements), set(ring.keys)) == before:
-                return ring, places
+                return ring
 
     def _with_all(self, ring: Ring, roots: list[str]) -> Ring:
         """A ring joined with those of roots, round after round: in each all are judged by the ring before it."""

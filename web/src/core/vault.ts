@@ -383,15 +383,29 @@ export class VaultReader {
     let ring = start
     for (let before = ''; before !== ring.mark; ) {
       before = ring.mark
+      ring = await this.growByLists(await this.growByNames(ring))
+    }
+    return ring
+  }
+
+  /** The ring joined with what anchors and the names of devices lead to, until a round brings nothing new. Lists are read after that. */
+  async growByNames(start: Ring): Promise<Ring> {
+    let ring = start
+    for (let before = ''; before !== ring.mark; ) {
+      before = ring.mark
       for (const anchor of ring.said.anchors()) {
         const root = this.follow(fromHex(anchor))
         if (root === null || !this.#isHeadless(root)) continue
         ring = await this.#grown(ring, ring, root, async theirs => theirs.joined)
       }
-      const { named, listed } = this.places(ring)
-      ring = await this.#grownByAll(await this.#grownByAll(ring, named), listed)
+      ring = await this.#grownByAll(ring, this.places(ring).named)
     }
     return ring
+  }
+
+  /** The ring joined with what lists show besides. */
+  growByLists(ring: Ring): Promise<Ring> {
+    return this.#grownByAll(ring, this.places(ring).listed)
   }
 
   /** Ours with what verified heads among these roots bring. In each round all are judged by the ring before it: whichever is read first, none keeps another's revoke from being learned. */

@@ -65,7 +65,8 @@ export async function find(run: Run): Promise<Found> {
       ring = await reader.firstRing(root)
     }
     const before = ring.mark
-    ring = await reader.grow(ring)
+    ring = await reader.growByNames(ring)
+    if (ring.mark === before) ring = await reader.growByLists(ring)
     if (ring.mark !== before) continue
     if (ring.shut) throw new MemoryError('member', 'this device was not let in yet', 'Show its request to a device that has the wallet, then try again.')
     const heads = [...ring.said.members.values()].filter(one => reader.rootOfDevice(fromHex(one.sign)) !== null)
