@@ -314,6 +314,8 @@ class Status(Answer, frozen=True, kw_only=True):
     #: When a dream last ended well on this device, and when one last failed; 0 for never.
     dreamed: int = 0
     dream_failed: int = 0
+    #: What is published nowhere yet, in words: "changes", "a change of the members".
+    waiting: list[str] = msgspec.field(default_factory=list)
 
     @property
     def remarks(self) -> list[str]:

@@ -84,6 +84,14 @@ def _members(found: Status) -> str:
     return count(len(found.members), "member") + out + advice(" (ipfsmem member list)")
 
 
+def _waiting(what: list[str]) -> str:
+    """What waits for the next sync."""
+    if not what:
+        return "nothing waits"
+    verb = "waits" if what == ["a change of the members"] else "wait"
+    return style(advice(f"{' and '.join(what)} {verb}: ipfsmem sync"), fg="yellow")
+
+
 def _dreams(found: Status) -> str:
     """How the last dreams here ended; empty until one has."""
     worked = f"the last on {moment(found.dreamed)}" if found.dreamed else ""
@@ -112,10 +120,7 @@ def command(context: CommandContext) -> None:
         wallet = f"{owner}, vault {vault.name!r}, key number {vault.key_number}" if vault.address else owner
     published = "" if vault is None else found.root or "nothing yet"
     if vault is not None:
-        waiting = (
-            style(advice("changes wait: ipfsmem sync"), fg="yellow") if found.unpublished else "nothing waits"
-        )
-        published += f"  ({waiting})"
+        published += f"  ({_waiting(found.waiting)})"
     click.echo(f"{style(clean(found.namespace), bold=True)}, mode {found.mode}")
     facts(
         [

@@ -18,7 +18,7 @@ from ipfsmem.ending_signals import ending_signals
 from ipfsmem.errors import IpfsmemError, PassphraseError
 from ipfsmem.mcp.server import MemoryServer
 from ipfsmem.mcp.watching import watch
-from ipfsmem.parts.versions import is_unpublished
+from ipfsmem.parts.versions import what_waits
 from ipfsmem.sync.background import Attempt
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class LastSync:
             return
         with contextlib.suppress(Exception):
             memory = self._served.holder.memory_if_unlocked()
-            if memory is not None and not is_unpublished(memory.replica):
+            if memory is not None and not what_waits(memory.replica):
                 self._standby.dismiss()
                 return
         self._standby.release()

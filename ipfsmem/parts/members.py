@@ -172,6 +172,7 @@ class MemoryMembers(MemoryPart):
             report.after(before)
             return report
         except (ProviderError, *_PUBLISHED) as error:
+            self._open.when_changed()
             error.hint = f"{what[:1].upper()}{what[1:]} is made on this device and not published yet. Publish it with: ipfsmem sync"
             raise
 
@@ -245,6 +246,7 @@ class MemoryMembers(MemoryPart):
                 sealed=self._open.mode.sealed,
             )
         except IpfsmemError as error:
+            self._open.when_changed()
             problem = str(error)
             report = report or before
         return NewWords(member_id(words.admin_public), label, to_words(secret), older, problem, report)

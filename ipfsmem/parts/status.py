@@ -18,6 +18,7 @@ from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.scopes import MemoryScopes
 from ipfsmem.parts.syncing import Syncing
+from ipfsmem.parts.versions import what_waits
 from ipfsmem.results import Status
 from ipfsmem.sync.collection import superseded
 from ipfsmem.sync.forwarding import describe_move, unanswered_move
@@ -64,6 +65,7 @@ class MemoryStatus(MemoryPart):
         told = self._open.mode.published and not places.not_opened
         forgotten = warning_of_forgotten_names(self._replica, places.open) if told else ""
         folder = self._replica.folder
+        waiting = what_waits(self._replica) if self._open.mode.published else []
         dreams = DreamNotes() if folder is None else dream_notes(folder)
         return Status(
             namespace=self._open.namespace,
@@ -74,7 +76,8 @@ class MemoryStatus(MemoryPart):
             events=sum(one.events for one in counts),
             conflicts=sum(one.conflicts for one in counts),
             not_fetched=sum(one.not_fetched for one in counts),
-            unpublished=self._open.mode.published and self._syncing.unpublished(),
+            unpublished=bool(waiting),
+            waiting=waiting,
             root=root.decode() if root else None,
             providers=list(self._replica.config.providers) or [provider.name for provider in places.open],
             vault=self._replica.config.vault,

@@ -30,7 +30,7 @@ from ipfsmem.parts.lock_watching import lock_watch, while_unlocked
 from ipfsmem.parts.noting import unnoted
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
-from ipfsmem.parts.versions import is_unpublished
+from ipfsmem.parts.versions import what_waits
 from ipfsmem.provider.car_file import CarFile
 from ipfsmem.provider.choice import ProviderChoice, each_of
 from ipfsmem.provider.contract import Provider
@@ -324,6 +324,8 @@ class Syncing(MemoryPart):
         background = Background(lambda: unnoted(self.sync(allow=allow)), pace, on_attempt)
         self.background = background
         background.begin()
+        if self._open.mode.published and self.unpublished():
+            background.wrote()  # left by an earlier process
         try:
             try:
                 async with (
@@ -361,7 +363,7 @@ class Syncing(MemoryPart):
 
     def unpublished(self) -> bool:
         """Whether something here waits for a sync."""
-        return is_unpublished(self._replica)
+        return bool(what_waits(self._replica))
 
     def close(self) -> None:
         """Let go of the root and of the providers that were opened here from their specs."""

@@ -109,8 +109,19 @@ def is_unpublished(replica: Replica) -> bool:
     )
 
 
-def are_members_unpublished(replica: Replica) -> bool:
-    """Whether the version published last has another list of members than this device, which may publish its own."""
+def what_waits(replica: Replica) -> list[str]:
+    """What is here and in no published version, in words; empty where a sync would publish nothing."""
+    return [
+        *(["changes"] if is_unpublished(replica) else []),
+        *(["a change of the members"] if are_members_unpublished(replica, unsure=False) else []),
+    ]
+
+
+def are_members_unpublished(replica: Replica, *, unsure: bool = True) -> bool:
+    """Whether the version published last has another list of members than this device, which may publish its own.
+
+    `unsure`: the answer where that version is not here to be compared.
+    """
     from ipfsmem.content.fetch import drive
     from ipfsmem.content.reader import Reader
     from ipfsmem.published.root_reader import read_root
@@ -124,10 +135,12 @@ def are_members_unpublished(replica: Replica) -> bool:
         root, ring = replica.db.get_meta(meta.ROOT), replica.ring
         if root is None or ring is None or ring.view.reason not in ("", PLAIN_REASON):
             return False
+        if ring.view.is_out(replica.device.id) or not ring.view.may_write(replica.device.id):
+            return False
         try:
             files = drive(read_root(Reader(), parse_cid(root.decode()), ring_alone=True), blocks)
         except IpfsmemError:
-            return True  # it cannot be compared
+            return unsure
         return not ring.equals_file(files.keyring)
 
 

@@ -118,7 +118,11 @@ def test_remove_keeps_a_vault_with_a_revoke_that_is_not_published(
         sealed.fails(40, "member", "revoke", "second", key=KEY)
     said = sealed.fails(2, "vault", "remove", "default", "--yes").err
     assert "a change of the members is not published" in said and kept(sealed)
+    assert "a change of the members waits: ipfsmem sync" in sealed.ok("status").out
+    found = sealed.ok("status", "--json").json
+    assert found["unpublished"] and found["waiting"] == ["a change of the members"]
     sealed.ok("sync")
+    assert "nothing waits" in sealed.ok("status").out
     sealed.ok("vault", "remove", "default", "--yes")
     assert second("sync").code != 0
 

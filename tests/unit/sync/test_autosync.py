@@ -19,6 +19,7 @@ from ipfsmem.errors import (
     UsageError,
 )
 from ipfsmem.memory import Memory
+from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync import engine, schedule
 from ipfsmem.sync.background import Attempt
 from ipfsmem.sync.report import SyncReport
@@ -475,3 +476,35 @@ def test_a_secret_is_told_and_raised_until_it_is_gone(tmp_path: Path) -> None:
         heard.clear()
         run(work(("wallet",)))
         assert heard.errors() == [] and not memory.status().unpublished
+
+
+@pytest.mark.parametrize("what", ["revoke", "rotate", "new_words"])
+def test_change_of_members_that_failed_waits_and_is_synced_in_the_background(lab: Lab, what: str) -> None:
+    """The provider goes down after the change was made here; another process finds it."""
+    a, b, _ = lab.three()
+    a.unlock(ROOT)
+    provider = lab.provider("a")
+    made = a.replica.set_ring
+
+    def set_ring(ring: Ring) -> None:
+        before = a.replica.ring
+        made(ring)
+        provider.faults.offline = before is None or before.statements != ring.statements
+
+    a.replica.set_ring = set_ring  # type: ignore[method-assign]
+    if what == "new_words":
+        assert asyncio.run(a.members.new_words()).problem
+    else:
+        with pytest.raises(ProviderUnavailable):
+            asyncio.run(a.members.revoke(b.device) if what == "revoke" else a.members.rotate())
+    provider.faults.offline = False
+    a.close()
+    a = lab.open("a")
+    assert a.status().unpublished and a.status().waiting == ["a change of the members"]
+
+    async def block() -> None:
+        async with a.autosync(idle=0.001, every=None):
+            await until(lambda: not a.status().unpublished)
+
+    run(block())
+    assert a.status().waiting == []
