@@ -282,8 +282,8 @@ class Store:
 
     def segments(self, scope: str = "") -> Iterator[tuple[SegmentName, Entry]]:
         """Yield the timeline segments of a scope, unordered."""
-        for name, text in self.texts():
-            found = segment_name(name) if name[0] == SEGMENT else None
+        for name, text in self._segment_texts():
+            found = segment_name(name)
             if found is not None and found.scope == scope:
                 yield found, decode_entry(name, text)
 
@@ -299,8 +299,8 @@ class Store:
     def segments_of(self, scopes: Collection[str]) -> dict[str, list[tuple[SegmentName, Entry]]]:
         """Return the timeline segments of several scopes in one pass, by scope; scopes without segments are left out."""
         wanted, held = set(scopes), dict[str, list[tuple[SegmentName, Entry]]]()
-        for name, text in self.texts():
-            found = segment_name(name) if name[0] == SEGMENT else None
+        for name, text in self._segment_texts():
+            found = segment_name(name)
             if found is not None and found.scope in wanted:
                 held.setdefault(found.scope, []).append((found, decode_entry(name, text)))
         return held
@@ -327,6 +327,15 @@ class Store:
         for name, changed in list(self._overlay.items()):
             if changed is not None:
                 yield name, changed
+
+    def _segment_texts(self) -> list[tuple[str, bytes]]:
+        """Return those of `texts` that are named like a segment. Memories are passed over without a step of a generator for each."""
+        overlay, found = self._overlay, list[tuple[str, bytes]]()
+        for node in self._tree.nodes():
+            entries = node.entries or {}
+            found += [(name, entries[name]) for name in entries if name[0] == SEGMENT and name not in overlay]
+        found += [(name, text) for name, text in overlay.items() if text is not None and name[0] == SEGMENT]
+        return found
 
     def mark(self) -> StateMark:
         """Return the mark of the current state."""
@@ -397,11 +406,16 @@ class Store:
         named = sorted(self._cards | self._card_changes)
         return {name[len(_CARD) :]: text for name in named if (text := self.raw(name)) is not None}
 
-    def object_digests(self) -> Iterator[bytes]:
-        """Yield the digest of every object that the state names (bodies and first bases), some several times."""
-        for _, text in self.texts():
-            for loc in _locations_in(text):
-                yield bytes.fromhex(loc.sha)
+    def object_digests(self) -> list[bytes]:
+        """Return the digest of every object that the state names (bodies and first bases), some several times."""
+        decode, of_hex = _places_decoder().decode, bytes.fromhex
+        return [
+            of_hex(loc.sha)
+            for _, text in self.texts()
+            for place in decode(text).values()
+            for loc in (place.loc, place.base)
+            if loc is not None
+        ]
 
     def names(self) -> Iterator[str]:
         """Yield the names of all entries."""

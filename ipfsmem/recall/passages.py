@@ -6,7 +6,8 @@ from ipfsmem.lazy_pattern import lazy_pattern
 
 #: Maximum characters of a text that is one passage, and of lines and sentences packed into one.
 WHOLE, PACKED = 900, 600
-_end = lazy_pattern(r"\n+|[.!?][ \t\r\n]+|[。！？]")
+#: The end of a line or sentence. Each begins with one of a set of characters, which a search skips to.
+_end = lazy_pattern(r"[\n.!?。！？](?:(?<=\n)\n*|(?<=[.!?])[ \t\r\n]+|(?<=[。！？]))")
 
 
 def passages(text: str) -> list[str]:
@@ -14,7 +15,7 @@ def passages(text: str) -> list[str]:
     if len(text) <= WHOLE:
         return [text]
     found, start, end = list[str](), 0, 0
-    for cut in (*(one.end() for one in _end.finditer(text)), len(text)):
+    for cut in (*[one.end() for one in _end.finditer(text)], len(text)):
         if end > start and cut - start > PACKED:
             found.append(text[start:end])
             start = end

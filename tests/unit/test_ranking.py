@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import unicodedata
 from array import array
@@ -19,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.errors import ConfigError
+from ipfsmem.recall import passages as passages_module
 from ipfsmem.recall import ranking
 from ipfsmem.recall.dates import days_named
 from ipfsmem.recall.image import ImageError
@@ -369,6 +371,12 @@ def test_passages_are_all_of_a_text_in_order_and_no_longer_than_need_be() -> Non
     assert "".join(found) == text
     assert [len(one) > 600 for one in found] == ["x" in one for one in found] and len(found) > 4
     assert not found[0].startswith(" ") and found[0].endswith("here.\n")
+
+
+@given(st.text("ab .!?\n\t\r。！？é", max_size=40))
+def test_passages_end_where_lines_and_sentences_end(text: str) -> None:
+    ends = re.finditer(r"\n+|[.!?][ \t\r\n]+|[。！？]", text)
+    assert [one.span() for one in passages_module._end.finditer(text)] == [one.span() for one in ends]
 
 
 def test_an_image_keeps_what_occurs_very_often_and_no_text() -> None:

@@ -352,17 +352,15 @@ def forget_copy(db: Connection, copy: str) -> None:
         db.execute(f"DELETE FROM {table} WHERE copy=?", (copy,))  # noqa: S608
 
 
-def texts_needed(db: Connection, but: Container[tuple[str, str]]) -> Iterator[bytes]:
-    """Yield the SHA-256 of every text that an edit of a plain file may have to be merged with, except those of the memories
+def texts_needed(db: Connection, but: Container[tuple[str, str]]) -> set[bytes]:
+    """Return the SHA-256 of every text that an edit of a plain file may have to be merged with, except those of the memories
     `but`, by scope and key. For a plain vault: a sealed one has its own table of them."""
     rows = db.execute(
         "SELECT copies.scope, key, text, base FROM renders LEFT JOIN copies ON copies.id = copy"
     )
-    for scope, key, text, base in rows.fetchall():
-        if (scope, key) in but:
-            continue
-        yield bytes(text)
-        yield from (base[start : start + 32] for start in range(0, len(base or b""), 32))
+    needed = [(text, base) for scope, key, text, base in rows.fetchall() if (scope, key) not in but]
+    bases = (base[start : start + 32] for _, base in needed if base for start in range(0, len(base), 32))
+    return {text for text, _ in needed}.union(bases)
 
 
 def fold(file: str) -> str:

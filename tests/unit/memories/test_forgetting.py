@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -207,3 +208,24 @@ def test_forgotten_scope_leaves_no_text_in_its_folder_or_in_mode_local(tmp_path:
     assert not found
     with Memory.load("default", home=home) as memory:
         assert memory.read("plan") is not None
+
+
+def test_segments_are_read_without_a_step_for_each_memory(tmp_path: Path) -> None:
+    """A forget reads the segments of a day several times."""
+    calls = list[int]()
+    with Memory.create("alex", "local", home=tmp_path) as memory:
+        store = memory._open.replica.store
+        for number in range(40):
+            memory.write(
+                f"k{number}", f"The text of number {number}.", description="When a test counts steps."
+            )
+            if number in (9, 39):
+                seen = list[str]()
+                sys.setprofile(lambda frame, event, of, seen=seen: seen.append(event))  # type: ignore[misc]
+                try:
+                    found = list(store.segments())
+                finally:
+                    sys.setprofile(None)
+                assert not found
+                calls.append(seen.count("call"))
+    assert calls[1] < calls[0] + 30
