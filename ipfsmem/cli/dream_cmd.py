@@ -216,8 +216,8 @@ def list_command(context: CommandContext) -> None:
     "status", scoped=True, shows=True, short_help="Show whether a dream runs, and when the next is due"
 )
 def status_command(context: CommandContext) -> None:
-    """Show whether automatic dreams are on, when the next is due, how the last one ended and what is
-    proposed.
+    """Show whether automatic dreams are on, when the next is due, how the last one ended, and the proposed
+    changes.
     """
     with context.memory() as memory:
         found = memory.dreams.status()

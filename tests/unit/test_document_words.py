@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
+
+from ipfsmem.cli.app import HIDDEN, SHORT, VERBS, find_command
 
 ROOT = Path(__file__).parents[2]
 #: Documents written for users and contributors. Generated ones get their words from the code, which other tests read.
@@ -35,6 +38,16 @@ BANNED = {
     r"(?:^(?:[-*] |\d+\. )?|[.;] |\| |\*\* )(?:What|Who)\b[^.?|]*(?:[.|]|$)": "the noun",
 }  # fmt: skip
 
+#: Words of earlier versions, with those of the glossary.
+REPLACED = {
+    r"\bnamespaces?\b": "vault",
+    r"\bworking cop(?:y|ies)\b": "linked folder",
+    r"\brecovery words\b": "recovery phrase",
+    r"\bnameless\b": "default scope",
+    r"\bothers' word\b|\bword of others\b|\bcandidates?\b": "pending",
+    r"\bpromot(?:e|es|ed|ion)\b": "approve",
+}
+
 
 def prose(text: str) -> Iterator[str]:
     """Paragraphs, list items and rows of a document, without code, headings, addresses, and the options that the code describes."""
@@ -53,6 +66,28 @@ def stumbles(text: str) -> list[str]:
         for phrase, instead in BANNED.items()
         for found in re.finditer(phrase, line, re.I if phrase.islower() else 0)
     ]
+
+
+def replaced(text: str) -> list[str]:
+    """The words of a text that the glossary replaces, each with the word to use instead."""
+    return [
+        f"{found[0]}: {instead}"
+        for word, instead in REPLACED.items()
+        for found in re.finditer(word, text, re.I)
+    ]
+
+
+def test_help_has_no_banned_phrase() -> None:
+    commands = [*SHORT, *HIDDEN, *(f"{name} {verb}" for name, verbs in VERBS.items() for verb in verbs)]
+    found = {}
+    for path in commands:
+        command = find_command(*path.split())
+        assert command is not None
+        context = click.Context(command, info_name=path.split()[-1])
+        shown = " ".join(re.sub(r"--[a-z-]+", "", command.get_help(context)).split())
+        if said := stumbles(shown) + replaced(shown):
+            found[path] = said
+    assert found == {}
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
