@@ -36,6 +36,28 @@ WEEK = 7 * 86_400
 STEM = "1" * 64
 
 
+def test_files_that_a_killed_rsync_left_are_ignored(tmp_path: Path) -> None:
+    async def body() -> None:
+        provider = DirectoryProvider(str(tmp_path))
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        pin = await provider.pin(TREE.cid, "n")
+        await provider.put_name(NAME, RECORD)
+        for file in [one for one in tmp_path.rglob("*") if one.is_file()]:
+            data = file.read_bytes()
+            for end, left in (("AbC9xZ", data[: len(data) // 2]), ("Zz_1yX", b"")):
+                file.with_name(f".{file.name}.{end}").write_bytes(left)
+        again = DirectoryProvider(str(tmp_path))
+        assert [one.cid for one in await again.pins("n")] == [TREE.cid] and not again.unread()
+        assert await again.get_name(NAME) == RECORD
+        assert await again.get_blocks([TREE.cid]) == {TREE.cid: dict(TREE.blocks)[TREE.cid]}
+        assert not await again.lacking()
+        await again.unpin(pin)
+        await again.collect()
+        assert await again.pins("n") == []
+
+    asyncio.run(body())
+
+
 def block(n: int) -> tuple[CID, bytes]:
     data = b"block %d" % n * 100
     return raw_cid(sha256(data).digest()), data

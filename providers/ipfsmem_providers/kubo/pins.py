@@ -216,7 +216,9 @@ class Pins:
         params = {"arg": str(root), "name": text, "timeout": f"{max(1, int(self._patience))}s"}
         if await self._rpc.is_js():
             params["metadata"] = msgspec.json.encode({_META: text}).decode()
-        await self._rpc.call("pin/add", params, what="pin", stall=self._patience + 30)
+        answer = await self._rpc.call("pin/add", params, what="pin", stall=self._patience + 30)
+        for line in answer.body.splitlines():
+            self._rpc.refuse_failure(line, "pin")
 
     async def _remove(self, root: CID) -> None:
         try:

@@ -1,8 +1,8 @@
 """The RPC of a Kubo node, and of nodes like it: one command, its answer, and the meaning of its errors.
 
 Every command is a POST. A failed command answers 500 with {"Message","Code","Type"}; one that fails after its
-answer began reports it in the trailer X-Stream-Error, which HTTP clients rarely expose, so a stream's reader
-must tell from its content whether it is complete. js-ipfs has the same commands with differences (see
+answer began reports it in a last line of the same form, or in the trailer X-Stream-Error, which HTTP clients
+rarely expose, so a stream's reader must tell from its content whether it is complete. js-ipfs has the same commands with differences (see
 `is_js`).
 """
 
@@ -12,7 +12,7 @@ import base64
 import contextlib
 import re
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import msgspec
@@ -50,6 +50,11 @@ class CommandFailed(ProviderUnavailable):
     def timed_out(self) -> bool:
         """Tell whether the node gave up waiting."""
         return any(sign in self.words for sign in _TIMED_OUT)
+
+
+class _Failure(msgspec.Struct):
+    message: str = msgspec.field(name="Message")
+    type: Literal["error"] = msgspec.field(name="Type")
 
 
 class _Version(msgspec.Struct):
@@ -123,9 +128,11 @@ class KuboRpc:
         max_bytes: int,
         max_line: int = ANSWER_MAX,
     ) -> AsyncIterator[T]:
-        """Yield the lines of an NDJSON answer. Raises as `stream` does, ProviderUnavailable for an invalid line."""
+        """Yield the lines of an NDJSON answer. Raises as `stream` does, CommandFailed for a line that reports a failure,
+        ProviderUnavailable for an invalid line."""
         async with self.stream(command, params, body=body, what=what, max_bytes=max_bytes) as answer:
             async for line in answer.lines(max_line=max_line):
+                self.refuse_failure(line, what or command)
                 try:
                     yield read_json(line, type=kind)
                 except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -133,6 +140,16 @@ class KuboRpc:
                 else:
                     continue
                 raise self.http.unavailable(f"kubo answered {command} with something unexpected: {told}")
+
+    def refuse_failure(self, line: bytes, what: str) -> None:
+        """Raise CommandFailed if a line of an answer reports that the command failed after the answer began."""
+        if b'"Message"' not in line:
+            return
+        try:
+            words = read_json(line, type=_Failure).message
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        raise CommandFailed(f"kubo could not {what}: {short(words, self.http.redact)}", words)
 
     async def is_js(self) -> bool:
         """Tell whether it is a js-ipfs node."""

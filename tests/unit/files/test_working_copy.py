@@ -367,6 +367,7 @@ def test_links_pipes_huge_files_and_other_encodings_are_named_and_left(lab: Lab,
 
 def test_hidden_files_other_files_and_folders_are_not_read(lab: Lab) -> None:
     (lab.dir / ".secret.md").write_bytes(b"no\n")
+    (lab.dir / ".tone.md.AbC9xZ").write_bytes(b"half of a file that rsync co")
     (lab.dir / "data.json").write_bytes(b"{}")
     (lab.dir / "sub").mkdir()
     (lab.dir / "sub" / "a.md").write_bytes(b"no\n")

@@ -16,7 +16,7 @@ from aiohttp import web
 from ipfsmem_providers.http.body import Multipart
 from ipfsmem_providers.http.policy import Retry, Timeouts, Timing
 from ipfsmem_providers.kubo import KuboProvider
-from ipfsmem_providers.kubo.rpc import KuboRpc, node_authorization
+from ipfsmem_providers.kubo.rpc import CommandFailed, KuboRpc, node_authorization
 
 from ipfsmem.content.car import car_bytes
 from ipfsmem.content.cid import ipns_name, raw_cid
@@ -235,6 +235,54 @@ def test_list_of_very_many_pins_holds_only_those_of_the_name() -> None:
             assert [(pin.cid, pin.created) for pin in await provider.pins("n")] == [(mine, 7)]
 
         run(body())
+
+
+def test_failure_in_last_line_of_list_of_pins_is_an_error() -> None:
+    """A list that breaks off would look complete."""
+    kubo = FakeKubo()
+    mine = raw_cid(b"\x01" * 32)
+    lines = [
+        {"Cid": str(mine), "Name": "n@7"},
+        {"Message": "pin: datastore closed", "Code": 0, "Type": "error"},
+    ]
+    kubo.faults.answer("POST", "pin/ls", 200, "".join(json.dumps(line) + "\n" for line in lines), times=-1)
+    with serve(kubo.app) as url:
+
+        async def body() -> None:
+            with pytest.raises(CommandFailed, match="could not list pins: pin: datastore closed"):
+                await opened(url).pins("n")
+
+        run(body())
+
+
+def test_pin_named_like_a_failure_is_listed() -> None:
+    kubo = FakeKubo()
+    mine, other = raw_cid(b"\x01" * 32), raw_cid(b"\x02" * 32)
+    lines = [
+        {"Cid": str(other), "Name": json.dumps({"Message": "no", "Type": "error"})},
+        {"Cid": str(mine), "Name": "n@7", "Message": "no"},
+    ]
+    kubo.faults.answer("POST", "pin/ls", 200, "".join(json.dumps(line) + "\n" for line in lines), times=-1)
+    with serve(kubo.app) as url:
+
+        async def body() -> None:
+            assert [pin.cid for pin in await opened(url).pins("n")] == [mine]
+
+        run(body())
+
+
+@pytest.mark.parametrize("before", ["", '{"Progress":3}\n'])
+def test_failure_in_last_line_of_pinning_is_an_error(url: str, kubo: FakeKubo, before: str) -> None:
+    failure = json.dumps({"Message": "pin: block was not found", "Code": 0, "Type": "error"})
+    kubo.faults.answer("POST", "pin/add", 200, f"{before}{failure}\n", times=-1)
+
+    async def body() -> None:
+        provider = opened(url)
+        with pytest.raises(CommandFailed, match="could not pin: pin: block was not found"):
+            await provider.pin(TREE.cid, "n")
+        await provider.close()
+
+    run(body())
 
 
 def test_list_of_pins_in_one_endless_line_is_refused() -> None:
