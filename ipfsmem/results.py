@@ -1078,7 +1078,7 @@ class Begun(Answer, frozen=True, kw_only=True):
     keystore: str | None
     recovery_words: list[str] | None
     warnings: list[str]
-    #: Further vaults of the wallet that came back.
+    #: Further vaults of the wallet: those that the restored one lists, or its first one where another was created.
     vaults: list[FurtherVault]
     sync: SyncReport | None
 

@@ -48,6 +48,7 @@ from ipfsmem.vault.beginning import (
 )
 
 if TYPE_CHECKING:
+    from ipfsmem.bundle.program_events import FurtherVault
     from ipfsmem.memory import Memory
     from ipfsmem.sync.report import SyncReport
     from ipfsmem.vault.owner import Unlock
@@ -117,7 +118,14 @@ def command(context: CommandContext, request: InitRequest) -> None:
     settings = request.settings(context, passphrase)
     unlock, keystore = _owner_keys(context, request, passphrase)
     with _wallet_for(context.folder, keystore, unlock):
-        found = _find(context, request, settings, unlock) if unlock is not None and keystore is None else None
+        found: Memory | None = None
+        others: list[FurtherVault] = []
+        if unlock is not None and keystore is None:
+            if (named := by_vault_name(context, unlock)) is None or request.root is not None:
+                found = _find(context, request, settings, unlock)
+            elif (found := _find_named(context, request, settings, named)) is None:
+                others = _first_vault(context, request, unlock)
+                unlock = named if others else unlock
         if makes_words and found is None:
             require_output(_WORDS)
         made_or_found = found or _create(request, settings, unlock)
@@ -128,7 +136,8 @@ def command(context: CommandContext, request: InitRequest) -> None:
         else:
             report, error = _show_words_and_publish(memory, context, request)
         opens = _opens(request.wallet, passphrase) if keystore else ""
-        made = _Result(memory, found is not None, report, keystore, opens)
+        vaults = memory.vaults.list() if found is not None else others
+        made = _Result(memory, found is not None, report, keystore, opens, vaults)
         _print_json(context, made) if context.json else _print_text(made)
     end(report, error)
     if not context.json:
@@ -190,14 +199,7 @@ def _wallet_for(folder: Path, keystore: Path | None, unlock: Unlock | None) -> I
 def _find(
     context: CommandContext, request: InitRequest, settings: dict[str, Any], unlock: Unlock
 ) -> Memory | None:
-    """The wallet's memory when the provider has one, that of the name that --vault says first. Any doubt is an error: a second memory is
-    never made by mistake."""
-    if (named := by_vault_name(context, unlock)) is not None:
-        try:
-            return bring_back(context, settings, named, request.root)
-        except NoVaultError as error:
-            if error.doubt and not request.create:
-                raise no_memory_error(error) from None
+    """The wallet's memory when the provider has one. Any doubt is an error: a second memory is never made by mistake."""
     try:
         return bring_back(context, settings, unlock, request.root)
     except NoVaultError as error:
@@ -206,6 +208,37 @@ def _find(
         if not request.create and not _may_create(error):
             raise no_memory_error(error) from None
         return None
+
+
+def _find_named(
+    context: CommandContext, request: InitRequest, settings: dict[str, Any], named: Unlock
+) -> Memory | None:
+    """The vault of the name that --vault says, when the wallet has one."""
+    try:
+        return bring_back(context, settings, named, request.root)
+    except NoVaultError as error:
+        if error.doubt and not request.create:
+            raise no_memory_error(error) from None
+        return None
+
+
+def _first_vault(context: CommandContext, request: InitRequest, unlock: Unlock) -> list[FurtherVault]:
+    """The wallet's vault `default`, when it has one: it is not brought here under another name."""
+    from ipfsmem.bundle.program_events import FurtherVault
+    from ipfsmem.device.namespaces import FIRST
+    from ipfsmem.vault.finding import require_vault
+    from ipfsmem.vault.home import Home
+
+    first = unlock.for_vault_called(FIRST)
+    with saying_nothing_was_made(), Meter(silent=context.json) as meter:
+        home = Home(folder=context.home, progress=meter)
+        try:
+            asyncio.run(require_vault(first, request.where, home, sealed=request.kind.sealed))
+        except NoVaultError as error:
+            if not request.create and not _may_create(error):
+                raise no_memory_error(error) from None
+            return []
+    return [FurtherVault(FIRST, first.key_number or 1, f"0x{unlock.signer.address.hex()}")]
 
 
 def _may_create(error: NoVaultError) -> bool:
@@ -273,6 +306,8 @@ class _Result(NamedTuple):
     #: The file of a wallet that was made just now, and whose passphrase opens it, where that is not its own.
     keystore: Path | None
     opened_by: str
+    #: Other vaults of its wallet.
+    vaults: list[FurtherVault]
 
 
 def _print_json(context: CommandContext, made: _Result) -> None:
@@ -288,7 +323,7 @@ def _print_json(context: CommandContext, made: _Result) -> None:
                 keystore=str(made.keystore) if made.keystore else None,
                 recovery_words=words,
                 unlisted=memory.unlisted,
-                vaults=memory.vaults.list() if made.restored else [],
+                vaults=made.vaults,
                 sync=made.report,
             )
         )
@@ -299,6 +334,8 @@ def _print_text(made: _Result) -> None:
     address = status.vault.address if status.vault else None
     if made.restored:
         headline = f"This wallet has a memory there. {what_came_back(status, memory.restored)}"
+    elif made.vaults:
+        headline = f"Made a new vault, {status.namespace}: this wallet had none of that name there."
     else:
         headline = "Made a new memory" + (
             ": this wallet had none there." if address and not made.keystore else "."
@@ -320,7 +357,7 @@ def _print_text(made: _Result) -> None:
     print_remarks(status)
     if made.report is not None and made.report.notices:
         print_report(made.report)
-    print_vaults(memory.unlisted, memory.vaults.list() if made.restored else [])
+    print_vaults(memory.unlisted, made.vaults)
 
 
 def _opens(wallet: Wallet, passphrase: str | None) -> str:

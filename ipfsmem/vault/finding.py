@@ -7,9 +7,12 @@ made, joined or signed. "No vault found" always comes with the reasons to doubt 
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import Final
 
+from ipfsmem import config as configuration
 from ipfsmem.config import VaultConfig
 from ipfsmem.content.cid import CID, ipns_name, public_of_ipns_name
 from ipfsmem.content.fetch import drive_async
@@ -28,16 +31,22 @@ from ipfsmem.errors import (
     WrongWalletError,
 )
 from ipfsmem.mode import vault_mode
+from ipfsmem.provider.choice import ProviderChoice, each_of
 from ipfsmem.provider.contract import Provider
+from ipfsmem.provider.opening import ProviderPool
 from ipfsmem.published.root_reader import RootFiles, read_root
 from ipfsmem.published.root_verification import open_root
 from ipfsmem.ring.keyring import Keyring, parse_keyring
 from ipfsmem.ring.statements import Member, member_id
 from ipfsmem.sync.anchor_pins import MAX_HOPS, PINS_AT_ONCE, learn_records
+from ipfsmem.sync.company import Company
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.names import Names, pin_name, target
+from ipfsmem.sync.progress import no_progress
 from ipfsmem.sync.report import Notices
-from ipfsmem.vault.owner import revoked_owner_error
+from ipfsmem.vault.creating import scratch_replica
+from ipfsmem.vault.home import Home
+from ipfsmem.vault.owner import Unlock, revoked_owner_error
 from ipfsmem.wallet.root_keys import RootKeys
 
 
@@ -50,6 +59,19 @@ async def find_vault(
     vault of the other kind exists, ProviderError when its ring is unavailable, WrongWalletError.
     """
     return await _Search(root, providers, replica, sealed).find()
+
+
+async def require_vault(unlock: Unlock, provider: ProviderChoice, home: Home, *, sealed: bool) -> None:
+    """Look for a wallet's vault, and bring nothing here. Raises what `find_vault` raises, ConfigError."""
+    pool = ProviderPool(home.path(configuration.settings()))
+    try:
+        with contextlib.closing(scratch_replica(home.world)) as scratch:
+            root = await asyncio.to_thread(unlock.root, twice=False)
+            company = Company(scratch, pool.open_all(each_of(provider)), home.progress or no_progress)
+            async with company.noticing_the_silent():
+                await find_vault(root, company.members, scratch, sealed=sealed)
+    finally:
+        await pool.aclose()
 
 
 async def vault_of_root(

@@ -59,6 +59,29 @@ def test_init_elsewhere_brings_back_the_vault_of_that_name_in_the_wallet(
     assert said["restored"] and other.ok("read", "plan", "--vault", "work", "--body").out == "of work\n"
 
 
+@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
+def test_init_of_a_new_name_makes_that_vault_and_names_the_first_one(
+    sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_json: bool
+) -> None:
+    """The first vault of the wallet came back under the new name, and what was written for one went into the other."""
+    sealed.ok("write", "tone", "--body", "direct")
+    sealed.ok("sync")
+    other = Cli(tmp_path / "other", monkeypatch)
+    asked = ("init", "--vault", "work", "--unprotected-keys", *(["--json"] if as_json else []))
+    said = other.ok(*asked, key=KEY)
+    if as_json:
+        assert not said.json["restored"] and [one["name"] for one in said.json["vaults"]] == ["default"]
+    else:
+        assert "Made a new vault, work" in said.out
+        assert "ipfsmem recover --vault default --wallet FILE" in said.err
+    assert other.ok("status", "--vault", "work", "--json").json["vault"]["name"] == "work"
+    assert other("read", "tone", "--vault", "work").code != 0
+    other.ok("recover", "--vault", "default", "--unprotected-keys", key=KEY)
+    assert other.ok("read", "tone", "--vault", "default", "--body").out == "direct\n"
+    third = Cli(tmp_path / "third", monkeypatch)
+    assert third.ok("init", "--vault", "work", "--unprotected-keys", "--json", key=KEY).json["restored"]
+
+
 def test_the_same_wallet_elsewhere_gets_its_memory_back(
     sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
