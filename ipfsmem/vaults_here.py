@@ -60,7 +60,8 @@ class Remains(msgspec.Struct, frozen=True):
 
 
 def vaults_here(home: Path) -> list[VaultHere]:
-    """The vaults on this device, by name; also those that cannot be read, with the reason. Nothing is opened. Raises StorageError."""
+    """The vaults on this device, by name; also those that cannot be read, with the reason; then those of which a removal was
+    interrupted. Nothing is opened. Raises StorageError."""
     found = []
     with storage_errors(home, "list"):
         folders = sorted(one for one in home.iterdir() if is_namespace(one.name)) if home.is_dir() else []
@@ -89,6 +90,21 @@ def vaults_here(home: Path) -> list[VaultHere]:
                 problem=problem,
             )
         )
+    found += [
+        VaultHere(
+            name=name,
+            folder=str(away),
+            mode=None,
+            label="",
+            providers=[],
+            vault_id="",
+            wallet="",
+            protected=False,
+            unlocked_until=None,
+            problem=f"its removal was interrupted; finish it: ipfsmem vault remove {name}",
+        )
+        for away, name in _interrupted(home)
+    ]
     return found
 
 
@@ -213,11 +229,23 @@ def refuse_link(folder: Path) -> None:
         )
 
 
-def finish_earlier(home: Path) -> None:
-    """Delete what an interrupted removal left."""
-    for away in home.glob(_AWAY.format(name="*", random="*")):
-        name = away.name.removeprefix(".removed-").rpartition("-")[0]
-        _delete(away, home / name)
+def finish_earlier(home: Path, asked: str, *, plain_files: bool = False) -> list[str] | None:
+    """Delete what interrupted removals left; what stays of the vault `asked`, None when none of it was interrupted.
+
+    `plain_files`: of that vault too. Raises StorageError.
+    """
+    left: list[str] | None = None
+    for away, name in _interrupted(home):
+        stays = _delete(away, home / name, plain_files=plain_files and name == asked)
+        if name == asked:
+            left = [*(left or []), *stays]
+    return left
+
+
+def _interrupted(home: Path) -> list[tuple[Path, str]]:
+    """The folders of interrupted removals, each with the name of its vault."""
+    found = sorted(home.glob(_AWAY.format(name="*", random="*")))
+    return [(away, away.name.removeprefix(".removed-").rpartition("-")[0]) for away in found]
 
 
 def _move_away(folder: Path) -> Path:

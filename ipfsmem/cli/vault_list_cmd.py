@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, moment, table
 
 
@@ -24,7 +25,7 @@ def command(context: CommandContext) -> None:
         else:
             state = "locked" if one.protected else "no passphrase"
         places = clean(", ".join(one.providers)) or "published nowhere"
-        rows.append((one.name, str(one.mode or "?"), places, clean(one.problem) or state))
+        rows.append((one.name, str(one.mode or "?"), places, advice(clean(one.problem)) or state))
     table(("vault", "mode", "providers", "keys"), rows, styles=("bold", "cyan", "", "dim"))
     if not found:
         click.echo(f"No vault in {clean(str(context.home))}.", err=True)

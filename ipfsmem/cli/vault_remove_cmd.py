@@ -35,12 +35,16 @@ def command(context: CommandContext, name: str, files: bool, force: bool, yes: b
     is kept unless --force is given. Linked folders and other files in the vault's folder are kept.
     """
     from ipfsmem import vaults_here
-    from ipfsmem.results import VaultRemoved
 
     context.choose(name)
-    vaults_here.finish_earlier(context.home)
     folder = context.folder
-    if not vaults_here.holds_vault(folder):
+    # Nobody has agreed yet to more than the earlier removal, where a vault has the name again.
+    again = vaults_here.holds_vault(folder)
+    finished = vaults_here.finish_earlier(context.home, name, plain_files=files and not again)
+    if not again:
+        if finished is not None:
+            _finish(context, name, None, finished, [])
+            return
         context.refuse_missing_memory()
     vaults_here.refuse_link(folder)
     remains, left = None, None
@@ -61,6 +65,15 @@ def command(context: CommandContext, name: str, files: bool, force: bool, yes: b
     if left is None:
         _agree(context, None, yes)
         left = vaults_here.delete_folder(folder, plain_files=files)
+    _finish(context, name, remains, [*(finished or []), *left], _lines(remains))
+
+
+def _finish(
+    context: CommandContext, name: str, remains: Remains | None, left: list[str], lines: list[str]
+) -> None:
+    """Say what was deleted, what remains elsewhere (`lines`), and what stays here."""
+    from ipfsmem.results import VaultRemoved
+
     done = VaultRemoved(
         name=name,
         remains=remains.presence if remains is not None else [],
@@ -72,7 +85,7 @@ def command(context: CommandContext, name: str, files: bool, force: bool, yes: b
     if context.json:
         context.emit(done)
     else:
-        _show(done, _lines(remains))
+        _show(done, lines)
 
 
 def _look(context: CommandContext, memory: Memory) -> Remains:

@@ -266,9 +266,15 @@ def test_remove_goes_on_with_what_an_interrupted_removal_left(
             vaults_here.remove_copy(memory)
     assert [path.name[:16] for path in sealed.home.glob(".removed*")] == [".removed-default"]
     assert sealed("list").code == 4
-    sealed.fails(4, "vault", "remove", "default", "--yes", "--force")
+    (left,) = sealed.ok("vault", "list", "--json").json
+    assert left["name"] == "default" and "its removal was interrupted" in left["problem"]
+    assert "finish it: ipfsmem" in sealed.ok("vault", "list").out
+    said = sealed.ok("vault", "remove", "default")
+    assert "Deleted: the copy of default" in said.out and "mine.txt" in said.out
+    assert "cannot be opened" not in said.out and sealed.ok("vault", "list", "--json").json == []
     assert not [*sealed.home.glob(".removed*")]
     assert [path.name for path in (sealed.home / "default").iterdir()] == ["mine.txt"]
+    sealed.fails(4, "vault", "remove", "default", "--yes", "--force")
 
 
 def test_remove_puts_nothing_of_an_interrupted_removal_into_a_new_vault(
