@@ -310,8 +310,6 @@ class Memory(MemoryMethods):
     context = _of_texts(MemoryTexts.context)
     begin_anew = _of_texts(MemoryTexts.begin_anew)
     given = _of_texts(MemoryTexts.given)
-    conflicts = _of_texts(MemoryTexts.conflicts)
-    resolve = _of_texts(MemoryTexts.resolve)
     promote = _of_texts(MemoryTexts.promote)
     promote_all = _of_texts(MemoryTexts.promote_all)
     promote_session = _of_texts(MemoryTexts.promote_session)

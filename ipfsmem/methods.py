@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Mapping
+    from ipfsmem.memories.readings import Conflict
     from ipfsmem.memories.readings import Reading
-    from ipfsmem.memories.readings import Unsettled
     from ipfsmem.memories.recall import Explained
     from ipfsmem.memories.undo import Undone
     from ipfsmem.operation import View
+    from ipfsmem.operations.conflicts import Conflicts
     from ipfsmem.operations.duplicates import Duplicates
     from ipfsmem.operations.forget import Forgotten
     from ipfsmem.operations.list import MemoryPage
     from ipfsmem.operations.recall import Recalled
+    from ipfsmem.operations.resolve import Resolved
     from ipfsmem.operations.sessions.add import SessionAdded
     from ipfsmem.operations.sessions.create import SessionBegun
     from ipfsmem.operations.sessions.forget import SessionForgotten
@@ -156,7 +158,7 @@ class MemoryMethods(StackMethods):
 
     __slots__ = ()
 
-    def write(self, key: str, body: str | None = None, *, name: str | None = None, description: str | None = None, type: str | None = None, tags: Iterable[str] | None = None, fields: Mapping[str, str] | None = None, text: bytes | str | None = None, seen: Reading | Unsettled | tuple[str, ...] | str | None = None, if_match: str | None = None) -> Reading:
+    def write(self, key: str, body: str | None = None, *, name: str | None = None, description: str | None = None, type: str | None = None, tags: Iterable[str] | None = None, fields: Mapping[str, str] | None = None, text: bytes | str | None = None, seen: Reading | Conflict | tuple[str, ...] | str | None = None, if_match: str | None = None) -> Reading:
         """Write a memory and return the resulting text. It is durable on this device when this returns.
 
         Omitted parts stay as they are. An empty value removes a field. The field `updated` is set to today.
@@ -184,7 +186,7 @@ class MemoryMethods(StackMethods):
 
         return write.run(self._view(), {"key": key, "body": body, "name": name, "description": description, "type": type, "tags": tags, "fields": fields, "text": text, "seen": seen, "if_match": if_match})
 
-    def forget(self, key: str, *, reason: str = '', seen: Reading | Unsettled | tuple[str, ...] | str | None = None, if_match: str | None = None, keep_earlier: bool = False) -> Forgotten:
+    def forget(self, key: str, *, reason: str = '', seen: Reading | Conflict | tuple[str, ...] | str | None = None, if_match: str | None = None, keep_earlier: bool = False) -> Forgotten:
         """Forget a memory on every device, including concurrent edits.
 
         An event of the timeline records it. With `seen`, other texts of the memory stay as conflicts. The
@@ -206,6 +208,44 @@ class MemoryMethods(StackMethods):
         from ipfsmem.operations.forget import forget
 
         return forget.run(self._view(), {"key": key, "reason": reason, "seen": seen, "if_match": if_match, "keep_earlier": keep_earlier})
+
+    def conflicts(self, key: str | None = None, *, everywhere: bool = False) -> Conflicts:
+        """List memories with concurrent edits that could not be merged, or with texts of others that nobody approved.
+
+        Each has the shown text, the copies that are not shown, and the `seen` for `resolve`. Values that a revoked member wrote after its
+        revocation are listed too.
+
+        Args:
+            key: Only the conflict of this memory.
+            everywhere: Of all scopes, as `status` counts them.
+
+        Raises:
+            NotFoundError: `key` has no conflict.
+        """
+        from ipfsmem.operations.conflicts import conflicts
+
+        return conflicts.run(self._view(), {"key": key, "everywhere": everywhere})
+
+    def resolve(self, key: str, text: bytes | str | None = None, *, seen: Reading | Conflict | tuple[str, ...] | str, keep: bool = False, take: str | None = None) -> Resolved:
+        """Resolve the conflict of a memory: the chosen text replaces the texts that you saw, on every device.
+
+        A text that arrived later is kept: `seen` is then out of date, and nothing is replaced.
+
+        Args:
+            key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
+            text: The whole text that replaces them, header and all.
+            seen: The conflict that you looked at: an item of `conflicts`, its `token` or its `seen`.
+            keep: Keep the current text, or the deletion.
+            take: Choose this alternative: its name from `conflicts`.
+
+        Raises:
+            ChangedError: the conflict is not what `seen` says; nothing was replaced.
+            NotFoundError: there is no such conflict, no such copy, or no text to keep.
+            UsageError: not exactly one of `text`, `keep` and `take` was given, or `text` is empty.
+        """
+        from ipfsmem.operations.resolve import resolve
+
+        return resolve.run(self._view(), {"key": key, "text": text, "seen": seen, "keep": keep, "take": take})
 
     def undo(self) -> Undone:
         """Undo the last write, forget, resolve, restore or undo by this program on this device, in any scope.

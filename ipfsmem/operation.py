@@ -72,11 +72,15 @@ class Http(msgspec.Struct, frozen=True):
 
 
 class Header(msgspec.Struct, frozen=True):
-    """The header of a request that gives a parameter: an ETag of a response. A text is the ETag itself, else the reading that had it."""
+    """The header of a request that gives a parameter: an ETag of a response. A text (`Http.type`) is the ETag itself, else the reading that had it."""
 
     name: Literal["If-Match"]
     #: The parameter that is "" if the request has `If-None-Match: *`; "" if it must not.
     none: str = ""
+
+
+class Everywhere(msgspec.Struct, frozen=True):
+    """A parameter that widens the texts that a call works on, to those of the whole memory: a token for some scopes may not give it."""
 
 
 class ForModels(msgspec.Struct, frozen=True):
@@ -178,6 +182,8 @@ class Parameter:
         self.models = _first(ForModels, extras) or ForModels()
         self.http = _first(Http, extras) or Http()
         self.header = _first(Header, extras)
+        #: Whether a call that gives it works on the whole memory.
+        self.widens = _first(Everywhere, extras) is not None
         self.missing_in = (_first(Except, extras) or Except(())).faces
         #: Bounds: of a number, of the characters of a text, of the items of a list.
         self.least, self.most = self._said("ge"), self._said("le")

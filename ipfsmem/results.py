@@ -26,7 +26,7 @@ from ipfsmem.errors import DamagedError, IncompleteError, IpfsmemError
 from ipfsmem.files.exporting import LeftOut
 from ipfsmem.files.working_copies import FolderFacts
 from ipfsmem.memories.context import ContextBlock
-from ipfsmem.memories.readings import Copy, Reading, Token, Unsettled
+from ipfsmem.memories.readings import Reading, Token
 from ipfsmem.mode import Mode
 from ipfsmem.provider.abilities import good_for, limits
 from ipfsmem.provider.contract import Capabilities
@@ -130,73 +130,6 @@ class Promoted(Answer, frozen=True, kw_only=True):
     key: str
     sha256: str
     scope: str = ""
-
-
-class Resolved(Answer, frozen=True, kw_only=True):
-    """A conflict that is settled: what is shown now (None: it stays forgotten), and the names of the copies that went."""
-
-    key: str
-    sha256: str | None
-    replaced: tuple[str, ...]
-
-
-class ConflictCopy(Answer, frozen=True, kw_only=True):
-    """A text beside the one that is shown, and the label of the device that wrote it; None: it is not fetched."""
-
-    file: str
-    device: str
-    text: str | None
-
-
-class Conflict(Answer, frozen=True, kw_only=True):
-    """A memory with texts that are not shown. `seen` is for `resolve`; `text` None: forgotten, or not fetched."""
-
-    key: str
-    scope: str
-    forgotten: bool
-    seen: str
-    #: The label of the device that wrote what is shown.
-    device: str
-    text: str | None
-    copies: tuple[ConflictCopy, ...]
-
-    @classmethod
-    def of(cls, item: Unsettled, names: dict[str, str]) -> Conflict:
-        """An item of `Memory.conflicts`; `names` are labels by device."""
-
-        def copy_of(copy: Copy) -> ConflictCopy:
-            return ConflictCopy(
-                file=copy.file, device=_writer(copy.reading, names), text=_text_of(copy.reading)
-            )
-
-        return cls(
-            key=item.key,
-            scope=item.scope,
-            forgotten=item.forgotten,
-            seen=item.seen,
-            device=_writer(item.shown, names),
-            text=_text_of(item.shown),
-            copies=tuple(map(copy_of, item.copies)),
-        )
-
-
-def _writer(reading: Reading | None, names: dict[str, str]) -> str:
-    return "" if reading is None else names.get(reading.device) or reading.device
-
-
-def _text_of(reading: Reading | None) -> str | None:
-    return shown_text(None if reading is None else reading.data)
-
-
-class Late(Answer, frozen=True, kw_only=True):
-    """Something that a revoked member wrote after what was accepted when it was revoked (format section 4).
-
-    `place` is a memory's key or `timeline/<day>`, `member` an id, `dot` the value.
-    """
-
-    place: str = msgspec.field(name="key")
-    member: str = msgspec.field(name="revoked")
-    dot: str
 
 
 class Difference(Answer, frozen=True, kw_only=True):

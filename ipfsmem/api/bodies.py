@@ -14,8 +14,6 @@ from ipfsmem.memories.layouts import Layout
 from ipfsmem.memories.session_search import SessionHit
 from ipfsmem.operations.sessions.list import SessionProblem
 from ipfsmem.results import (
-    Conflict,
-    Late,
     OperationLine,
     ProviderInfo,
     ScopeLine,
@@ -48,14 +46,6 @@ class RestoreBody(Body, frozen=True, kw_only=True):
     root: str | None = None
     sha256: str | None = None
     seen: str | None = None
-
-
-class ResolveBody(Body, frozen=True, kw_only=True):
-    """How a conflict is settled, one of three: `keep` what is shown, `take` the copy of that name, or this `text`, header and all."""
-
-    keep: bool = False
-    take: str | None = None
-    text: str | None = None
 
 
 class PromoteBody(Body, frozen=True, kw_only=True):
@@ -144,13 +134,6 @@ class PastText(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     sha256: str
     text: str
-
-
-class Conflicts(msgspec.Struct, frozen=True, kw_only=True):
-    """Memories with texts that are not shown, and what revoked members wrote after that."""
-
-    conflicts: list[Conflict]
-    late: list[Late]
 
 
 class Scopes(msgspec.Struct, frozen=True, kw_only=True):

@@ -120,14 +120,16 @@ def _parameter(one: Declared) -> Parameter:
 
 def _shown(one: Declared, call: Call) -> Any:
     """What the caller was shown, as the header says."""
-    return call.seen if one.type is str else call.still_shown()
+    return call.seen if str in (one.type, one.http.type) else call.still_shown()
 
 
 def _work(op: Operation[..., Any], call: Call) -> Any:
     source = call.whole.stack(*call.stack) if call.stack else call.memory
     body = {} if call.body is None else msgspec.structs.asdict(call.body)
-    given = {"key": call.key, **call.query, **body}
+    given = {**({"key": call.key} if call.key else {}), **call.query, **body}
     asked = {one.name: given.get(one.name, _default(one)) for one in op.parameters("http")}
+    if any(one.widens and asked[one.name] for one in op.parameters("http")):
+        call.caller.require_all_scopes()
     status, known = op.declared.status, _precondition(op)
     if known is not None and known.header is not None:
         if call.seen or not known.header.none:

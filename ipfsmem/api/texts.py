@@ -5,24 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 from ipfsmem.api.bodies import (
-    Conflicts,
     ContextBody,
     PastText,
     PromoteBody,
-    ResolveBody,
     RestoreBody,
 )
-from ipfsmem.api.calls import Call, Refused, Reply, there
+from ipfsmem.api.calls import Call, Refused, Reply
 from ipfsmem.api.problems import said
 from ipfsmem.api.routes import Route
 from ipfsmem.bundle.keys import check_key, check_scope
-from ipfsmem.errors import ChangedError, NotFoundError, UsageError
+from ipfsmem.errors import UsageError
 from ipfsmem.memories.readings import Reading
-from ipfsmem.memories.writers import member_names
 from ipfsmem.results import (
-    Conflict,
     ContextText,
-    Resolved,
     TextHistory,
     Written,
     shown_text,
@@ -66,38 +61,6 @@ def _context(call: Call) -> ContextText:
     return ContextText.of(block, tuple(map(str, find_secrets(block.text))))
 
 
-def _conflicts(call: Call) -> Conflicts:
-    everywhere = call.query.get("everywhere", False)
-    if everywhere:
-        call.caller.require_all_scopes()
-    found = call.memory.conflicts(everywhere=everywhere)
-    names = member_names(call.whole.members.list())
-    names.setdefault(call.whole.device, call.whole.replica.config.label)
-    late = call.whole.members.late_writes() if everywhere else []
-    return Conflicts(conflicts=[Conflict.of(item, names) for item in found], late=late)
-
-
-def _resolve(call: Call) -> Resolved:
-    given: ResolveBody = call.body
-    if sum((given.keep, given.take is not None, given.text is not None)) != 1:
-        raise UsageError("choose one: keep, take or text")
-    item = next((one for one in call.memory.conflicts() if one.key == call.key), None)
-    if item is None:
-        raise NotFoundError(f"{call.key} has no conflict")
-    if call.seen != item.seen:
-        raise ChangedError(f"{call.key} is not what you looked at; nothing was replaced")
-    data = None
-    if given.take is not None:
-        data = there(call.key, call.memory.read(call.key, conflict=given.take)).data
-    elif given.text is not None:
-        data = given.text.encode()
-        if not data.strip():
-            raise UsageError("the text is empty, so nothing was replaced")
-    written = call.memory.resolve(call.key, data, seen=item)
-    sha256 = written.sha256 if written is not None else None
-    return Resolved(key=call.key, sha256=sha256, replaced=item.files)
-
-
 def _promote(call: Call) -> Reply:
     given: PromoteBody = call.body
     to = check_scope(given.to) if given.to else ""
@@ -123,18 +86,6 @@ _ONE: Final = "/v1/memories/{key}"
 ROUTES: Final = (
     Route("get", _ONE + "/history", "history", "The texts that a memory has had", _history, TextHistory),
     Route("get", _ONE + "/history/{sha256}", "past", "An older text of a memory", _past, PastText),
-    Route(
-        "post",
-        _ONE + "/resolve",
-        "resolve",
-        "Settle a conflict",
-        _resolve,
-        Resolved,
-        right="write",
-        writes=True,
-        body=ResolveBody,
-        seen=True,
-    ),
     Route(
         "post",
         _ONE + "/promote",
@@ -169,14 +120,5 @@ ROUTES: Final = (
         body=ContextBody,
         query=("stack",),
         everybody=True,
-    ),
-    Route(
-        "get",
-        "/v1/conflicts",
-        "conflicts",
-        "Texts that were written at the same time",
-        _conflicts,
-        Conflicts,
-        query=("everywhere",),
     ),
 )

@@ -86,6 +86,8 @@ def _asked(one: Parameter, value: Any) -> Any:
     """A value from click in the form that the operation accepts."""
     if one.cli.joined:
         return " ".join(value)
+    if one.required:
+        return value
     return one.default if value is None or (one.is_list and not value) else value
 
 
@@ -99,7 +101,7 @@ def _parameter(one: Parameter) -> click.Parameter:
     text = said.help or one.description
     if one.type is bool:
         return click.Option(names, is_flag=True, help=text)
-    is_shown = one.default not in (None, "", ())
+    is_shown = not one.required and one.default not in (None, "", ())
     return click.Option(
         names,
         type=_type_of(one),

@@ -33,7 +33,7 @@ from ipfsmem.files.folder import is_flushed_together, sync_all
 from ipfsmem.memories.bundle_tree import OTHERS, Part, base_files
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.overview import ScopeView
-from ipfsmem.memories.readings import Copy, Reading, Unsettled, place_of
+from ipfsmem.memories.readings import Conflict, Copy, Reading, place_of
 
 #: Maximum number of listed names; the rest is counted.
 _NAMED = 10
@@ -121,7 +121,7 @@ class Everything(msgspec.Struct, frozen=True):
     scope: str
     #: Shown own texts, by key.
     files: dict[str, bytes]
-    unsettled: list[Unsettled]
+    unsettled: list[Conflict]
     events: list[dict[str, Any]]
     not_fetched: tuple[str, ...]
     segments: int
@@ -148,7 +148,7 @@ class Everything(msgspec.Struct, frozen=True):
         left = self._without(lambda item, copy: texts[item.key] > MAX_DOTS)
         return tuple(place_of(self.scope, file) for file in left.copies)
 
-    def _without(self, left: Callable[[Unsettled, Copy], bool]) -> LeftOut:
+    def _without(self, left: Callable[[Conflict, Copy], bool]) -> LeftOut:
         copies = [(item, copy) for item in self.unsettled for copy in item.copies]
         files = tuple(copy.file for item, copy in copies if copy.reading is None or left(item, copy))
         return LeftOut(files, self.not_fetched, self.segments)
@@ -272,7 +272,7 @@ def _gathered(memories: Memories, named: Mapping[str, Entry], looked: ScopeView)
         elif view.data is None and view.not_fetched:
             not_fetched.append(view.key)
         if view.conflicts or view.hidden or view.others or view.unheeded:
-            unsettled.append(memories.unsettled(view, known))
+            unsettled.append(memories.conflict_of(view, known))
     missing = missing_of(store, segments)
     card = read_card(store, scope, held) if scope else None
     if held and card is None and not gone:

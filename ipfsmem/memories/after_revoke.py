@@ -5,24 +5,39 @@ Format section 4. Nothing is hidden or removed: a joined value stays until someb
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from operator import attrgetter
 
-from ipfsmem.causal.entries import entry_place
-from ipfsmem.device.state import Store
+import msgspec
+
+from ipfsmem.causal.entries import entry_place, scope_of
+from ipfsmem.device.replica import Replica
 
 
-def late_values(store: Store, cutoffs: Mapping[str, int]) -> list[tuple[str, str, str]]:
-    """Return (place, member id, dot) of every value of a revoked id whose counter lies beyond its cutoff, in order.
+class Late(msgspec.Struct, frozen=True, kw_only=True):
+    """A value that a revoked member wrote after the cutoff of its revocation. `key`: a memory's key or `timeline/<day>`, with `<scope>/` before
+    it in a scope. `revoked`: the id of the member. `dot`: the value."""
 
-    `place` is the entry in a person's words (`entry_place`). Inside `reading`.
-    """
-    # The counter that a state has seen of an id is an upper bound, which mostly settles it without reading entries.
-    if all(store.frame.ctx.get(member, 0) <= n for member, n in cutoffs.items()):
+    place: str = msgspec.field(name="key")
+    scope: str
+    member: str = msgspec.field(name="revoked")
+    dot: str
+
+
+def late_writes(replica: Replica) -> list[Late]:
+    """Return every value of a revoked id whose counter lies beyond its cutoff, in order, until somebody overwrites or forgets it."""
+    ring = replica.ring
+    if ring is None or not ring.view.cutoffs:
         return []
-    found = []
-    for name, entry in store.entries():
-        for dot in entry:
-            member = dot[:16]
-            if int(dot[17:]) > cutoffs.get(member, 1 << 62):
-                found.append((entry_place(name), member, dot))
-    return sorted(found)
+    cutoffs = ring.view.cutoffs
+    with replica.reading():
+        store = replica.store
+        # The counter that a state has seen of an id is an upper bound, which mostly settles it without reading entries.
+        if all(store.frame.ctx.get(member, 0) <= n for member, n in cutoffs.items()):
+            return []
+        found = [
+            Late(place=entry_place(name), scope=scope_of(name), member=dot[:16], dot=dot)
+            for name, entry in store.entries()
+            for dot in entry
+            if int(dot[17:]) > cutoffs.get(dot[:16], 1 << 62)
+        ]
+    return sorted(found, key=attrgetter("place", "member", "dot"))

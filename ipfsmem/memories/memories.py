@@ -38,11 +38,11 @@ from ipfsmem.errors import ChangedError, FormatError, IpfsmemError, LimitError, 
 from ipfsmem.memories.overview import Overview, ScopeView, head_of
 from ipfsmem.memories.readings import (
     SEEN_LEAST,
+    Conflict,
     Copy,
     Reading,
     Seen,
     Token,
-    Unsettled,
     place_of,
     token_hash,
 )
@@ -472,15 +472,17 @@ class Memories:
             return _listed(key, _head(None), view.body, self.scope, fetched=False, own=view.own)
         return None
 
-    def conflicts(self) -> list[Unsettled]:
+    def conflicts(self, key: str | None = None) -> list[Conflict]:
         """Return every key whose view hides or sets apart a sibling, or that has texts of others which nobody approved; with all
-        texts on this device."""
+        texts on this device. `key`: only this one."""
         with self.replica.reading():
-            found = [self.unsettled(view, entry) for view, entry in self._contested()]
+            found = [
+                self.conflict_of(view, entry) for view, entry in self._contested() if key in (None, view.key)
+            ]
         return sorted(found, key=lambda item: item.key)
 
     def looked_at(self, key: str, entry: Entry, *, behind_a_forget: bool = False) -> tuple[KeyView, Entry]:
-        """Return the view of an entry, and the siblings for `unsettled` (inside `reading`). `behind_a_forget`: of a scope that is
+        """Return the view of an entry, and the siblings for `conflict_of` (inside `reading`). `behind_a_forget`: of a scope that is
         forgotten."""
         if behind_a_forget:
             return self._behind_the_forget(key, entry), entry
@@ -497,12 +499,13 @@ class Memories:
         with self.replica.reading():
             return sorted(place_of(one.scope, key) for one, key, _ in self._contested_everywhere())
 
-    def all_conflicts(self) -> list[Unsettled]:
+    def all_conflicts(self, key: str | None = None) -> list[Conflict]:
         """Return those memories as `conflicts` does, the nameless scope first."""
         with self.replica.reading():
             found = [
-                one.unsettled(*one.looked_at(key, entry, behind_a_forget=one.forgotten()))
-                for one, key, entry in self._contested_everywhere()
+                one.conflict_of(*one.looked_at(name, entry, behind_a_forget=one.forgotten()))
+                for one, name, entry in self._contested_everywhere()
+                if key in (None, name)
             ]
         return sorted(found, key=lambda item: (item.scope, item.key))
 
@@ -532,7 +535,7 @@ class Memories:
                 if view.conflicts or view.hidden or view.others or view.unheeded:
                     yield view, entry
 
-    def unsettled(self, view: KeyView, entry: Entry) -> Unsettled:
+    def conflict_of(self, view: KeyView, entry: Entry) -> Conflict:
         """Return the conflict of a memory with this view and these siblings (inside `reading`)."""
         copies = []
         for copy in (*view.conflicts, *view.hidden, *view.others):
@@ -542,9 +545,7 @@ class Memories:
             reading = None if data is None else self._copy_reading(view.key, copy, entry, data)
             copies.append(Copy(copy.file, copy.dots, reading))
         dots = (*view.dots, *view.unheeded)
-        return Unsettled(
-            view.key, self._reading(view, entry), tuple(copies), dots, view.forgotten, self.scope
-        )
+        return Conflict(view.key, self._reading(view, entry), tuple(copies), dots, view.forgotten, self.scope)
 
     def index(self) -> str:
         """Return the text of MEMORY.md for this reader's agents and folders, without texts or names of others."""
@@ -717,7 +718,7 @@ class Memories:
         dots = self._dots(change, key, seen)
         if isinstance(seen, Reading):
             return Before(seen.data, dots)
-        if isinstance(seen, Unsettled):
+        if isinstance(seen, Conflict):
             if seen.shown is None and not seen.forgotten:
                 raise _not_fetched(self.replica, key)
             return Before(seen.shown.data if seen.shown is not None else None, dots)
@@ -736,7 +737,7 @@ class Memories:
 
     def _dots(self, change: Writing, key: str, seen: Seen | None) -> Token:
         """Return the dots that a write replaces."""
-        if isinstance(seen, Reading | Unsettled):
+        if isinstance(seen, Reading | Conflict):
             if (seen.scope, seen.key) != (self.scope, key):
                 raise UsageError(
                     f"what was seen is the memory {place_of(seen.scope, seen.key)}, not {place_of(self.scope, key)}"
@@ -750,7 +751,7 @@ class Memories:
         if len(seen) < SEEN_LEAST:
             raise UsageError(f"the hash of what was seen has at least {SEEN_LEAST} digits")
         entry = self.entry(key, change.entry(self.name(key)))
-        for token in (view.dots, self.unsettled(view, entry).token):
+        for token in (view.dots, self.conflict_of(view, entry).token):
             if token_hash(token).startswith(seen.lower()):
                 return token
         raise ChangedError(f"{key} is not what was read", hint="Read it again.")

@@ -120,15 +120,16 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """An alternative to the shown text, or a text hidden by a forget. `reading` None: it is not fetched."""
+    """An alternative to the shown text, or a text hidden by a forget, and its dots. `reading` None: it is not fetched."""
 
     file: str
     token: Token
     reading: Reading | None
 
 
-class Unsettled(msgspec.Struct, frozen=True):
-    """A memory with a conflict: the shown text, and the copies that are not shown. Pass it to `resolve` as `seen`.
+class Conflict(msgspec.Struct, frozen=True):
+    """A memory with a conflict, in Python and as JSON: the shown text, and the copies that are not shown. Pass it, or its `seen`, to
+    `resolve`.
 
     `shown` None: the key is forgotten, or the text that would be shown is not fetched.
     """
@@ -140,6 +141,11 @@ class Unsettled(msgspec.Struct, frozen=True):
     dots: Token = ()
     forgotten: bool = False
     scope: str = ""
+    #: The hash of the token.
+    seen: str = ""
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "seen", token_hash(self.token))
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -151,14 +157,9 @@ class Unsettled(msgspec.Struct, frozen=True):
         """The dots of all texts in here. A copy that is not fetched was shown to nobody."""
         return (*self.dots, *(dot for copy in self.copies if copy.reading is not None for dot in copy.token))
 
-    @property
-    def seen(self) -> str:
-        """The hash of the token."""
-        return token_hash(self.token)
-
 
 #: What a caller has seen: the object that it was given, its token, or the token's hash.
-Seen = Reading | Unsettled | Token | str
+Seen = Reading | Conflict | Token | str
 
 
 class SaysWhose(Protocol):

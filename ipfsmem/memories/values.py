@@ -151,7 +151,7 @@ class Values:
         key = self.place(name)
         with self._replica.reading():
             view, entry = self._memories.looked_at(key, self._replica.store.entry(self._memories.name(key)))
-            found = self._memories.unsettled(view, entry)
+            found = self._memories.conflict_of(view, entry)
         return [copy.reading for copy in found.copies if copy.reading is not None]
 
     def _expired(self, one: Value) -> bool:

@@ -18,6 +18,8 @@ INDEX: Final[Mapping[str, str]] = {
     "duplicates": "duplicates",
     "write": "write",
     "forget": "forget",
+    "conflicts": "conflicts",
+    "resolve": "resolve",
     "undo": "undo",
     "sessions.list": "sessions.list",
     "sessions.info": "sessions.info",

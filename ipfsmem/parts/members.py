@@ -16,13 +16,12 @@ from ipfsmem.errors import (
     SignatureError,
     UsageError,
 )
-from ipfsmem.memories.after_revoke import late_values
+from ipfsmem.memories.after_revoke import Late, late_writes
 from ipfsmem.memories.writers import members_of
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 from ipfsmem.parts.providers import providers_in_use
 from ipfsmem.parts.syncing import Syncing
-from ipfsmem.results import Late
 from ipfsmem.ring import operations
 from ipfsmem.ring.authority import RingMember
 from ipfsmem.ring.statements import member_id
@@ -71,16 +70,8 @@ class MemoryMembers(MemoryPart):
         return self._open.is_revoked
 
     def late_writes(self) -> list_[Late]:
-        """What revoked members wrote beyond what was accepted when they were revoked, to be looked at (format 4).
-
-        It stays until somebody writes over it or forgets it.
-        """
-        ring = self._replica.ring
-        if ring is None or not ring.view.cutoffs:
-            return []
-        with self._replica.reading():
-            found = late_values(self._replica.store, ring.view.cutoffs)
-        return [Late(place=place, member=member, dot=dot) for place, member, dot in found]
+        """What revoked members wrote beyond what was accepted when they were revoked, to be looked at (format 4)."""
+        return late_writes(self._replica)
 
     def removed(self) -> list_[Removal]:
         """Who is out, and by whose word: those whom a root had let in first."""

@@ -25,7 +25,6 @@ T = TypeVar("T")
 NOTED: Final[Mapping[str, Mapping[str, str]]] = {
     "MemoryTexts": {
         "context": "context",
-        "resolve": "resolve",
         "promote": "promote",
         "promote_all": "promote",
         "promote_session": "promote",

@@ -12,7 +12,7 @@ from ipfsmem.bundle.keys import check_scope
 from ipfsmem.config import context_tokens, tokens_beside_for_facts
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.memories import Memories
-from ipfsmem.memories.readings import Reading, Seen, Unsettled
+from ipfsmem.memories.readings import Reading, Seen
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart, waits_outside
 
@@ -160,25 +160,6 @@ class MemoryTexts(MemoryPart):
         """The text of MEMORY.md."""
         self._open.look()
         return self.memories.index()
-
-    def conflicts(self, *, everywhere: bool = False) -> list[Unsettled]:
-        """Memories with texts that are not shown, by key: what is shown, the copies, and the token for `resolve`.
-
-        `everywhere`: those of all scopes, as `status` counts them; each says its scope.
-        """
-        self._open.look()
-        return self.memories.all_conflicts() if everywhere else self.memories.conflicts()
-
-    def resolve(self, key: str, data: bytes | None = None, *, seen: Seen) -> Reading | None:
-        """Settle a conflict: `data` replaces what `seen` holds, an item of `conflicts` or its token, and nothing else.
-
-        None keeps what was shown: the text, or the forget (then the answer is None). A text that came meanwhile stays.
-        Raises ChangedError, NotFoundError.
-        """
-        self._open.take(key, self.scope)
-        written = self.memories.resolve(key, data, seen)
-        self._open.show(key, self.scope)
-        return written
 
     def promote(
         self,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.errors import ChangedError, UsageError
-from ipfsmem.memories.readings import Reading, Seen, Unsettled, first_own, place_of
+from ipfsmem.memories.readings import Conflict, Reading, Seen, first_own, place_of
 
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import Memories
@@ -85,7 +85,7 @@ def _shown_below(opened: OpenMemory, there: Memories, key: str, seen: Seen | Non
     if isinstance(seen, Reading) and seen.scope != there.scope:
         return seen if seen.scope in below else None
     with opened.replica.reading():
-        if not below or isinstance(seen, Unsettled) or there.entry(check_key(key)):
+        if not below or isinstance(seen, Conflict) or there.entry(check_key(key)):
             return None
     return first_own(there.in_scope(one).read(key) for one in below)
 

@@ -12,7 +12,7 @@ from ipfsmem.bundle.fence import fence_memory, shows_fields_whole
 from ipfsmem.bundle.header_edit import edit_memory, refuse_over_unclosed
 from ipfsmem.bundle.memory_file import MemoryFile, render_memory
 from ipfsmem.errors import ChangedError, FormatError, NotFoundError, UsageError
-from ipfsmem.memories.readings import Reading, Unsettled
+from ipfsmem.memories.readings import Conflict, Reading
 from ipfsmem.tools.desk import Desk, as_values, fenced
 from ipfsmem.tools.paging import ANSWER, beginning, weight
 from ipfsmem.tools.schema import JSON
@@ -63,7 +63,8 @@ def resolve_conflict(desk: Desk, given: JSON) -> ToolResult:
         item.key,
         _merged(desk, item, body) if body is not None else None,
         seen=msgspec.structs.replace(item, copies=own),
-    )
+        keep=body is None,
+    ).shown
     kept = "stays forgotten" if settled is None else "keeps what was shown"
     return _settled(there, given, settled, "shows your text now" if body is not None else kept)
 
@@ -90,13 +91,13 @@ def _place(desk: Desk, given: JSON) -> Memory:
     return next(here, places[0])
 
 
-def _conflict(desk: Desk, given: JSON) -> Unsettled:
+def _conflict(desk: Desk, given: JSON) -> Conflict:
     """The conflict of the key that was given. Raises NotFoundError, which says where the key has one instead."""
     key = given["key"]
     item = next((one for one in _place(desk, given).conflicts() if one.key == key), None)
     if item is not None:
         return item
-    elsewhere = desk.memory.conflicts() if desk.scope_of(given) else []
+    elsewhere = [*desk.memory.conflicts()] if desk.scope_of(given) else []
     raise NotFoundError(
         f"{key} has no conflict here",
         hint='It has one in what is everybody\'s: call again with scope="".'
@@ -133,7 +134,7 @@ def _settled(there: Memory, given: JSON, settled: Reading | None, what: str) -> 
     )
 
 
-def _texts_of(desk: Desk, item: Unsettled, *, to_settle: bool) -> tuple[ToolResult, str]:
+def _texts_of(desk: Desk, item: Conflict, *, to_settle: bool) -> tuple[ToolResult, str]:
     """All texts of a conflict as an answer, and the hash that stands for them; empty where they are not shown `to_settle` it, or
     only in part."""
     writers = desk.writers()
@@ -181,7 +182,7 @@ def _texts_of(desk: Desk, item: Unsettled, *, to_settle: bool) -> tuple[ToolResu
     return ToolResult("\n".join(lines), values), seen
 
 
-def _merged(desk: Desk, item: Unsettled, body: str) -> bytes:
+def _merged(desk: Desk, item: Conflict, body: str) -> bytes:
     """A new body under the header of what is shown, else of the first copy."""
     readings = [item.shown, *(copy.reading for copy in item.copies)]
     stamps = {"updated": desk.memory.replica.world.today().isoformat()}

@@ -19,7 +19,8 @@ from ipfsmem import config
 from ipfsmem.cli import app, conflicts_cmd
 from ipfsmem.cli.app import SHORT
 from ipfsmem.errors import ConfigError, IpfsmemError
-from ipfsmem.results import Conflict, ConflictCopy
+from ipfsmem.memories.readings import Conflict, Copy, Reading
+from ipfsmem.operations.conflicts import Conflicts
 from tests.cli.test_outcomes import leaves
 from tests.support.cli_lab import Cli, program
 
@@ -281,12 +282,13 @@ def test_s15_a_diff_of_very_many_lines_is_shown_in_time() -> None:
 def test_s15_a_conflict_of_very_many_lines_is_shown_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Relative of S15: `conflicts KEY` compared each line with each."""
     old, new = ("\n".join(f"{who} {n % 7}" for n in range(6_000)) for who in ("here", "there"))
-    copies = (ConflictCopy(file="f", text=new, device="b"),)
-    item = Conflict(key="tone", scope="", forgotten=False, seen="s", text=old, device="a", copies=copies)
+    shown_here, there = (Reading.of("tone", text.encode(), (), device=text[:4]) for text in (old, new))
+    item = Conflict("tone", shown_here, (Copy("f", (), there),))
+    found = Conflicts(conflicts=(item,), late=(), labels={"here": "a", "ther": "b"})
     shown: list[str] = []
     monkeypatch.setattr(click, "echo", lambda text="", **_: shown.append(text))
     began = time.process_time()
-    conflicts_cmd._print(item, whole=True, elsewhere=False)
+    conflicts_cmd._print(found, item, whole=True, elsewhere=False)
     assert time.process_time() - began < 5
     lines = [click.unstyle(line).strip() for line in shown]
     assert lines.count("-here 3") == lines.count("+there 3") == 857

@@ -8,9 +8,9 @@ from tests.support.cli_lab import Cli
 
 
 def test_both_devices_show_the_same_conflict(clash: tuple[Cli, Cli]) -> None:
-    first, second = (device.ok("conflicts", "--json").json for device in clash)
+    first, second = (device.ok("conflicts", "--json").json["conflicts"] for device in clash)
     assert first == second
-    assert {first[0]["device"], first[0]["copies"][0]["device"]} == {"first", "second"}
+    assert set(clash[0].ok("conflicts", "--json").json["labels"].values()) == {"first", "second"}
     text = clash[0].ok("conflicts", "tone").out
     assert "from the first" in text and "from the second" in text and "ipfsmem resolve tone" in text
     clash[0].fails(4, "conflicts", "nothing")
@@ -18,12 +18,12 @@ def test_both_devices_show_the_same_conflict(clash: tuple[Cli, Cli]) -> None:
 
 def test_take_the_copy(clash: tuple[Cli, Cli]) -> None:
     first, second = clash
-    (conflict,) = first.ok("conflicts", "--json").json
+    (conflict,) = first.ok("conflicts", "--json").json["conflicts"]
     copy = conflict["copies"][0]
     first.ok("resolve", "tone", "--seen", conflict["seen"], "--take", copy["file"])
     for device in (first, second):
         device.ok("sync")
-        assert device.ok("read", "tone").out == copy["text"]
+        assert device.ok("read", "tone").out == copy["reading"]["text"]
         assert device.ok("conflicts").out == ""
 
 
@@ -46,7 +46,7 @@ def test_refusals(clash: tuple[Cli, Cli]) -> None:
     first.fails(2, "resolve", "tone", "--keep", "--file", "-")
     first.fails(2, "resolve", "tone", "--keep")
     first.fails(6, "resolve", "tone", "--keep", "--seen", "0" * 16)
-    first.fails(4, "resolve", "other", "--keep")
+    first.fails(4, "resolve", "other", "--keep", "--seen", "0" * 16)
     first.fails(4, *settling(first), "--take", "tone.conflict-00000000.md")
     first.fails(10, *settling(first), "--file", "-", stdin=b"\xff\xff")
     assert first.ok("conflicts").out != ""
@@ -77,7 +77,11 @@ def test_u12_the_command_that_is_printed_works_for_a_text_behind_a_forget(clash:
         device.ok("sync")
     first.ok(*printed(first))
     assert first.ok("conflicts").out == "" and "there is no memory" in first.fails(4, "read", "tone").err
-    second.ok(*settling(second), "--take", second.ok("conflicts", "--json").json[0]["copies"][0]["file"])
+    second.ok(
+        *settling(second),
+        "--take",
+        second.ok("conflicts", "--json").json["conflicts"][0]["copies"][0]["file"],
+    )
     assert second.ok("read", "tone", "--body").out == "edited meanwhile\n"
 
 
@@ -93,4 +97,4 @@ def printed(device: Cli) -> list[str]:
 
 
 def test_none(cli: Cli) -> None:
-    assert cli.ok("conflicts").out == "" and cli.ok("conflicts", "--json").json == []
+    assert cli.ok("conflicts").out == "" and cli.ok("conflicts", "--json").json["conflicts"] == []

@@ -27,5 +27,5 @@ def test_on_the_other_device_too_and_its_words_are_kept(sealed: Cli, second: Cli
         device.ok("sync")
     for device in (sealed, second):
         device.fails(4, "read", "tone")
-        (conflict,) = device.ok("conflicts", "--json").json
-        assert conflict["forgotten"] and "written meanwhile" in conflict["copies"][0]["text"]
+        (conflict,) = device.ok("conflicts", "--json").json["conflicts"]
+        assert conflict["forgotten"] and "written meanwhile" in conflict["copies"][0]["reading"]["text"]

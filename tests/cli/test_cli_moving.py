@@ -79,7 +79,7 @@ def test_merge_keeps_both_and_replace_supersedes(cli: Cli) -> None:
     assert cli.ok("import", "-", "--json", stdin=theirs).json["kept_beside"] == 1
     assert cli.ok("read", "tone", "--body").out == "mine\n"
     assert "theirs" in cli.ok("conflicts", "tone").out
-    cli.ok("resolve", "tone", "--keep", "--seen", cli.ok("conflicts", "--json").json[0]["seen"])
+    cli.ok("resolve", "tone", "--keep", "--seen", cli.ok("conflicts", "--json").json["conflicts"][0]["seen"])
     cli.ok("write", "extra", "--body", "x")
     said = cli.ok("import", "-", "--strategy", "replace", "--prune", "--json", stdin=theirs).json
     assert said["forgotten"] == 1
@@ -122,7 +122,7 @@ def test_l7_what_a_blob_leaves_out_is_named_and_has_a_code_of_its_own(
     first, _ = clash
     out = tmp_path / "out.json"
     done = first("export", "--out", str(out))
-    (copy,) = first.ok("conflicts", "--json").json[0]["copies"]
+    (copy,) = first.ok("conflicts", "--json").json["conflicts"][0]["copies"]
     assert done.code == 7 and copy["file"] in done.err and "1 conflict copy" in done.err
     assert json.loads(out.read_text())["files"].keys() == {"tone.md"}
     piped = first("export")
@@ -133,7 +133,10 @@ def test_l7_what_a_blob_leaves_out_is_named_and_has_a_code_of_its_own(
     other = Cli(tmp_path / "other", monkeypatch)
     other.ok("init", "--mode", "local")
     assert other.ok("import", str(tmp_path / "plain"), "--json").json["kept_beside"] == 1
-    assert other.ok("conflicts", "--json").json[0]["copies"][0]["text"] == copy["text"]
+    assert (
+        other.ok("conflicts", "--json").json["conflicts"][0]["copies"][0]["reading"]["text"]
+        == copy["reading"]["text"]
+    )
 
 
 def test_l12_what_a_merge_leaves_forgotten_is_said(cli: Cli) -> None:

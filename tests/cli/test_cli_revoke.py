@@ -147,7 +147,7 @@ def test_u11_the_texts_of_a_revoked_device_come_along_as_it_is_told(
     second.ok("sync")
     first.ok("sync")
     assert first.ok("read", "own", "--body").out == "never sent\n"
-    assert first.ok("conflicts", "--json").json == []
+    assert first.ok("conflicts", "--json").json["conflicts"] == []
     assert (
         second.ok("member", "list", "--json").json["seals"]
         == first.ok("member", "list", "--json").json["seals"]

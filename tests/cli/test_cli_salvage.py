@@ -152,13 +152,13 @@ def test_u12_what_finds_no_room_comes_back_after_a_merge(
     told = partly(other, "vault", "repair")
     hinted("Merge those first (ipfsmem conflicts), then: ipfsmem vault repair", told.err)
     assert "four texts are here" in told.out
-    for item in other.ok("conflicts", "--json").json:
+    for item in other.ok("conflicts", "--json").json["conflicts"]:
         other.ok("resolve", item["key"], "--seen", item["seen"], "--keep")
     done = partly(other, "vault", "repair", "--json").json["done"]
     assert done["crowded"] == [] and {key.removeprefix("m/memory") for key in done["back"]} <= set(
         "0123456789"
     )
-    assert done["back"] and other.ok("conflicts", "--json").json
+    assert done["back"] and other.ok("conflicts", "--json").json["conflicts"]
 
 
 def test_what_is_only_signed_comes_back_when_picked(

@@ -241,4 +241,4 @@ def test_import_of_one_name_in_nfc_and_nfd_makes_one_memory(cli: Cli, tmp_path: 
         cli.ok("import", str(tmp_path / form))
     (one,) = cli.ok("list", "--json").json["memories"]
     assert one["key"].startswith("caf_r_sum")
-    assert not cli.ok("conflicts", "--json").json
+    assert not cli.ok("conflicts", "--json").json["conflicts"]

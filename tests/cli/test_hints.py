@@ -129,7 +129,7 @@ def test_settling_a_text_that_was_forgotten_and_edited(
     own = tmp_path / "own.md"
     own.write_text("in other words\n")
     run_as_printed(sealed, f"{told[1]} {(told[2], told[3], f'--file {own}')[way]}")
-    assert sealed.ok("conflicts", "--json").json == []
+    assert sealed.ok("conflicts", "--json").json["conflicts"] == []
     if way == 0:
         sealed.fails(4, "read", "gone")
     else:

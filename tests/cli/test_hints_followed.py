@@ -390,6 +390,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Look again later: ipfsmem provider check", "provider check", (plug_in,), "provider check", "sealed", SAID, unplug),
     Hint("On a device that still publishes at the old place: ipfsmem provider add SPEC", "vault move USB", ("provider add USB",), "status", "sealed", prepare=old_place_gone),
     Hint("Its providers: VALUE. Or move without --from, to leave all of them (in Python: source=None).", "vault move USB --from nowhere", (), "vault move USB", "sealed", SAID),
+    Hint("Look first: ipfsmem conflicts VALUE", "resolve tone --keep --seen 0000000000000000", ("conflicts tone",), "resolve tone --keep --seen SEEN", "sealed", prepare=clash),
     Hint("VALUE (it prints the line to use)", "resolve tone --keep", ("conflicts tone",), "resolve tone --keep --seen SEEN", "sealed", prepare=clash),
     Hint("See: ipfsmem history VALUE", "restore tone", ("history tone",), "restore tone --root ROOT", "sealed", (*SAID, "write tone --body y")),
     Hint("Look with: ipfsmem vault repair --dry-run", "vault repair --pick nothing", ("vault repair --dry-run",), "vault repair", "sealed", SAID),

@@ -151,7 +151,7 @@ def test_conflicts_in_two_scopes(clash: tuple[Cli, Cli]) -> None:
     one, _ = clash
     told = found(one, "conflicts")
     hinted("See: ipfsmem conflicts.", told)
-    (item,) = one.ok("conflicts", "--json").json
+    (item,) = one.ok("conflicts", "--json").json["conflicts"]
     one.ok("resolve", item["key"], "--seen", item["seen"], "--keep")
     assert found(one, "conflicts") == ""
 

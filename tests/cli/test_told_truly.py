@@ -39,7 +39,7 @@ def test_a_memory_in_mode_local_takes_no_provider(cli: Cli, tmp_path: Path) -> N
 def test_an_empty_file_settles_no_conflict(clash: tuple[Cli, Cli]) -> None:
     """As an empty `write`: most often it is a file that a program failed to fill."""
     first, _ = clash
-    seen = first.ok("conflicts", "--json").json[0]["seen"]
+    seen = first.ok("conflicts", "--json").json["conflicts"][0]["seen"]
     first.fails(2, "resolve", "tone", "--seen", seen, "--file", "-", stdin=b"\n")
     assert first.ok("conflicts").out != ""
     first.ok("resolve", "tone", "--seen", seen, "--keep")

@@ -37,5 +37,5 @@ def test_the_page_is_what_its_commands_print(make_week: ModuleType, tmp_path: Pa
         kinds = [one["type"] for one in events[0]]
         assert (kinds.count("dream"), kinds.count("dream_undone"), kinds.count("usage")) == (4, 2, 2)
         for device in ("laptop", "desktop"):
-            assert played.ask(device, "conflicts", "--json") == []
+            assert played.ask(device, "conflicts", "--json")["conflicts"] == []
             assert len(played.ask(device, "session", "resume", "planning", "--json")) == 5

@@ -146,11 +146,11 @@ def test_wrong_input_on_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_wrong_input_where_there_is_a_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place(tmp_path, monkeypatch, "sealed")
     clash(place)
-    before = place.cli.ok("conflicts", "--json").json
+    before = place.cli.ok("conflicts", "--json").json["conflicts"]
     all_refused(place, ("resolve tone --seen SEEN", "resolve tone --keep --seen ''", "resolve tone --take nothing --seen SEEN",
                         "resolve tone --keep --take COPY --seen SEEN", "resolve tone --file BASE/none --seen SEEN",
                         "resolve 'No Key' --keep --seen SEEN", "read tone --conflict ../x", "approve tone --copy COPY"))  # fmt: skip
-    assert place.cli.ok("conflicts", "--json").json == before
+    assert place.cli.ok("conflicts", "--json").json["conflicts"] == before
 
 
 def test_value_of_json_with_a_doubled_name_is_refused(cli: Cli) -> None:

@@ -262,7 +262,7 @@ def test_claude_code_on_two_machines_appends_to_one_index(tmp_path: Path) -> Non
             index = (one.claude_folder() / "MEMORY.md").read_text("utf-8")
             assert all(index.count(f"({key}.md)") == 1 for key in ("build", "lint", "docs")), index
             assert not list(one.claude_folder().glob("*.conflict-*"))
-            assert json.loads(one.ipfsmem("conflicts", "--json")) == []
+            assert json.loads(one.ipfsmem("conflicts", "--json"))["conflicts"] == []
             one.close()
 
 

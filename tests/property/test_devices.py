@@ -34,7 +34,7 @@ from ipfsmem.errors import (
     NotFoundError,
     ProviderError,
 )
-from ipfsmem.memories.readings import Reading, Unsettled
+from ipfsmem.memories.readings import Conflict, Reading
 from ipfsmem.memory import Memory
 from ipfsmem.published.versions import find_text
 from ipfsmem.sync.report import SyncReport
@@ -79,7 +79,7 @@ class Devices:
         #: Written by a device since its last publish that was answered: gone with its disk.
         self.unsent: dict[str, set[str]] = {}
         self.readings: list[tuple[str, str, Reading, set[str]]] = []
-        self.unsettled: list[tuple[str, str, Unsettled, set[str]]] = []
+        self.unsettled: list[tuple[str, str, Conflict, set[str]]] = []
         self.exports: list[bytes] = []
         self.saved: dict[str, str] = {}
         #: Put back or cloned, and not yet shown their own names: who loses a disk and is lied to about its own name
@@ -228,7 +228,7 @@ class Devices:
                 part.resolve(item.key, text_with(text), seen=item)
                 self.wrote(who, text, texts)
             else:
-                part.resolve(item.key, seen=item)
+                part.resolve(item.key, keep=True, seen=item)
                 self.wanted -= texts - {kept}
 
     def promote(self, random: Random) -> None:

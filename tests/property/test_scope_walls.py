@@ -128,7 +128,7 @@ class Walls:
     def settle(self, random: Random) -> None:
         memory, scope = self.pick(random)
         for item in memory.scope(scope).conflicts()[:1]:
-            memory.scope(scope).resolve(item.key, seen=item)
+            memory.scope(scope).resolve(item.key, keep=True, seen=item)
 
     def undo(self, random: Random) -> None:
         self.pick(random)[0].undo()

@@ -20,7 +20,7 @@ from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.causal.value import Entry
 from ipfsmem.errors import ChangedError, LimitError, NotFoundError, UsageError
 from ipfsmem.memories.memories import Before, Memories
-from ipfsmem.memories.readings import Reading, Seen, Unsettled
+from ipfsmem.memories.readings import Conflict, Reading, Seen
 from tests.support.effort import cases
 from tests.support.files_lab import Lab
 
@@ -37,7 +37,7 @@ class World:
         self.memory = self.lab.start()
         self.count = 0
         #: Everything that anybody was ever shown, with its key.
-        self.held: list[tuple[str, Reading | Unsettled]] = []
+        self.held: list[tuple[str, Reading | Conflict]] = []
         #: The dots that stand in each file, as of its last rendering.
         self.rendered: dict[str, set[str]] = {}
 
@@ -160,7 +160,7 @@ class World:
         seen, token, _ = self.caller(key, pick)
         data = self.text().encode() if pick & 1 else None
         if seen is not None:
-            self.law(key, token, lambda: self.memory.resolve(key, data, seen=seen))
+            self.law(key, token, lambda: self.memory.resolve(key, data, seen=seen, keep=data is None))
 
     def forget(self, key: str, pick: int) -> None:
         """Without a token the wish is about everything that this device knows."""

@@ -19,7 +19,7 @@ from tests.support.operation_world import Answer, run, world
 
 FILE: Final = Path(__file__).with_suffix(".json")
 #: Fields whose keys are data and not names of fields.
-_NAMES: Final = frozenset(["files", "fields", "data", "retained", "counts", "cost_usd"])
+_NAMES: Final = frozenset(["files", "fields", "data", "retained", "counts", "cost_usd", "labels"])
 
 
 def fields(value: Any) -> set[str]:

@@ -65,7 +65,7 @@ ROWS: Final = (
     Op("context", {"query": "direct"}, "context", "context", "context", "context", "context"),
     Op("duplicates", {"similarity": 0.8}, "dream duplicates", "duplicates", "", "duplicates"),
     Op("conflicts", {}, "conflicts", "conflicts", "resolve_conflict", "conflicts"),
-    Op("resolve", {"key": KEY}, "resolve", "resolve", "", "resolve", "resolve", {"cli": {"seen": "SEEN", "take": KEY}, "http": {"keep": True}, "python": {"seen": "SEEN"}}),
+    Op("resolve", {"key": KEY}, "resolve", "resolve", "", "resolve", "resolve", {"cli": {"seen": "SEEN", "take": KEY}, "http": {"keep": True}, "python": {"seen": "SEEN", "keep": True}}),
     Op("promote", {"key": KEY, "to": "made"}, "approve", "promote", "", "promote", "promote", {"python": {"seen": "SEEN"}}),
     Op("undo", {}, "undo", "", "", "undo", "undo"),
     # events and sessions
@@ -232,9 +232,9 @@ NOT_THERE: Final[Given] = {
 #: Interfaces that refuse before the operation begins, so that nothing is recorded. Shrinks as operations are declared.
 REFUSED_BEFORE: Final = frozenset(
     [
-        ("resolve", "cli"), ("resolve", "http"), ("forget", "http"), ("forget", "tool"), ("promote", "http"),
-        ("session delete", "cli"), ("session delete", "http"), ("session compact", "cli"), ("session compact", "http"),
-        ("fact edit", "http"), ("fact delete", "http"), ("graph delete", "http"), ("graph unrelate", "http"),
+        ("forget", "http"), ("forget", "tool"), ("promote", "http"),
+        ("session delete", "cli"), ("session compact", "cli"), ("session compact", "http"),
+        ("graph delete", "http"), ("graph unrelate", "http"),
         ("graph relate", "tool"), ("scope forget", "cli"), ("scope forget", "http"), ("scope restore", "http"),
     ]
 )  # fmt: skip

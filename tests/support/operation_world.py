@@ -237,7 +237,7 @@ async def by_http(client: Client, op: Op, given: Mapping[str, Any], *, home: Pat
                 if "ETag" in got.headers:
                     headers = {"If-Match": got.headers["ETag"]}
                 else:
-                    headers = {"If-Match": '"' + "0" * 32 + '"'}
+                    headers = {"If-Match": '"' + "0" * 16 + '"'}
     body = None
     if route.body is not None:
         headers["Content-Type"] = "application/json"

@@ -92,9 +92,9 @@ class Place:
         if word == "ROOT":
             return self.root()
         if word == "SEEN":
-            return str(self.cli.ok("conflicts", "--json").json[0]["seen"])
+            return str(self.cli.ok("conflicts", "--json").json["conflicts"][0]["seen"])
         if word == "COPY":
-            return str(self.cli.ok("conflicts", "--json").json[0]["copies"][0]["file"])
+            return str(self.cli.ok("conflicts", "--json").json["conflicts"][0]["copies"][0]["file"])
         if word == "NEWFD":
             return str(pipe("open sesame"))
         if word == "WEAKFD":

@@ -81,7 +81,7 @@ def test_more_texts_that_do_not_know_of_each_other_than_fit(local: Memory) -> No
         local.write("tone", "text 4", seen=())
     (item,) = local.conflicts()
     local.write("tone", "all of it", seen=item)
-    assert local.conflicts() == [] and b"all of it" in local.read("tone").data
+    assert not local.conflicts() and b"all of it" in local.read("tone").data
 
 
 def test_a_text_that_was_forgotten_meanwhile(local: Memory) -> None:
@@ -99,14 +99,14 @@ def test_nothing_to_keep_and_several_to_promote(local: Memory) -> None:
     for number in range(2):
         local.bundles.import_(blob({"tone.md": f"theirs {number}\n"}), foreign=True)
     with Refused("Look: ipfsmem conflicts VALUE"):
-        local.resolve("tone", seen=())
+        local.resolve("tone", keep=True, seen=())
     with Refused("See them with: ipfsmem conflicts VALUE"):
         local.promote("tone")
     (item,) = local.conflicts()
     local.promote("tone", copy=item.copies[0].file)
     (item,) = local.conflicts()
-    local.resolve("tone", seen=item)
-    assert local.conflicts() == [] and b"theirs" in local.read("tone").data
+    local.resolve("tone", keep=True, seen=item)
+    assert not local.conflicts() and b"theirs" in local.read("tone").data
 
 
 def test_texts_whose_hashes_begin_alike(local: Memory) -> None:

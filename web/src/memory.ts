@@ -34,7 +34,7 @@ import { checkScope, entryName, notFetched, Shown, tokenHash } from './device/sh
 import type { Strategy } from './device/taking.ts'
 import { writing, type Writing } from './device/writing.ts'
 import type { Block as ContextBlock, BlockHow } from './recall/context.ts'
-import type { Change, Dream, GraphPart, History, Imported, Listed, Member, Node, Past, Reading, Recall, Scope, Scopes, Seen, Session, SessionHit, SessionLine, Status, Token, Undoing, Unsettled, Why, WriteHow } from './results.ts'
+import type { Change, Dream, GraphPart, History, Imported, Listed, Member, Node, Past, Reading, Recall, Scope, Scopes, Seen, Session, SessionHit, SessionLine, Status, Token, Undoing, Conflict, Why, WriteHow } from './results.ts'
 import type { Keeping } from './store/keeping.ts'
 import type { BeginHow } from './sync/beginning.ts'
 import type { Block, Provider } from './sync/provider.ts'
@@ -173,7 +173,7 @@ export class Memory {
   }
 
   /** Memories with texts that are not shown. */
-  conflicts({ scope = null }: { scope?: string | null } = {}): Unsettled[] {
+  conflicts({ scope = null }: { scope?: string | null } = {}): Conflict[] {
     return this.#look.conflicts(scope)
   }
 
@@ -595,7 +595,7 @@ export class Memory {
     }
     if (typeof seen === 'object' && 'text' in seen && typeof seen.text === 'string') return { shown: utf8(seen.text), dots }
     if (typeof seen === 'object' && 'copies' in seen) {
-      const { shown, forgotten } = seen as Unsettled
+      const { shown, forgotten } = seen as Conflict
       if (shown === null && !forgotten) throw notFetched(name)
       return { shown: shown === null ? null : utf8(shown.text), dots }
     }

@@ -30,6 +30,13 @@ export type WriteBody = {
   readonly text?: string | null
 }
 
+/** The arguments of resolve. */
+export type ResolveBody = {
+  readonly text?: string | null
+  readonly keep?: boolean
+  readonly take?: string | null
+}
+
 /** The arguments of sessions.create. */
 export type SessionsCreateBody = {
   readonly session?: string | null
@@ -146,6 +153,47 @@ export type Forgotten = {
   readonly forgotten: boolean
 }
 
+/** Memories with a conflict, by key, and late values of revoked members. It is a sequence of its `conflicts`. */
+export type Conflicts = {
+  readonly conflicts: readonly Conflict[]
+  readonly late: readonly Late[]
+  readonly labels: Readonly<Record<string, string>>
+}
+
+/** A memory with a conflict, in Python and as JSON: the shown text, and the copies that are not shown. Pass it, or its `seen`, to `resolve`. `shown` None: the key is forgotten, or the text that would be shown is not fetched. */
+export type Conflict = {
+  readonly key: string
+  readonly shown: Reading | null
+  readonly copies: readonly Copy[]
+  readonly dots: readonly string[]
+  readonly forgotten: boolean
+  readonly scope: string
+  readonly seen: string
+}
+
+/** An alternative to the shown text, or a text hidden by a forget, and its dots. `reading` None: it is not fetched. */
+export type Copy = {
+  readonly file: string
+  readonly token: readonly string[]
+  readonly reading: Reading | null
+}
+
+/** A value that a revoked member wrote after the cutoff of its revocation. `key`: a memory's key or `timeline/<day>`, with `<scope>/` before it in a scope. `revoked`: the id of the member. `dot`: the value. */
+export type Late = {
+  readonly key: string
+  readonly scope: string
+  readonly revoked: string
+  readonly dot: string
+}
+
+/** The result of `resolve`. `shown` None: the memory stays forgotten. `replaced`: the copies that are gone. */
+export type Resolved = {
+  readonly key: string
+  readonly scope: string
+  readonly shown: Reading | null
+  readonly replaced: readonly string[]
+}
+
 /** Sessions, the last written to first. It is a sequence of its `sessions`. `older`: number of sessions that are left out. `problems`: the sessions that are left out because they are damaged. */
 export type SessionPage = {
   readonly sessions: readonly SessionLine[]
@@ -239,6 +287,8 @@ export type Operations = {
   'duplicates': { method: 'GET', path: '/v1/duplicates', body: undefined, answer: Duplicates }
   'write': { method: 'PUT', path: '/v1/memories/{key}', body: WriteBody, answer: Reading }
   'forget': { method: 'DELETE', path: '/v1/memories/{key}', body: undefined, answer: Forgotten }
+  'conflicts': { method: 'GET', path: '/v1/conflicts', body: undefined, answer: Conflicts }
+  'resolve': { method: 'POST', path: '/v1/memories/{key}/resolve', body: ResolveBody, answer: Resolved }
   'sessions.list': { method: 'GET', path: '/v1/sessions', body: undefined, answer: SessionPage }
   'sessions.info': { method: 'GET', path: '/v1/sessions/{session}', body: undefined, answer: SessionInfo }
   'sessions.messages': { method: 'GET', path: '/v1/sessions/{session}/messages', body: undefined, answer: SessionMessages }

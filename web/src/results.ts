@@ -53,7 +53,7 @@ export type Listed = {
 export type Copy = Omit<Reading, 'merged' | 'conflicts'> & { readonly file: string }
 
 /** A memory with texts that are not shown. Settling it replaces what `token` names, and nothing else. */
-export type Unsettled = {
+export type Conflict = {
   readonly key: string
   readonly scope: string
   readonly shown: Reading | null

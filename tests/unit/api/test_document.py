@@ -252,7 +252,7 @@ def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
         etag = {"If-Match": f'"{conflict["seen"]}"'}
         copy = {"take": conflict["copies"][0]["file"]}
         await do("post", path + "/resolve", one + "/resolve", json=copy, headers=etag)
-        assert (await do("get", path, one))["text"] == conflict["copies"][0]["text"]
+        assert (await do("get", path, one))["text"] == conflict["copies"][0]["reading"]["text"]
 
         await do("post", "/v1/events", "/v1/events", 201, json={"type": "met", "data": {"whom": "Ada"}})
         events = await do("get", "/v1/events?type=met", "/v1/events")

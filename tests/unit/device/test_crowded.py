@@ -48,7 +48,7 @@ def test_crowded_is_what_a_scan_finds_before_and_after_checkpoints_and_reopening
     assert {item.key for item in second.conflicts()} == {name[2:] for name in both}
 
     # Settled, not yet checkpointed; then checkpointed; then opened anew.
-    second.resolve("k0", seen=second.conflicts()[0])
+    second.resolve("k0", keep=True, seen=second.conflicts()[0])
     second.forget("k1")
     assert _crowded(second) == both - {"m/k0", "m/k1"} == _scanned(second)
     asyncio.run(second.sync())
@@ -56,7 +56,7 @@ def test_crowded_is_what_a_scan_finds_before_and_after_checkpoints_and_reopening
     second.close()
     again = Memory.load("m", home=tmp_path / "b")
     assert _crowded(again) == both - {"m/k0", "m/k1"} == _scanned(again)
-    again.resolve("k2", seen=again.conflicts()[0])
+    again.resolve("k2", keep=True, seen=again.conflicts()[0])
     assert _crowded(again) == both - {"m/k0", "m/k1", "m/k2"}
 
 

@@ -190,7 +190,7 @@ def test_l12_a_fifth_version_of_one_key_is_named_and_the_rest_goes_in(memory: Me
     assert (done.added, len(done.problems)) == (2, 1) and "tone" in done.problems[0]
     assert memory.files().keys() == {"a", "tone", "z"} and len(texts(memory)["tone"]) <= 4
     (item,) = memory.conflicts()
-    memory.resolve("tone", seen=item)
+    memory.resolve("tone", keep=True, seen=item)
     assert memory.bundles.import_(blob({"tone.md": "v4"})).kept_beside == 1
 
 
@@ -226,11 +226,11 @@ def test_l12_replace_shows_what_was_forgotten_or_beside(memory: Memory) -> None:
     merged = memory.bundles.import_(backup)
     assert memory.read("s") is None and merged.still_forgotten == 1
     assert memory.bundles.import_(backup, strategy="replace").replaced == 1
-    assert body(memory, "s") == "the text" and memory.conflicts() == []
+    assert body(memory, "s") == "the text" and not memory.conflicts()
     memory.bundles.import_(blob({"k.md": "one"}))
     memory.bundles.import_(blob({"k.md": "two"}))
     assert memory.bundles.import_(blob({"k.md": "two"}), strategy="replace").replaced == 1
-    assert memory.files()["k"] == b"two" and memory.conflicts() == []
+    assert memory.files()["k"] == b"two" and not memory.conflicts()
     assert memory.bundles.import_(blob({"k.md": "two"}), strategy="replace").unchanged == 1
 
 

@@ -30,7 +30,7 @@ def use_everything(memory: Memory) -> None:
     blob = memory.bundles.export()
     assert memory.bundles.import_(blob).unchanged == 2
     memory.bundles.import_(blob, strategy="replace")
-    assert memory.conflicts() == []
+    assert not memory.conflicts()
     assert memory.forget("raw", reason="because")
     assert memory.read("raw") is None
     assert [event["type"] for event in memory.timeline.read()] == ["waved", "forgot"]

@@ -160,8 +160,8 @@ def test_l6_keeping_keeps_the_text_that_was_shown(lab: Lab) -> None:
     lab.sync(c)
     lab.sync(a)
     with pytest.raises(ChangedError):
-        a.resolve("tone", seen=looked.token)
-    assert a.resolve("tone", seen=looked) is not None
+        a.resolve("tone", keep=True, seen=looked.token)
+    assert a.resolve("tone", keep=True, seen=looked).shown is not None
     # The text that C made of the one that was kept stands above it.
     assert all_texts(a) == {"C's text", "C's newer text"} and body(a, "tone") == "C's newer text"
 
@@ -173,9 +173,9 @@ def test_l6_without_a_token_there_is_no_resolve(lab: Lab) -> None:
         a.resolve("tone")  # type: ignore[call-arg]
     (looked,) = a.conflicts()
     with pytest.raises(ChangedError):
-        a.resolve("tone", seen="0" * 16)
-    a.resolve("tone", seen=looked.seen)
-    assert a.conflicts() == [] and all_texts(a) == {"C's text"}
+        a.resolve("tone", keep=True, seen="0" * 16)
+    a.resolve("tone", keep=True, seen=looked.seen)
+    assert not a.conflicts() and all_texts(a) == {"C's text"}
 
 
 def test_a_copy_that_is_not_fetched_is_not_in_the_token(lab: Lab) -> None:
@@ -189,7 +189,7 @@ def test_a_copy_that_is_not_fetched_is_not_in_the_token(lab: Lab) -> None:
         a.replica.db.connection.execute("DELETE FROM blocks WHERE digest=?", (bytes.fromhex(loc.sha),))
     (again,) = a.conflicts()
     assert again.copies[0].reading is None and not set(copy.token) & set(again.token)
-    a.resolve("tone", seen=again)
+    a.resolve("tone", keep=True, seen=again)
     assert copy.token[0] in a.replica.store.entry("m/tone")
 
 
@@ -217,7 +217,7 @@ def test_l13_a_key_that_was_forgotten_meanwhile_refuses_the_write(lab: Lab) -> N
     assert a.replica.store.entry("m/tone") == before
     assert body(a, "tone") is None
     a.write("tone", "v3")
-    assert body(a, "tone") == "v3" and a.conflicts() == []
+    assert body(a, "tone") == "v3" and not a.conflicts()
 
 
 def test_l13_what_is_hidden_behind_a_forget_is_settled(lab: Lab) -> None:
@@ -233,13 +233,13 @@ def test_l13_what_is_hidden_behind_a_forget_is_settled(lab: Lab) -> None:
     lab.sync(a)
     music, tone = a.conflicts()
     assert (music.key, tone.key, music.forgotten, music.shown) == ("music", "tone", True, None)
-    assert a.resolve("music", seen=music) is None
+    assert a.resolve("music", keep=True, seen=music).shown is None
     assert tone.copies[0].reading is not None
-    back = a.resolve("tone", tone.copies[0].reading.data, seen=tone)
+    back = a.resolve("tone", tone.copies[0].reading.data, seen=tone).shown
     assert back is not None and back.file.body == "tone edited meanwhile"
     lab.settle(a, c)
     for memory in (a, c):
-        assert memory.conflicts() == [] and body(memory, "tone") == "tone edited meanwhile"
+        assert not memory.conflicts() and body(memory, "tone") == "tone edited meanwhile"
         assert memory.read("music") is None and "music edited meanwhile" not in all_texts(memory)
 
 

@@ -79,7 +79,7 @@ def test_a_text_of_others_is_read_and_listed_and_not_in_the_index(lab: Lab) -> N
     assert "Role of b" in b.index()
     (found,) = a.conflicts()
     assert found.key == "role" and found.shown is not None and not found.shown.own and not found.copies
-    assert b.conflicts() == []
+    assert not b.conflicts()
 
 
 def test_written_again_by_an_agent_it_stays_others(lab: Lab) -> None:
@@ -141,7 +141,7 @@ def test_one_line_of_another_merged_into_my_file(lab: Lab) -> None:
     assert a.read("list").own and a.read("list").data == b"ONE!\ntwo\nthree\n"
     assert Memories(a.replica).whole_view("list").data == b"ONE!\ntwo\nTHREE\n"
     assert a.promote("list").data == b"one\ntwo\nTHREE\n"
-    assert a.conflicts() == []
+    assert not a.conflicts()
 
 
 def test_an_own_text_that_another_replaced_goes_on_standing_there(lab: Lab) -> None:
@@ -182,8 +182,8 @@ def test_what_others_forgot_at_the_same_time_stays_and_is_listed(lab: Lab) -> No
     lab.settle(a, b)
     assert a.read("role").data == b"two\n" and Memories(a.replica).whole_view("role").forgotten
     (found,) = a.conflicts()
-    assert a.resolve("role", seen=found).data == b"two\n"
-    assert a.conflicts() == [] and not Memories(a.replica).whole_view("role").forgotten
+    assert a.resolve("role", keep=True, seen=found).shown.data == b"two\n"
+    assert not a.conflicts() and not Memories(a.replica).whole_view("role").forgotten
 
 
 def test_promote_is_a_persons_word(lab: Lab) -> None:
@@ -192,7 +192,7 @@ def test_promote_is_a_persons_word(lab: Lab) -> None:
     b.write_text("role", TEXT)
     lab.settle(a, b)
     assert a.promote("role").own and a.read("role").data == TEXT and of(a, "role") == {""}
-    assert "[Role](role.md)" in a.index() and a.conflicts() == []
+    assert "[Role](role.md)" in a.index() and not a.conflicts()
     assert a.promote("role").own  # nothing to do
     with pytest.raises(NotFoundError):
         a.promote("nothing")

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.parts.members import MemoryMembers
-from ipfsmem.results import Late
+from ipfsmem.errors import NotFoundError
+from ipfsmem.memories.after_revoke import Late
+from ipfsmem.memory import Memory
 from ipfsmem.ring import operations
 from tests.support.cli_lab import Cli
 from tests.support.device_lab import ROOT, Lab
@@ -65,15 +66,31 @@ def test_nobody_was_revoked(lab: Lab) -> None:
 
 def test_the_command_line_shows_them(sealed_home: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
 
-    late = [Late(place="tone", member="ab" * 8, dot="ab" * 8 + "-7")]
-    monkeypatch.setattr(MemoryMembers, "late_writes", lambda self: late)
+    late = [Late(place="tone", scope="", member="ab" * 8, dot="ab" * 8 + "-7")]
+    monkeypatch.setattr("ipfsmem.parts.members.late_writes", lambda replica: late)
+    monkeypatch.setattr("ipfsmem.operations.conflicts.late_writes", lambda replica: late)
     assert "after it was revoked" in sealed_home.ok("conflicts").out
-    assert sealed_home.ok("conflicts", "--json").json == [
-        {"key": "tone", "revoked": "ab" * 8, "dot": late[0].dot}
+    assert sealed_home.ok("conflicts", "--json").json["late"] == [
+        {"key": "tone", "scope": "", "revoked": "ab" * 8, "dot": late[0].dot}
     ]
     assert "came after the revoke" in sealed_home.ok("status").out
     assert "tone" in sealed_home.ok("conflicts", "tone").out
     sealed_home.fails(4, "conflicts", "other")
+
+
+def test_conflicts_of_one_scope_have_no_late_values_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = [
+        Late(place=place, scope=scope, member="ab" * 8, dot="ab" * 8 + "-7")
+        for place, scope in (("tone", ""), ("work/tone", "work"), ("work/timeline/2026-11-29", "work"))
+    ]
+    monkeypatch.setattr("ipfsmem.operations.conflicts.late_writes", lambda replica: late)
+    with Memory.load("alex", "none") as memory:
+        work = memory.scope("work")
+        assert [*memory.conflicts().late] == late[:1] and [*work.conflicts().late] == late[1:]
+        assert [*work.conflicts("tone").late] == [late[1]]
+        assert [*memory.conflicts(everywhere=True).late] == late
+        with pytest.raises(NotFoundError, match="other has no conflict"):
+            work.conflicts("other")
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def test_nothing_is_written_anywhere(
         lambda: memory.write_text("tone", b"mine"),
         lambda: memory.note("seen"),
         lambda: memory.forget("user_role"),
-        lambda: memory.resolve("user_role", seen=()),
+        lambda: memory.resolve("user_role", keep=True, seen=()),
         lambda: memory.bundles.import_(b'{"version":"memory/0.1","files":{"a.md":"x"},"timeline":[]}'),
     ):
         with pytest.raises(UsageError, match="opened to be read"):

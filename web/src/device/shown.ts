@@ -10,7 +10,7 @@ import { type Entry, type EntryName, readName, type Value } from '../core/state.
 import { type TimelineEvent, instant, timelineOf } from '../core/timeline.ts'
 import type { Copy as ViewCopy } from '../core/view.ts'
 import { fetcherOf, isOwnWord, type ShownView } from '../core/views.ts'
-import type { Copy, Listed, Reading, Scope, Scopes, Token, Unsettled } from '../results.ts'
+import type { Copy, Listed, Reading, Scope, Scopes, Token, Conflict } from '../results.ts'
 import { needText } from './arguments.ts'
 import { MemoryError } from './errors.ts'
 import type { Replica } from './replica.ts'
@@ -178,8 +178,8 @@ export class Shown {
   }
 
   /** Memories with texts that are not shown, of one scope or of all. In a forgotten scope nothing is shown, and every text is listed. */
-  conflicts(scope: string | null): Unsettled[] {
-    const out: Unsettled[] = []
+  conflicts(scope: string | null): Conflict[] {
+    const out: Conflict[] = []
     for (const { name, scope: there, key } of this.memories(scope === null ? null : [scope])) {
       const view = this.view(name)
       if (view.conflicts.length + view.hidden.length + view.others.length + view.unheeded.length > 0) out.push(this.unsettled(key, there, name, view))
@@ -187,7 +187,7 @@ export class Shown {
     return out.sort((a, b) => byCodePoints(a.scope, b.scope) || byCodePoints(a.key, b.key))
   }
 
-  unsettled(key: string, scope: string, name: string, view: ShownView): Unsettled {
+  unsettled(key: string, scope: string, name: string, view: ShownView): Conflict {
     const entry = this.replica.entry(name)
     const all = [...view.conflicts, ...view.hidden, ...view.others]
     // Where nothing is own the first of all is shown, and no copy of itself.

@@ -1,0 +1,80 @@
+"""The operation `conflicts`: memories with texts that are not shown, and late values of revoked members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ipfsmem.errors import NotFoundError
+from ipfsmem.memories.after_revoke import Late, late_writes
+from ipfsmem.memories.readings import Conflict, Reading
+from ipfsmem.memories.writers import Writers
+from ipfsmem.operation import Everywhere, Except, View, operation
+
+
+class Conflicts(msgspec.Struct, frozen=True, kw_only=True):
+    """Memories with a conflict, by key, and late values of revoked members. It is a sequence of its `conflicts`."""
+
+    conflicts: tuple[Conflict, ...]
+    late: tuple[Late, ...]
+    #: The names of the devices that wrote these texts, by id.
+    labels: dict[str, str]
+
+    def __iter__(self) -> Iterator[Conflict]:
+        return iter(self.conflicts)
+
+    def __len__(self) -> int:
+        return len(self.conflicts)
+
+    def __getitem__(self, at: int) -> Conflict:
+        return self.conflicts[at]
+
+    def writer(self, reading: Reading | None) -> str:
+        """The name of the device that wrote a text; "" for None."""
+        return "" if reading is None else self.labels[reading.device]
+
+
+@operation(
+    summary="List conflicts, or show one",
+    right="read",
+    about="scope",
+    raises=("NotFoundError: `key` has no conflict.",),
+    http="GET /v1/conflicts",
+    idempotent=True,
+)
+def conflicts(
+    view: View,
+    key: Annotated[
+        str | None, Meta(min_length=1, max_length=200, description="Only the conflict of this memory.")
+    ] = None,
+    *,
+    everywhere: Annotated[
+        bool, Meta(description="Of all scopes, as `status` counts them."), Everywhere(), Except(("cli",))
+    ] = False,
+) -> Conflicts:
+    """List memories with concurrent edits that could not be merged, or with texts of others that nobody approved.
+
+    Each has the shown text, the copies that are not shown, and the `seen` for `resolve`. Values that a revoked member wrote after its
+    revocation are listed too.
+    """
+    view.opened.look()
+    memories = view.opened.memories.in_scope(view.scope)
+    found = memories.all_conflicts(key) if everywhere else memories.conflicts(key)
+    late = [
+        one
+        for one in late_writes(view.opened.replica)
+        if everywhere or one.scope == view.scope
+        if key is None or one.place.removeprefix(f"{one.scope}/") == key
+    ]
+    if key is not None and not found and not late:
+        raise NotFoundError(f"{key} has no conflict", hint="List all: ipfsmem conflicts.")
+    writers = Writers(view.opened.replica)
+    readings = [one for item in found for one in (item.shown, *(copy.reading for copy in item.copies))]
+    return Conflicts(
+        conflicts=tuple(found),
+        late=tuple(late),
+        labels={one.device: writers.device(one.device) for one in readings if one is not None},
+    )

@@ -1,0 +1,96 @@
+"""The operation `resolve`: one text in place of all texts of a conflict."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ipfsmem.errors import ChangedError, NotFoundError, UsageError
+from ipfsmem.memories.readings import SEEN_LEAST, Reading, Seen
+from ipfsmem.operation import Cli, Except, Header, Http, Key, View, operation
+
+
+class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of `resolve`. `shown` None: the memory stays forgotten. `replaced`: the copies that are gone."""
+
+    key: str
+    scope: str
+    shown: Reading | None
+    replaced: tuple[str, ...]
+
+
+@operation(
+    summary="Resolve a conflict",
+    right="write",
+    about="scope",
+    raises=(
+        "ChangedError: the conflict is not what `seen` says; nothing was replaced.",
+        "NotFoundError: there is no such conflict, no such copy, or no text to keep.",
+        "UsageError: not exactly one of `text`, `keep` and `take` was given, or `text` is empty.",
+    ),
+    audit="resolve",
+    http="POST /v1/memories/{key}/resolve",
+    destructive=True,
+)
+def resolve(
+    view: View,
+    key: Key,
+    text: Annotated[
+        bytes | str | None,
+        Meta(description="The whole text that replaces them, header and all."),
+        Http(type=str),
+        Except(("cli",)),
+    ] = None,
+    *,
+    seen: Annotated[
+        Seen,
+        Meta(
+            description="The conflict that you looked at: an item of `conflicts`, its `token` or its `seen`."
+        ),
+        Header("If-Match"),
+        Http(type=str),
+        Cli(metavar="HASH", help="Hash of the texts that you saw, from `ipfsmem conflicts KEY`."),
+    ],
+    keep: Annotated[bool, Meta(description="Keep the current text, or the deletion.")] = False,
+    take: Annotated[
+        str | None,
+        Meta(min_length=1, max_length=100, description="Choose this alternative: its name from `conflicts`."),
+        Cli(metavar="FILE", help="Choose this alternative: its name from `ipfsmem conflicts`."),
+    ] = None,
+) -> Resolved:
+    """Resolve the conflict of a memory: the chosen text replaces the texts that you saw, on every device.
+
+    A text that arrived later is kept: `seen` is then out of date, and nothing is replaced.
+    """
+    if sum((keep, take is not None, text is not None)) != 1:
+        raise UsageError("choose one: keep, take or text")
+    try:
+        data = text.encode() if isinstance(text, str) else text
+    except UnicodeEncodeError:
+        raise UsageError(
+            "the text holds half a character (a lone surrogate), so nothing was replaced"
+        ) from None
+    if data is not None and not data.strip():
+        raise UsageError("the text is empty, so nothing was replaced")
+    opened, scope = view.opened, view.scope
+    opened.take(key, scope)
+    memories = opened.memories.in_scope(scope)
+    item = next(iter(memories.conflicts(key)), None)
+    if item is None and isinstance(seen, str):
+        raise NotFoundError(f"{key} has no conflict", hint="List all: ipfsmem conflicts.")
+    if item is not None and isinstance(seen, str):
+        if len(seen) < SEEN_LEAST or not item.seen.startswith(seen.lower()):
+            raise ChangedError(
+                f"{key} is not what you looked at; nothing was replaced",
+                hint=f"Look first: ipfsmem conflicts {key}",
+            )
+        seen = item
+    if take is not None:
+        data = memories.read_conflict(key, take).data
+    shown = memories.resolve(key, data, seen)
+    left = {file for one in memories.conflicts(key) for file in one.files}
+    opened.show(key, scope)
+    replaced = tuple(file for file in (item.files if item is not None else ()) if file not in left)
+    return Resolved(key=key, scope=scope, shown=shown, replaced=replaced)
