@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ipfsmem.operations.sessions.info import SessionInfo
     from ipfsmem.operations.sessions.list import SessionPage
     from ipfsmem.operations.sessions.messages import SessionMessages
+    from ipfsmem.published.versions import History
     from typing import Any
     from typing import Literal
 
@@ -246,6 +247,22 @@ class MemoryMethods(StackMethods):
         from ipfsmem.operations.resolve import resolve
 
         return resolve.run(self._view(), {"key": key, "text": text, "seen": seen, "keep": keep, "take": take})
+
+    def history(self, key: str) -> History:
+        """List the revisions of a memory that this device can find, newest first.
+
+        It looks at the current texts and at the versions that this device keeps.
+
+        Args:
+            key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
+
+        Raises:
+            NotFoundError: no text of the memory is known on this device.
+            KeyNameError: `key` is invalid.
+        """
+        from ipfsmem.operations.history import history
+
+        return history.run(self._view(), {"key": key})
 
     def undo(self) -> Undone:
         """Undo the last write, forget, resolve, restore or undo by this program on this device, in any scope.

@@ -33,7 +33,6 @@ from ipfsmem.provider.contract import Capabilities
 from ipfsmem.provider.opening import NotOpened
 from ipfsmem.provider.probe import Step
 from ipfsmem.published.history import LogEntry
-from ipfsmem.published.versions import History, HistoryEntry
 from ipfsmem.ring.authority import RingMember
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync.collection import Collection
@@ -159,42 +158,6 @@ class PublishedVersion(Answer, frozen=True, kw_only=True):
     def of(cls, entry: LogEntry, labels: dict[str, str]) -> PublishedVersion:
         """What was noted of it; `labels` are by device."""
         return cls(**msgspec.structs.asdict(entry), label=labels.get(entry.device, ""))
-
-
-class TextVersion(Answer, frozen=True, kw_only=True):
-    """One text that a memory has had, or a wish to forget it (`sha256` None)."""
-
-    sha256: str | None
-    #: When it was written, by its writer's clock; None for imported texts.
-    written: int | None
-    device: str
-    #: The newest version kept here that holds it; None when it was not published from here.
-    root: str | None
-    now: Literal["shown", "beside", ""]
-    #: Bytes; None when it is not on this device.
-    size: int | None
-    #: Whether it is the word of this device's person.
-    own: bool
-    label: str
-
-    @classmethod
-    def of(cls, version: HistoryEntry, labels: dict[str, str]) -> TextVersion:
-        """A version that was found; `labels` are by device."""
-        return cls(**msgspec.structs.asdict(version), label=labels.get(version.device, ""))
-
-
-class TextHistory(Answer, frozen=True, kw_only=True):
-    """The texts of one memory, the one written last first; so many known versions are not kept here and were not looked at."""
-
-    key: str
-    versions: list[TextVersion]
-    roots_not_kept: int
-
-    @classmethod
-    def of(cls, found: History, labels: dict[str, str]) -> TextHistory:
-        """What was found; `labels` are by device."""
-        versions = [TextVersion.of(one, labels) for one in found.versions]
-        return cls(key=found.key, versions=versions, roots_not_kept=found.gone)
 
 
 # -- a memory and its scopes ---------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from ipfsmem.errors import UsageError
 from ipfsmem.memories.readings import Reading
 from ipfsmem.results import (
     ContextText,
-    TextHistory,
     Written,
     shown_text,
 )
@@ -26,10 +25,6 @@ from ipfsmem.results import (
 
 def _shown(reading: Reading, status: int = 200) -> Reply:
     return Reply(reading, status, reading.seen)
-
-
-def _history(call: Call) -> TextHistory:
-    return call.memory.versions.of(call.key)
 
 
 def _past(call: Call) -> PastText:
@@ -84,7 +79,6 @@ NO_SEEN: Final = said(
 _ONE: Final = "/v1/memories/{key}"
 
 ROUTES: Final = (
-    Route("get", _ONE + "/history", "history", "The texts that a memory has had", _history, TextHistory),
     Route("get", _ONE + "/history/{sha256}", "past", "An older text of a memory", _past, PastText),
     Route(
         "post",

@@ -20,6 +20,7 @@ INDEX: Final[Mapping[str, str]] = {
     "forget": "forget",
     "conflicts": "conflicts",
     "resolve": "resolve",
+    "history": "history",
     "undo": "undo",
     "sessions.list": "sessions.list",
     "sessions.info": "sessions.info",

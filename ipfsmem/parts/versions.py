@@ -19,8 +19,8 @@ from ipfsmem.published.history import (
     open_past,
     published_log,
 )
-from ipfsmem.published.versions import find_text, history, pending_then
-from ipfsmem.results import Difference, PublishedVersion, TextHistory, shown_text
+from ipfsmem.published.versions import find_text, pending_then
+from ipfsmem.results import Difference, PublishedVersion, shown_text
 
 list_ = list  # `MemoryVersions.list` hides the builtin inside the class
 
@@ -38,11 +38,6 @@ class MemoryVersions(MemoryPart):
             found = published_log(self._replica)
         labels = self._labels()
         return [PublishedVersion.of(entry, labels) for entry in found]
-
-    def of(self, key: str) -> TextHistory:
-        """Every text of a memory that this device can find, now and in the roots that it keeps, the newest first."""
-        self._open.take(key, self._memories.scope)
-        return TextHistory.of(history(self._memories, key), self._labels())
 
     def _labels(self) -> dict[str, str]:
         return {one.id: one.label for one in members_of(self._replica)}

@@ -22,6 +22,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.writers import Writers
 from ipfsmem.published.history import find_root, open_past, published_log
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 MIN_DIGITS = 8
 
 
-class HistoryEntry(msgspec.Struct, frozen=True):
-    """One revision of a memory, or a wish to forget it (`sha256` None)."""
+class Revision(msgspec.Struct, frozen=True):
+    """One revision of a memory, or a request to forget it (`sha256` None)."""
 
     sha256: str | None
     #: Time of writing by its writer's clock, in ms since 1970 UTC; None for imported texts.
@@ -47,14 +48,16 @@ class HistoryEntry(msgspec.Struct, frozen=True):
     size: int | None
     #: Whether this device's person wrote it.
     own: bool
+    #: The name of the device, else its id.
+    label: str
 
 
 class History(msgspec.Struct, frozen=True):
-    """The revisions of one memory, newest first; `gone`: number of known roots not kept here and hence not searched."""
+    """The revisions of one memory, newest first. `roots_not_kept`: number of known versions that are not kept here and hence not searched."""
 
     key: str
-    versions: list[HistoryEntry]
-    gone: int = 0
+    versions: tuple[Revision, ...]
+    roots_not_kept: int = 0
 
 
 def history(memories: Memories, key: str) -> History:
@@ -63,7 +66,8 @@ def history(memories: Memories, key: str) -> History:
     with replica.reading():
         here = memories.entry(key)
         shown = memories.view(key, here).dots
-        found: dict[str, HistoryEntry] = {}
+        writers = Writers(replica)
+        found: dict[str, Revision] = {}
         gone = 0
         for root, entry in _states(replica, name, here):
             if entry is None:
@@ -77,11 +81,11 @@ def history(memories: Memories, key: str) -> History:
                 if known is not None:
                     found[mark] = msgspec.structs.replace(known, root=root)
                 else:
-                    found[mark] = _version(memories, name, dot, value, root, here, shown)
+                    found[mark] = _revision(memories, name, dot, value, root, here, shown, writers)
     if not found:
         raise NotFoundError(f"no text of {key} is known on this device", hint="See: ipfsmem list.")
     order = sorted(found.values(), key=lambda v: (v.written or 0, v.device), reverse=True)
-    return History(key, order, gone)
+    return History(key, tuple(order), gone)
 
 
 def read_past(memories: Memories, key: str, root: str) -> Reading:
@@ -210,7 +214,7 @@ def _states(replica: Replica, name: str, here: Entry) -> Iterator[tuple[str | No
             yield line.root, decode_entry(name, text) if text is not None else {}
 
 
-def _version(
+def _revision(
     memories: Memories,
     name: str,
     dot: str,
@@ -218,12 +222,13 @@ def _version(
     root: str | None,
     here: Entry,
     shown: tuple[str, ...],
-) -> HistoryEntry:
+    writers: Writers,
+) -> Revision:
     data = memories.replica.store.body(name, value)
     bodies = {here[one].body for one in shown if one in here}
     stands = value.body is not None and any(value.body == other.body for other in here.values())
     now: Literal["shown", "beside", ""] = "beside" if stands or dot in here else ""
-    return HistoryEntry(
+    return Revision(
         value.body,
         int(value.h[:12], 16) if value.h != ZERO else None,
         dot[:16],
@@ -231,4 +236,5 @@ def _version(
         "shown" if now and (value.body in bodies) else now,
         None if data is None else len(data),
         memories.is_own(dot, value.of),
+        writers.device(dot[:16]),
     )

@@ -145,7 +145,7 @@ def test_no_read_in_one_scope_shows_a_text_of_another(mode: str, tmp_path: Path)
             said = repr(
                 (
                     part.read("tone"), part.list(), part.index(), part.files(), part.timeline.read(), part.conflicts(),
-                    part.versions.of("tone"), part.bundles.export(), part.bundles.left_out(),
+                    part.history("tone"), part.bundles.export(), part.bundles.left_out(),
                 )
             )  # fmt: skip
             assert f"newer secret of <{token}>" in said

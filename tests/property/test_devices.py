@@ -279,7 +279,7 @@ class Devices:
         """Bring a text of the past back over what is shown."""
         who, _, key, part = self.part(random)
         with contextlib.suppress(NotFoundError, LimitError, ChangedError):
-            known = [one for one in part.versions.of(key).versions if one.sha256 and one.size is not None]
+            known = [one for one in part.history(key).versions if one.sha256 and one.size is not None]
             if not known:
                 return
             replaced, back = self.shown(part, key), random.choice(known).sha256

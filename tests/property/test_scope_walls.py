@@ -256,7 +256,7 @@ class Walls:
             "files": part.files(),
             "timeline": Timeline(memory.replica, scope).events(),
             "conflicts": part.conflicts(),
-            "history": [part.versions.of(key) for key in KEYS if memory.replica.store.entry(exact.name(key))],
+            "history": [part.history(key) for key in KEYS if memory.replica.store.entry(exact.name(key))],
             "left out": part.bundles.left_out(),
         }
         one = memory.scopes.get(scope) if scope else None

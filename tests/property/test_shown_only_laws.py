@@ -177,7 +177,7 @@ class World:
             self.law(key, token, lambda: self.memory.versions.restore(None, key, text=text, seen=seen))
 
     def _versions(self, key: str) -> list[Any]:
-        return self.memory.versions.of(key).versions if self.state()[key] else []
+        return self.memory.history(key).versions if self.state()[key] else []
 
     def undo(self) -> None:
         """What it takes away is what the last change put there."""

@@ -57,7 +57,7 @@ ROWS: Final = (
         {"cli": {"tag": ("one",)}, "http": {"tags": ["one"]}, "tool": {"tags": ["one"]}, "python": {"tags": ["one"]}},
     ),
     Op("forget", {"key": KEY, "reason": "A test."}, "forget", "forget", "forget", "forget", "forget", {"tool": {"confirm": "SEEN"}}),
-    Op("history", {"key": KEY}, "history", "history", "", "versions.of"),
+    Op("history", {"key": KEY}, "history", "history", "", "history"),
     Op("text of a revision", {"key": KEY, "sha256": "SHA"}, "", "past", "", "versions.text"),
     Op("restore", {"key": KEY}, "restore", "restore", "", "versions.restore", "restore", {"cli": {"text": "SHA"}, "http": {"sha256": "SHA", "seen": "SEEN"}, "python": {"root": NULL, "text": "SHA"}}),
     Op("recall", {"query": "direct"}, "recall", "recall", "recall", "recall", "recall", {"cli": {"query": ("direct",)}}),

@@ -160,7 +160,7 @@ async def _awaited(made: Any) -> Any:
 def _sha(place: Memory, value: Any) -> Any:
     """`SHA` is the digest of an earlier text of the memory `tone`, `SEEN` what is shown of it."""
     if value == "SHA":
-        return place.versions.of(KEY).versions[-1].sha256
+        return place.history(KEY).versions[-1].sha256
     if value == "SEEN":
         reading = place.read(KEY, counts=False)
         return reading.seen if reading is not None else ""

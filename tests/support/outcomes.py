@@ -740,6 +740,7 @@ ROWS: tuple[Row, ...] = (
     Row("forget", "not what was seen", 6, "forget tone --if-match 00000000", before=HAS),
     Row("history", "listed", 0, "history tone", before=HAS),
     Row("history", "no text of it is known", 4, "history tone"),
+    Row("history", "there is no such scope", 4, "history tone --scope work"),
     Row("restore", "brought back", 0, "restore tone --root ROOT", "sealed", (*SAID, "write tone --body y")),
     Row("restore", "no such text or root", 4, "restore tone --text 0123456789", before=HAS),
     Row("restore", "it is not said which", 2, "restore tone", before=HAS),

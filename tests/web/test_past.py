@@ -32,7 +32,7 @@ def test_the_history_of_a_memory_is_that_of_python_and_a_text_comes_back(
         roots.append(web.sync()["root"])
         root_of(memory)
     web.sync()
-    here, there = web.history("plan"), memory.versions.of("plan")
+    here, there = web.history("plan"), memory.history("plan")
     assert [(one["sha256"], one["now"], one["size"], one["own"]) for one in here["versions"]] == [
         (one.sha256, one.now, one.size, one.own) for one in there.versions
     ]

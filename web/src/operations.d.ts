@@ -194,6 +194,25 @@ export type Resolved = {
   readonly replaced: readonly string[]
 }
 
+/** The revisions of one memory, newest first. `roots_not_kept`: number of known versions that are not kept here and hence not searched. */
+export type History = {
+  readonly key: string
+  readonly versions: readonly Revision[]
+  readonly roots_not_kept: number
+}
+
+/** One revision of a memory, or a request to forget it (`sha256` None). */
+export type Revision = {
+  readonly sha256: string | null
+  readonly written: number | null
+  readonly device: string
+  readonly root: string | null
+  readonly now: '' | 'beside' | 'shown'
+  readonly size: number | null
+  readonly own: boolean
+  readonly label: string
+}
+
 /** Sessions, the last written to first. It is a sequence of its `sessions`. `older`: number of sessions that are left out. `problems`: the sessions that are left out because they are damaged. */
 export type SessionPage = {
   readonly sessions: readonly SessionLine[]
@@ -289,6 +308,7 @@ export type Operations = {
   'forget': { method: 'DELETE', path: '/v1/memories/{key}', body: undefined, answer: Forgotten }
   'conflicts': { method: 'GET', path: '/v1/conflicts', body: undefined, answer: Conflicts }
   'resolve': { method: 'POST', path: '/v1/memories/{key}/resolve', body: ResolveBody, answer: Resolved }
+  'history': { method: 'GET', path: '/v1/memories/{key}/history', body: undefined, answer: History }
   'sessions.list': { method: 'GET', path: '/v1/sessions', body: undefined, answer: SessionPage }
   'sessions.info': { method: 'GET', path: '/v1/sessions/{session}', body: undefined, answer: SessionInfo }
   'sessions.messages': { method: 'GET', path: '/v1/sessions/{session}/messages', body: undefined, answer: SessionMessages }

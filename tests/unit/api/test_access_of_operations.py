@@ -68,7 +68,7 @@ def test_token_of_one_scope_reaches_no_other(own: str, right: Any, tmp_path: Pat
         if own == MINE:  # what is theirs turned out to be mine
             memory.scopes.lead(LED, None)
             memory.scopes.lead(THEIRS, MINE)
-        texts = [str(one.sha256) for one in memory.scope(THEIRS).versions.of(KEY).versions]
+        texts = [str(one.sha256) for one in memory.scope(THEIRS).history(KEY).versions]
     before, wrong = others(home, own), []
 
     async def ask() -> None:

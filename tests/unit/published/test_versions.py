@@ -36,7 +36,7 @@ def test_u9_every_text_of_a_memory_is_found_once(lab: Lab) -> None:
     a.write("other", "text")
     lab.sync(a)
     a.write("tone", "not published")
-    found = a.versions.of("tone")
+    found = a.history("tone")
     assert found.roots_not_kept == 0 and [v.now for v in found.versions] == ["shown", "", "", ""]
     assert [v.root for v in found.versions] == [None, _root(a), roots[1], roots[0]]
     assert [v.written for v in found.versions] == sorted([v.written for v in found.versions], reverse=True)  # type: ignore[type-var]
@@ -46,7 +46,7 @@ def test_u9_every_text_of_a_memory_is_found_once(lab: Lab) -> None:
         assert then is not None and then.sha256 == version.sha256 and then.file.body == text
         assert version.size == len(then.data)
     with pytest.raises(NotFoundError):
-        a.versions.of("nothing")
+        a.history("nothing")
     with pytest.raises(NotFoundError, match="is not in version"):
         a.read("other", root=roots[0])
 
@@ -65,7 +65,7 @@ def test_u9_an_older_text_is_brought_back_as_a_write(lab: Lab) -> None:
     lab.settle(a, c)
     with pytest.raises(NotFoundError, match="forgotten"):
         a.read("tone", root=_root(a))
-    assert a.versions.of("tone").versions[0].sha256 is None
+    assert a.history("tone").versions[0].sha256 is None
     c.versions.restore(roots[1], "tone")
     lab.settle(a, c)
     assert body(a, "tone") == "second" and not a.conflicts()
@@ -84,7 +84,7 @@ def test_u9_a_text_that_lost_a_conflict_is_brought_back_by_its_hash(lab: Lab) ->
     assert copy.reading is not None
     a.resolve("tone", keep=True, seen=item)
     lab.settle(a, c)
-    assert copy.reading.sha256 in [v.sha256 for v in a.versions.of("tone").versions]
+    assert copy.reading.sha256 in [v.sha256 for v in a.history("tone").versions]
     assert a.versions.restore(None, "tone", text=copy.reading.sha256[:8]).data == copy.reading.data
     with pytest.raises(NotFoundError):
         a.versions.restore(None, "tone", text="0" * 64)
@@ -113,7 +113,7 @@ def test_u9_roots_that_are_not_kept_are_counted(lab: Lab) -> None:
         from ipfsmem.content.cid import parse_cid
 
         a.replica.db.connection.execute("DELETE FROM blocks WHERE digest=?", (parse_cid(roots[0]).digest,))
-    found = a.versions.of("tone")
+    found = a.history("tone")
     assert found.roots_not_kept == 1 and len(found.versions) == 2
     with pytest.raises(NotFoundError, match="not kept"):
         a.versions.restore(roots[0], "tone")
@@ -222,4 +222,4 @@ def test_u9_nothing_to_undo(lab: Lab, tmp_path: Path) -> None:
         memory.forget("tone")
         with pytest.raises(NotFoundError):
             memory.undo()
-        assert [v.sha256 for v in memory.versions.of("tone").versions] == [None]
+        assert [v.sha256 for v in memory.history("tone").versions] == [None]
