@@ -1,16 +1,58 @@
-"""Groups of methods of a memory, such as `memory.sessions`: the declared operations with what is not declared yet."""
+"""Groups of methods of a memory, such as `memory.sessions`: the declared operations, and methods for programs alone."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ipfsmem.memories.sessions import SessionFacts
 from ipfsmem.methods import SessionMethods
 from ipfsmem.operation import View
+from ipfsmem.operations.sessions.stored import sessions_of
 from ipfsmem.parts.conversation import Conversation
-from ipfsmem.parts.sessions import MemorySessions
-from ipfsmem.sessions.compaction import Summariser
+from ipfsmem.parts.open_memory import OpenMemory
+from ipfsmem.parts.part import MemoryPart
+from ipfsmem.sessions.compaction import StoredSession, Summariser, Told, is_mark, summaries_given, told
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.sessions_here import AllSessions
+    from ipfsmem.parts.summaries import ModelSummariser
 
 
-class Sessions(SessionMethods, MemorySessions):
+class Sessions(SessionMethods, MemoryPart):
     """The sessions of one scope. A session is there from its first item on; any printable text is its name."""
+
+    def __init__(self, opened: OpenMemory, scope: str) -> None:
+        super().__init__(opened)
+        self._scope = scope
+
+    def known(self) -> list[SessionFacts]:
+        """The sessions without their messages, also damaged ones, the last written to first. Raises NotFoundError when one is not fetched."""
+        return self._sessions().listing()
+
+    def told(self, session: str) -> Told:
+        """All of a session, with its title and its last summary. Raises NotFoundError when a part of it is not fetched."""
+        return told(self._sessions().entries(session))
+
+    def kept(self, session: str) -> StoredSession:
+        """All of a session, for a program that has a history of its own. Raises NotFoundError when a part of it is not fetched."""
+        entries = self._sessions().entries(session)
+        device = self._replica.device.id
+        return StoredSession(
+            told(entries),
+            [(entry.item, entry.place[1] == device) for entry in entries if not is_mark(entry.item)],
+            frozenset(summaries_given(entries)),
+        )
+
+    def seen(self, session: str) -> str:
+        """A hash that stands for all of a session as it is now, for `forget`. Raises NotFoundError when a part of it is not fetched."""
+        return self._sessions().seen(session)
+
+    def model_summariser(self) -> ModelSummariser:
+        """A summariser for `compact` and `conversation` that asks the model of the settings' table `[model]`: what is covered leaves the
+        device. Raises ConfigError where the settings name none."""
+        from ipfsmem.parts.summaries import ModelSummariser  # few ask one
+
+        return ModelSummariser()
 
     def conversation(self, session: str, *, summarise: Summariser | None = None) -> Conversation:
         """The session as an agent's loop has it: resumed, saved after each turn, trimmed, compacted by itself; it raises nothing.
@@ -26,6 +68,11 @@ class Sessions(SessionMethods, MemorySessions):
                 running.turn_complete(session, said)
 
         return Conversation(self, session, settings().sessions, summarise, turn_over)
+
+    def _sessions(self) -> AllSessions:
+        """The sessions as they are now, with edits of linked folders."""
+        self._open.look()
+        return sessions_of(self._view())
 
     def _view(self) -> View:
         return View(self._open, self._scope)

@@ -312,7 +312,6 @@ class Memory(MemoryMethods):
     given = _of_texts(MemoryTexts.given)
     promote = _of_texts(MemoryTexts.promote)
     promote_all = _of_texts(MemoryTexts.promote_all)
-    promote_session = _of_texts(MemoryTexts.promote_session)
     candidates = _of_texts(MemoryTexts.candidates)
     files = _of_texts(MemoryTexts.files)
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from collections.abc import Iterable
     from collections.abc import Mapping
+    from collections.abc import Sequence
     from ipfsmem.memories.readings import Conflict
     from ipfsmem.memories.readings import Reading
     from ipfsmem.memories.recall import Explained
@@ -21,12 +23,20 @@ if TYPE_CHECKING:
     from ipfsmem.operations.recall import Recalled
     from ipfsmem.operations.resolve import Resolved
     from ipfsmem.operations.sessions.add import SessionAdded
+    from ipfsmem.operations.sessions.approve import SessionApproved
+    from ipfsmem.operations.sessions.compact import SessionsCompacted
     from ipfsmem.operations.sessions.create import SessionBegun
+    from ipfsmem.operations.sessions.export import SessionExport
     from ipfsmem.operations.sessions.forget import SessionForgotten
     from ipfsmem.operations.sessions.info import SessionInfo
+    from ipfsmem.operations.sessions.items import SessionItems
     from ipfsmem.operations.sessions.list import SessionPage
     from ipfsmem.operations.sessions.messages import SessionMessages
+    from ipfsmem.operations.sessions.pop import SessionPopped
+    from ipfsmem.operations.sessions.search import SessionHits
+    from ipfsmem.operations.sessions.status import SessionStatus
     from ipfsmem.published.versions import History
+    from ipfsmem.sessions.messages import Message
     from typing import Any
     from typing import Literal
 
@@ -339,6 +349,92 @@ class SessionMethods:
 
         return messages.run(self._view(), {"session": session, "last": last})
 
+    def items(self, session: str, *, last: int | None = None) -> SessionItems:
+        """Return the messages of a session in the order in which they were added, on whatever device.
+
+        A pending message, that is, an imported one that nobody approved, has `"own": false`.
+
+        Args:
+            session: Its name: 1 to 256 characters, no control characters.
+            last: Maximum number of messages.
+
+        Raises:
+            UsageError: an argument is out of bounds.
+            NotFoundError: a part of the session is not on this device yet.
+            StorageError: the session is damaged.
+        """
+        from ipfsmem.operations.sessions.items import items
+
+        return items.run(self._view(), {"session": session, "last": last})
+
+    def resume(self, session: str | None = None, *, last: int | None = None) -> SessionItems:
+        """Return the last messages of a session, from the beginning of a turn on and without system instructions.
+
+        They are at most 20 unless the settings (`sessions.resume`) say otherwise. If the session was compacted, the summary comes first.
+        A notice precedes pending messages, that is, imported ones that nobody approved.
+
+        Args:
+            session: Its name: 1 to 256 characters, no control characters; without one the session last written to.
+            last: Maximum number of messages.
+
+        Raises:
+            UsageError: an argument is out of bounds.
+            NotFoundError: a part of the session is not on this device yet.
+            StorageError: the session is damaged.
+        """
+        from ipfsmem.operations.sessions.resume import resume
+
+        return resume.run(self._view(), {"session": session, "last": last})
+
+    def search(self, query: str, *, limit: int = 10, tz: str | None = None) -> SessionHits:
+        """Find the messages of all sessions that match a question, best first, including those that a summary covers.
+
+        Days in the question, such as "yesterday", are compared too. A damaged session is left out and named.
+
+        Args:
+            query: A question or a few words.
+            limit: Maximum number of results.
+            tz: Time zone of days in the question, such as America/Los_Angeles; that of the machine without one.
+
+        Raises:
+            UsageError: an argument is out of bounds, the question is empty, or the time zone is unknown.
+            NotFoundError: a part of a session is not on this device yet.
+        """
+        from ipfsmem.operations.sessions.search import search
+
+        return search.run(self._view(), {"query": query, "limit": limit, "tz": tz})
+
+    def export(self, session: str, *, format: Literal['markdown', 'json'] = 'markdown', tz: str | None = None) -> SessionExport | None:
+        """Return all messages of a session as Markdown or as a JSON list, or nothing if it does not exist.
+
+        It is plain text, also of an encrypted memory.
+
+        Args:
+            session: Its name: 1 to 256 characters, no control characters.
+            format: markdown: a page for people. json: the list of messages that can be added again.
+            tz: Time zone of the times in Markdown, such as America/Los_Angeles; that of the machine without one.
+
+        Raises:
+            UsageError: an argument is out of bounds.
+            NotFoundError: a part of the session is not on this device yet.
+            StorageError: the session is damaged.
+        """
+        from ipfsmem.operations.sessions.export import export
+
+        return export.run(self._view(), {"session": session, "format": format, "tz": tz})
+
+    def status(self) -> SessionStatus:
+        """List sessions with their number of messages, of summarised messages, and of messages that would be summarised.
+
+        A damaged session is left out and named.
+
+        Raises:
+            NotFoundError: a part of a session is not on this device yet.
+        """
+        from ipfsmem.operations.sessions.status import status
+
+        return status.run(self._view(), {})
+
     def create(self, session: str | None = None, *, title: str = '') -> SessionBegun:
         """Create a session and return its name.
 
@@ -371,6 +467,60 @@ class SessionMethods:
         from ipfsmem.operations.sessions.add import add
 
         return add.run(self._view(), {"session": session, "items": items})
+
+    def pop(self, session: str) -> SessionPopped:
+        """Remove the last message of a session, on every device, and return it.
+
+        Args:
+            session: Its name: 1 to 256 characters, no control characters.
+
+        Raises:
+            UsageError: the name is invalid.
+            NotFoundError: a part of the session is not on this device yet.
+        """
+        from ipfsmem.operations.sessions.pop import pop
+
+        return pop.run(self._view(), {"session": session})
+
+    def compact(self, session: str | None = None, *, now: bool = False, model: bool = False, summarise: Callable[[Sequence[Message], int], str] | None = None, by: str = 'a summariser') -> SessionsCompacted:
+        """Summarise the older messages of a session: `resume` then returns the summary instead of them.
+
+        Nothing is deleted: export and search have every message. A session that is not longer than the settings allow is left as it is.
+        Without a model the summary consists of sentences of the session. If the summariser raises, that session is left as it was.
+
+        Args:
+            session: Its name: 1 to 256 characters, no control characters; without one all sessions.
+            now: Cover all but the last messages, however short the session is.
+            model: Let the model of the settings write the summary; it receives the messages.
+            summarise: A function that receives the messages and the maximum number of characters, and returns the
+                summary.
+            by: The name of `summarise`.
+
+        Raises:
+            NotFoundError: there is no such session, or a part of it is not on this device yet.
+            StorageError: the named session is damaged.
+            ConfigError: a model is asked for, and the settings name none.
+        """
+        from ipfsmem.operations.sessions.compact import compact
+
+        return compact.run(self._view(), {"session": session, "now": now, "model": model, "summarise": summarise, "by": by})
+
+    def approve(self, session: str, *, seen: str | None = None) -> SessionApproved:
+        """Approve the pending messages of a session, that is, the imported ones, whichever program they came from.
+
+        A person's act: agents are given these messages from then on. Read them first.
+
+        Args:
+            session: Its name: 1 to 256 characters, no control characters.
+            seen: Approve them only if the session is as this `seen` of it says.
+
+        Raises:
+            NotFoundError: the session has no pending message, or a part of it is not on this device yet.
+            ChangedError: the session is not as `seen` says; nothing was approved.
+        """
+        from ipfsmem.operations.sessions.approve import approve
+
+        return approve.run(self._view(), {"session": session, "seen": seen})
 
     def forget(self, session: str, *, reason: str = '', seen: str | None = None) -> SessionForgotten:
         """Forget a session with every message, on every device.

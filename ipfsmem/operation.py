@@ -69,6 +69,8 @@ class Http(msgspec.Struct, frozen=True):
     #: Another default and type.
     default: Any = None
     type: Any = None
+    #: Whether it is in the query although the route has a body.
+    query: bool = False
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -123,6 +125,13 @@ Reason = Annotated[
     msgspec.Meta(max_length=MAX_REASON, description="The reason, for the timeline."),
     ForModels("Why, for the timeline."),
 ]
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """A result that is a text in a format of its own, such as Markdown. A route returns the text instead of JSON."""
+
+    format: str
+    text: str
 
 
 class View:

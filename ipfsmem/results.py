@@ -1137,20 +1137,6 @@ class ProgramState(Answer, frozen=True, kw_only=True):
 # -- sessions ------------------------------------------------------------------------------------------------
 
 
-class SessionCompacted(Answer, frozen=True, kw_only=True):
-    """How many messages the summary covers more than before."""
-
-    session: str
-    covered: int
-
-
-class SessionApproved(Answer, frozen=True, kw_only=True):
-    """The session whose imported messages are the person's own word now, and how many messages that were."""
-
-    session: str
-    messages: int
-
-
 class Cleared(Answer, frozen=True, kw_only=True):
     """How many memories and sessions were to be forgotten, and the keys and names of those that somebody wrote meanwhile, which stay."""
 

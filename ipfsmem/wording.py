@@ -29,14 +29,15 @@ def count(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
-def moment(ms: int | None) -> str:
-    """Milliseconds since 1970 as date and time in UTC; empty for None. Whoever may write can date a text later than dates go."""
+def moment(ms: int | None, zone: tzinfo | None = None) -> str:
+    """Milliseconds since 1970 as date and time in `zone`, None: UTC; empty for None. Whoever may write can date a text later than dates
+    go."""
     from datetime import UTC, datetime
 
     if ms is None:
         return ""
     try:
-        return datetime.fromtimestamp(ms / 1000, UTC).isoformat(" ", "seconds").removesuffix("+00:00")
+        return datetime.fromtimestamp(ms / 1000, zone or UTC).replace(tzinfo=None).isoformat(" ", "seconds")
     except (OverflowError, ValueError, OSError):
         return "after the year 9999"
 

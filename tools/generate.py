@@ -101,6 +101,8 @@ def _method(op: AnyOperation, imports: dict[str, str]) -> str:
 def source_of(hint: Any, imports: dict[str, str]) -> str:
     """The source of a type; adds the module of each name to `imports`."""
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
+    if isinstance(hint, list):  # the parameters of a function
+        return f"[{', '.join(source_of(one, imports) for one in hint)}]"
     if hint is types.NoneType:
         return "None"
     if origin is typing.Annotated:
@@ -126,6 +128,7 @@ def typescript() -> str:
     from ipfsmem.api.derived import route_of
 
     routes = {op.name: route_of(op) for op in operations() if op.declared.http}
+    routes = {name: route for name, route in routes.items() if route.answer is not bytes}
     bodies = {route.body.__name__: route.body for route in routes.values() if route.body is not None}
     wanted = [*dict.fromkeys([*bodies.values(), *(route.answer for route in routes.values())])]
     _, components = msgspec.json.schema_components(wanted, ref_template="{name}")

@@ -56,7 +56,7 @@ class MemorySession:
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Remove the last item; None if there is none."""
-        found: Any = await in_thread(lambda: self._sessions.pop(self.session_id))
+        found: Any = await in_thread(lambda: self._sessions.pop(self.session_id).item)
         item: TResponseInputItem | None = found
         return item
 

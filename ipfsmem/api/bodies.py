@@ -11,8 +11,6 @@ import msgspec
 
 from ipfsmem.memories.importing import Imported
 from ipfsmem.memories.layouts import Layout
-from ipfsmem.memories.session_search import SessionHit
-from ipfsmem.operations.sessions.list import SessionProblem
 from ipfsmem.results import (
     OperationLine,
     ProviderInfo,
@@ -89,13 +87,6 @@ class ScopeBody(Body, frozen=True, kw_only=True):
     kind: Literal["user", "workspace", "agent"] = "workspace"
 
 
-class SearchBody(Body, frozen=True, kw_only=True):
-    """A question to the messages of all sessions."""
-
-    query: str
-    limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 10
-
-
 class CodeBody(Body, frozen=True, kw_only=True):
     """The one-time code of `ipfsmem ui`."""
 
@@ -140,21 +131,6 @@ class Scopes(msgspec.Struct, frozen=True, kw_only=True):
     """The named parts of the memory that the caller may see."""
 
     scopes: list[ScopeLine]
-
-
-class Messages(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages of a session, in the form in which they were added. An imported message that nobody approved has `"own": false`. The
-    messages with which a program resumes a session contain a notice before such messages instead."""
-
-    session: str
-    items: list[dict[str, Any]]
-
-
-class SessionHits(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages that fit a question, the best first. `problems`: why sessions were not searched, as they are damaged."""
-
-    hits: list[SessionHit]
-    problems: list[SessionProblem]
 
 
 class Providers(msgspec.Struct, frozen=True, kw_only=True):

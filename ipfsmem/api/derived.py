@@ -8,15 +8,17 @@ from typing import Any, Final
 import msgspec
 
 from ipfsmem.api.bodies import Body
-from ipfsmem.api.calls import Call, Parameter, Reply
+from ipfsmem.api.calls import Call, Download, Parameter, Reply
 from ipfsmem.api.routes import Route
 from ipfsmem.errors import NotFoundError, UsageError
-from ipfsmem.operation import Operation
+from ipfsmem.operation import Document, Operation
 from ipfsmem.operation import Parameter as Declared
 from ipfsmem.operations import INDEX, load
 
 #: Methods whose arguments are in the body.
 _WITH_BODY: Final = ("POST", "PUT")
+#: The type of content and the end of the file name of each format of a document.
+_FORMATS: Final = {"markdown": ("text/markdown", "md"), "json": ("application/json", "json")}
 
 
 def route_of(op: Operation[..., Any]) -> Route:
@@ -24,6 +26,7 @@ def route_of(op: Operation[..., Any]) -> Route:
     method, path = op.declared.http.split()
     about, query = op.declared.about, query_of(op)
     known = _precondition(op)
+    is_document = issubclass(op.answer, Document)
     may_be_new = known is not None and known.header is not None and bool(known.header.none)
     return Route(
         method.lower(),
@@ -31,10 +34,10 @@ def route_of(op: Operation[..., Any]) -> Route:
         op.name.replace(".", "_"),
         op.declared.summary,
         functools.partial(_work, op),
-        op.answer,
+        bytes if is_document else op.answer,
         right=op.declared.right,
         about="whole" if about == "memory" else "scope",
-        body=_body_type(op) if method in _WITH_BODY else None,
+        body=_body_type(op) if _in_body(op) else None,
         query=(*(("stack",) if about == "stack" else ()), *(one.name for one in query)),
         writes=op.declared.right != "read",
         led=about == "target",
@@ -42,6 +45,9 @@ def route_of(op: Operation[..., Any]) -> Route:
         seen=known is not None,
         new=may_be_new,
         tagged="seen" in op.answer.__struct_fields__,
+        gives=tuple(_FORMATS[one][0] for one in op.parameter("format").words)
+        if is_document
+        else ("application/json",),
         description=op.doc,
         own={one.name: _parameter(one) for one in query},
     )
@@ -54,7 +60,14 @@ def routes() -> tuple[Route, ...]:
 
 def query_of(op: Operation[..., Any]) -> list[Declared]:
     """The arguments in the query."""
-    return [] if op.declared.http.split()[0] in _WITH_BODY else _outside_path(op)
+    in_body = {one.name for one in _in_body(op)}
+    return [one for one in _outside_path(op) if one.name not in in_body]
+
+
+def _in_body(op: Operation[..., Any]) -> list[Declared]:
+    """The arguments in the body."""
+    has_body = op.declared.http.split()[0] in _WITH_BODY
+    return [one for one in _outside_path(op) if has_body and not one.http.query]
 
 
 def _precondition(op: Operation[..., Any]) -> Declared | None:
@@ -71,7 +84,7 @@ def _outside_path(op: Operation[..., Any]) -> list[Declared]:
 def _body_type(op: Operation[..., Any]) -> type[msgspec.Struct]:
     fields = [
         (one.name, one.annotated()) if one.required else (one.name, one.annotated(), one.default)
-        for one in _outside_path(op)
+        for one in _in_body(op)
     ]
     name = "".join(word.title() for word in op.name.split("."))
     made = msgspec.defstruct(
@@ -141,4 +154,9 @@ def _work(op: Operation[..., Any], call: Call) -> Any:
     result = op.run(view, asked, "http")
     if op.declared.absent and not result:
         raise NotFoundError(op.declared.absent.format(**asked))
+    if isinstance(result, Document):
+        kind, suffix = _FORMATS[result.format]
+        return Download(
+            result.text.encode(), kind, f"{op.name.rpartition('.')[0].removesuffix('s')}.{suffix}"
+        )
     return Reply(result, status, getattr(result, "seen", ""))

@@ -66,13 +66,14 @@ def command(
         raise UsageError("--copy and --to go with KEY")
     if to is None and (keep or if_match is not None):
         raise UsageError("--keep and --if-match go with --to")
+    if session is not None:
+        _approve_session(context, session)
+        return
     with context.memory() as memory:
         if listing:
             found = memory.candidates(source)
         elif source is not None:
             found = memory.promote_all(source)
-        elif session is not None:
-            found = memory.promote_session(session)
         else:
             written = memory.promote(str(key), copy=copy, to=to, keep=keep, if_match=if_match)
             found = None
@@ -100,3 +101,13 @@ def command(
         context.emit(Promoted(key=str(key), sha256=written.sha256, scope=written.scope))
     else:
         click.echo(written.sha256)
+
+
+def _approve_session(context: CommandContext, session: str) -> None:
+    with context.memory() as memory:
+        approved = memory.sessions.approve(session)
+    if context.json:
+        context.emit(approved)
+    else:
+        are = "is" if approved.messages == 1 else "are"
+        click.echo(f"{count(approved.messages, 'message')} of 1 session {are} your own word now.")

@@ -4,34 +4,37 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ipfsmem.canonical import read_json
-from ipfsmem.cli.context import CommandContext, cli_command
+from ipfsmem.cli.context import CommandContext
 from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.hint_commands import advice
-from ipfsmem.cli.options import Subcommands, WholeNumber
+from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, facts, is_terminal, moment, table, write_bytes
 from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.errors import LimitError, NotFoundError, StorageError, UsageError
 from ipfsmem.operations.sessions.add import SessionAdded, add
+from ipfsmem.operations.sessions.compact import SessionsCompacted, compact
 from ipfsmem.operations.sessions.create import SessionBegun, create
+from ipfsmem.operations.sessions.export import SessionExport, export
 from ipfsmem.operations.sessions.forget import SessionForgotten, forget
 from ipfsmem.operations.sessions.info import SessionInfo, info
-from ipfsmem.operations.sessions.list import SessionPage, list_
+from ipfsmem.operations.sessions.items import SessionItems
+from ipfsmem.operations.sessions.list import SessionPage, SessionProblem, list_
+from ipfsmem.operations.sessions.resume import resume
+from ipfsmem.operations.sessions.search import SessionHits, search
+from ipfsmem.operations.sessions.status import SessionStatus, status
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
-    from ipfsmem.sessions.compaction import Told
 
 #: Bytes of what `session add` takes at once.
 MAX_INPUT: Final = 64 * 1024 * 1024
-#: Messages that are shown unless asked for more or fewer.
-_FOUND: Final = 10
 _OF_INPUT: Final = "They come from standard input: a JSON object on each line, or one JSON list of them."
 
 
@@ -61,9 +64,7 @@ def _end_list(context: CommandContext, found: SessionPage, asked: Asked) -> None
     if found.older:
         older = count(found.older, "older session")
         click.echo(advice(f"{older} not shown. See them: ipfsmem session list --all"), err=True)
-    if found.problems:
-        said = "; ".join(one.detail for one in found.problems)
-        raise StorageError(said, hint=found.problems[0].hint)
+    _refuse_problems(found.problems)
 
 
 def _show_info(context: CommandContext, info: SessionInfo, asked: Asked) -> None:
@@ -86,6 +87,8 @@ def _show_info(context: CommandContext, info: SessionInfo, asked: Asked) -> None
 
 
 def _absent(context: CommandContext, asked: Asked) -> NotFoundError:
+    if asked["session"] is None:
+        return NotFoundError("there is no session", hint="Begin one: ipfsmem session create")
     return NotFoundError(
         f"there is no session {asked['session']}", hint="See which there are: ipfsmem session list --all"
     )
@@ -111,117 +114,38 @@ def _end_added(context: CommandContext, done: SessionAdded, asked: Asked) -> Non
         click.echo(advice(f"{are} no known role and text: kept, but recall does not find it."), err=True)
 
 
-@cli_command("resume", scoped=True, shows=True, short_help="Print the messages to resume a session with")
-@click.argument("name", required=False, metavar="[SESSION]")
-@click.option("--last", type=WholeNumber(1, 100_000), metavar="N", help="Maximum number of messages.")
-def resume_command(context: CommandContext, name: str | None, last: int | None) -> None:
-    """Print the last messages of SESSION (default: the session with the newest message) as a JSON list: 20
-    unless the settings say otherwise, starting with a turn, without system instructions. The first is
-    the summary, if the session is compacted.
-    """
-    with context.memory() as memory:
-        chosen = memory.sessions.latest() if name is None else name
-        if chosen is None:
-            raise NotFoundError("there is no session", hint="Begin one: ipfsmem session create")
-        _there(memory, chosen)
-        items = memory.sessions.resume(chosen, last)
-    context.emit_open(items)
+def _show_resumed(context: CommandContext, given: SessionItems, asked: Asked) -> None:
+    context.emit(given)  # for a program also without --json
 
 
-@cli_command("search", scoped=True, shows=True, short_help="Search the messages of all sessions")
-@click.argument("query")
-@click.option(
-    "--limit",
-    type=WholeNumber(1, 1_000),
-    default=_FOUND,
-    show_default=True,
-    metavar="N",
-    help="Maximum number of results.",
-)
-def search_command(context: CommandContext, query: str, limit: int) -> None:
-    """Find the messages of all sessions that fit QUERY best, including those that a summary replaces."""
+def _show_hits(context: CommandContext, hits: SessionHits, asked: Asked) -> None:
     from ipfsmem.sessions.transcript import shortened
 
-    with context.memory() as memory:
-        problems: dict[str, StorageError] = {}
-        hits = memory.sessions.search(query, limit, problems=problems)
-    if context.json:
-        context.emit(hits)
-    else:
-        table(
-            ("session", "when", "who", "what"),
-            [
-                (one.session, moment(one.at), one.role, _whose(shortened(one.text), own=one.own))
-                for one in hits
-            ],
-            styles=("bold", "dim", "cyan", ""),
-        )
-        if not hits:
-            click.echo("Nothing found.", err=True)
-    _name(problems)
+    table(
+        ("session", "when", "who", "what"),
+        [(one.session, moment(one.at), one.role, _whose(shortened(one.text), own=one.own)) for one in hits],
+        styles=("bold", "dim", "cyan", ""),
+    )
+    if not hits:
+        click.echo("Nothing found.", err=True)
 
 
-@cli_command("export", scoped=True, shows=True, short_help="Print a session as Markdown or JSON")
-@click.argument("name", metavar="SESSION")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["markdown", "json"]),
-    default="markdown",
-    show_default=True,
-    help="Output format.",
-)
-def export_command(context: CommandContext, name: str, form: str) -> None:
-    """Print all messages of SESSION: as Markdown for people, or as the JSON list that `ipfsmem session add`
-    accepts. The output is unencrypted.
-    """
-    with context.memory() as memory:
-        found = _there(memory, name)
-    if form == "json" or context.json:
-        from ipfsmem.sessions.compaction import marked
-
-        context.emit_open(marked(found))
-        return
+def _show_exported(context: CommandContext, found: SessionExport, asked: Asked) -> None:
     from ipfsmem.cli.printing import clean_lines
-    from ipfsmem.sessions.transcript import as_markdown
 
-    text = as_markdown(found, moment)
-    write_bytes((clean_lines(text) if is_terminal() else text).encode("utf-8", "replace"))
+    if found.format == "json":
+        click.echo(found.text)
+    else:
+        write_bytes((clean_lines(found.text) if is_terminal() else found.text).encode())
 
 
-@cli_command("compact", scoped=True, short_help="Summarise the older messages of a session")
-@click.argument("name", required=False, metavar="[SESSION]")
-@click.option("--all", "every", is_flag=True, help="Every session that is longer than the settings allow.")
-@click.option(
-    "--model", is_flag=True, help="Let the model in the settings write the summary; it receives the messages."
-)
-def compact_command(context: CommandContext, name: str | None, every: bool, model: bool) -> None:
-    """Summarise all but the last messages of SESSION (20 unless the settings say otherwise). `session
-    resume` then returns the summary instead of these messages. Nothing is deleted: export and search
-    still have every message. Without --model, the summary consists of sentences from the messages.
-    """
-    if (name is None) != every:
+def _session_or_all(context: CommandContext, asked: Asked) -> None:
+    if (asked["session"] is None) != asked["every"]:
         raise UsageError("name a session, or say --all: one of both")
-    from ipfsmem.results import SessionCompacted
+    asked["now"] = not asked["every"]
 
-    with context.memory() as memory:
-        if name is None:
-            names = [known.session for known in memory.sessions.known()]
-        else:
-            _there(memory, name)
-            names = [name]
-        summariser = memory.sessions.model_summariser() if model else None
-        by = summariser.name if summariser is not None else ""
-        done = [
-            SessionCompacted(
-                session=one,
-                covered=memory.sessions.compact(one, now=not every, summarise=summariser, by=by),
-            )
-            for one in names
-        ]
-    if context.json:
-        context.emit(done)
-        return
+
+def _show_compacted(context: CommandContext, done: SessionsCompacted, asked: Asked) -> None:
     for compacted in done:
         if compacted.covered:
             more = count(compacted.covered, "message")
@@ -230,34 +154,19 @@ def compact_command(context: CommandContext, name: str | None, every: bool, mode
         click.echo("Nothing is long enough to be compacted.")
 
 
-@cli_command("status", scoped=True, shows=True, short_help="Show which sessions are compacted, or could be")
-def status_command(context: CommandContext) -> None:
-    """List sessions with their number of messages, of summarised messages, and of messages that `session
-    compact --all` would summarise.
-    """
-    with context.memory() as memory:
-        problems: dict[str, StorageError] = {}
-        told = memory.sessions.told_each([one.session for one in memory.sessions.known()], problems)
-        infos = [
-            SessionInfo.of(
-                name,
-                found,
-                memory.sessions.due(name),
-                here=memory.sessions.is_here(name),
-                seen=memory.sessions.seen(name),
-            )
-            for name, found in told.items()
-        ]
-    if context.json:
-        context.emit(infos)
-    else:
-        table(
-            ("session", "messages", "in its summary", "to compact"),
-            [(one.session, str(one.messages), str(one.covered), str(one.due)) for one in infos],
-            styles=("bold",),
-            nothing="" if problems else "No sessions.",
-        )
-    _name(problems)
+def _show_status(context: CommandContext, found: SessionStatus, asked: Asked) -> None:
+    table(
+        ("session", "messages", "in its summary", "to compact"),
+        [(one.session, str(one.messages), str(one.covered), str(one.due)) for one in found],
+        styles=("bold",),
+        nothing="" if found.problems else "No sessions.",
+    )
+
+
+def _name_damaged(
+    context: CommandContext, found: SessionHits | SessionStatus | SessionsCompacted, asked: Asked
+) -> None:
+    _refuse_problems(found.problems)
 
 
 def _run_forget(context: CommandContext, memory: Memory, asked: Asked) -> SessionForgotten:
@@ -268,7 +177,10 @@ def _run_forget(context: CommandContext, memory: Memory, asked: Asked) -> Sessio
     seen = memory.sessions.seen(name)
     number: int | None = None
     with contextlib.suppress(StorageError):  # one that is damaged can be forgotten as well
-        number = len(_there(memory, name).messages)
+        found = memory.sessions.info(name)
+        if found is None:
+            raise _absent(context, asked)
+        number = found.messages
     asked["holds"] = "messages that cannot be read" if number is None else count(number, "message")
     what = f"the session {clean(name)} with {asked['holds']}, on every device"
     if not asked["yes"]:
@@ -290,20 +202,10 @@ def _whose(text: str, *, own: bool) -> str:
     return text if own else f"{text} ({PENDING})"
 
 
-def _name(problems: dict[str, StorageError]) -> None:
+def _refuse_problems(problems: Sequence[SessionProblem]) -> None:
     """Raises StorageError for sessions that were left out as they are damaged."""
     if problems:
-        raise StorageError("; ".join(map(str, problems.values())), hint=next(iter(problems.values())).hint)
-
-
-def _there(memory: Memory, session: str) -> Told:
-    """All of a session. Raises NotFoundError when there is none."""
-    found = memory.sessions.told(session)
-    if not found.messages and all(one.session != session for one in memory.sessions.known()):
-        raise NotFoundError(
-            f"there is no session {session}", hint="See which there are: ipfsmem session list --all"
-        )
-    return found
+        raise StorageError("; ".join(one.detail for one in problems), hint=problems[0].hint)
 
 
 def _given(data: bytes) -> list[Mapping[str, Any]]:
@@ -338,11 +240,22 @@ for _command in (
     operation_command("info", info, _show_info, absent=_absent),
     operation_command("create", create, _show_created),
     operation_command("add", add, _show_added, ask=_read_messages, end=_end_added, notes=_OF_INPUT),
-    resume_command,
-    search_command,
-    export_command,
-    compact_command,
-    status_command,
+    operation_command("resume", resume, _show_resumed, absent=_absent),
+    operation_command("search", search, _show_hits, end=_name_damaged),
+    operation_command("export", export, _show_exported, absent=_absent),
+    operation_command(
+        "compact",
+        compact,
+        _show_compacted,
+        ask=_session_or_all,
+        end=_name_damaged,
+        options=[
+            click.Option(
+                ["--all", "every"], is_flag=True, help="Each session that is longer than the settings allow."
+            )
+        ],
+    ),
+    operation_command("status", status, _show_status, end=_name_damaged),
     operation_command(
         "delete",
         forget,

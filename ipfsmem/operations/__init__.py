@@ -25,8 +25,16 @@ INDEX: Final[Mapping[str, str]] = {
     "sessions.list": "sessions.list",
     "sessions.info": "sessions.info",
     "sessions.messages": "sessions.messages",
+    "sessions.items": "sessions.items",
+    "sessions.resume": "sessions.resume",
+    "sessions.search": "sessions.search",
+    "sessions.export": "sessions.export",
+    "sessions.status": "sessions.status",
     "sessions.create": "sessions.create",
     "sessions.add": "sessions.add",
+    "sessions.pop": "sessions.pop",
+    "sessions.compact": "sessions.compact",
+    "sessions.approve": "sessions.approve",
     "sessions.forget": "sessions.forget",
 }
 

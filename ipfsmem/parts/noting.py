@@ -27,15 +27,9 @@ NOTED: Final[Mapping[str, Mapping[str, str]]] = {
         "context": "context",
         "promote": "promote",
         "promote_all": "promote",
-        "promote_session": "promote",
     },
     "MemoryStack": {"context": "context"},
     "MemoryTimeline": {"add": "note", "record": "note"},
-    "MemorySessions": {
-        "pop": "session pop",
-        "compact": "session compact",
-        "search": "session search",
-    },
     "MemoryFacts": {
         "add": "fact add",
         "edit": "fact edit",

@@ -237,24 +237,6 @@ class MemoryTexts(MemoryPart):
         self._open.changed()
         return promoted
 
-    def promote_session(self, session: str, *, seen: str | None = None) -> tuple[Candidate, ...]:
-        """Approve the pending messages of one session, whichever program they came from; returns them by program. A person's act, as `promote` is.
-
-        `seen`: the result of `sessions.seen` for the session that the person read. Raises NotFoundError if the session has no pending message
-        or a part of it is not fetched, ChangedError if the session changed since.
-        """
-        self._open.scan()
-        from ipfsmem.memories.candidates import promote_session
-
-        promoted = promote_session(self.memories, session, seen)
-        if not promoted:
-            raise NotFoundError(
-                f"no pending messages in a session {session[:60]!a}",
-                hint="See what there is: ipfsmem approve --list",
-            )
-        self._open.changed()
-        return promoted
-
     def files(self) -> dict[str, bytes]:
         """Every memory that is shown, by key."""
         self._open.look()

@@ -30,8 +30,8 @@ def test_a_conversation_from_its_beginning_to_its_end(cli: Cli) -> None:
     name = cli.ok("session", "create", "--title", "The boat").out.strip()
     added = cli.ok("session", "add", name, stdin=lines({"role": "system", "content": "Be kind."}, *turns(2)))
     assert added.out == f"5 messages added to {name}.\n"
-    assert cli.ok("session", "resume").json == turns(2)
-    assert cli.ok("session", "resume", name, "--last", "2").json == turns(1, 1)
+    assert cli.ok("session", "resume").json["items"] == turns(2)
+    assert cli.ok("session", "resume", name, "--last", "2").json["items"] == turns(1, 1)
     info = cli.ok("session", "info", name, "--json").json
     assert (info["title"], info["messages"], info["devices"], info["preview"]) == (
         "The boat",
@@ -41,12 +41,14 @@ def test_a_conversation_from_its_beginning_to_its_end(cli: Cli) -> None:
     )
     page = cli.ok("session", "export", name).out
     assert page.startswith("# The boat\n\n## System, 20") and "> question 1\n" in page
-    (found,) = cli.ok("session", "search", "answer 0", "--limit", "1", "--json").json
+    (found,) = cli.ok("session", "search", "answer 0", "--limit", "1", "--json").json["hits"]
     assert (found["session"], found["role"], found["text"]) == (name, "assistant", "answer 0")
     # What is exported goes in again.
     copy = cli.ok("session", "export", name, "--format", "json").out.encode()
     cli.ok("session", "add", "copy", stdin=copy)
-    assert cli.ok("session", "export", "copy", "--json").json == json.loads(copy)
+    again = cli.ok("session", "export", "copy", "--format", "json", "--json").json
+    assert (again["session"], again["format"]) == ("copy", "json")
+    assert json.loads(again["text"]) == json.loads(copy)
     refused = cli.fails(2, "session", "delete", name)
     assert "with 5 messages, on every device" in refused.err and "--yes" in refused.err
     gone = cli.ok("session", "delete", name, "--yes", "--reason", "done").out
@@ -66,7 +68,7 @@ def test_older_sessions_are_hidden_and_nothing_is_gone(
     assert [line.split("\t")[0] for line in shown.out.splitlines()] == [f"s{n}" for n in range(11, 1, -1)]
     assert "2 older sessions not shown" in shown.err and "session list --all" in shown.err
     assert len(cli.ok("session", "list", "--all", "--json").json["sessions"]) == 12
-    assert cli.ok("session", "resume", "s0").json == turns(1)
+    assert cli.ok("session", "resume", "s0").json["items"] == turns(1)
     settings = tmp_path / "settings.toml"
     settings.write_text("[sessions]\nshown = 3\n")
     monkeypatch.setenv("IPFSMEM_CONFIG", str(settings))
@@ -78,23 +80,26 @@ def test_older_sessions_are_hidden_and_nothing_is_gone(
 def test_compacting_one_all_and_what_stands(cli: Cli) -> None:
     cli.ok("session", "add", "long", stdin=lines(*turns(45)))
     cli.ok("session", "add", "short", stdin=lines(*turns(12)))
-    status = {one["session"]: one for one in cli.ok("session", "status", "--json").json}
+    status = {one["session"]: one for one in cli.ok("session", "status", "--json").json["sessions"]}
     assert (status["long"]["due"], status["short"]["due"]) == (70, 0)
     assert cli.ok("session", "status").out.splitlines() == ["short\t24\t0\t0", "long\t90\t0\t70"]
     assert cli.ok("session", "compact", "--all").out == "long: a summary stands for 70 messages more.\n"
     assert cli.ok("session", "compact", "--all").out == "Nothing is long enough to be compacted.\n"
-    assert cli.ok("session", "compact", "short", "--json").json == [{"session": "short", "covered": 4}]
-    first, *rest = cli.ok("session", "resume", "long").json
+    assert cli.ok("session", "compact", "short", "--json").json == {
+        "sessions": [{"session": "short", "covered": 4}],
+        "problems": [],
+    }
+    first, *rest = cli.ok("session", "resume", "long").json["items"]
     assert "question 0" in first["content"] and rest == turns(9, 36)
     assert len(cli.ok("session", "export", "long", "--format", "json").json) == 90
-    assert cli.ok("session", "search", "question 3", "--json").json[0]["text"] == "question 3"
+    assert cli.ok("session", "search", "question 3", "--json").json["hits"][0]["text"] == "question 3"
     assert "summary of" in cli.ok("session", "info", "long").out
 
 
 def test_a_session_belongs_to_its_scope(cli: Cli) -> None:
     cli.ok("session", "add", "chat", "--scope", "work", stdin=lines(*turns(1)))
     assert cli.ok("session", "list").out == "" and cli.ok("session", "search", "question").out == ""
-    assert cli.ok("session", "resume", "--scope", "work").json == turns(1)
+    assert cli.ok("session", "resume", "--scope", "work").json["items"] == turns(1)
     cli.fails(4, "session", "resume")
 
 
@@ -104,7 +109,7 @@ def test_what_was_said_drives_no_terminal(cli: Cli) -> None:
     for command in (["list"], ["info", "chat"], ["search", "gone"], ["resume"]):
         shown = cli.ok("session", *command).out
         assert "\x1b" not in shown and "\u202e" not in shown, command
-    assert cli.ok("session", "resume").json == [said]
+    assert cli.ok("session", "resume").json["items"] == [said]
 
 
 def test_messages_of_a_transcript_without_roles_are_found_by_their_speakers(cli: Cli) -> None:
@@ -162,9 +167,9 @@ def test_clearing_asks_and_leaves_what_it_is_told_to_leave(cli: Cli, monkeypatch
     assert cli.ok("scope", "clear", "--memories-only", stdin=b"yes\n").out.startswith(
         "Forgotten here: 2 memories"
     )
-    assert cli.ok("list", "--json").json["memories"] == [] and cli.ok(
-        "session", "resume", "chat"
-    ).json == turns(1)
+    assert cli.ok("list", "--json").json["memories"] == [] and cli.ok("session", "resume", "chat").json[
+        "items"
+    ] == turns(1)
     assert cli.ok("fact", "list", "--deleted", "--json").json == []
     # Another scope is another matter.
     assert len(cli.ok("list", "--scope", "work", "--json").json["memories"]) == 2
@@ -305,14 +310,18 @@ def test_a_damaged_session_is_named_beside_the_others_and_can_be_forgotten(
         _, torn, worn = db.execute("SELECT mark FROM sessions_here WHERE n = 0 ORDER BY rowid").fetchall()
         for (mark,), n in ((torn, 0), (worn, 3)):
             db.execute("UPDATE sessions_here SET row = x'00' WHERE mark = ? AND n = ?", (mark, n))
-    for command in (["list"], ["status"], ["search", turns(1)[0]["content"]]):
+    for command in (["list"], ["status"], ["search", turns(1)[0]["content"]], ["compact", "--all"]):
         for form in ([], ["--json"]):
             said = cli("session", *command, *form)
             listed = said.out
-            if command == ["list"] and form:
-                listed = str(said.json["sessions"])
+            if form:
+                listed = str(said.json["hits" if command[0] == "search" else "sessions"])
                 assert [one["session"] for one in said.json["problems"]] == ["worn", "torn"]
-            assert said.code == 30 and "sound" in listed and "torn" not in listed, said
+            assert (
+                said.code == 30
+                and ("sound" in listed or (command[0] == "compact" and not form))
+                and "torn" not in listed
+            ), said
             for name in ("torn", "worn"):
                 assert f"the session '{name}' is not what was written" in said.err
             assert "ipfsmem session delete SESSION" in said.err

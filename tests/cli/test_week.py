@@ -38,4 +38,4 @@ def test_the_page_is_what_its_commands_print(make_week: ModuleType, tmp_path: Pa
         assert (kinds.count("dream"), kinds.count("dream_undone"), kinds.count("usage")) == (4, 2, 2)
         for device in ("laptop", "desktop"):
             assert played.ask(device, "conflicts", "--json")["conflicts"] == []
-            assert len(played.ask(device, "session", "resume", "planning", "--json")) == 5
+            assert len(played.ask(device, "session", "resume", "planning", "--json")["items"]) == 5

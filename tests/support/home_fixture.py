@@ -54,7 +54,7 @@ def shown(memory: Memory) -> dict[str, Any]:
             "earlier": [one.text for one in here.facts.history("fact_e2f077a705af4e99")],
             "values": [[one.key, one.value] for one in here.values.list()],
             "relations": [[one.begin, one.type, one.end] for one in here.graph.relations()],
-            "items": here.sessions.items(CHAT),
+            "items": here.sessions.items(CHAT).items,
             "events": [one["type"] for one in here.timeline.read()],
             "hidden": [one.key for one in here.hidden.list()],
             "found": sorted(hit.key for hit in here.recall("direct").hits),

@@ -197,7 +197,6 @@ FREE: Final = frozenset(
 #: Accepted although out of bounds, by operation, parameter and interface. Shrinks over time.
 ACCEPTED: Final = frozenset(
     [
-        ("session items", "limit", "python"), ("session resume", "last", "python"), ("session search", "limit", "python"),  # none for zero and less
         ("context", "session", "python"), ("context", "session", "cli"),  # any name
         ("graph unobserve", "observations", "python"),  # what is not there is not taken away
     ]

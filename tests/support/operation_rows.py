@@ -74,17 +74,17 @@ ROWS: Final = (
     Op("note", {"type": "decision"}, "timeline add", "note", "note", "note", "note", {"python": {"type": None, "kind": "decision"}, "tool": {"text": "It is so."}}),
     Op("session list", {}, "session list", "sessions_list", "list_sessions", "sessions.list"),
     Op("session create", {"title": "A talk"}, "session create", "sessions_create", "", "sessions.create", "session create"),
-    Op("session search", {"query": "boat"}, "session search", "search_sessions", "", "sessions.search", "session search"),
+    Op("session search", {"query": "boat"}, "session search", "sessions_search", "", "sessions.search", "session search"),
     Op("session info", {"session": CHAT}, "session info", "sessions_info", "", "sessions.info"),
     Op("session delete", {"session": CHAT, "reason": "A test."}, "session delete", "sessions_forget", "", "sessions.forget", "session delete"),
-    Op("session items", {"session": CHAT}, "", "session_items", "", "sessions.items"),
+    Op("session items", {"session": CHAT}, "", "sessions_items", "", "sessions.items"),
     Op("session messages", {"session": CHAT}, "", "sessions_messages", "read_session", "sessions.messages"),
     Op("session add", {"session": CHAT, "items": [{"role": "user", "content": "Aft."}]}, "session add", "sessions_add", "", "sessions.add", "session add", {"cli": {"items": None, "stdin": '{"role": "user", "content": "Aft."}'}}),
-    Op("session resume", {"session": CHAT}, "session resume", "resume_session", "", "sessions.resume"),
-    Op("session export", {"session": CHAT, "format": "json"}, "session export", "export_session", "", ""),
-    Op("session compact", {"session": CHAT}, "session compact", "compact_session", "", "sessions.compact", "session compact"),
+    Op("session resume", {"session": CHAT}, "session resume", "sessions_resume", "", "sessions.resume"),
+    Op("session export", {"session": CHAT, "format": "json"}, "session export", "sessions_export", "", "sessions.export"),
+    Op("session compact", {"session": CHAT}, "session compact", "sessions_compact", "", "sessions.compact", "session compact"),
     Op("session pop", {"session": CHAT}, "", "", "", "sessions.pop", "session pop"),
-    Op("session status", {}, "session status", "", "", ""),
+    Op("session status", {}, "session status", "sessions_status", "", "sessions.status"),
     # facts and values
     Op("fact list", {}, "fact list", "facts", "list_facts", "facts.page"),
     Op("fact add", {"text": "User likes cake", "category": "food"}, "fact add", "add_fact", "add_fact", "facts.add", "fact add"),
@@ -198,7 +198,7 @@ COMMANDS_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 ROUTES_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
     "has a file as its body": ("import",),
-    "needs a session that an import brought": ("approve_session",),
+    "needs a session that an import brought": ("sessions_approve",),
 }
 #: Words of the list of operations that no row has: of members, providers, folders and files.
 WORDS_WITHOUT: Final = frozenset(
@@ -232,8 +232,7 @@ NOT_THERE: Final[Given] = {
 #: Interfaces that refuse before the operation begins, so that nothing is recorded. Shrinks as operations are declared.
 REFUSED_BEFORE: Final = frozenset(
     [
-        ("forget", "http"), ("forget", "tool"), ("promote", "http"),
-        ("session delete", "cli"), ("session compact", "cli"), ("session compact", "http"),
+        ("forget", "http"), ("forget", "tool"), ("promote", "http"), ("session delete", "cli"),
         ("graph delete", "http"), ("graph unrelate", "http"),
         ("graph relate", "tool"), ("scope forget", "cli"), ("scope forget", "http"), ("scope restore", "http"),
     ]

@@ -853,6 +853,7 @@ ROWS: tuple[Row, ...] = (
     Row("session export", "printed", 0, "session export chat", before=(CHAT,)),
     Row("session export", "there is no such session", 4, "session export chat"),
     Row("session compact", "compacted, also when nothing is long enough", 0, "session compact --all", before=(CHAT,)),
+    Row("session compact", "a session is damaged; the others are compacted", 30, "session compact --all", before=(CHAT,), prepare=damaged_session),
     Row("session compact", "neither a session nor --all", 2, "session compact"),
     Row("session compact", "there is no such session", 4, "session compact chat"),
     Row("session status", "listed", 0, "session status", before=(CHAT,)),

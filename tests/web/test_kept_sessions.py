@@ -46,7 +46,7 @@ def said(*texts: str) -> list[dict[str, Any]]:
 
 
 def conversed(memory: Memory, name: str) -> list[str]:
-    return [item["content"] for item in memory.sessions.items(name)]
+    return [item["content"] for item in memory.sessions.items(name).items]
 
 
 def test_sessions_are_those_of_python_with_titles_messages_hits_and_their_markdown(
@@ -83,7 +83,9 @@ def test_sessions_are_those_of_python_with_titles_messages_hits_and_their_markdo
     assert one["before"] == 2 and [len(line["text"]) for line in one["said"]] == [250_000]
     assert one["seen"] == memory.sessions.seen("harbour")
     assert web.exportSession("harbour") == as_markdown(told, moment)
-    assert json.loads(web.exportSession("harbour", {"format": "json"})) == memory.sessions.items("harbour")
+    assert (
+        json.loads(web.exportSession("harbour", {"format": "json"})) == memory.sessions.items("harbour").items
+    )
     hits = [(hit.session, hit.at, hit.role, hit.score) for hit in memory.sessions.search("high ferry")]
     assert len(hits) == 2
     assert [

@@ -37,6 +37,12 @@ export type ResolveBody = {
   readonly take?: string | null
 }
 
+/** The arguments of sessions.search. */
+export type SessionsSearchBody = {
+  readonly query: string
+  readonly limit?: number
+}
+
 /** The arguments of sessions.create. */
 export type SessionsCreateBody = {
   readonly session?: string | null
@@ -279,6 +285,35 @@ export type SessionMessage = {
   readonly own: boolean
 }
 
+/** Messages of a session in the form in which they were added, in order. `seen` stands for all that the session holds now; "" if there is no such session, and then this is false. */
+export type SessionItems = {
+  readonly session: string
+  readonly items: readonly (Readonly<Record<string, unknown>>)[]
+  readonly seen: string
+}
+
+/** Messages that fit a question, the best first. It is a sequence of its `hits`. `problems`: the sessions that were not searched, as they are damaged. */
+export type SessionHits = {
+  readonly hits: readonly SessionHit[]
+  readonly problems: readonly SessionProblem[]
+}
+
+/** One message that was found. */
+export type SessionHit = {
+  readonly session: string
+  readonly at: number
+  readonly role: string
+  readonly text: string
+  readonly score: number
+  readonly own: boolean
+}
+
+/** What each session is, the last written to first. It is a sequence of its `sessions`. `problems`: the sessions that are left out because they are damaged. */
+export type SessionStatus = {
+  readonly sessions: readonly SessionInfo[]
+  readonly problems: readonly SessionProblem[]
+}
+
 /** The session that was begun, with its title in one line. */
 export type SessionBegun = {
   readonly session: string
@@ -289,6 +324,24 @@ export type SessionBegun = {
 export type SessionAdded = {
   readonly session: string
   readonly added: number
+}
+
+/** What was done to each session. It is a sequence of its `sessions`. `problems`: the sessions that are left out because they are damaged. */
+export type SessionsCompacted = {
+  readonly sessions: readonly SessionCompacted[]
+  readonly problems: readonly SessionProblem[]
+}
+
+/** How many messages the summary of a session covers more than before. */
+export type SessionCompacted = {
+  readonly session: string
+  readonly covered: number
+}
+
+/** The session whose imported messages are the person's own word now, and how many messages that were. */
+export type SessionApproved = {
+  readonly session: string
+  readonly messages: number
 }
 
 /** The result of `forget`; false if there is no such session. `messages`: how many it had; None where it was damaged, so that they could not be counted. Other devices forget it with their next sync. */
@@ -312,7 +365,13 @@ export type Operations = {
   'sessions.list': { method: 'GET', path: '/v1/sessions', body: undefined, answer: SessionPage }
   'sessions.info': { method: 'GET', path: '/v1/sessions/{session}', body: undefined, answer: SessionInfo }
   'sessions.messages': { method: 'GET', path: '/v1/sessions/{session}/messages', body: undefined, answer: SessionMessages }
+  'sessions.items': { method: 'GET', path: '/v1/sessions/{session}/items', body: undefined, answer: SessionItems }
+  'sessions.resume': { method: 'GET', path: '/v1/sessions/{session}/resume', body: undefined, answer: SessionItems }
+  'sessions.search': { method: 'POST', path: '/v1/sessions/search', body: SessionsSearchBody, answer: SessionHits }
+  'sessions.status': { method: 'GET', path: '/v1/status/sessions', body: undefined, answer: SessionStatus }
   'sessions.create': { method: 'POST', path: '/v1/sessions', body: SessionsCreateBody, answer: SessionBegun }
   'sessions.add': { method: 'POST', path: '/v1/sessions/{session}/items', body: SessionsAddBody, answer: SessionAdded }
+  'sessions.compact': { method: 'POST', path: '/v1/sessions/{session}/compact', body: undefined, answer: SessionsCompacted }
+  'sessions.approve': { method: 'POST', path: '/v1/sessions/{session}/approve', body: undefined, answer: SessionApproved }
   'sessions.forget': { method: 'DELETE', path: '/v1/sessions/{session}', body: undefined, answer: SessionForgotten }
 }

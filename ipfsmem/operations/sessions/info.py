@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from ipfsmem.operation import View, operation
-from ipfsmem.operations.sessions.stored import SessionName, sessions_of, told_if_there
+from ipfsmem.operations.sessions.stored import SessionName, sessions_of, to_cover, told_if_there
 from ipfsmem.sessions.compaction import Told
 from ipfsmem.sessions.messages import read_message
 from ipfsmem.sessions.transcript import preview_of, title_of
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.sessions_here import AllSessions
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,11 +87,14 @@ def info(view: View, session: SessionName) -> SessionInfo | None:
 
     `due`: number of messages that an automatic summary would cover now.
     """
-    from ipfsmem.config import settings
-    from ipfsmem.parts.sessions import to_cover
-
     view.opened.look()
-    sessions = sessions_of(view)
+    return info_of(sessions_of(view), session)
+
+
+def info_of(sessions: AllSessions, session: str) -> SessionInfo | None:
+    """What one session is; None if there is none of this name. Raises StorageError."""
+    from ipfsmem.config import settings
+
     seen = sessions.seen(session)  # before it is read: what comes between is not taken for shown
     found = told_if_there(sessions, session)
     if found is None:

@@ -16,6 +16,7 @@ from ipfsmem.sessions.transcript import preview_of, title_of
 
 if TYPE_CHECKING:
     from ipfsmem.memories.sessions import SessionFacts
+    from ipfsmem.memories.sessions_here import AllSessions
 
 
 class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +54,11 @@ class SessionProblem(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
     hint: str
     seen: str
+
+    @classmethod
+    def of(cls, sessions: AllSessions, session: str, error: StorageError) -> SessionProblem:
+        """The problem of a session."""
+        return cls(session=session, detail=str(error), hint=error.hint, seen=sessions.seen(session))
 
 
 class SessionPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,9 +128,6 @@ def list_(
         try:
             lines.append(SessionLine.of(facts, told(sessions.entries(facts.session))))
         except StorageError as error:
-            seen = sessions.seen(facts.session)
-            problems.append(
-                SessionProblem(session=facts.session, detail=str(error), hint=error.hint, seen=seen)
-            )
+            problems.append(SessionProblem.of(sessions, facts.session, error))
     older = len(known) - len(lines) - len(problems)
     return SessionPage(sessions=tuple(lines), older=older, problems=tuple(problems))

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta
 
 from ipfsmem.bundle.session_parts import HISTORY, MAX_NAME
+from ipfsmem.errors import UsageError
 from ipfsmem.operation import ForModels, View
 from ipfsmem.sessions.compaction import Told, told
 
 if TYPE_CHECKING:
+    from ipfsmem.config import SessionSettings
     from ipfsmem.memories.sessions_here import AllSessions
 
 #: The name of a session; `bundle.session_parts.session_token` refuses other texts.
@@ -39,11 +41,32 @@ def sessions_of(view: View) -> AllSessions:
 
 def add_items(view: View, session: str, items: Iterable[Mapping[str, Any]]) -> None:
     """Add items at the end of a session. Raises UsageError, also for the earlier texts of a memory, which nobody adds to, and LimitError."""
-    from ipfsmem.parts.sessions import check_conversation
-
     check_conversation(session)
     for key in sessions_of(view).add(session, items):
         view.opened.show(key, view.target)
+
+
+def to_cover(found: Told, limits: SessionSettings, *, now: bool) -> int:
+    """How many messages a summary would cover: `now`, or automatically."""
+    from ipfsmem.memories.context import tokens_of
+    from ipfsmem.sessions.compaction import what_to_cover
+
+    return what_to_cover(
+        found,
+        messages=limits.compact_keep if now else limits.compact_at,
+        keep=limits.compact_keep,
+        tokens=0 if now else limits.compact_tokens,
+        tokens_of=tokens_of,
+    )
+
+
+def check_conversation(session: str) -> None:
+    """Raises UsageError for a session that holds the earlier texts of a memory: nobody writes them."""
+    if session.startswith(HISTORY):
+        raise UsageError(
+            f"{session[:80]} holds the earlier texts of a memory, so it is no conversation",
+            hint=f"See them: ipfsmem fact history {session.removeprefix(HISTORY)[:64]}",
+        )
 
 
 def told_if_there(sessions: AllSessions, session: str) -> Told | None:

@@ -98,7 +98,7 @@ def test_messages_that_fall_out_are_kept_in_the_session_or_not_taken(
     texts = [f"message {number} " + "word " * 30 for number in range(20)]
     how: dict[str, Any] = {"token_limit": 1_000, "chat_history_token_ratio": 0.2, "token_flush_size": 50}
     left = chat(package, memory_block(memory.scope("bot"), session="chat"), *texts, **how)
-    kept = [item["blocks"][0]["text"] for item in memory.scope("bot").sessions.items("chat")]
+    kept = [item["blocks"][0]["text"] for item in memory.scope("bot").sessions.items("chat").items]
     assert [*kept, *(text for role, text in left if role != "system")] == texts and len(kept) > 5
     chat(package, memory_block(memory), *texts, **how)
     assert memory.sessions.known() == [] and memory.list().memories == ()

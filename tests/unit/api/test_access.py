@@ -96,7 +96,7 @@ def test_every_route_asks_for_its_right_before_it_does_anything(tmp_path: Path) 
     sent = bearer(token(tmp_path))
     changing = {route.name for route in ROUTES if route.right != "read"}
     reading = {route.name for route in ROUTES if route.method != "get" and route.right == "read"}
-    assert reading == {"recall", "context", "search_sessions", "export"}
+    assert reading == {"recall", "context", "sessions_search", "export"}
     assert {route.name for route in ROUTES if route.method in ("put", "delete")} <= changing
 
     async def ask(client: Client) -> None:
@@ -581,7 +581,7 @@ def test_imported_messages_are_approved_as_they_were_read_and_with_the_right_adm
             settings.write_text("[sessions]\nhere_only = true\n")
             monkeypatch.setenv("IPFSMEM_CONFIG", str(settings))
             memory.sessions.add("talk", [{"role": "user", "content": "Mine."}])
-            assert memory.sessions.is_here("talk")
+            assert memory.sessions.info("talk").here
         memory.bundles.import_from("initrunner", talk_of(tmp_path / "agent.db", "Otters like rain.", "Obey."))
     sent = {right: bearer(token(tmp_path, right)) for right in ("read", "write", "admin")}
     work = bearer(token(tmp_path, "admin", "work"))

@@ -267,7 +267,9 @@ def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
         assert len((await do("get", path + "/items?last=2", session + "/items"))["items"]) == 2
         shown = await do("get", path + "/messages?last=3", session + "/messages")
         assert shown["before"] == 27 and [one["text"] for one in shown["messages"]][2] == "boat 29"
-        assert (await do("post", path + "/compact?all=true", session + "/compact"))["covered"] == 10
+        done = await do("post", path + "/compact?now=true", session + "/compact")
+        assert done == {"sessions": [{"session": "a/b", "covered": 10}], "problems": []}
+        assert (await do("get", "/v1/status/sessions", "/v1/status/sessions"))["sessions"][0]["covered"] == 10
         await do("get", path + "/resume", session + "/resume")
         assert (await do("get", path, session))["covered"] == 10
         assert (await do("get", "/v1/sessions", "/v1/sessions"))["older"] == 0

@@ -27,7 +27,7 @@ NEEDED = {"begin": "entity a", "end": "entity d", "name": "value:a"}
 BODIES: dict[str, list[dict[str, Any]]] = {
     "recall": [{"query": word, "limit": 200, "kind": kind} for word in WORDS for kind in ("memory", "all")],
     "context": [{"query": "tea milk", "layout": layout} for layout in ("full", "ranked")],
-    "search_sessions": [{"query": "tea"}],
+    "sessions_search": [{"query": "tea"}],
     "export": [{"format": "blob", "partial": True}],
 }
 #: Asks for a text by its hash, which nobody has who was not shown it.

@@ -92,7 +92,7 @@ def test_initrunners_database(memory: Memory, tmp_path: Path, wal: bool) -> None
     found = by_name(records_at("initrunner", path))
     assert fields(found["Uses uv, not pip"])["extra"] == '{"source":"consolidation"}'
     assert found["Run the linter before a commit"].type == "feedback"
-    assert len(memory.sessions.items("0123456789ab")) == 3
+    assert len(memory.sessions.items("0123456789ab").items) == 3
 
 
 def _said(role: str, text: str, at: str) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def test_session_continued_elsewhere_continues_here(memory: Memory, tmp_path: Pa
             db.commit()
             taken = memory.bundles.import_from("initrunner", path)
             assert taken.messages == 2
-    assert [read_message(one).text for one in memory.sessions.items("0123456789ab")] == [
+    assert [read_message(one).text for one in memory.sessions.items("0123456789ab").items] == [
         f"message {n}" for n in range(4)
     ]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
-from datetime import timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +48,7 @@ def test_each_turn_is_saved_once_with_the_whole_history(memory: Memory) -> None:
         history += turn(number)
         assert chat.save(history) == (2, "")
     assert chat.save(history) == (0, "")
-    assert memory.sessions.items("chat") == [*turn(0), *turn(1), *turn(2)]
+    assert memory.sessions.items("chat").items == [*turn(0), *turn(1), *turn(2)]
 
 
 @pytest.mark.parametrize("resumes", [False, True])
@@ -64,7 +63,7 @@ def test_history_of_a_restarted_program_is_stored_once(tmp_path: Path, resumes: 
                 chat.resume()
             assert chat.save([SYSTEM, *history]) == (2, "")
             assert chat.save(history) == (0, "")
-            assert memory.sessions.items("chat") == history
+            assert memory.sessions.items("chat").items == history
 
 
 def test_history_saved_by_two_handles_is_stored_once(memory: Memory) -> None:
@@ -72,14 +71,14 @@ def test_history_saved_by_two_handles_is_stored_once(memory: Memory) -> None:
     history = [*turn("ok"), *turn("ok")]
     assert first.save(history) == (4, "") and second.save(history) == (0, "")
     assert second.save([*history, *turn("ok")]) == (2, "")
-    assert words(memory.sessions.items("chat")) == words(turn("ok")) * 3
+    assert words(memory.sessions.items("chat").items) == words(turn("ok")) * 3
 
 
 def test_the_same_words_after_a_resume_are_new(memory: Memory) -> None:
     memory.sessions.add("chat", [one for _ in range(15) for one in turn("ok")])
     chat = memory.sessions.conversation("chat")
     assert chat.save([*chat.resume(), *turn("ok")]) == (2, "")
-    assert len(memory.sessions.items("chat")) == 32
+    assert len(memory.sessions.items("chat").items) == 32
 
 
 def test_the_last_twenty_come_back_from_a_request_on(memory: Memory) -> None:
@@ -88,10 +87,10 @@ def test_the_last_twenty_come_back_from_a_request_on(memory: Memory) -> None:
     back = memory.sessions.conversation("chat").resume()
     assert words(back) == [text for n in range(6, 15) for text in words(turn(n))] + ["question last"]
     assert (
-        len(memory.sessions.resume("chat", 5)) == 5
-        and words(memory.sessions.resume("chat", 4))[0] == "question 14"
+        len(memory.sessions.resume("chat", last=5).items) == 5
+        and words(memory.sessions.resume("chat", last=4).items)[0] == "question 14"
     )
-    assert memory.sessions.latest() == "chat" and memory.sessions.resume("nobody") == []
+    assert memory.sessions.known()[0].session == "chat" and memory.sessions.resume("nobody").items == []
 
 
 def test_a_running_history_is_cut_to_forty_and_goes_on_being_saved(memory: Memory) -> None:
@@ -100,7 +99,7 @@ def test_a_running_history_is_cut_to_forty_and_goes_on_being_saved(memory: Memor
     for number in range(60):
         history = [*chat.trim([*history, turn(number)[0]]), turn(number)[1]]
         assert len(history) <= 41 and chat.save(history).added == 2
-    assert words(memory.sessions.items("chat")) == [text for n in range(60) for text in words(turn(n))]
+    assert words(memory.sessions.items("chat").items) == [text for n in range(60) for text in words(turn(n))]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["yes", "no", "ok"]), st.integers(0, 6)), max_size=12))
@@ -134,12 +133,13 @@ def test_days_of_a_search_are_those_of_the_zone_that_is_given(memory: Memory) ->
     memory.sessions.add("chat", [{"role": "user", "content": "The otter sleeps."}])
     world.now = lambda: 1_795_912_200_000  # 2026-11-29T00:30Z
 
-    def found(query: str, hours: int) -> list[str]:
-        zone = timezone(timedelta(hours=hours))
-        return [hit.text for hit in memory.sessions.search(query, zone=zone)]
+    def found(query: str, tz: str) -> list[str]:
+        return [hit.text for hit in memory.sessions.search(query, tz=tz)]
 
-    assert found("yesterday", 0) == ["The otter sleeps."] == found("today", 9)
-    assert found("yesterday", 9) == []
+    assert found("yesterday", "UTC") == ["The otter sleeps."] == found("today", "Asia/Tokyo")
+    assert found("yesterday", "Asia/Tokyo") == []
+    with pytest.raises(UsageError, match="unknown time zone"):
+        found("yesterday", "Nowhere")
 
 
 def test_it_is_compacted_by_itself_and_everything_stays_findable(memory: Memory) -> None:
@@ -148,16 +148,16 @@ def test_it_is_compacted_by_itself_and_everything_stays_findable(memory: Memory)
     for number in range(41):
         history += turn(number)
         chat.save(history)
-    (summary, *rest) = memory.sessions.resume("chat", 40)
+    (summary, *rest) = memory.sessions.resume("chat", last=40).items
     assert "question 0" in read_message(summary).text and len(rest) == 20
-    assert len(memory.sessions.items("chat")) == 82
+    assert len(memory.sessions.items("chat").items) == 82
     (hit, *_) = memory.sessions.search("question 3")
     assert (hit.session, hit.role, hit.text) == ("chat", "user", "question 3")
     # A program that goes on with the summary does not say it again.
     second = memory.sessions.conversation("chat")
     assert second.save([*second.resume(), *turn("new")]) == (2, "")
-    assert words(memory.sessions.items("chat"))[-2:] == ["question new", "answer new"]
-    assert len(memory.sessions.items("chat")) == 84
+    assert words(memory.sessions.items("chat").items)[-2:] == ["question new", "answer new"]
+    assert len(memory.sessions.items("chat").items) == 84
 
 
 def test_a_call_and_its_answer_stay_together(memory: Memory) -> None:
@@ -167,16 +167,16 @@ def test_a_call_and_its_answer_stay_together(memory: Memory) -> None:
         *({"role": "tool", "tool_call_id": "c", "content": "42"} for _ in range(30)),
     ]
     memory.sessions.add("chat", [*turn(1), *called])
-    assert memory.sessions.compact("chat", now=True) == 2
-    assert memory.sessions.compact("chat", now=True) == 0
+    assert memory.sessions.compact("chat", now=True)[0].covered == 2
+    assert memory.sessions.compact("chat", now=True)[0].covered == 0
     # A turn that goes on and on is covered within, and its request and its end follow the summary.
     more = [
         {"role": "assistant", "tool_calls": [{"id": "d", "function": {"name": "look"}}]},
         *({"role": "tool", "tool_call_id": "d", "content": "43"} for _ in range(30)),
     ]
     memory.sessions.add("chat", more)
-    assert memory.sessions.compact("chat", now=True) == 32
-    summary, *rest = memory.sessions.resume("chat", 40)
+    assert memory.sessions.compact("chat", now=True)[0].covered == 32
+    summary, *rest = memory.sessions.resume("chat", last=40).items
     assert rest == [called[0], *more] and "question 1" in read_message(summary).text
 
 
@@ -191,7 +191,12 @@ def test_a_summariser_of_ones_own_and_one_that_fails(
     with pytest.raises(OSError, match="no model"):
         memory.sessions.compact("chat", now=True, summarise=fails)
     assert memory.sessions.told("chat").summary is None
-    assert memory.sessions.compact("chat", now=True, summarise=lambda said, room: "x" * 99_999, by="me") == 40
+    assert (
+        memory.sessions.compact("chat", now=True, summarise=lambda said, room: "x" * 99_999, by="me")[
+            0
+        ].covered
+        == 40
+    )
     summary = memory.sessions.told("chat").summary
     assert summary is not None and (len(summary.text), summary.by, summary.messages) == (4_000, "me", 40)
     chat = memory.sessions.conversation("long", summarise=fails)
@@ -224,10 +229,10 @@ def test_nothing_is_raised_into_the_agent_and_nothing_is_lost(
 def test_titles_names_and_the_order_of_sessions(memory: Memory) -> None:
     name = memory.sessions.create(title="The  boat").session
     assert len(name) == 12 and int(name, 16) >= 0
-    assert memory.sessions.told(name).title == "The boat" and memory.sessions.items(name) == []
-    assert memory.sessions.pop(name) is None and memory.sessions.told(name).title == "The boat"
+    assert memory.sessions.told(name).title == "The boat" and memory.sessions.items(name).items == []
+    assert memory.sessions.pop(name).item is None and memory.sessions.told(name).title == "The boat"
     memory.sessions.add("second", turn(1))
-    assert memory.sessions.list()[0].session == memory.sessions.latest()
+    assert memory.sessions.list()[0].session == memory.sessions.known()[0].session
     for bad in ("second", ""):
         with pytest.raises(UsageError):
             memory.sessions.create(bad)
@@ -251,14 +256,14 @@ def test_the_conversation_goes_on_on_the_other_device(lab: Lab) -> None:
     assert second.save([*resumed, *turn("b")]) == (2, "")
     first.save([one for n in [*range(45), "a"] for one in turn(n)])
     lab.settle(a, b)
-    assert a.sessions.items("chat") == b.sessions.items("chat")
-    assert len(a.sessions.items("chat")) == 94
+    assert a.sessions.items("chat").items == b.sessions.items("chat").items
+    assert len(a.sessions.items("chat").items) == 94
     # Both compact at once: one summary counts, on both the same, and no message is hidden that is in none.
     a.sessions.compact("chat", now=True)
     b.sessions.compact("chat", now=True)
     lab.settle(a, b)
-    assert a.sessions.resume("chat") == b.sessions.resume("chat")
-    assert len(a.sessions.items("chat")) == 94
+    assert a.sessions.resume("chat").items == b.sessions.resume("chat").items
+    assert len(a.sessions.items("chat").items) == 94
 
 
 def test_pydantic_ai_messages_go_round(memory: Memory) -> None:
@@ -292,7 +297,7 @@ def test_pydantic_ai_messages_go_round(memory: Memory) -> None:
     compacted = adapter.resumed(third)
     assert "Where is the boat?" in compacted[0].parts[0].content
     assert adapter.save(third, [*compacted, more[-1]]) == (1, "")
-    assert len(memory.sessions.items("chat")) == 106
+    assert len(memory.sessions.items("chat").items) == 106
 
 
 def test_a_real_agent_of_pydantic_ai_goes_on(memory: Memory) -> None:
@@ -308,9 +313,11 @@ def test_a_real_agent_of_pydantic_ai_goes_on(memory: Memory) -> None:
     again = memory.sessions.conversation("chat")
     second = agent.run_sync("And now?", message_history=adapter.resumed(again))
     assert adapter.save(again, second.all_messages()) == (2, "")
-    said = [read_message(item) for item in memory.sessions.items("chat")]
+    said = [read_message(item) for item in memory.sessions.items("chat").items]
     assert [one.text for one in said if one.is_request] == ["Where is the boat?", "And now?"]
-    assert not any("Be kind" in str(item) or "Short." in str(item) for item in memory.sessions.items("chat"))
+    assert not any(
+        "Be kind" in str(item) or "Short." in str(item) for item in memory.sessions.items("chat").items
+    )
 
 
 def _shown_to_a_model(chat: Conversation, said: str, stream: bool = False, **agent_options: Any) -> list[str]:
@@ -372,8 +379,8 @@ def test_resumed_pydantic_ai_agent_has_its_current_system_prompt(memory: Memory,
     ]  # fmt: skip
     # An agent without one gets none, and nothing of an earlier one is left.
     assert turn("3") == [*before, "user-prompt: 2", "text: ok", "user-prompt: 3"]
-    assert "role" not in str(memory.sessions.items("chat"))
-    assert len(memory.sessions.items("chat")) == 6
+    assert "role" not in str(memory.sessions.items("chat").items)
+    assert len(memory.sessions.items("chat").items) == 6
 
 
 def test_compacted_pydantic_ai_session_keeps_the_prompt_and_repeats_nothing(
@@ -387,7 +394,7 @@ def test_compacted_pydantic_ai_session_keeps_the_prompt_and_repeats_nothing(
         # The framework merges the summary with the request behind it.
         shown = _shown_to_a_model(memory.sessions.conversation("chat"), str(number), system_prompt="Role.")
         assert shown[0] == "system-prompt: Role." and shown[-1] == f"user-prompt: {number}"
-    said = [read_message(item) for item in memory.sessions.items("chat")]
+    said = [read_message(item) for item in memory.sessions.items("chat").items]
     assert [one.text for one in said if one.is_request] == [str(number) for number in range(8)]
 
 
@@ -401,9 +408,9 @@ def test_settings_of_sessions(memory: Memory, tmp_path: Path, monkeypatch: pytes
     file.write_text("[sessions]\ncompact = false\n")
     quiet = memory.sessions.conversation("quiet")
     quiet.save([one for n in range(99) for one in turn(n)])
-    assert memory.sessions.told("quiet").summary is None and memory.sessions.due("quiet") == 178
+    assert memory.sessions.told("quiet").summary is None and memory.sessions.info("quiet").due == 178
     file.write_text("[sessions]\ncompact_tokens = 100\n")
-    assert memory.sessions.due("chat") == 0 and memory.sessions.due("quiet") > 178
+    assert memory.sessions.info("chat").due == 0 and memory.sessions.info("quiet").due > 178
     for bad in (
         "compact_at = 20\ncompact_keep = 20",
         "resume = 0",

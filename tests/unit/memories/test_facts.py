@@ -126,7 +126,7 @@ def test_nobody_writes_what_a_memory_said_before(memory: Memory) -> None:
     for wrong in (
         lambda: memory.sessions.add(name, [forged]),
         lambda: memory.sessions.create(name),
-        lambda: memory.sessions.pop(name),
+        lambda: memory.sessions.pop(name).item,
     ):
         with pytest.raises(UsageError, match="holds the earlier texts of a memory"):
             wrong()

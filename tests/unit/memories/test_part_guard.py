@@ -114,7 +114,7 @@ def test_approval_and_import_are_not_undone(what: str, memory: Memory, tmp_path:
     memory.write("note", "A text of before")
     taken_in(memory, tmp_path / "agent.db")
     if what == "approval":
-        memory.promote_session("talk")
+        memory.sessions.approve("talk")
     before = pending(memory)
     with pytest.raises(NotFoundError, match="cannot be"):
         memory.undo()
@@ -200,7 +200,7 @@ def test_devices_merged_of_which_one_approved_have_what_it_saw_approved(tmp_path
         a.bundles.import_from("initrunner", talk_of(tmp_path / "a.db", "Otters like rain.", "More."))
         asyncio.run(a.sync())
         b.bundles.import_from("initrunner", talk_of(tmp_path / "b.db", "Otters like hail.", "More."))
-        a.promote_session("talk")
+        a.sessions.approve("talk")
         for device in (b, a, b):
             asyncio.run(device.sync())
         for device in (a, b):
@@ -218,12 +218,12 @@ def test_device_that_forgets_the_session_beside_an_approval_leaves_nothing_appro
         taken_in(a, tmp_path / "a.db")
         for device in (a, b):
             asyncio.run(device.sync())
-        a.promote_session("talk")
+        a.sessions.approve("talk")
         assert b.sessions.forget("talk")
         for device in (b, a, b):
             asyncio.run(device.sync())
         assert given(a) == given(b) == set()
-        assert not a.sessions.items("talk") and not b.sessions.items("talk")
+        assert not a.sessions.items("talk").items and not b.sessions.items("talk").items
 
 
 def test_part_of_a_forgotten_session_is_not_restored_without_the_mark(

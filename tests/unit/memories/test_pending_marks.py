@@ -45,33 +45,45 @@ def said(items: list[Any]) -> list[str]:
 
 
 def test_resumed_session_says_which_messages_nobody_approved(memory: Memory) -> None:
-    resumed = said(memory.sessions.resume("talk"))
+    resumed = said(memory.sessions.resume("talk").items)
     assert resumed[0] == PENDING_NOTICE and resumed[-3:] == [OWN_NOTICE, "Mine.", "Noted."]
     assert len(resumed) == 6
-    assert said(memory.sessions.resume("talk", 2)) == ["Mine.", "Noted."]
+    assert said(memory.sessions.resume("talk", last=2).items) == ["Mine.", "Noted."]
     memory.promote_all("initrunner")
-    assert not set(NOTICES).intersection(said(memory.sessions.resume("talk")))
+    assert not set(NOTICES).intersection(said(memory.sessions.resume("talk").items))
 
 
 def test_resumed_summary_of_messages_that_nobody_approved_says_so(memory: Memory) -> None:
-    assert memory.sessions.compact("talk", now=True) == 0
+    assert memory.sessions.compact("talk", now=True)[0].covered == 0
     memory.sessions.add("talk", [one for n in range(30) for one in (user(f"Mine {n}."), answer("Noted."))])
     assert memory.sessions.compact("talk", now=True)
-    resumed = said(memory.sessions.resume("talk"))
+    resumed = said(memory.sessions.resume("talk").items)
     assert resumed[0] == PENDING_NOTICE and resumed[2] == OWN_NOTICE
     memory.promote_all("initrunner")
-    assert not set(NOTICES).intersection(said(memory.sessions.resume("talk")))
+    assert not set(NOTICES).intersection(said(memory.sessions.resume("talk").items))
+
+
+def test_session_of_a_scope_that_leads_to_another_is_approved_there(memory: Memory, tmp_path: Path) -> None:
+    for scope in ("work", "before"):
+        memory.scopes.make(scope)
+    memory.scope("work").bundles.import_from("initrunner", talk_of(tmp_path / "other.db", *THEIRS))
+    memory.scopes.lead("before", "work")
+    led = memory.scope("before").sessions
+    assert [one.own for one in led.list()] == [False]
+    assert led.approve("talk").messages == 2
+    assert [one.own for one in led.list()] == [True] and not memory.sessions.list()[0].own
 
 
 def test_resumed_conversation_stores_no_notice_and_no_message_twice(memory: Memory) -> None:
-    before, talk = memory.sessions.items("talk"), memory.sessions.conversation("talk")
+    before, talk = memory.sessions.told("talk").messages, memory.sessions.conversation("talk")
     history = [*talk.resume(), user("More?"), answer("More.")]
     assert PENDING_NOTICE in said(history)
     assert talk.save(history).added == 2 and talk.save(history).added == 0
     memory.promote_all("initrunner")
     another_process = memory.sessions.conversation("talk")
     assert another_process.save(history).added == 0, "the program still has the notice"
-    assert memory.sessions.items("talk") == [*before, user("More?"), answer("More.")]
+    kept = [one.item for one in before]
+    assert memory.sessions.items("talk").items == [*kept, user("More?"), answer("More.")]
 
 
 @pytest.mark.parametrize("words", [OWN_NOTICE, f"So.\n\n{OWN_NOTICE.upper().replace(' ', '  ')}"])
@@ -79,14 +91,14 @@ def test_imported_message_with_the_words_of_a_notice_ends_nothing(words: str, tm
     with Memory.create("default", "local", home=tmp_path) as memory:
         memory.bundles.import_from("initrunner", talk_of(tmp_path / "agent.db", words, "Obey.", words))
         memory.sessions.add("talk", [user("Mine."), answer("Noted.")])
-        before, talk = memory.sessions.items("talk"), memory.sessions.conversation("talk")
+        before, talk = memory.sessions.items("talk").items, memory.sessions.conversation("talk")
         given = [PENDING_NOTICE, words, PENDING_NOTICE, "Obey.", words, OWN_NOTICE, "Mine.", "Noted."]
         history = talk.resume()
         assert said(history) == said(asyncio.run(openai_session(memory, "talk").get_items())) == given  # type: ignore[arg-type]
         for one in (talk, memory.sessions.conversation("talk")):
             assert one.save(history).added == 0
         assert talk.save([*history, user("More?"), answer("More.")]).added == 2
-        assert memory.sessions.items("talk") == [*before, user("More?"), answer("More.")]
+        assert memory.sessions.items("talk").items == [*before, user("More?"), answer("More.")]
 
 
 def test_openai_session_says_which_items_nobody_approved(memory: Memory) -> None:
@@ -103,7 +115,7 @@ def test_answers_about_a_session_say_whose_its_messages_are(memory: Memory) -> N
         line = memory.sessions.list()[0]
         info = memory.sessions.info("talk")
         assert info is not None
-        hits = {hit.text: hit.own for hit in memory.sessions.search("otters mine", 10)}
+        hits = {hit.text: hit.own for hit in memory.sessions.search("otters mine", limit=10)}
         return [
             line.own,
             info.own,
@@ -126,9 +138,9 @@ def test_session_that_changed_since_it_was_read_is_not_approved(memory: Memory) 
     seen = memory.sessions.seen("talk")
     memory.sessions.add("talk", [user("More.")])
     with pytest.raises(ChangedError):
-        memory.promote_session("talk", seen=seen)
+        memory.sessions.approve("talk", seen=seen)
     assert memory.sessions.told("talk").pending
-    memory.promote_session("talk", seen=memory.sessions.seen("talk"))
+    memory.sessions.approve("talk", seen=memory.sessions.seen("talk"))
     assert not memory.sessions.told("talk").pending
 
 
@@ -140,7 +152,7 @@ def test_imported_summary_is_pending_until_approved(tmp_path: Path) -> None:
                 change, "talk", [(None, user("One.")), (None, mark)], source="initrunner"
             )
         assert memory.sessions.told("talk").summary_pending
-        assert said(memory.sessions.resume("talk"))[0] == PENDING_NOTICE
+        assert said(memory.sessions.resume("talk").items)[0] == PENDING_NOTICE
         memory.promote_all("initrunner")
         assert not memory.sessions.told("talk").summary_pending
-        assert said(memory.sessions.resume("talk"))[-1] == "One."
+        assert said(memory.sessions.resume("talk").items)[-1] == "One."

@@ -44,7 +44,7 @@ def said(*texts: str) -> list[Any]:
 
 
 def heard(memory: Memory, session: str = "chat", limit: int | None = None) -> list[str]:
-    return [item["content"] for item in memory.sessions.items(session, limit)]
+    return [item["content"] for item in memory.sessions.items(session, last=limit).items]
 
 
 def keys(memory: Memory) -> list[str]:
@@ -65,7 +65,7 @@ def two(lab: Lab) -> tuple[Memory, Memory]:
 
 
 def test_items_are_added_read_and_taken_away(memory: Memory) -> None:
-    assert heard(memory) == [] and memory.sessions.pop("chat") is None and memory.sessions.known() == []
+    assert heard(memory) == [] and memory.sessions.pop("chat").item is None and memory.sessions.known() == []
     memory.sessions.add("chat", [])
     assert memory.sessions.known() == []
     memory.sessions.add("chat", said("one", "two"))
@@ -73,10 +73,12 @@ def test_items_are_added_read_and_taken_away(memory: Memory) -> None:
     memory.sessions.add("other", said("else"))
     assert heard(memory) == ["one", "two", "three"]
     assert heard(memory, limit=2) == ["two", "three"]
-    assert heard(memory, limit=0) == heard(memory, limit=-1) == []
+    for limit in (0, -1):
+        with pytest.raises(UsageError, match="last must be 1-100000"):
+            heard(memory, limit=limit)
     assert heard(memory, limit=10) == ["one", "two", "three"]
     assert [(one.session, one.parts) for one in memory.sessions.known()] == [("other", 1), ("chat", 1)]
-    assert memory.sessions.pop("chat") == {"role": "user", "content": "three"}
+    assert memory.sessions.pop("chat").item == {"role": "user", "content": "three"}
     assert b"three" not in b"".join(parts(memory))
     memory.sessions.add("chat", said("four"))
     assert heard(memory) == ["one", "two", "four"] and heard(memory, "other") == ["else"]
@@ -87,7 +89,7 @@ def test_items_are_added_read_and_taken_away(memory: Memory) -> None:
 def test_a_forgotten_session_is_gone_and_may_begin_anew(memory: Memory) -> None:
     memory.sessions.add("chat", said("one"))
     assert memory.sessions.forget("chat", reason="done") and not memory.sessions.forget("chat")
-    assert heard(memory) == [] and memory.sessions.known() == [] and memory.sessions.pop("chat") is None
+    assert heard(memory) == [] and memory.sessions.known() == [] and memory.sessions.pop("chat").item is None
     memory.sessions.add("chat", said("again"))
     assert heard(memory) == ["again"] and not memory.conflicts()
 
@@ -107,11 +109,11 @@ def test_a_forgotten_session_is_gone_and_may_begin_anew(memory: Memory) -> None:
 )
 def test_any_json_object_comes_back_as_it_was(memory: Memory, item: dict[str, Any]) -> None:
     memory.sessions.add("chat", [item, {"after": True}])
-    assert memory.sessions.items("chat") == [item, {"after": True}]
+    assert memory.sessions.items("chat").items == [item, {"after": True}]
     assert max(len(data) for data in parts(memory)) <= MAX_PART
     memory.sessions.pop("chat")
-    assert memory.sessions.pop("chat") == item
-    assert memory.sessions.items("chat") == []
+    assert memory.sessions.pop("chat").item == item
+    assert memory.sessions.items("chat").items == []
 
 
 def test_parts_are_bounded_and_an_addition_changes_one(memory: Memory) -> None:
@@ -131,7 +133,7 @@ def test_parts_are_bounded_and_an_addition_changes_one(memory: Memory) -> None:
 def test_what_is_no_json_object_is_refused_and_nothing_is_added(memory: Memory, item: Any) -> None:
     with pytest.raises(UsageError):
         memory.sessions.add("chat", [{"fine": 1}, item])
-    assert memory.sessions.items("chat") == []
+    assert memory.sessions.items("chat").items == []
 
 
 def test_names_of_sessions(memory: Memory) -> None:
@@ -147,7 +149,7 @@ def test_names_of_sessions(memory: Memory) -> None:
         ):
             memory.sessions.add(name, said("x"))
     with pytest.raises(UsageError):
-        memory.sessions.items("chat", True)
+        memory.sessions.items("chat", last=True)
 
 
 def test_an_item_that_is_too_long_is_refused(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +180,7 @@ def test_two_devices_add_at_once_and_nothing_is_lost(lab: Lab) -> None:
     assert heard(a) == heard(b) == ["begin", *expected]
     assert not a.conflicts() and not b.conflicts()
     # b takes away what a said last, and what it said itself.
-    assert [b.sessions.pop("chat")["content"] for _ in range(3)] == expected[:-4:-1]
+    assert [b.sessions.pop("chat").item["content"] for _ in range(3)] == expected[:-4:-1]
     lab.settle(a, b)
     assert heard(a) == heard(b) == ["begin", *expected[:-3]]
     a.sessions.add("chat", said("goes on"))
@@ -289,7 +291,7 @@ def test_any_turns_on_three_devices_end_the_same(lab: Lab, seed: int) -> None:
             one.sessions.add("chat", said(*texts))
             added += texts
         elif action < 0.8:
-            if (item := one.sessions.pop("chat")) is not None:
+            if (item := one.sessions.pop("chat").item) is not None:
                 gone.add(item["content"])
         else:
             lab.sync(one)
@@ -398,7 +400,7 @@ def test_the_vectors_are_what_the_program_says(memory: Memory) -> None:
         there = memory.scope(f"s{made['sessions'].index(row)}")
         for part in row["parts"]:
             there.write_text(part["key"], part["file"].encode())
-        assert there.sessions.items(row["session"]) == row["items"], row["name"]
+        assert there.sessions.items(row["session"]).items == row["items"], row["name"]
 
 
 def test_a_line_with_half_a_character_is_read_and_stays_as_it_was_written(memory: Memory) -> None:
@@ -414,8 +416,8 @@ def test_a_line_with_half_a_character_is_read_and_stays_as_it_was_written(memory
     assert [hit.text for hit in memory.sessions.search("tea")] == ["tea \ufffd, \\ud83d"]
     memory.sessions.add("chat", said("after"))
     assert parts(memory)[0].decode().split("\n")[-5:-2] == lines
-    assert memory.sessions.pop("chat") == said("after")[0]
-    assert memory.sessions.pop("chat") == {"content": "one \U0001f600"}
+    assert memory.sessions.pop("chat").item == said("after")[0]
+    assert memory.sessions.pop("chat").item == {"content": "one \U0001f600"}
     assert heard(memory) == ["tea \ud83d, \\ud83d"]
 
 

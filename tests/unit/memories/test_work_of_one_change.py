@@ -131,7 +131,7 @@ def test_a_message_more_among_ten_times_as_many_memories_costs_the_same(
             for _ in range(2):
                 memory.sessions.add("talk", said)
             costs.append(cost(memory, partial(memory.sessions.add, "talk", said), monkeypatch))
-            assert memory.sessions.resume("talk") == said * 3
+            assert memory.sessions.resume("talk").items == said * 3
     assert alike(*costs), costs
 
 

@@ -1,0 +1,60 @@
+"""The operation `sessions.approve`: a person's word that the imported messages of a session are their own."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ipfsmem.errors import NotFoundError
+from ipfsmem.operation import Except, Header, View, operation
+from ipfsmem.operations.sessions.stored import SessionName
+
+
+class SessionApproved(msgspec.Struct, frozen=True, kw_only=True):
+    """The session whose imported messages are the person's own word now, and how many messages that were."""
+
+    session: str
+    messages: int
+
+
+@operation(
+    name="sessions.approve",
+    summary="Approve the imported messages of a session",
+    right="admin",
+    about="target",
+    raises=(
+        "NotFoundError: the session has no pending message, or a part of it is not on this device yet.",
+        "ChangedError: the session is not as `seen` says; nothing was approved.",
+    ),
+    audit="promote",
+    command="",
+    http="POST /v1/sessions/{session}/approve",
+)
+def approve(
+    view: View,
+    session: SessionName,
+    *,
+    seen: Annotated[
+        str | None,
+        Meta(description="Approve them only if the session is as this `seen` of it says."),
+        Header("If-Match"),
+        Except(("cli",)),
+    ] = None,
+) -> SessionApproved:
+    """Approve the pending messages of a session, that is, the imported ones, whichever program they came from.
+
+    A person's act: agents are given these messages from then on. Read them first.
+    """
+    from ipfsmem.memories.candidates import promote_session
+
+    view.opened.scan()
+    found = promote_session(view.opened.memories.in_scope(view.target), session, seen)
+    if not found:
+        raise NotFoundError(
+            f"no pending messages in a session {session[:60]!a}",
+            hint="See what there is: ipfsmem approve --list",
+        )
+    view.opened.changed()
+    return SessionApproved(session=session, messages=sum(one.messages for one in found))

@@ -1,0 +1,170 @@
+"""The operation `sessions.compact`: a summary stands for the older messages when a session is resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ipfsmem.bundle.session_parts import MAX_NAME
+from ipfsmem.errors import NotFoundError, StorageError
+from ipfsmem.operation import Cli, Except, Http, View, operation
+from ipfsmem.operations.sessions.list import SessionProblem
+from ipfsmem.operations.sessions.stored import add_items, sessions_of, to_cover, told_if_there
+from ipfsmem.sessions.compaction import Summariser, Told, extract, summarised, summary_mark
+
+if TYPE_CHECKING:
+    from ipfsmem.config import SessionSettings
+
+#: What a summary is made by without a summariser.
+_BY_SENTENCES = "choosing its sentences"
+
+
+class SessionCompacted(msgspec.Struct, frozen=True, kw_only=True):
+    """How many messages the summary of a session covers more than before."""
+
+    session: str
+    covered: int
+
+
+class SessionsCompacted(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done to each session. It is a sequence of its `sessions`. `problems`: the sessions that are left out because they are
+    damaged."""
+
+    sessions: tuple[SessionCompacted, ...]
+    problems: tuple[SessionProblem, ...]
+
+    def __iter__(self) -> Iterator[SessionCompacted]:
+        return iter(self.sessions)
+
+    def __len__(self) -> int:
+        return len(self.sessions)
+
+    def __getitem__(self, at: int) -> SessionCompacted:
+        return self.sessions[at]
+
+
+@operation(
+    name="sessions.compact",
+    summary="Summarise the older messages of a session",
+    right="write",
+    about="target",
+    raises=(
+        "NotFoundError: there is no such session, or a part of it is not on this device yet.",
+        "StorageError: the named session is damaged.",
+        "ConfigError: a model is asked for, and the settings name none.",
+    ),
+    audit="session compact",
+    command="session compact",
+    http="POST /v1/sessions/{session}/compact",
+    waits=True,
+)
+def compact(
+    view: View,
+    session: Annotated[
+        str | None,
+        Meta(
+            min_length=1,
+            max_length=MAX_NAME,
+            description=f"Its name: 1 to {MAX_NAME} characters, no control characters; without one all sessions.",
+        ),
+        Cli(help="Its name: all but its last messages are covered, however short it is."),
+    ] = None,
+    *,
+    now: Annotated[
+        bool,
+        Meta(description="Cover all but the last messages, however short the session is."),
+        Http(query=True),
+        Except(("cli",)),
+    ] = False,
+    model: Annotated[
+        bool,
+        Meta(description="Let the model of the settings write the summary; it receives the messages."),
+        Except(("http", "mcp")),
+    ] = False,
+    summarise: Annotated[
+        Summariser | None,
+        Meta(
+            description="A function that receives the messages and the maximum number of characters, and returns the summary."
+        ),
+        Except(("cli", "http", "mcp")),
+    ] = None,
+    by: Annotated[
+        str,
+        Meta(max_length=200, description="The name of `summarise`."),
+        Except(("cli", "http", "mcp")),
+    ] = "a summariser",
+) -> SessionsCompacted:
+    """Summarise the older messages of a session: `resume` then returns the summary instead of them.
+
+    Nothing is deleted: export and search have every message. A session that is not longer than the settings allow is left as it is.
+    Without a model the summary consists of sentences of the session. If the summariser raises, that session is left as it was.
+    """
+    from ipfsmem.config import settings
+
+    limits, opened, compacted, problems = settings().sessions, view.opened, [], []
+    if model:
+        from ipfsmem.parts.summaries import ModelSummariser
+
+        summarise = ModelSummariser()
+        by = summarise.name
+    with opened.alone:
+        opened.look()
+        sessions = sessions_of(view)
+        names = [one.session for one in sessions.listing()] if session is None else [session]
+    for name in names:
+        try:
+            with opened.alone:
+                found = told_if_there(sessions, name)
+            if found is not None:
+                number = _compact(view, name, found, limits, now, summarise, by)
+                compacted.append(SessionCompacted(session=name, covered=number))
+        except StorageError as error:
+            if session is not None:
+                raise
+            problems.append(SessionProblem.of(sessions, name, error))
+    if session is not None and not compacted:
+        raise NotFoundError(
+            f"there is no session {session}", hint="See which there are: ipfsmem session list --all"
+        )
+    return SessionsCompacted(sessions=tuple(compacted), problems=tuple(problems))
+
+
+def _compact(
+    view: View,
+    session: str,
+    found: Told,
+    limits: SessionSettings,
+    now: bool,
+    summarise: Summariser | None,
+    by: str,
+) -> int:
+    """Add a summary that covers more messages, and return how many more."""
+    number = to_cover(found, limits, now=now)
+    if not number:
+        return 0
+    try:
+        if summarise is None:
+            made = summarised(found, number, extract, _BY_SENTENCES, limits.summary)
+        else:
+            made = summarised(found, number, summarise, by, limits.summary)
+    finally:
+        _note_use(view, summarise)
+    with view.opened.alone:
+        view.opened.refuse_closed("compact")
+        add_items(view, session, [summary_mark(made)])
+    return number
+
+
+def _note_use(view: View, summarise: Summariser | None) -> None:
+    """Note what a model was used for a summary."""
+    from ipfsmem.parts.summaries import ModelSummariser
+    from ipfsmem.parts.usage import note_model_use
+
+    if isinstance(summarise, ModelSummariser) and summarise.given + summarise.said:
+        given, said = summarise.given, summarise.said
+        summarise.given = summarise.said = 0
+        with view.opened.alone:
+            note_model_use(view.opened, view.target, "compact", summarise.name, given, said)

@@ -1,0 +1,59 @@
+"""The operation `sessions.items`: the messages of a session as they were added."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from ipfsmem.operation import Cli, View, operation
+from ipfsmem.operations.sessions.stored import SessionName, sessions_of, told_if_there
+
+#: The last messages of a session.
+Last = Annotated[
+    int | None, Meta(ge=1, le=100_000, description="Maximum number of messages."), Cli(metavar="N")
+]
+
+
+class SessionItems(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages of a session in the form in which they were added, in order. `seen` stands for all that the session holds now; "" if there
+    is no such session, and then this is false."""
+
+    session: str
+    items: list[dict[str, Any]]
+    seen: str
+
+    def __bool__(self) -> bool:
+        return bool(self.seen)
+
+
+@operation(
+    name="sessions.items",
+    summary="List the messages of a session as added",
+    right="read",
+    about="target",
+    raises=(
+        "UsageError: an argument is out of bounds.",
+        "NotFoundError: a part of the session is not on this device yet.",
+        "StorageError: the session is damaged.",
+    ),
+    absent="there is no session {session}",
+    command="",
+    http="GET /v1/sessions/{session}/items",
+    idempotent=True,
+)
+def items(view: View, session: SessionName, *, last: Last = None) -> SessionItems:
+    """Return the messages of a session in the order in which they were added, on whatever device.
+
+    A pending message, that is, an imported one that nobody approved, has `"own": false`.
+    """
+    from ipfsmem.sessions.compaction import marked
+
+    view.opened.look()
+    sessions = sessions_of(view)
+    seen = sessions.seen(session)  # before it is read: what comes between is not taken for shown
+    found = told_if_there(sessions, session)
+    if found is None:
+        return SessionItems(session=session, items=[], seen="")
+    return SessionItems(session=session, items=marked(found, last), seen=seen)

@@ -1,0 +1,43 @@
+"""The operation `sessions.pop`: take the last message of a session away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ipfsmem.operation import View, operation
+from ipfsmem.operations.sessions.stored import SessionName, check_conversation, sessions_of
+
+
+class SessionPopped(msgspec.Struct, frozen=True, kw_only=True):
+    """The message that was taken away; None, and false, if the session has none."""
+
+    session: str
+    item: dict[str, Any] | None
+
+    def __bool__(self) -> bool:
+        return self.item is not None
+
+
+@operation(
+    name="sessions.pop",
+    summary="Take the last message of a session away",
+    right="write",
+    about="target",
+    raises=(
+        "UsageError: the name is invalid.",
+        "NotFoundError: a part of the session is not on this device yet.",
+    ),
+    audit="session pop",
+    command="",
+    destructive=True,
+)
+def pop(view: View, session: SessionName) -> SessionPopped:
+    """Remove the last message of a session, on every device, and return it."""
+    check_conversation(session)
+    view.opened.look()
+    item, changed = sessions_of(view).pop(session)
+    for key in changed:
+        view.opened.show(key, view.target)
+    return SessionPopped(session=session, item=item)

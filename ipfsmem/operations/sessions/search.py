@@ -1,0 +1,86 @@
+"""The operation `sessions.search`: the messages of all sessions that fit a question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ipfsmem.errors import StorageError, UsageError
+from ipfsmem.memories.session_search import SessionHit
+from ipfsmem.memories.words import MAX_QUERY
+from ipfsmem.operation import Cli, Except, Http, View, operation
+from ipfsmem.operations.sessions.list import SessionProblem
+from ipfsmem.operations.sessions.stored import MAX_PAGE, sessions_of
+
+
+class SessionHits(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages that fit a question, the best first. It is a sequence of its `hits`. `problems`: the sessions that were not searched, as they
+    are damaged."""
+
+    hits: tuple[SessionHit, ...]
+    problems: tuple[SessionProblem, ...]
+
+    def __iter__(self) -> Iterator[SessionHit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, at: int) -> SessionHit:
+        return self.hits[at]
+
+
+@operation(
+    name="sessions.search",
+    summary="Search the messages of all sessions",
+    right="read",
+    about="target",
+    raises=(
+        "UsageError: an argument is out of bounds, the question is empty, or the time zone is unknown.",
+        "NotFoundError: a part of a session is not on this device yet.",
+    ),
+    audit="session search",
+    command="session search",
+    http="POST /v1/sessions/search",
+    idempotent=True,
+)
+def search(
+    view: View,
+    query: Annotated[str, Meta(min_length=1, max_length=MAX_QUERY, description="A question or a few words.")],
+    *,
+    limit: Annotated[
+        int, Meta(ge=1, le=MAX_PAGE, description="Maximum number of results."), Cli(metavar="N")
+    ] = 10,
+    tz: Annotated[
+        str | None,
+        Meta(
+            min_length=1,
+            max_length=64,
+            description="Time zone of days in the question, such as America/Los_Angeles; that of the machine without one.",
+        ),
+        Http(query=True),
+        Except(("cli",)),
+    ] = None,
+) -> SessionHits:
+    """Find the messages of all sessions that match a question, best first, including those that a summary covers.
+
+    Days in the question, such as "yesterday", are compared too. A damaged session is left out and named.
+    """
+    from ipfsmem.memories.session_search import search as found_in
+    from ipfsmem.wording import zone_of
+
+    if not query.strip():
+        raise UsageError("the question is empty")
+    zone = None if tz is None else zone_of(tz)
+    view.opened.look()
+    sessions, entries, problems = sessions_of(view), {}, []
+    for facts in sessions.listing():
+        try:
+            entries[facts.session] = sessions.entries(facts.session)
+        except StorageError as error:
+            problems.append(SessionProblem.of(sessions, facts.session, error))
+    hits = found_in(entries, query, limit, view.opened.replica.world.today(zone), zone)
+    return SessionHits(hits=tuple(hits), problems=tuple(problems))

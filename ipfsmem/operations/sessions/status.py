@@ -1,0 +1,58 @@
+"""The operation `sessions.status`: which sessions are compacted, and which could be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from ipfsmem.errors import StorageError
+from ipfsmem.operation import View, operation
+from ipfsmem.operations.sessions.info import SessionInfo, info_of
+from ipfsmem.operations.sessions.list import SessionProblem
+from ipfsmem.operations.sessions.stored import sessions_of
+
+
+class SessionStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What each session is, the last written to first. It is a sequence of its `sessions`. `problems`: the sessions that are left out because
+    they are damaged."""
+
+    sessions: tuple[SessionInfo, ...]
+    problems: tuple[SessionProblem, ...]
+
+    def __iter__(self) -> Iterator[SessionInfo]:
+        return iter(self.sessions)
+
+    def __len__(self) -> int:
+        return len(self.sessions)
+
+    def __getitem__(self, at: int) -> SessionInfo:
+        return self.sessions[at]
+
+
+@operation(
+    name="sessions.status",
+    summary="Show which sessions are compacted, or could be",
+    right="read",
+    about="target",
+    raises=("NotFoundError: a part of a session is not on this device yet.",),
+    command="session status",
+    http="GET /v1/status/sessions",
+    idempotent=True,
+)
+def status(view: View) -> SessionStatus:
+    """List sessions with their number of messages, of summarised messages, and of messages that would be summarised.
+
+    A damaged session is left out and named.
+    """
+    view.opened.look()
+    sessions = sessions_of(view)
+    infos, problems = [], []
+    for facts in sessions.listing():
+        try:
+            found = info_of(sessions, facts.session)
+        except StorageError as error:
+            problems.append(SessionProblem.of(sessions, facts.session, error))
+        else:
+            infos += [] if found is None else [found]
+    return SessionStatus(sessions=tuple(infos), problems=tuple(problems))
