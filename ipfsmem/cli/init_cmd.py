@@ -223,7 +223,8 @@ def _find_named(
 
 
 def _first_vault(context: CommandContext, request: InitRequest, unlock: Unlock) -> list[FurtherVault]:
-    """The wallet's vault `default`, when it has one: it is not brought here under another name."""
+    """The wallet's vault `default`, when it has one. It is not brought here under another name, and as another device may know it by
+    that name, another vault is made only when asked for."""
     from ipfsmem.bundle.program_events import FurtherVault
     from ipfsmem.device.namespaces import FIRST
     from ipfsmem.vault.finding import require_vault
@@ -238,6 +239,16 @@ def _first_vault(context: CommandContext, request: InitRequest, unlock: Unlock) 
             if not request.create and not _may_create(error):
                 raise no_memory_error(error) from None
             return []
+    may_be_it = NoVaultError(
+        f"this wallet has no vault {context.namespace} there, but a vault {FIRST}, which another device may have under that name",
+        doubt="it may have another name here",
+    )
+    if not request.create and not _may_create(may_be_it):
+        may_be_it.hint = (
+            f"Nothing was made on this device. If it is that vault: ipfsmem recover --vault {context.namespace} with the same wallet. "
+            "For a vault of its own: --create."
+        )
+        raise may_be_it
     return [FurtherVault(FIRST, first.key_number or 1, f"0x{unlock.signer.address.hex()}")]
 
 

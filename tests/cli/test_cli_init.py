@@ -60,7 +60,7 @@ def test_init_elsewhere_brings_back_the_vault_of_that_name_in_the_wallet(
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
-def test_init_of_a_new_name_makes_that_vault_and_names_the_first_one(
+def test_init_of_a_new_name_makes_that_vault_on_demand_and_names_the_first_one(
     sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_json: bool
 ) -> None:
     """The first vault of the wallet came back under the new name, and what was written for one went into the other."""
@@ -68,7 +68,8 @@ def test_init_of_a_new_name_makes_that_vault_and_names_the_first_one(
     sealed.ok("sync")
     other = Cli(tmp_path / "other", monkeypatch)
     asked = ("init", "--vault", "work", "--unprotected-keys", *(["--json"] if as_json else []))
-    said = other.ok(*asked, key=KEY)
+    assert other(*asked, key=KEY).code == 43 and not (other.home / "work").exists()
+    said = other.ok(*asked, "--create", key=KEY)
     if as_json:
         assert not said.json["restored"] and [one["name"] for one in said.json["vaults"]] == ["default"]
     else:
@@ -80,6 +81,21 @@ def test_init_of_a_new_name_makes_that_vault_and_names_the_first_one(
     assert other.ok("read", "tone", "--vault", "default", "--body").out == "direct\n"
     third = Cli(tmp_path / "third", monkeypatch)
     assert third.ok("init", "--vault", "work", "--unprotected-keys", "--json", key=KEY).json["restored"]
+
+
+def test_init_makes_no_second_vault_where_another_device_has_the_first_one_under_that_name(
+    bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first vault is `default` in the wallet, whatever its name on a device: a second, empty one was made."""
+    bare.ok("init", "--vault", "work", "--unprotected-keys", key=KEY)
+    bare.ok("write", "plan", "--vault", "work", "--body", "of work")
+    bare.ok("sync", "--vault", "work")
+    other = Cli(tmp_path / "other", monkeypatch)
+    told = other.fails(43, "init", "--vault", "work", "--unprotected-keys", key=KEY).err
+    assert "has no vault work there, but a vault default" in told
+    assert "ipfsmem recover --vault work" in told and not (other.home / "work").exists()
+    other.ok("recover", "--vault", "work", "--unprotected-keys", key=KEY)
+    assert other.ok("read", "plan", "--vault", "work", "--body").out == "of work\n"
 
 
 def test_the_same_wallet_elsewhere_gets_its_memory_back(

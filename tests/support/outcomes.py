@@ -641,6 +641,7 @@ ROWS: tuple[Row, ...] = (
     Row("init", "made", 0, "init --mode local", "none"),
     Row("init", "made and published", 0, "init --unprotected-keys KEY", "none"),
     Row("init", "the wallet's memory is brought back", 0, "init --home BASE/new --unprotected-keys KEY", "sealed"),
+    Row("init", "the wallet has no vault of that name, but its first one", 43, "init --home BASE/new --vault work --unprotected-keys KEY", "sealed"),
     Row("init", "there is one here already", 3, "init --mode local"),
     Row("init", "the passphrase is too easy", 22, "init --passphrase-fd WEAKFD KEY", "none"),
     Row("init", "the provider cannot be reached: nothing is made", 41, "init --unprotected-keys KEY", "none", prepare=unplug),
