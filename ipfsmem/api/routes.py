@@ -17,8 +17,8 @@ About = Literal["scope", "caller", "whole"]
 
 
 class Route(NamedTuple):
-    """An operation. `work` is done in a thread, on an open memory. `writes`: where the scope leads is touched too; `led`: what it reads
-    stands there; `everybody`: what is everybody's is read with the scope. `seen`: a precondition is asked for; `new`: "nothing is
+    """An operation. `work` is done in a thread, on an open memory. `writes`: where the scope leads is touched too; `led`: it reads that one, and the
+    scopes that lead to it; `everybody`: what is everybody's is read with the scope. `seen`: a precondition is asked for; `new`: "nothing is
     there" may be one. `needs`: parameters that have to be given. `tagged`: its answer has an ETag. `beside`: it takes long, so other
     calls are answered meanwhile."""
 
@@ -64,10 +64,13 @@ class Route(NamedTuple):
         """The scopes that a request reads or writes, whatever leads to them. Only of routes about a scope."""
         if stack:
             return whole.stack(*stack).scopes
-        read = [one for one in whole.stack(scope).scopes if one] if scope else [""]
+        if not scope:
+            return [""]
+        read, target = whole.stack(scope), whole.scopes.target(scope)
+        led = whole.stack(target).scopes if self.led else []
         return [
-            *read,
-            *([whole.scopes.target(scope)] if (self.writes or self.led) and scope else []),
+            *(one for one in dict.fromkeys([*read.scopes, *led]) if one),
+            *([target] if self.writes else []),
             *([""] if self.everybody else []),
         ]
 

@@ -7,7 +7,7 @@ of a program brought is this device's own record.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -113,15 +113,21 @@ def _is_held_as_foreign(memories: Memories, reading: Reading) -> bool:
     )
 
 
-def promote_session(memories: Memories, session: str, seen: str | None) -> tuple[Candidate, ...]:
-    """Approve the pending messages of a session; returns a candidate for each program that they came from."""
+def promote_session(parts: Sequence[Memories], session: str, seen: str | None) -> tuple[Candidate, ...]:
+    """Approve the pending messages of a session of a scope and of those that lead to it; returns a candidate for each scope and
+    program that they came from."""
+    memories, *below = parts
     with writing(memories.replica) as change, no_collection():
-        if seen is not None and AllSessions(memories).seen(session) != seen:
+        if seen is not None and AllSessions(memories, below).seen(session) != seen:
             raise ChangedError(f"the session {session} is not what was read", hint="Read it again.")
-        found = Sessions(memories).approve_session_in(change, session)
-        if found:
+        found = [(part, Sessions(part).approve_session_in(change, session)) for part in parts]
+        if any(numbers for _, numbers in found):
             note_irrevocable(memories.replica, "a promotion of many")
-    return tuple(_of_session(memories, session, program, number) for program, number in found.items())
+    return tuple(
+        _of_session(part, session, program, number)
+        for part, numbers in found
+        for program, number in numbers.items()
+    )
 
 
 def promote_all(memories: Memories, taken_in: TakenIn, program: str) -> tuple[Candidate, ...]:

@@ -140,6 +140,10 @@ def _seen(parts: Iterable[Part]) -> str:
     return token_hash(dot for part in parts for dot in part.dots)
 
 
+#: What stands for a session without a part.
+NOTHING_SEEN: Final = _seen(())
+
+
 def items_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
     """Return the items of some memory files, each `{"key", "file"}`, all of one person. Raises UsageError."""
     return [entry.item for entry in entries_of_files(session, parts)]
@@ -446,8 +450,8 @@ class Sessions:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Add items at the end, durable together on return; returns the keys of the parts that changed.
+    def add(self, session: str, items: Iterable[Mapping[str, Any]], after: int = 0) -> list[str]:
+        """Add items at the end, later than `after`, durable together on return; returns the keys of the parts that changed.
 
         Raises UsageError for an item that is not a JSON object, LimitError for one that is too long.
         """
@@ -456,7 +460,7 @@ class Sessions:
             session_token(session)
             return []
         with writing(self._replica) as change:
-            return self._added(change, session, texts)
+            return self._added(change, session, texts, after)
 
     def add_in(self, change: Writing, session: str, items: Iterable[Mapping[str, Any]]) -> list[str]:
         """Add items as `add`, inside a transaction that holds more."""
@@ -593,9 +597,9 @@ class Sessions:
                     found[session] = pending
         return found
 
-    def _added(self, change: Writing, session: str, texts: list[str]) -> list[str]:
+    def _added(self, change: Writing, session: str, texts: list[str], after: int = 0) -> list[str]:
         parts = self._last_parts(session, change)
-        at = self._next(parts)
+        at = self._next(parts, after)
         lines = [line for n, text in enumerate(texts) for line in _cut(at, n, text)]
         return self._append(change, session, parts, lines)
 
@@ -655,9 +659,9 @@ class Sessions:
                 changed.append(key)
         return changed
 
-    def _next(self, parts: list[Part]) -> int:
-        known = (line.at for part in parts for line in part.lines)
-        at = max(self._replica.world.now(), 1 + max(known, default=0))
+    def _next(self, parts: list[Part], after: int = 0) -> int:
+        known = [line.at for part in parts for line in part.lines]
+        at = max(self._replica.world.now(), 1 + max([after, *known]))
         if at > MAX_INT:
             raise LimitError(
                 "an item of this session has the last moment that there is, so nothing can come after it",

@@ -1,7 +1,7 @@
 """Sessions that stay on this device: stored item by item in its database, sealed if the vault is, and never published.
 
-`AllSessions` has both kinds of a scope. A session of one name that exists both here and everywhere is shown as one, ordered by
-the times at which its items were added; additions stay here.
+`AllSessions` has both kinds of a scope, and of the scopes that lead to it. A session of one name that exists several times is
+shown as one, ordered by the times at which its items were added; where some of it is kept here, additions stay here.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import msgspec
 
 from ipfsmem.bundle.session_parts import session_token
 from ipfsmem.canonical import MAX_INT
+from ipfsmem.causal.entries import MemoryName
 from ipfsmem.device.connection import blob
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.scopes import scope_forgotten
 from ipfsmem.device.tables import sessions_here as table
 from ipfsmem.errors import ChangedError, LimitError, OpenError, StorageError
 from ipfsmem.memories.memories import Memories
-from ipfsmem.memories.sessions import SessionFacts, Sessions, item_text
-from ipfsmem.sessions.compaction import Entry, is_mark
+from ipfsmem.memories.sessions import NOTHING_SEEN, SessionFacts, Sessions, item_text
+from ipfsmem.sessions.compaction import Entry, Place, is_mark
 
 
 class _Item(msgspec.Struct, frozen=True, array_like=True):
@@ -36,9 +37,9 @@ class _Item(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Forgotten(NamedTuple):
-    """The keys of the parts of a forgotten session, and whether anything of it existed."""
+    """The parts of a forgotten session, and whether anything of it existed."""
 
-    keys: list[str]
+    parts: list[MemoryName]
     any: bool
 
 
@@ -89,17 +90,111 @@ def forget_sessions_here(replica: Replica, scope: str) -> None:
 
 
 class AllSessions:
-    """The sessions of one scope, here and everywhere. `here_only`: a new one stays here."""
+    """The sessions of one scope, here and everywhere, and of the scopes that lead to it."""
 
-    def __init__(self, memories: Memories, *, here_only: bool = False) -> None:
-        self._memories = memories
+    def __init__(
+        self, memories: Memories, below: Iterable[Memories] = (), *, here_only: bool = False
+    ) -> None:
+        """`below`: the scopes that lead to this one. `here_only`: a new session stays here."""
         self._replica = memories.replica
-        self._everywhere = Sessions(memories)
+        self._scopes = [_ScopeSessions(one) for one in (memories, *below)]
         self._here_only = here_only
 
     def listing(self) -> list[SessionFacts]:
         """Return all, last written first. Raises NotFoundError if one is not fetched."""
-        found = {one.session: one for one in self._everywhere.listing()}
+        first, *below = [scope.listing() for scope in self._scopes]
+        if not any(below):
+            return first
+        found = {one.session: one for one in first}
+        for one in (one for listed in below for one in listed):
+            other = found.get(one.session)
+            found[one.session] = (
+                one
+                if other is None
+                else SessionFacts(
+                    one.session,
+                    other.scope,
+                    other.parts + one.parts,
+                    max(other.changed, one.changed),
+                    here=other.here or one.here,
+                )
+            )
+        return sorted(found.values(), key=lambda one: -one.changed)
+
+    def is_here(self, session: str) -> bool:
+        """Return whether some of it is kept here only."""
+        with self._replica.reading():
+            return any(scope.is_here(session) for scope in self._scopes)
+
+    def entries(self, session: str) -> list[Entry]:
+        """Return all items in order, also marks. Raises NotFoundError if a part is not fetched."""
+        with self._replica.reading():
+            first, *below = [scope.entries(session) for scope in self._scopes]
+        found = [*first, *(entry for entries in below for entry in entries)]
+        return sorted(found, key=lambda one: one.place) if any(below) else first
+
+    def seen(self, session: str) -> str:
+        """Return a hash that stands for all of it."""
+        with self._replica.reading():
+            seen = [scope.seen(session) for scope in self._scopes]
+        held = [one for one in seen if one != NOTHING_SEEN] or seen[:1]
+        return held[0] if len(held) == 1 else sha256("".join(held).encode()).hexdigest()[: len(held[0])]
+
+    def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Add items at the end, durable together on return; returns the keys of the parts that changed: none if they stay here.
+
+        Raises UsageError for an item that is not a JSON object, LimitError for one that is too long.
+        """
+        session_token(session)
+        first, *below = self._scopes
+        stays_here = self.is_here(session) or (
+            self._here_only and not any(scope.everywhere.has(session) for scope in self._scopes)
+        )
+        after = max((one.place[0] for scope in below for one in scope.entries(session)), default=0)
+        return first.add(session, items, stays_here=stays_here, after=after)
+
+    def pop(self, session: str) -> tuple[dict[str, Any] | None, list[MemoryName]]:
+        """Remove the last item that is not a mark; returns the item, None if there is none, and the parts that changed."""
+        with self._replica.transaction():
+            last = max(self._scopes, key=lambda scope: scope.last_message(session))
+            item, keys, was_here = last.pop(session)
+        if was_here:
+            self._off_the_disk()
+        return item, [MemoryName(last.scope, key) for key in keys]
+
+    def forget(self, session: str, reason: str = "", seen: str | None = None) -> Forgotten:
+        """Forget all of it. Raises ChangedError if it differs from `seen`."""
+        with self._replica.transaction():
+            if seen is not None and self.seen(session) not in (seen, NOTHING_SEEN):
+                raise ChangedError(f"the session {session} is not what was read", hint="Read it again.")
+            here = self.is_here(session)
+            parts = [
+                MemoryName(scope.scope, key)
+                for scope in self._scopes
+                for key in scope.forget(session, reason)
+            ]
+        if here:
+            self._off_the_disk()
+        return Forgotten(parts, here or bool(parts))
+
+    def _off_the_disk(self) -> None:
+        """Erase deleted rows from the disk at once if they were in the clear (outside a transaction)."""
+        if not self._replica.config.mode.sealed:
+            self._replica.db.empty_log()
+
+
+class _ScopeSessions:
+    """The sessions of exactly one scope, here and everywhere."""
+
+    def __init__(self, memories: Memories) -> None:
+        self._memories = memories
+        self._replica = memories.replica
+        self.scope = memories.scope
+        self.everywhere = Sessions(memories)
+
+    def listing(self) -> list[SessionFacts]:
+        """Return all, last written first. Raises NotFoundError if one is not fetched."""
+        found = {one.session: one for one in self.everywhere.listing()}
         with self._replica.reading():
             here = self._last_of_each()
             for one in here:
@@ -121,7 +216,7 @@ class AllSessions:
     def entries(self, session: str) -> list[Entry]:
         """Return all items in order, also marks. Raises NotFoundError if a part is not fetched."""
         with self._replica.reading():
-            found = self._everywhere.entries(session)
+            found = self.everywhere.entries(session)
             here = [
                 Entry((one.at, self._replica.device.id, one.n), json.loads(one.text))
                 for _, one in self._items(session)
@@ -131,36 +226,29 @@ class AllSessions:
     def seen(self, session: str) -> str:
         """Return a hash that stands for all of it."""
         with self._replica.reading():
-            everywhere = self._everywhere.seen(session)
+            everywhere = self.everywhere.seen(session)
             rows = list(table.rows(self._replica.db.connection, self._mark(session)))
         if not rows:
             return everywhere
         told = b"".join(blob(row) or b"" for _, row in rows)
         return sha256(everywhere.encode() + told).hexdigest()[: len(everywhere)]
 
-    def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Add items at the end, durable together on return; returns the keys of the parts that changed: none if they stay here.
-
-        Raises UsageError for an item that is not a JSON object, LimitError for one that is too long.
-        """
-        session_token(session)
-        if not self._stays_here(session):
-            return self._everywhere.add(session, items)
+    def add(
+        self, session: str, items: Iterable[Mapping[str, Any]], *, stays_here: bool, after: int
+    ) -> list[str]:
+        """Add items at the end, later than `after`; returns the keys of the parts that changed."""
+        if not stays_here or self._memories.forgotten():  # then the other kind reports it
+            return self.everywhere.add(session, items, after)
         texts = [item_text(item) for item in items]
         if texts:
             with self._replica.transaction():
-                self._put(session, texts)
+                self._put(session, texts, after)
         return []
 
-    def _stays_here(self, session: str) -> bool:
-        if self._memories.forgotten():
-            return False  # the other kind reports it
-        return self.is_here(session) or (self._here_only and not self._everywhere.has(session))
-
-    def _put(self, session: str, texts: list[str]) -> None:
+    def _put(self, session: str, texts: list[str], after: int) -> None:
         db, mark = self._replica.db.connection, self._mark(session)
         last = table.last(db, mark)
-        before = max((one.place[0] for one in self._everywhere.entries(session)), default=0)
+        before = max([after, *(one.place[0] for one in self.everywhere.entries(session))])
         newest = None if last is None else _opened_if_sound(self._replica, last[1])
         if newest is not None:
             before = max(before, newest.at)
@@ -175,39 +263,26 @@ class AllSessions:
         ]
         table.add(db, mark, rows)
 
-    def pop(self, session: str) -> tuple[dict[str, Any] | None, list[str]]:
-        """Remove the last item that is not a mark; returns the item, None if there is none, and the keys of the parts that
-        changed."""
-        with self._replica.transaction():
-            entries = [one for one in self.entries(session) if not is_mark(one.item)]
-            if not entries or not self.is_here(session):
-                return self._everywhere.pop(session)
-            for number, one in reversed(self._items(session)):
-                if (one.at, self._replica.device.id, one.n) == entries[-1].place:
-                    table.delete(self._replica.db.connection, self._mark(session), number)
-                    break
-            else:
-                return self._everywhere.pop(session)
-        self._off_the_disk()
-        return entries[-1].item, []
+    def last_message(self, session: str) -> Place:
+        """Return the place of the last item that is not a mark; before each other if there is none."""
+        places = (one.place for one in reversed(self.entries(session)) if not is_mark(one.item))
+        return next(places, (-1, "", -1))
 
-    def forget(self, session: str, reason: str = "", seen: str | None = None) -> Forgotten:
-        """Forget all of it. Raises ChangedError if it differs from `seen`."""
-        with self._replica.transaction():
-            here = self.is_here(session)
-            if here and seen is not None and self.seen(session) != seen:
-                raise ChangedError(f"the session {session} is not what was read", hint="Read it again.")
-            keys = self._everywhere.forget(session, reason, None if here else seen)
-            if here:
-                table.delete(self._replica.db.connection, self._mark(session))
-        if here:
-            self._off_the_disk()
-        return Forgotten(keys, here or bool(keys))
+    def pop(self, session: str) -> tuple[dict[str, Any] | None, list[str], bool]:
+        """Remove the last item that is not a mark (inside a transaction); returns the item, None if there is none, the keys of
+        the parts that changed, and whether it was kept here."""
+        entries = [one for one in self.entries(session) if not is_mark(one.item)]
+        for number, one in reversed(self._items(session)) if entries else ():
+            if (one.at, self._replica.device.id, one.n) == entries[-1].place:
+                table.delete(self._replica.db.connection, self._mark(session), number)
+                return entries[-1].item, [], True
+        return *self.everywhere.pop(session), False
 
-    def _off_the_disk(self) -> None:
-        """Erase deleted rows from the disk at once if they were in the clear (outside a transaction)."""
-        if not self._replica.config.mode.sealed:
-            self._replica.db.empty_log()
+    def forget(self, session: str, reason: str) -> list[str]:
+        """Forget all of it (inside a transaction); returns the keys of its parts."""
+        keys = self.everywhere.forget(session, reason)
+        table.delete(self._replica.db.connection, self._mark(session))
+        return keys
 
     # -- rows ----------------------------------------------------------------------------------------------------
 

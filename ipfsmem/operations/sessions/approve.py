@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from ipfsmem.errors import NotFoundError
 from ipfsmem.operation import Except, Header, View, operation
-from ipfsmem.operations.sessions.stored import SessionName
+from ipfsmem.operations.sessions.stored import SessionName, memories_of
 
 
 class SessionApproved(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ def approve(
     from ipfsmem.memories.candidates import promote_session
 
     view.opened.scan()
-    found = promote_session(view.opened.memories.in_scope(view.target), session, seen)
+    found = promote_session(memories_of(view), session, seen)
     if not found:
         raise NotFoundError(
             f"no pending messages in a session {session[:60]!a}",

@@ -60,7 +60,7 @@ def forget(
     session of that name.
     """
     check_reason(reason)  # it is recorded after the session is gone
-    opened, scope, sessions = view.opened, view.target, sessions_of(view)
+    opened, sessions = view.opened, sessions_of(view)
     opened.look()
     messages: int | None = None
     with contextlib.suppress(StorageError):  # one that is damaged can be forgotten too
@@ -69,13 +69,15 @@ def forget(
             return SessionForgotten(session=session, messages=0, forgotten=False)
         messages = len(found.messages)
     gone = sessions.forget(session, reason, seen)
-    for key in gone.keys:
+    for part in gone.parts:
         if opened.files is not None:
-            opened.files.forget(key, scope)
-    if gone.keys and opened.mode.only_here:
+            opened.files.forget(part.key, part.scope)
+    if opened.mode.only_here:
         from ipfsmem.memories.purge import erase
 
-        erase(opened.replica, opened.memories.in_scope(scope), gone.keys, f"the session {session}")
+        for scope in {part.scope for part in gone.parts}:
+            keys = [part.key for part in gone.parts if part.scope == scope]
+            erase(opened.replica, opened.memories.in_scope(scope), keys, f"the session {session}")
     if gone.any:
         from ipfsmem.memories.kept_vectors import erase_forgotten
 

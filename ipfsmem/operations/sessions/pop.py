@@ -38,6 +38,6 @@ def pop(view: View, session: SessionName) -> SessionPopped:
     check_conversation(session)
     view.opened.look()
     item, changed = sessions_of(view).pop(session)
-    for key in changed:
-        view.opened.show(key, view.target)
+    for part in changed:
+        view.opened.show(part.key, part.scope)
     return SessionPopped(session=session, item=item)

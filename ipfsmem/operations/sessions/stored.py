@@ -14,6 +14,7 @@ from ipfsmem.sessions.compaction import Told, told
 
 if TYPE_CHECKING:
     from ipfsmem.config import SessionSettings
+    from ipfsmem.memories.memories import Memories
     from ipfsmem.memories.sessions_here import AllSessions
 
 #: The name of a session; `bundle.session_parts.session_token` refuses other texts.
@@ -31,12 +32,17 @@ MAX_PAGE = 1_000
 
 
 def sessions_of(view: View) -> AllSessions:
-    """The sessions of the scope that a call works on."""
+    """The sessions of the scope that a call works on, and of those that lead to it."""
     from ipfsmem.config import settings
     from ipfsmem.memories.sessions_here import AllSessions
 
-    memories = view.opened.memories.in_scope(view.target)
-    return AllSessions(memories, here_only=settings().sessions.here_only)
+    memories, *below = memories_of(view)
+    return AllSessions(memories, below, here_only=settings().sessions.here_only)
+
+
+def memories_of(view: View) -> list[Memories]:
+    """The memories of the scope that a call works on, then those of the scopes that lead to it."""
+    return [view.opened.memories.in_scope(one) for one in view.opened.scopes.stack(view.target)]
 
 
 def add_items(view: View, session: str, items: Iterable[Mapping[str, Any]]) -> None:

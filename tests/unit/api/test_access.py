@@ -245,6 +245,12 @@ def test_a_scope_that_another_turned_out_to_be_is_touched_by_both(tmp_path: Path
         asked = client.post("/v1/sessions/search?scope=secret", json={"query": "reads"}, headers=other)
         await told(asked, 403, "ScopeError")
         assert (await good(client.get("/v1/sessions?scope=secret", headers=both)))[0]["sessions"]
+        with opener(tmp_path)() as memory:  # sessions of each scope that leads to `work` are read
+            memory.scopes.make("third")
+            memory.scopes.lead("third", "work")
+        await told(client.get("/v1/sessions?scope=secret", headers=both), 403, "ScopeError")
+        with opener(tmp_path)() as memory:
+            memory.scopes.lead("third", None)
         # What is written for `secret` goes to `work` now, by whatever way.
         etag = {"If-Match": f'"{"0" * 16}"'}
         into = client.post(
