@@ -23,7 +23,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
     key: str
     file: MemoryFile
-    #: Its worth independent of a question, 0 to 1 (`recall/worth.py`).
+    #: Its worth independent of a question, 0 to 1 (`recall/priority.py`).
     worth: float = 0.5
     #: Whether its last valid day is over.
     expired: bool = False

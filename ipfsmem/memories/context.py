@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ipfsmem.memories.context_talk import Said, Talk
     from ipfsmem.memories.moment_kinds import Kind
     from ipfsmem.memories.recall import Hit, Match, Matches, MomentHit
-    from ipfsmem.recall.worth import Merits
+    from ipfsmem.recall.priority import PriorityFactors
 
 #: Maximum number of matches that are examined, and bytes of one that are shown.
 _HITS = 20
@@ -588,9 +588,9 @@ def _by_worth(
     used: Mapping[tuple[str, str], Use] = {} if parts[0].uses is None else parts[0].uses().before_today()
     fading = parts[0].fading  # read once: it reads the settings file
 
-    places: dict[Merits, float] = {}  # most were never used, and many are alike
+    places: dict[PriorityFactors, float] = {}  # most were never used, and many are alike
 
-    def place(merits: Merits, scope: str, key: str) -> float:
+    def place(merits: PriorityFactors, scope: str, key: str) -> float:
         use = used.get((scope, key))
         if use is not None:
             return merits.place(today, used=use.day, uses=use.times, fading=fading)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ipfsmem.device.uses import Use
     from ipfsmem.memories.memories import Memories
     from ipfsmem.memories.search_index import SearchIndex
-    from ipfsmem.recall.worth import Merits
+    from ipfsmem.recall.priority import PriorityFactors
 
 #: The category that comes first, in the text and when there is no room for all.
 RESTRICTION: Final = "restriction"
@@ -51,7 +51,7 @@ class FactText(NamedTuple):
 
     text: str
     category: str
-    merits: Merits
+    merits: PriorityFactors
 
 
 class FactsShown(msgspec.Struct, frozen=True):
@@ -135,7 +135,7 @@ def facts_of_scopes(parts: Sequence[Memories]) -> Facts:
             text, category, merits = fact
             use = uses.get((part.scope, key))
             used, times = (0, 0) if use is None else (use.day, use.times)
-            worth = merits.worth(today, used=used, uses=times, fading=fading[part.scope])
+            worth = merits.priority(today, used=used, uses=times, fading=fading[part.scope])
             line = f"- [{category}] {text}\n"
             found.append(FactLine(part.scope, key, line, category == RESTRICTION, worth, hlc))
         return Facts(found, [part.scope for part in parts])

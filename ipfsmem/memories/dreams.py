@@ -184,7 +184,7 @@ class Dreams:
                     if is_part(view.key, file):
                         continue
                     merits = merits_of(file, hlc_ms(entry[view.dot].h))
-                    value, expired = merits.worth(today, fading=fading), merits.expired(today)
+                    value, expired = merits.priority(today, fading=fading), merits.expired(today)
                     notes.append(Note(key=view.key, file=file, worth=value, expired=expired))
                     seen[view.key] = view.dots
             if any(note.expired for note in notes):

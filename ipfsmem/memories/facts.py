@@ -51,7 +51,7 @@ from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.recall import Question, search
 from ipfsmem.memories.search_index import Held, index_of
 from ipfsmem.memories.words import MAX_QUERY
-from ipfsmem.recall.worth import reinforced
+from ipfsmem.recall.priority import reinforced
 
 if TYPE_CHECKING:
     from ipfsmem.memories.fact_words import FactWords
@@ -464,7 +464,7 @@ class Facts:
     def _place(self, key: str, one: Held, today: date, fading: float, order: Order) -> Place:
         created = self._head(key).created if order == "first" else ""
         sure = one.merits.confidence_on(today, fading=fading) if order == "confidence" else None
-        value = one.merits.worth(today, fading=fading) if order == "salience" else 0.0
+        value = one.merits.priority(today, fading=fading) if order == "salience" else 0.0
         sure = 1.0 if sure is None else sure
         ranked = Ranked(key, created or today.isoformat(), one.hlc, sure, value, one.merits.important)
         return place_of(ranked, order)

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from ipfsmem.memories.meaning import Meaning
     from ipfsmem.memories.search_index import SearchIndex
     from ipfsmem.memories.sessions import PartKeys
-    from ipfsmem.recall.ranking import Weighed
+    from ipfsmem.recall.ranking import RankingWeights
     from ipfsmem.sessions.compaction import Place
 
 #: Minimum bytes of a text that is checked before others have to wait: shorter ones take less than a millisecond.
@@ -123,7 +123,7 @@ class Memories:
         #: Opens recall by meaning when needed; returns None if no model is named.
         self.meaning: Callable[[], Meaning | None] = sibling.meaning if sibling is not None else lambda: None
         #: The weights of recall, read for each question; None: the defaults.
-        self.weighed: Callable[[], Weighed] | None = sibling.weighed if sibling is not None else None
+        self.weighed: Callable[[], RankingWeights] | None = sibling.weighed if sibling is not None else None
         #: Opens the table of uses when needed; None if nothing is counted.
         self.uses: Callable[[], Uses] | None = sibling.uses if sibling is not None else None
         #: The share of a confidence that fades each day, read each time; None: the default.
@@ -139,7 +139,7 @@ class Memories:
         """The share of a confidence that fades each day."""
         if self.decay_rate is not None:
             return self.decay_rate()
-        from ipfsmem.recall.worth import FADING  # reads and writes need no worth
+        from ipfsmem.recall.priority import FADING  # reads and writes need no worth
 
         return FADING
 

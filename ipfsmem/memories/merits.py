@@ -1,4 +1,4 @@
-"""The merits of a memory file from its header, for `recall/worth`."""
+"""The merits of a memory file from its header, for `recall/priority`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from datetime import date
 
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.facts.categories import CONFLICT
-from ipfsmem.recall.worth import Merits
+from ipfsmem.recall.priority import PriorityFactors
 from ipfsmem.wording import local_day
 
 
-def merits_of(file: MemoryFile, written: int) -> Merits:
+def merits_of(file: MemoryFile, written: int) -> PriorityFactors:
     """Return the merits in the header of a memory written here at `written`, in ms since 1970 UTC; 0 if unknown."""
     at, until = _last_change(file, written), day_of(file.expires)
-    return Merits(
+    return PriorityFactors(
         file.type,
         worth_tags(file.tags),
         file.important,

@@ -24,7 +24,7 @@ from ipfsmem.device.tables import meta
 from ipfsmem.errors import FormatError, IpfsmemError
 
 if TYPE_CHECKING:
-    from ipfsmem.recall.worth import Merits
+    from ipfsmem.recall.priority import PriorityFactors
 
 
 class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -50,7 +50,7 @@ class Line(NamedTuple):
     section: str
     text: str
     #: Decide whether it is listed if there is no room for all.
-    merits: Merits
+    merits: PriorityFactors
 
 
 #: One scope: its memories with one text that is on this device, and its other entries by name.

@@ -23,7 +23,7 @@ from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.search_index import Filter, Held, SearchIndex, index_of, searched_header
 from ipfsmem.memories.words import MAX_HITS, MAX_PHRASINGS, MAX_WORDS, PREFIX, query_words
 from ipfsmem.memories.writers import Writers
-from ipfsmem.recall.ranking import MAX_TERMS, USUAL, Index, Weighed, rank
+from ipfsmem.recall.ranking import MAX_TERMS, USUAL, Index, RankingWeights, rank
 from ipfsmem.recall.ranking import Hit as Ranked
 from ipfsmem.recall.spelling import likened, spelled
 from ipfsmem.recall.terms import split, terms, terms_of, unspaced
@@ -456,7 +456,7 @@ def _not_found(held: Held, has: tuple[str, ...]) -> str:
     return "so many others fit better that it was not looked at"
 
 
-def _weighed(part: Memories, asked: Asked) -> Weighed:
+def _weighed(part: Memories, asked: Asked) -> RankingWeights:
     """Return the weights: less for meaning if the model was not made for such words."""
     usual = USUAL if part.weighed is None else part.weighed()
     return usual if asked.vectors is None else usual.with_meaning(asked.share)
@@ -542,7 +542,7 @@ class _Search(msgspec.Struct, frozen=True):
     #: By number.
     similar: dict[int, float]
     only_similar: bool
-    weighed: Weighed
+    weighed: RankingWeights
     #: Of events and messages only those that have a word of the query, or its day, or a similar meaning: not their neighbours.
     only_having: bool = False
     #: The numbers of those that may be hits; None: all.

@@ -35,7 +35,7 @@ from ipfsmem.memories.merits import merits_of
 from ipfsmem.memories.moment_kinds import Group, Kind, Moment, vector_keys
 from ipfsmem.memories.parts_read import PartsRead
 from ipfsmem.memories.readings import readable_file
-from ipfsmem.recall.worth import Merits
+from ipfsmem.recall.priority import PriorityFactors
 from ipfsmem.wording import ALWAYS, FOREVER
 
 if TYPE_CHECKING:  # lists load no ranking
@@ -116,7 +116,7 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
     #: Its section in the index of memories, and its line there; both empty if it has none.
     section: str
     line: str
-    merits: Merits
+    merits: PriorityFactors
 
     @property
     def written(self) -> int:
@@ -125,7 +125,7 @@ class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 #: Own memories that have a line, grouped by merits; in each group newest first.
-Standing = list[tuple[Merits, list[str]]]
+Standing = list[tuple[PriorityFactors, list[str]]]
 #: The result of `make` in `SearchIndex.made_of`.
 Made = TypeVar("Made")
 
@@ -180,7 +180,7 @@ class _Moments(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fiel
 
 _rest = msgspec.msgpack.Decoder(_Rest)
 _known = msgspec.msgpack.Decoder(dict[str, bytes])
-_standing = msgspec.msgpack.Decoder(list[tuple[Merits, list[int]]])
+_standing = msgspec.msgpack.Decoder(list[tuple[PriorityFactors, list[int]]])
 _moments = msgspec.msgpack.Decoder(_Moments)
 
 
@@ -646,9 +646,9 @@ class SearchIndex:
             self._moved = set()
         return self._standing, self._moved
 
-    def _numbered(self) -> list[tuple[Merits, list[int]]]:
+    def _numbered(self) -> list[tuple[PriorityFactors, list[int]]]:
         """Return the same with numbers in place of keys, as of now."""
-        groups: dict[Merits, list[tuple[str, str, int]]] = {}
+        groups: dict[PriorityFactors, list[tuple[str, str, int]]] = {}
         for at, (key, one) in enumerate(self.held.items()):
             if one.own and one.section:
                 groups.setdefault(one.merits, []).append((one.hlc, key, at))
@@ -1047,5 +1047,5 @@ def _document(key: str, one: Held, file: MemoryFile, today: date, fading: float)
     at = date.fromordinal(one.merits.changed) if one.merits.changed else None
     header = "" if key == INDEX_KEY else searched_header(key, file)
     return Document(
-        key, file.body, header, at=at, memory=True, salience=one.merits.worth(today, fading=fading)
+        key, file.body, header, at=at, memory=True, salience=one.merits.priority(today, fading=fading)
     )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ipfsmem.memories.scopes import Scopes
     from ipfsmem.plugins.running import Plugins
     from ipfsmem.recall.embedder import Embedder
-    from ipfsmem.recall.ranking import Weighed
+    from ipfsmem.recall.ranking import RankingWeights
 
 #: The table of `device.uses`, which is loaded where there is one.
 USES_FILE = "recall.uses"
@@ -80,7 +80,7 @@ def _decay_rate() -> float:
         return FactSettings().decay_rate
 
 
-def _weighed() -> Weighed:
+def _weighed() -> RankingWeights:
     """What the settings say counts how much in recall. Raises ConfigError for weights that mean nothing."""
     from ipfsmem.config import settings
     from ipfsmem.recall.ranking import USUAL, weigh

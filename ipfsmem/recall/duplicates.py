@@ -103,7 +103,7 @@ def _ready(first: Mapping[str, str], terms: Sequence[array[int]], names: Sequenc
     return sorted(made, key=lambda text: (len(text.rare), text.id))
 
 
-class _Sought(NamedTuple):
+class _Candidates(NamedTuple):
     """The texts before one that may be like it."""
 
     #: The terms of which they share some, how many, and the first text that has enough terms.
@@ -113,11 +113,11 @@ class _Sought(NamedTuple):
 
 
 def _alike(texts: Sequence[_Text], least: float) -> Iterator[Pair]:
-    sizes, sought = [len(text.rare) for text in texts], list[_Sought]()
+    sizes, sought = [len(text.rare) for text in texts], list[_Candidates]()
     for number, (text, size) in enumerate(zip(texts, sizes, strict=True)):
         common = ceil(least * size - _ROUNDING)
         rare, first = text.rare[: size - common + _SHARED], bisect_left(sizes, common, 0, number)
-        sought.append(_Sought(rare, min(_SHARED, common), first))
+        sought.append(_Candidates(rare, min(_SHARED, common), first))
     near = _near_by_arrays if len(texts) >= _MANY and find_spec("numpy") else _near
     for number, at in near(sought):
         text, other = texts[number], texts[at]
@@ -130,7 +130,7 @@ def _alike(texts: Sequence[_Text], least: float) -> Iterator[Pair]:
                 yield Pair(one, two, "alike", share)
 
 
-def _near(sought: Sequence[_Sought]) -> Iterator[tuple[int, int]]:
+def _near(sought: Sequence[_Candidates]) -> Iterator[tuple[int, int]]:
     """Yield the number of each text with each of those before it that share enough terms."""
     having = defaultdict[int, deque[int]](partial(deque, maxlen=MOST_ALIKE))
     for number, (rare, shared, first) in enumerate(sought):
@@ -141,7 +141,7 @@ def _near(sought: Sequence[_Sought]) -> Iterator[tuple[int, int]]:
             row.append(number)
 
 
-def _near_by_arrays(sought: Sequence[_Sought]) -> Iterator[tuple[int, int]]:
+def _near_by_arrays(sought: Sequence[_Candidates]) -> Iterator[tuple[int, int]]:
     """Yield the same as `_near`, in any order, in a fifth of the time."""
     import numpy as np
 

@@ -20,7 +20,7 @@ from ipfsmem.lazy_pattern import lazy_pattern
 from ipfsmem.recall.dates import MONTHS
 from ipfsmem.recall.image import LONGEST, Columns, State, read, write
 from ipfsmem.recall.passages import passages
-from ipfsmem.recall.postings import Postings, Row, all_lowered, bm25, idf, lowered
+from ipfsmem.recall.postings import PostingList, Postings, all_lowered, bm25, idf, lowered
 from ipfsmem.recall.sums import Shares
 from ipfsmem.recall.terms import split
 
@@ -264,7 +264,7 @@ class Index:
         self._by_day: dict[int, list[int]] | None = None
         self._group_rows: dict[str, GroupRow] = {}
         self._group_average: tuple[int, float] | None = None
-        self._passage_rows: dict[str, Row] = {}
+        self._passage_rows: dict[str, PostingList] = {}
         self._passage_against: array[float] | None = None
         #: Cache of `ranking_arrays` until it changes, and cache of whose each entry is.
         self.arrays: Any = None
@@ -413,7 +413,7 @@ class Index:
             self._passage_against = array("d", all_lowered(lengths, average))
         return self._passage_against
 
-    def passage_row(self, term: str) -> Row:
+    def passage_row(self, term: str) -> PostingList:
         """Return the passages that have a term: an entry without several by its own number, the others after all entries."""
         known = self._passage_rows.get(term)
         if known is None:
@@ -426,7 +426,9 @@ class Index:
             if len(self._passage_rows) >= _PASSAGE_ROWS:
                 self._passage_rows.clear()
             worth = idf(self._passage_statistics()[0], len(numbers))
-            known = self._passage_rows[term] = Row(numbers, counts, worth, self.passage_against(), None)
+            known = self._passage_rows[term] = PostingList(
+                numbers, counts, worth, self.passage_against(), None
+            )
         return known
 
     def group_average(self) -> tuple[int, float]:

@@ -55,7 +55,7 @@ def bm25(worth: float, times: int, against: float) -> float:
     return worth * times * FURTHER / (times + against)
 
 
-class Row(Shares):
+class PostingList(Shares):
     """The entries that have one term, by number, the counts, and the BM25 of each."""
 
     def __init__(
@@ -228,7 +228,7 @@ class Postings:
         self._of_flat = len(self.lengths)
         self.total = sum(self.lengths)
         self.entries = len(self.lengths) - 1
-        self._kept: dict[str, Row] = {}
+        self._kept: dict[str, PostingList] = {}
         self._room = 0
         self._most: dict[str, float] = {}
         self._against: array[float] | None = None
@@ -276,7 +276,7 @@ class Postings:
             self._against = array("d", all_lowered(self.lengths, self.average))
         return self._against
 
-    def row(self, term: str) -> Row:
+    def row(self, term: str) -> PostingList:
         """Return the entries that have a term."""
         kept = self._kept.get(term)
         if kept is None:
@@ -291,7 +291,7 @@ class Postings:
                 self._kept.clear()
                 self._room = self.room() - taken
             worth = idf(self.entries, size)
-            kept = self._kept[term] = Row(numbers, counts, worth, self.against, self._most.get(term))
+            kept = self._kept[term] = PostingList(numbers, counts, worth, self.against, self._most.get(term))
         return kept
 
     def room(self) -> int:

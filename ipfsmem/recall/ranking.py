@@ -18,24 +18,24 @@ from math import inf
 from ipfsmem.recall.dates import days_named
 from ipfsmem.recall.image import LONGEST
 from ipfsmem.recall.index import NUMBER, QUESTION, SHORT, TIME, Document, Index, too_long
+from ipfsmem.recall.priority import HALF_LIFE_DAYS, recency, salience
 from ipfsmem.recall.recipe import (
     ROUNDING,
     USUAL,
     WEIGHTS,
-    Asked,
-    Found,
+    CandidateLimits,
     Hit,
-    Limits,
-    Weighed,
+    MatchFeatures,
+    QueryFeatures,
+    RankingWeights,
     best_first,
     hit_of,
     own_weight,
     weigh,
 )
 from ipfsmem.recall.spelling import likened, spelled
-from ipfsmem.recall.sums import Sums
+from ipfsmem.recall.sums import ScoreBounds
 from ipfsmem.recall.terms import terms
-from ipfsmem.recall.worth import HALF_LIFE_DAYS, recency, salience
 
 __all__ = [
     "HALF_LIFE_DAYS",
@@ -45,7 +45,7 @@ __all__ = [
     "Document",
     "Hit",
     "Index",
-    "Weighed",
+    "RankingWeights",
     "rank",
     "recency",
     "salience",
@@ -69,18 +69,18 @@ class _Words:
         self.index, self.only = index, only
         self.rows = [index.words.row(term) for term in wanted]
         rarest = sorted(enumerate(self.rows), key=lambda one: -one[1].most)
-        self.entries = Sums([(1 << bit, row) for bit, row in rarest], len(index.ids))
+        self.entries = ScoreBounds([(1 << bit, row) for bit, row in rarest], len(index.ids))
         self.group_rows = [index.group_row(term) for term in wanted] if index.has_groups else []
         of_groups = [(1 << bit, row) for bit, row in enumerate(self.group_rows)]
         #: Of conversations and days, each as one text.
-        self.groups = Sums(of_groups, len(index.group_names))
+        self.groups = ScoreBounds(of_groups, len(index.group_names))
         #: Of passages: an entry without several by its own number, the others after all entries.
         self.passages = self.entries
         self._beyond = len(index.ids) if index.has_passages else 0
         if self._beyond:
             of_passages = [(1 << bit, index.passage_row(term)) for bit, term in enumerate(wanted)]
             of_passages.sort(key=lambda one: -one[1].most)
-            self.passages = Sums(of_passages, self._beyond + len(index.owners))
+            self.passages = ScoreBounds(of_passages, self._beyond + len(index.owners))
         self._total = sum(row.worth for row in self.rows)
         self._covers: dict[int, float] = {}
         #: Which of the terms the header of an entry has.
@@ -172,7 +172,12 @@ class _Ranking:
     """One question to one index: the score of each entry that is examined."""
 
     def __init__(
-        self, index: Index, words: _Words, similar: dict[int, float], asked: Asked, weighed: Weighed
+        self,
+        index: Index,
+        words: _Words,
+        similar: dict[int, float],
+        asked: QueryFeatures,
+        weighed: RankingWeights,
     ) -> None:
         self.index, self.words, self.similar, self.asked = index, words, similar, asked
         self.weighed, self.weights = weighed, weighed.weights
@@ -425,7 +430,7 @@ class _Ranking:
             if before and index.columns.marks[before] & QUESTION:
                 answer = self.own(before)
             best, has = self._best[group], words.around(number)
-        found = Found(
+        found = MatchFeatures(
             words=self._words_of(number),
             meaning=self.similar.get(number, 0.0) if self.similar else None,
             beside=beside,
@@ -488,7 +493,7 @@ def rank(
     meaning: Mapping[str, float] | None = None,
     similar: Mapping[int, float] | None = None,
     wanted: Iterable[str] | None = None,
-    weighed: Weighed = USUAL,
+    weighed: RankingWeights = USUAL,
     only: frozenset[int] | None = None,
 ) -> list[Hit]:
     """Return the best entries for a question, best first; ties by id. `wanted`: terms in place of the question's; `weighed`:
@@ -518,13 +523,13 @@ def rank(
         for day, numbers in index.by_day().items():
             if any(date.fromordinal(day) in days for days in named):
                 dated.update(numbers if only is None else only.intersection(numbers))
-    asked = Asked(today.toordinal(), dated, asks_when(question), asks_number(question))
+    asked = QueryFeatures(today.toordinal(), dated, asks_when(question), asks_number(question))
     limit = max(0, limit)
     index.asked += 1
     if _by_arrays(index):
         from ipfsmem.recall.ranking_arrays import hits_by_arrays
 
-        limits = Limits(_ALL, _BEST, _BEST_GROUPS)
+        limits = CandidateLimits(_ALL, _BEST, _BEST_GROUPS)
         return hits_by_arrays(index, wanted_terms, similar, asked, weighed, limits, limit, only)
     words = _Words(index, wanted_terms, only)
     return _Ranking(index, words, _between(similar), asked, weighed).hits(limit) if limit else []

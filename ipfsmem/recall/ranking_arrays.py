@@ -13,17 +13,27 @@ import numpy as np
 
 from ipfsmem.recall.image import LONGEST
 from ipfsmem.recall.index import GROUPED, MEMORY, NUMBER, QUESTION, SHORT, TIME, USUAL_SIZE, Index
-from ipfsmem.recall.postings import FURTHER, Row, idf, lowered
-from ipfsmem.recall.recipe import ROUNDING, Asked, Found, Hit, Limits, Weighed, best_first, hit_of, own_weight
+from ipfsmem.recall.postings import FURTHER, PostingList, idf, lowered
+from ipfsmem.recall.recipe import (
+    ROUNDING,
+    CandidateLimits,
+    Hit,
+    MatchFeatures,
+    QueryFeatures,
+    RankingWeights,
+    best_first,
+    hit_of,
+    own_weight,
+)
 
 #: `too_long` of each size.
 _LONG = np.log10(np.maximum(np.arange(LONGEST + 1), USUAL_SIZE) / USUAL_SIZE)
 
 
-class _Row:
-    """The entries that have one term, as `Row`, and the BM25 of each."""
+class _PostingArrays:
+    """The entries that have one term, as `PostingList`, and the BM25 of each."""
 
-    def __init__(self, row: Row, against: Any) -> None:
+    def __init__(self, row: PostingList, against: Any) -> None:
         self.worth = row.worth
         self.numbers = np.array(row.numbers, dtype=np.intp)
         counted = row.counts  # bytes in an image
@@ -33,10 +43,10 @@ class _Row:
         self.most = float(self.shares.max()) if len(self.shares) else 0.0
 
 
-class _GroupRow:
+class _GroupArrays:
     """The groups that have one term: its weight among them, and its BM25 for each conversation or day."""
 
-    def __init__(self, row: _Row, known: _Arrays) -> None:
+    def __init__(self, row: _PostingArrays, known: _Arrays) -> None:
         groups, average = known.index.group_average()
         of = known.of[row.numbers]
         times = np.bincount(of, weights=row.counts, minlength=len(known.group_lengths))
@@ -70,9 +80,9 @@ class _Arrays:
         self.against = np.array(index.words.against)
         #: The day of each last change, 0 for none.
         self.changed = np.array(days, dtype=np.int64)
-        self._rows: dict[str, _Row] = {}
-        self._groups: dict[str, _GroupRow] = {}
-        self._passages: dict[str, _Row] = {}
+        self._rows: dict[str, _PostingArrays] = {}
+        self._groups: dict[str, _GroupArrays] = {}
+        self._passages: dict[str, _PostingArrays] = {}
         self._passage_against: Any = None
         self._kept = 0
         self._take_passages()
@@ -103,7 +113,7 @@ class _Arrays:
         self.passage_after[self.several[ends]] = self.first[self.after[self.long]]
         self.short = np.concatenate([self.short, np.array(index.passage_sizes) < SHORT])
 
-    def row(self, term: str) -> _Row:
+    def row(self, term: str) -> _PostingArrays:
         """Return the entries that have a term."""
         found = self._rows.get(term)
         if found is None:
@@ -114,28 +124,28 @@ class _Arrays:
                 self._groups.clear()
                 self._passages.clear()
                 self._kept = len(having.numbers)
-            found = self._rows[term] = _Row(having, self.against)
+            found = self._rows[term] = _PostingArrays(having, self.against)
         return found
 
     def headed(self, term: str) -> Any:
         """Return the entries whose header has a term."""
         return np.array(self.index.headers.row(term).numbers, dtype=np.intp)
 
-    def group_row(self, term: str) -> _GroupRow:
+    def group_row(self, term: str) -> _GroupArrays:
         """Return the groups that have a term."""
         found = self._groups.get(term)
         if found is None:
-            found = self._groups[term] = _GroupRow(self.row(term), self)
+            found = self._groups[term] = _GroupArrays(self.row(term), self)
         return found
 
-    def passage_row(self, term: str) -> _Row:
+    def passage_row(self, term: str) -> _PostingArrays:
         """Return the passages that have a term."""
         found = self._passages.get(term)
         if found is None:
             row = self.index.passage_row(term)
             if self._passage_against is None:
                 self._passage_against = np.array(self.index.passage_against())
-            found = self._passages[term] = _Row(row, self._passage_against)
+            found = self._passages[term] = _PostingArrays(row, self._passage_against)
         return found
 
 
@@ -143,9 +153,9 @@ def hits_by_arrays(
     index: Index,
     wanted: Sequence[str],
     similar: Mapping[int, float],
-    asked: Asked,
-    weighed: Weighed,
-    limits: Limits,
+    asked: QueryFeatures,
+    weighed: RankingWeights,
+    limits: CandidateLimits,
     limit: int,
     only: frozenset[int] | None = None,
 ) -> list[Hit]:
@@ -153,10 +163,14 @@ def hits_by_arrays(
     number; `only`: the numbers of possible hits, also in `similar` and `asked`."""
     if index.arrays is None:
         index.arrays = _Arrays(index)
-    return _Ranking(index.arrays, wanted, similar, asked, weighed, limits, only).hits(limit) if limit else []
+    return (
+        _ArrayRanking(index.arrays, wanted, similar, asked, weighed, limits, only).hits(limit)
+        if limit
+        else []
+    )
 
 
-class _Ranking:
+class _ArrayRanking:
     """One question to one index."""
 
     def __init__(
@@ -164,9 +178,9 @@ class _Ranking:
         known: _Arrays,
         wanted: Sequence[str],
         similar: Mapping[int, float],
-        asked: Asked,
-        weighed: Weighed,
-        limits: Limits,
+        asked: QueryFeatures,
+        weighed: RankingWeights,
+        limits: CandidateLimits,
         only: frozenset[int] | None,
     ) -> None:
         self.known, self.asked, self.weighed, self.limits = known, asked, weighed, limits
@@ -318,7 +332,7 @@ class _Ranking:
         return around
 
     def _found(self, numbers: Any) -> dict[str, Any]:
-        """Return the parts of the score of some entries, as in `Found`."""
+        """Return the parts of the score of some entries, as in `MatchFeatures`."""
         known, own = self.known, self.own
         of, before, after = known.of[numbers], known.before[numbers], known.after[numbers]
         near = (known.before[before], before, after, known.after[after])
@@ -375,10 +389,10 @@ class _Ranking:
             found = {part: None if value is None else value[near] for part, value in found.items()}
         rows: list[Any] = [
             [None] * len(numbers) if found[part] is None else found[part].tolist()
-            for part in Found.__struct_fields__
+            for part in MatchFeatures.__struct_fields__
         ]
         made = [
-            hit_of(known.index, number, Found(*values), self.asked, self.weighed)
+            hit_of(known.index, number, MatchFeatures(*values), self.asked, self.weighed)
             for number, *values in zip(numbers.tolist(), *rows, strict=True)
         ]
         return best_first(made, limit)

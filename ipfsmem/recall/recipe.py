@@ -12,7 +12,7 @@ import msgspec
 
 from ipfsmem.errors import ConfigError
 from ipfsmem.recall.index import GROUPED, MEMORY, NUMBER, QUESTION, TIME, Index, too_long
-from ipfsmem.recall.worth import HALF_LIFE_DAYS, recency
+from ipfsmem.recall.priority import HALF_LIFE_DAYS, recency
 
 #: Each part and its weight. Those of entries of a group were fitted on one half of two kinds of conversations, between two people
 #: and of people with agents, `file` on the set of `bench/retrieval_set.py`; salience and recency are chosen, not fitted.
@@ -56,21 +56,21 @@ class Hit(NamedTuple):
     parts: dict[str, float]
 
 
-class Weighed(NamedTuple):
+class RankingWeights(NamedTuple):
     """The weight of each part: at least 0, except for `question` and `long`. And the half-life of recency in days."""
 
     weights: Mapping[str, float] = WEIGHTS
     half_life: float = HALF_LIFE_DAYS
 
-    def with_meaning(self, share: float) -> Weighed:
+    def with_meaning(self, share: float) -> RankingWeights:
         """Return the same with a share of the weight of meaning, 0 to 1."""
         return self._replace(weights={**self.weights, "meaning": self.weights["meaning"] * share})
 
 
-USUAL: Final = Weighed()
+USUAL: Final = RankingWeights()
 
 
-def weigh(weights: Mapping[str, float], half_life: float = HALF_LIFE_DAYS) -> Weighed:
+def weigh(weights: Mapping[str, float], half_life: float = HALF_LIFE_DAYS) -> RankingWeights:
     """Return the default weights with some replaced. Raises ConfigError for an unknown part, or a negative weight where none is
     allowed."""
     unknown = sorted(weights.keys() - WEIGHTS.keys() - _GONE)
@@ -83,10 +83,10 @@ def weigh(weights: Mapping[str, float], half_life: float = HALF_LIFE_DAYS) -> We
         if weight < 0 and part not in _AGAINST:
             raise ConfigError(f"the weight of {part} is 0 or more, not {weight}")
     known = {part: weight for part, weight in weights.items() if part in WEIGHTS}
-    return Weighed({**WEIGHTS, **known}, half_life)
+    return RankingWeights({**WEIGHTS, **known}, half_life)
 
 
-class Limits(msgspec.Struct, frozen=True):
+class CandidateLimits(msgspec.Struct, frozen=True):
     """Of more than `all` entries only the `best` by words, or by meaning, and this many `groups` are examined."""
 
     all: int
@@ -94,7 +94,7 @@ class Limits(msgspec.Struct, frozen=True):
     groups: int
 
 
-class Asked(msgspec.Struct, frozen=True):
+class QueryFeatures(msgspec.Struct, frozen=True):
     """What a question asks for besides its words."""
 
     today: int
@@ -103,7 +103,7 @@ class Asked(msgspec.Struct, frozen=True):
     number: bool
 
 
-class Found(msgspec.Struct, frozen=True):
+class MatchFeatures(msgspec.Struct, frozen=True):
     """The parts of an entry's score, each between 0 and 1. `meaning`: None without similarities."""
 
     words: float
@@ -116,7 +116,9 @@ class Found(msgspec.Struct, frozen=True):
     header: float
 
 
-def hit_of(index: Index, number: int, found: Found, asked: Asked, weighed: Weighed) -> Hit:
+def hit_of(
+    index: Index, number: int, found: MatchFeatures, asked: QueryFeatures, weighed: RankingWeights
+) -> Hit:
     """Return an entry with its score, from its parts."""
     marks, weights = index.columns.marks[number], weighed.weights
     is_grouped, has_meaning = bool(marks & GROUPED), found.meaning is not None

@@ -78,7 +78,7 @@ class Shares:
                 self._dense[number] = value
         return self._dense
 
-    def lanes(self, size: int) -> int:
+    def packed_scores(self, size: int) -> int:
         """Return the same as one integer."""
         if self._lanes is None:
             self._lanes = int.from_bytes(self.dense(size).tobytes(), sys.byteorder)
@@ -90,7 +90,7 @@ def is_common(having: int, size: int) -> bool:
     return having * _RARE >= size
 
 
-class Sums:
+class ScoreBounds:
     """The sums of the shares of a question's terms."""
 
     def __init__(self, rows: Sequence[tuple[int, Shares]], size: int) -> None:
@@ -117,9 +117,9 @@ class Sums:
             if not is_common(len(row.numbers), size):
                 rare.append((shift, row))
             elif shift >= 0:
-                lanes += row.lanes(size) << shift
+                lanes += row.packed_scores(size) << shift
             elif shift > -_BITS - 1:
-                lanes += row.lanes(size) >> -shift & _mask(-shift, size)
+                lanes += row.packed_scores(size) >> -shift & _mask(-shift, size)
         sums = array("H", lanes.to_bytes(2 * size, sys.byteorder) if lanes else bytes(2 * size))
         for shift, row in rare:
             for number, value in zip(row.numbers, row.rounded, strict=True):

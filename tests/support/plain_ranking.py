@@ -14,7 +14,7 @@ from ipfsmem.recall import index as marks
 from ipfsmem.recall.dates import days_named
 from ipfsmem.recall.index import Document
 from ipfsmem.recall.passages import passages
-from ipfsmem.recall.ranking import USUAL, Hit, Weighed, recency
+from ipfsmem.recall.ranking import USUAL, Hit, RankingWeights, recency
 from ipfsmem.recall.terms import terms
 
 CYRILLIC, GREEK = "абвгдежзиклмнопрстуфхцчшщъыьэюя", "αβγδεζηθικλμνξοπρστυφχψω"
@@ -91,7 +91,7 @@ def plain_rank(
     look_all: int = 5_000,
     look_best: int = 1_000,
     look_groups: int = 40,
-    weighed: Weighed = USUAL,
+    weighed: RankingWeights = USUAL,
     only: Collection[str] | None = None,
 ) -> list[Hit]:
     """All hits, the best first. `only`: the ids of those that may be hits."""

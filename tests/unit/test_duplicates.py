@@ -78,7 +78,7 @@ def test_it_finds_what_a_look_at_every_pair_finds(texts: dict[str, str], least: 
 def test_near_texts_by_arrays_are_those_without(rows: list[tuple[frozenset[int], int, int]]) -> None:
     """More texts than are examined for one term."""
     pytest.importorskip("numpy")
-    sought = [module._Sought(array("I", sorted(rare)), shared, first) for rare, shared, first in rows]
+    sought = [module._Candidates(array("I", sorted(rare)), shared, first) for rare, shared, first in rows]
     found = list(module._near_by_arrays(sought))
     assert sorted(found) == sorted(module._near(sought)) and len(set(found)) == len(found)
 

@@ -33,7 +33,7 @@ from ipfsmem.recall.ranking import (
     Document,
     Hit,
     Index,
-    Weighed,
+    RankingWeights,
     rank,
     recency,
     salience,
@@ -546,7 +546,7 @@ def test_the_hits_are_those_of_the_recipe_as_it_is_written_down(
     meaning: dict[str, float] | None,
     limit: int,
     limits: tuple[int, ...],
-    weighed: Weighed,
+    weighed: RankingWeights,
     only: set[str] | None,
 ) -> None:
     look_all, look_best, look_groups = limits

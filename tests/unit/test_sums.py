@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.recall import sums as module
-from ipfsmem.recall.sums import Shares, Sums
+from ipfsmem.recall.sums import ScoreBounds, Shares
 
 
 class Given(Shares):
@@ -58,7 +58,7 @@ def test_the_best_of_many_entries_are_those_of_the_exact_sums(undecided: int, se
     may = [number for number in range(1, size) if has[number] and (only is None or number in only)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_UNDECIDED", undecided)
-        sums = Sums([(1 << bit, row) for bit, row in enumerate(rows)], size)
+        sums = ScoreBounds([(1 << bit, row) for bit, row in enumerate(rows)], size)
         for most in (1, 40, 1_000):
             for last in (False, True):
                 best = sorted(sorted(may, reverse=last), key=exact.__getitem__, reverse=True)[:most]

@@ -11,7 +11,7 @@ import pytest
 from ipfsmem.device.state import Store
 from ipfsmem.errors import ChangedError, LimitError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
-from ipfsmem.recall.worth import reinforced
+from ipfsmem.recall.priority import reinforced
 from tests.support.device_lab import Lab
 from tests.support.hints import Refused
 from tests.support.meanwhile import meanwhile

@@ -21,8 +21,8 @@ from ipfsmem.memories.context import TOKEN_BYTES
 from ipfsmem.memories.words import query_words
 from ipfsmem.memory import Memory
 from ipfsmem.recall import ranking
+from ipfsmem.recall.priority import faded, priority
 from ipfsmem.recall.terms import fold, terms
-from ipfsmem.recall.worth import faded, worth
 from tests.support.device_lab import Lab
 
 
@@ -127,9 +127,9 @@ def test_confidence_fades_as_the_formula_says() -> None:
     assert faded(0.5, 0.01, 10, uses=2) == pytest.approx(0.904837, abs=1e-6)
     assert faded(0.5, 0.01, 10, uses=0) == faded(0.5, 0.01, 10, uses=1)
     assert faded(0.9, 0.01, 2, uses=64) == 1.0
-    assert worth("feedback", 0) == 0.8 and worth("user", 9) == pytest.approx(0.9)
-    assert worth("reference", 0, important=True, decay="30d", idle_days=900) == 1.0
-    assert worth("feedback", 0, expired=True) == 0.0
+    assert priority("feedback", 0) == 0.8 and priority("user", 9) == pytest.approx(0.9)
+    assert priority("reference", 0, important=True, decay="30d", idle_days=900) == 1.0
+    assert priority("feedback", 0, expired=True) == 0.0
 
 
 def test_memories_are_found_by_who_wrote_them_and_their_category(memory: Memory) -> None:

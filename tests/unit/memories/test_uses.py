@@ -12,7 +12,7 @@ import pytest
 from ipfsmem.bundle.program_events import is_use
 from ipfsmem.device.uses import _FILES, Uses
 from ipfsmem.memory import Memory
-from ipfsmem.recall.worth import faded, worth
+from ipfsmem.recall.priority import faded, priority
 from tests.support.device_lab import Lab
 
 DAY = timedelta(days=1).total_seconds()
@@ -211,4 +211,4 @@ def test_decay_is_a_function_of_what_it_is_given() -> None:
     assert faded(0.8, 0.01, 1) == 0.8 and faded(0.8, 0.01, -5) == 0.8
     assert faded(0.1, 0.01, 70, uses=0) == faded(0.1, 0.01, 70, uses=1) < faded(0.1, 0.01, 70, uses=2)
     assert faded(0.8, 0.01, 70, uses=10**9) == 1.0
-    assert worth("user", 0, confidence=0.5, uses=4) == worth("user", 0)
+    assert priority("user", 0, confidence=0.5, uses=4) == priority("user", 0)

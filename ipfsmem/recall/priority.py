@@ -51,7 +51,7 @@ def rate_of(decay: str, confidence: float | None, *, important: bool, fading: fl
     return DECAY_RATES.get(decay, fading if confidence is not None else 0.0)
 
 
-def worth(
+def priority(
     type: str,
     tags: int,
     *,
@@ -74,7 +74,7 @@ def worth(
     )
 
 
-class Merits(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class PriorityFactors(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The inputs for the worth of a memory on any day, so that its text need not be read again."""
 
     type: str
@@ -100,11 +100,11 @@ class Merits(msgspec.Struct, frozen=True, array_like=True, gc=False):
         rate = rate_of(self.decay, self.confidence, important=self.important, fading=fading)
         return faded(self.confidence, rate, today.toordinal() - last if last else 0, uses=uses)
 
-    def worth(self, today: date, *, used: int = 0, uses: int = 0, fading: float = FADING) -> float:
+    def priority(self, today: date, *, used: int = 0, uses: int = 0, fading: float = FADING) -> float:
         """Return its worth on a day, 0 to 1. `used`: the day of the last use, 0 for none, `uses`: their number; `fading`: the
         daily loss of a confidence without a decay."""
         last = max(self.changed, used)
-        return worth(
+        return priority(
             self.type,
             self.tags,
             important=self.important,
@@ -121,6 +121,6 @@ class Merits(msgspec.Struct, frozen=True, array_like=True, gc=False):
         weights equally."""
         last = max(self.changed, used)
         fresh = recency(today.toordinal() - last) if last else 0.0
-        return self.worth(today, used=used, uses=uses, fading=fading) + (
+        return self.priority(today, used=used, uses=uses, fading=fading) + (
             0.0 if self.expired(today) else fresh
         )
