@@ -175,7 +175,7 @@ def _below(data: bytes, marks: Marks, old: MemoryFile, body: str) -> bytes:
     return ("" if closed else end).encode() + (end if blank else "").encode() + text.encode()
 
 
-class _Entry(NamedTuple):
+class _FieldLines(NamedTuple):
     """The lines of one field: `start` up to `end`; its value begins at `value` of the first line."""
 
     name: str
@@ -210,11 +210,13 @@ def _spliced(text: str, marks: Marks, old: MemoryFile, wanted: MemoryFile) -> st
     return "".join(f"{line}\n" for line in lines)
 
 
-def _entries(lines: list[str], is_flat: bool, start: int = 0, stop: int | None = None) -> Iterator[_Entry]:
+def _entries(
+    lines: list[str], is_flat: bool, start: int = 0, stop: int | None = None
+) -> Iterator[_FieldLines]:
     """Yield the fields of a header in document order, including those in a block `metadata:`."""
     stop = len(lines) if stop is None else stop
     base = _indent(lines[start:stop])
-    open_entry: _Entry | None = None
+    open_entry: _FieldLines | None = None
     for at in range(start, stop):
         line = lines[at]
         content = line.lstrip(" \t")
@@ -228,12 +230,12 @@ def _entries(lines: list[str], is_flat: bool, start: int = 0, stop: int | None =
         if open_entry is not None:
             yield from _with_inner(lines, is_flat, open_entry)
         name, value = _name(content, is_flat)
-        open_entry = _Entry(name, at, at + 1, len(indent) + value)
+        open_entry = _FieldLines(name, at, at + 1, len(indent) + value)
     if open_entry is not None:
         yield from _with_inner(lines, is_flat, open_entry)
 
 
-def _with_inner(lines: list[str], is_flat: bool, entry: _Entry) -> Iterator[_Entry]:
+def _with_inner(lines: list[str], is_flat: bool, entry: _FieldLines) -> Iterator[_FieldLines]:
     if entry.name == "metadata" and entry.end > entry.start + 1:
         yield from _entries(lines, is_flat, entry.start + 1, entry.end)
     else:
@@ -259,7 +261,7 @@ def _indent(lines: list[str]) -> str:
     return first[: len(first) - len(first.lstrip(" \t"))]
 
 
-def _is_filled(lines: list[str], one: _Entry) -> bool:
+def _is_filled(lines: list[str], one: _FieldLines) -> bool:
     return one.end > one.start + 1 or lines[one.start][one.value :].strip(_SPACE) not in ("", '""', "''")
 
 
@@ -267,7 +269,7 @@ def _scalar(name: str, value: str) -> str:
     return value if name == "tags" or header.is_bare_value(name, value) else header.quote(value)
 
 
-def _line(lines: list[str], one: _Entry, value: str, is_flat: bool) -> str:
+def _line(lines: list[str], one: _FieldLines, value: str, is_flat: bool) -> str:
     """Return a field's line with another value and its comment. Raises FormatError if the value contains comments."""
     line = lines[one.start]
     end = "\r" if line.endswith("\r") else ""

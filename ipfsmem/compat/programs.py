@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import msgspec
 
-from ipfsmem.bundle.habits import secret_in
+from ipfsmem.bundle.writing_advice import secret_in
 from ipfsmem.compat import agh, infraware, initrunner, librefang
 from ipfsmem.errors import UsageError
 from ipfsmem.parts.advising import texts_in

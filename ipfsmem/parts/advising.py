@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ipfsmem.bundle.habits import WEAK_DESCRIPTION, secret_in, shortcomings
+from ipfsmem.bundle.writing_advice import WEAK_DESCRIPTION, secret_in, shortcomings
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.memories.readings import Reading

@@ -23,8 +23,8 @@ from ipfsmem.bundle.fence import (
     shows_fields_whole,
     tagged,
 )
-from ipfsmem.bundle.habits import shortcomings
 from ipfsmem.bundle.memory_file import ENTRY_TYPES, TYPES, MemoryFile
+from ipfsmem.bundle.writing_advice import shortcomings
 from ipfsmem.config import context_tokens
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.layouts import LAYOUTS, LEAST_TOKENS, TOKEN_BYTES, usual_tokens

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from ipfsmem.bundle.habits import LONGEST, shortcomings
 from ipfsmem.bundle.memory_file import TYPES, MemoryFile
+from ipfsmem.bundle.writing_advice import LONGEST, shortcomings
 from ipfsmem.memory import Memory
 from ipfsmem.tools import EVERYDAY, GUIDANCE, toolset
 from tests.support.tools_lab import Model, others
