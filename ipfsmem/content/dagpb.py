@@ -29,7 +29,7 @@ RawLink = tuple[bytes, bytes, int]
 _by_name = itemgetter(0)
 
 
-class Link(NamedTuple):
+class BlockLink(NamedTuple):
     """A named link to a block; `tsize`: bytes of all blocks below, itself included, repeats counted."""
 
     name: str
@@ -40,7 +40,7 @@ class Link(NamedTuple):
 class Node(NamedTuple):
     """A decoded dag-pb node."""
 
-    links: tuple[Link, ...]
+    links: tuple[BlockLink, ...]
     data: bytes | None
 
 
@@ -63,7 +63,7 @@ def name_bytes(name: str) -> bytes:
         raise FormatError(f"{name!r} is not valid Unicode") from None
 
 
-def raw_links(links: Iterable[Link]) -> list[RawLink]:
+def raw_links(links: Iterable[BlockLink]) -> list[RawLink]:
     """Return the links with names and CIDs as bytes."""
     return [(name_bytes(link.name), link.cid.encode(), link.tsize) for link in links]
 
@@ -91,7 +91,7 @@ def decode_node(block: bytes) -> Node:
     """Decode a dag-pb block, links in the order written. Raises FormatError or LimitError."""
     if len(block) > BLOCK_MAX:
         raise LimitError(f"a dag-pb block has {len(block)} bytes, {BLOCK_MAX} allowed")
-    links: list[Link] = []
+    links: list[BlockLink] = []
     data: bytes | None = None
     closed = False  # links preceded the data: no more may follow
     position = 0
@@ -153,12 +153,12 @@ def count_links(block: bytes) -> int:
     return found
 
 
-def decode_link(body: bytes) -> Link:
+def decode_link(body: bytes) -> BlockLink:
     """Decode one of `link_fields`. Raises FormatError or LimitError."""
     return _decode_link(body)
 
 
-def _decode_link(body: bytes) -> Link:
+def _decode_link(body: bytes) -> BlockLink:
     size = len(body)
     # Fast path for the common shape: 36 bytes of CID, a name under 128 bytes, a size.
     if size > 42 and body[0] == 0x0A and body[1] == 36 and body[38] == 0x12 and body[39] < 0x80:
@@ -166,7 +166,7 @@ def _decode_link(body: bytes) -> Link:
         if after + 1 < size and body[after] == 0x18:
             tsize, end = read_varint(body, after + 1)
             if end == size:
-                return Link(_text(body[40:after]), decode_cid(body[2:38]), tsize)
+                return BlockLink(_text(body[40:after]), decode_cid(body[2:38]), tsize)
     cid: CID | None = None
     name = ""
     tsize = 0
@@ -185,7 +185,7 @@ def _decode_link(body: bytes) -> Link:
             raise FormatError(f"a dag-pb link has an unknown field {field}")
     if cid is None:
         raise FormatError("a dag-pb link has no CID")
-    return Link(name, cid, tsize)
+    return BlockLink(name, cid, tsize)
 
 
 def encode_unixfs(message: UnixFS) -> bytes:

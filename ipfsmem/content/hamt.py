@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from ipfsmem.content.cid import CID, PB_PREFIX
-from ipfsmem.content.dagpb import TYPE_HAMT, Link, RawLink, UnixFS, encode_raw, encode_unixfs, name_bytes
+from ipfsmem.content.dagpb import TYPE_HAMT, BlockLink, RawLink, UnixFS, encode_raw, encode_unixfs, name_bytes
 from ipfsmem.errors import FormatError
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def node(below: Mapping[int, RawLink]) -> tuple[bytes, int, bytes]:
 class Shard(NamedTuple):
     """One decoded shard: entries under their real names, and child shards by slot."""
 
-    entries: tuple[tuple[int, Link], ...]
+    entries: tuple[tuple[int, BlockLink], ...]
     children: tuple[tuple[int, CID], ...]
     bits: int
 
@@ -140,7 +140,7 @@ def read_shard(node: Node, message: UnixFS, prefix: int, used: int) -> Shard:
     if used + bits > _HASH_BITS:
         raise FormatError("a sharded folder is deeper than its hash")
     width = len(f"{fanout - 1:X}")
-    entries: list[tuple[int, Link]] = []
+    entries: list[tuple[int, BlockLink]] = []
     children: list[tuple[int, CID]] = []
     bitmap = 0
     for link in node.links:
@@ -154,7 +154,7 @@ def read_shard(node: Node, message: UnixFS, prefix: int, used: int) -> Shard:
             continue
         if murmur3(name_bytes(name)) >> (_HASH_BITS - used - bits) != prefix << bits | index:
             raise FormatError(f"a shard holds {name!r}, which belongs elsewhere")
-        entries.append((index, Link(name, link.cid, link.tsize)))
+        entries.append((index, BlockLink(name, link.cid, link.tsize)))
     if bitmap != int.from_bytes(message.data, "big"):
         raise FormatError("the bitmap of a shard does not fit its links")
     return Shard(tuple(entries), tuple(children), bits)

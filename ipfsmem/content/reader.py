@@ -17,7 +17,7 @@ from ipfsmem.content.dagpb import (
     TYPE_HAMT,
     TYPE_RAW,
     TYPE_SYMLINK,
-    Link,
+    BlockLink,
     Node,
     UnixFS,
     count_links,
@@ -141,12 +141,12 @@ class Reader:
 
     # -- folders
 
-    def list_directory(self, cid: CID) -> Fetch[list[Link]]:
+    def list_directory(self, cid: CID) -> Fetch[list[BlockLink]]:
         """Return the entries of a folder, plain or sharded, by name. FormatError when `cid` is not a folder."""
         folders = yield from self._folders([_Walk("", cid, 0, 0)])
         return folders[""]
 
-    def list_directories(self, cids: Iterable[CID]) -> Fetch[dict[CID, list[Link]]]:
+    def list_directories(self, cids: Iterable[CID]) -> Fetch[dict[CID, list[BlockLink]]]:
         """Return the entries of several folders, requesting their blocks together."""
         by_path = {str(cid): cid for cid in cids}
         folders = yield from self._folders([_Walk(path, cid, 0, 0) for path, cid in by_path.items()])
@@ -200,12 +200,12 @@ class Reader:
                 return None
             cid = below[0]
 
-    def _folders(self, walks: list[_Walk], nodes: _Nodes | None = None) -> Fetch[dict[str, list[Link]]]:
+    def _folders(self, walks: list[_Walk], nodes: _Nodes | None = None) -> Fetch[dict[str, list[BlockLink]]]:
         """Return the entries of several folders by path; shards of all are requested level by level.
 
         `nodes` has the tops of the folders if already read.
         """
-        found: dict[str, list[Link]] = {walk.path: [] for walk in walks}
+        found: dict[str, list[BlockLink]] = {walk.path: [] for walk in walks}
         count = 0
         while walks:
             if nodes is None:
@@ -375,14 +375,14 @@ def _check_shard(cid: CID, message: UnixFS) -> None:
         raise FormatError(f"{cid} is not a folder")
 
 
-def _only(links: Sequence[Link], name: str) -> CID | None:
+def _only(links: Sequence[BlockLink], name: str) -> CID | None:
     found = [link.cid for link in links if link.name == name]
     if len(found) > 1:
         raise FormatError(f"a folder holds {name!r} twice")
     return found[0] if found else None
 
 
-def _check_entries(path: str, entries: list[Link]) -> None:
+def _check_entries(path: str, entries: list[BlockLink]) -> None:
     before: str | None = None
     for entry in entries:
         check_name(entry.name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ipfsmem.content.unixfs import FileRoot, Link, directory, file_bytes
+from ipfsmem.content.unixfs import BlockLink, FileRoot, directory, file_bytes
 from ipfsmem.errors import FormatError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def build_tree(files: Mapping[str, bytes | Known], empty_folders: Iterable[str] 
     Raises FormatError for a path with an empty part, `.` or `..`, and for one that is both a file and a
     folder.
     """
-    entries: dict[str, list[Link]] = {"": []}
+    entries: dict[str, list[BlockLink]] = {"": []}
     blocks: dict[CID, bytes] = {}
     for path in empty_folders:
         _make_folders(entries, path)
@@ -58,7 +58,7 @@ def build_tree(files: Mapping[str, bytes | Known], empty_folders: Iterable[str] 
         else:
             root, parts = file_bytes(content)
             blocks.update(parts)
-        entries[folder].append(Link(name, root.cid, root.tsize))
+        entries[folder].append(BlockLink(name, root.cid, root.tsize))
     folders: dict[str, Known] = {}
     # Deepest first; the root has no name and comes last.
     for path in sorted(entries, key=lambda path: path.count("/") + 1 if path else 0, reverse=True):
@@ -67,12 +67,12 @@ def build_tree(files: Mapping[str, bytes | Known], empty_folders: Iterable[str] 
         folders[path] = Known(made.cid, made.tsize)
         if path:
             above, _, name = path.rpartition("/")
-            entries[above].append(Link(name, made.cid, made.tsize))
+            entries[above].append(BlockLink(name, made.cid, made.tsize))
     root_folder = folders[""]
     return BuiltTree(root_folder.cid, root_folder.tsize, list(blocks.items()), folders)
 
 
-def _make_folders(entries: dict[str, list[Link]], path: str) -> None:
+def _make_folders(entries: dict[str, list[BlockLink]], path: str) -> None:
     """Add `path` and its parents. Each name is checked when its folder is made."""
     while path not in entries:
         entries[path] = []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ipfsmem.content import hamt
 from ipfsmem.content.cid import CID, PB_PREFIX, RAW_PREFIX, decode_cid
-from ipfsmem.content.dagpb import TYPE_FILE, Link, RawLink, UnixFS, encode_raw, encode_unixfs, raw_links
+from ipfsmem.content.dagpb import TYPE_FILE, BlockLink, RawLink, UnixFS, encode_raw, encode_unixfs, raw_links
 from ipfsmem.errors import FormatError
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ __all__ = [
     "SHARD_ABOVE",
     "WIDTH",
     "Block",
+    "BlockLink",
     "Directory",
     "FileRoot",
-    "Link",
     "check_name",
     "directory",
     "file_blocks",
@@ -169,7 +169,7 @@ def _reader(source: bytes | Readable) -> Callable[[], bytes]:
     return stream
 
 
-def directory(links: Iterable[Link]) -> Directory:
+def directory(links: Iterable[BlockLink]) -> Directory:
     """Build the folder of these links, as one block or as a HAMT by the profile's rule.
 
     Raises FormatError for an invalid or duplicate name.
@@ -194,7 +194,7 @@ def raw_directory(links: list[RawLink]) -> tuple[list[tuple[bytes, bytes]], int]
     return hamt.build(links)
 
 
-def _first_double(entries: list[Link]) -> str:
+def _first_double(entries: list[BlockLink]) -> str:
     seen: set[str] = set()
     for link in entries:
         if link.name in seen:

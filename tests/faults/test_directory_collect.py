@@ -17,7 +17,7 @@ from ipfsmem_providers.directory import collection as directory_collect
 from ipfsmem_providers.directory.files import FolderShelf
 
 from ipfsmem.content.cid import CID, DAG_PB, ipns_name, raw_cid
-from ipfsmem.content.dagpb import Link
+from ipfsmem.content.dagpb import BlockLink
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import directory
 from ipfsmem.device import shared_folder
@@ -157,10 +157,10 @@ def test_who_calls_a_folder_a_text_takes_nothing_away(stick: Stick) -> None:
         stick.collect()
     assert stick.whole(NEW), "by a name"
     folders = [cid for cid, _ in build_tree(NEW).blocks if cid.codec == DAG_PB]
-    false = directory([Link(f"{n}", raw_cid(cid.digest), 1) for n, cid in enumerate(folders)])
+    false = directory([BlockLink(f"{n}", raw_cid(cid.digest), 1) for n, cid in enumerate(folders)])
     asyncio.run(stick.open().put_car(false.cid, false.blocks, name="n"))
     stick.pin(false.cid)
-    above = directory([Link("above", root, 1)])  # so that what is pinned comes to them first
+    above = directory([BlockLink("above", root, 1)])  # so that what is pinned comes to them first
     asyncio.run(stick.open().put_car(above.cid, above.blocks, name="n"))
     stick.pin(above.cid)
     stick.unpin(root)

@@ -18,7 +18,7 @@ from ipfsmem_providers.peer import PeerProvider
 
 from ipfsmem.content.car import car_bytes
 from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, raw_cid
-from ipfsmem.content.dagpb import Link
+from ipfsmem.content.dagpb import BlockLink
 from ipfsmem.content.tree import build_tree
 from ipfsmem.device.replica import World
 from ipfsmem.errors import ProviderRefused
@@ -213,9 +213,9 @@ def test_a_folder_that_stands_inside_its_cid_is_followed(stick: Stick) -> None:
     """Other tools pin such trees (identity CIDs); before, one of them stopped every collection in the folder."""
     leaf = b"what only the inline folder leads to"
     cid = raw_cid(hashlib.sha256(leaf).digest())
-    inner = encode_node([Link("leaf", cid, len(leaf))], b"\x08\x01")
+    inner = encode_node([BlockLink("leaf", cid, len(leaf))], b"\x08\x01")
     inline = CID(1, DAG_PB, bytes((IDENTITY, len(inner))) + inner)
-    outer = encode_node([Link("inner", inline, len(inner))], b"\x08\x01")
+    outer = encode_node([BlockLink("inner", inline, len(inner))], b"\x08\x01")
     root = CID(1, DAG_PB, b"\x12\x20" + hashlib.sha256(outer).digest())
     asyncio.run(stick.open().put_car(root, [(root, outer), (cid, leaf)], name="n"))
     stick.pin(root), stick.pin(inline)

@@ -31,7 +31,7 @@ from ipfsmem import canonical
 from ipfsmem.causal import tree as prefix_tree
 from ipfsmem.causal.value import FORGOTTEN, Entry, Loc, Value, sign_value
 from ipfsmem.content.cid import CID, DAG_PB, ipns_name, raw_cid
-from ipfsmem.content.dagpb import Link, decode_node
+from ipfsmem.content.dagpb import BlockLink, decode_node
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import directory
 from ipfsmem.device.state import Frame
@@ -400,7 +400,7 @@ class Town:
                 noise = random.choice([b"", b"{}", random.randbytes(200), b"[" * 5000, b"IPM1" + bytes(100)])
                 cid = raw_cid(sha256(noise).digest())
                 cloud.blocks[cid] = noise
-                links[name] = Link(name, cid, len(noise))
+                links[name] = BlockLink(name, cid, len(noise))
         if random.random() < 0.15:
             # A ring of the genesis alone, as a sealed vault or a plain one.
             ring = self.memories["a"].replica.ring

@@ -16,7 +16,7 @@ from ipfsmem.content.cid import CID, DAG_PB, PB_PREFIX, decode_cid, parse_cid, r
 from ipfsmem.content.dagpb import (
     TYPE_FILE,
     TYPE_HAMT,
-    Link,
+    BlockLink,
     UnixFS,
     decode_node,
     decode_unixfs,
@@ -45,7 +45,7 @@ cids = st.one_of(
 )
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 sizes = st.integers(0, 2**63 - 1)
-links = st.lists(st.builds(Link, text, cids, sizes), max_size=8)
+links = st.lists(st.builds(BlockLink, text, cids, sizes), max_size=8)
 names = text.filter(lambda name: name not in ("", ".", "..") and "/" not in name and "\0" not in name)
 
 
@@ -80,7 +80,7 @@ def test_any_text_is_a_cid_or_refused(value: str) -> None:
 
 @MODEST
 @given(links, st.none() | st.binary(max_size=60))
-def test_nodes_round_trip(given_links: list[Link], data: bytes | None) -> None:
+def test_nodes_round_trip(given_links: list[BlockLink], data: bytes | None) -> None:
     block = encode_node(given_links, data)
     node = decode_node(block)
     assert node.data == data
@@ -124,7 +124,10 @@ def mangled(good: bytes) -> st.SearchStrategy[bytes]:
 
 
 NODE = encode_node(
-    [Link("a", raw_cid(bytes(32)), 1), Link("b" * 130, CID(0, DAG_PB, b"\x12\x20" + bytes(32)), 300)],
+    [
+        BlockLink("a", raw_cid(bytes(32)), 1),
+        BlockLink("b" * 130, CID(0, DAG_PB, b"\x12\x20" + bytes(32)), 300),
+    ],
     encode_unixfs(UnixFS(TYPE_HAMT, b"\x80\x01", 5, (1, 2), 0x22, 256)),
 )
 TREE = build_tree({"a.md": b"A", "b/c.md": b"C", **{f"d/{n}": b"x" for n in range(30)}})
@@ -201,7 +204,7 @@ def test_trees_round_trip(files: dict[str, bytes]) -> None:
 def test_sharded_folders_round_trip(monkeypatch: pytest.MonkeyPatch, entries: set[str]) -> None:
     monkeypatch.setattr(unixfs, "SHARD_ABOVE", 10)
     target = raw_cid(bytes(32))
-    made = unixfs.directory([Link(name, target, len(name)) for name in entries])
+    made = unixfs.directory([BlockLink(name, target, len(name)) for name in entries])
     listed = drive(Reader().list_directory(made.cid), from_mapping(dict(made.blocks)))
     assert [(link.name, link.tsize) for link in listed] == [(name, len(name)) for name in sorted(entries)]
 
@@ -223,7 +226,7 @@ def test_chunked_files_are_balanced(monkeypatch: pytest.MonkeyPatch, data: bytes
             part = level[at : at + width]
             size = sum(item[2] for item in part)
             message = UnixFS(TYPE_FILE, filesize=size, blocksizes=tuple(item[2] for item in part))
-            block = encode_node([Link("", item[0], item[1]) for item in part], encode_unixfs(message))
+            block = encode_node([BlockLink("", item[0], item[1]) for item in part], encode_unixfs(message))
             above.append((pb_cid(sha256(block).digest()), len(block) + sum(item[1] for item in part), size))
         level = above
     assert root == level[0]

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from ipfsmem.content.car import header, section
 from ipfsmem.content.cid import CID, DAG_PB, parse_cid
-from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, Link, decode_node, decode_unixfs
+from ipfsmem.content.dagpb import TYPE_DIRECTORY, TYPE_HAMT, BlockLink, decode_node, decode_unixfs
 from ipfsmem.content.fetch import drive, from_mapping
 from ipfsmem.content.reader import Reader
 from ipfsmem.errors import FormatError, NotFoundError
@@ -32,7 +32,7 @@ def below(blocks: Blocks, root: CID, *, entity: bool = False) -> Iterator[tuple[
         if cid.codec == DAG_PB:
             node = decode_node(blocks[cid])
             kind = decode_unixfs(node.data or b"").type
-            links: Sequence[Link] = node.links
+            links: Sequence[BlockLink] = node.links
             if entity and kind in (TYPE_DIRECTORY, TYPE_HAMT):
                 links = [link for link in links if kind == TYPE_HAMT and len(link.name) == 2]
             stack += [link.cid for link in reversed(links)]

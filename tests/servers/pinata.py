@@ -21,7 +21,7 @@ from aiohttp.multipart import parse_content_disposition
 
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, parse_cid
-from ipfsmem.content.dagpb import TYPE_FILE, Link, UnixFS, encode_unixfs
+from ipfsmem.content.dagpb import TYPE_FILE, BlockLink, UnixFS, encode_unixfs
 from ipfsmem.content.unixfs import directory, file_bytes
 from ipfsmem.errors import FormatError
 from tests.servers import gateway_of
@@ -219,7 +219,7 @@ class Pinata:
         links = []
         for name, value in tree.items():
             cid, size = self._folder(value) if isinstance(value, dict) else self._leaf(value)
-            links.append(Link(name, cid, size))
+            links.append(BlockLink(name, cid, size))
         made = directory(links)
         self.blocks |= dict(made.blocks)
         return made.cid, made.tsize
@@ -229,10 +229,10 @@ class Pinata:
         if len(data) <= _CHUNK:
             return self._node([], UnixFS(TYPE_FILE, data, len(data)))
         chunks = [data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK)]
-        links = [Link("", *self._node([], UnixFS(TYPE_FILE, chunk, len(chunk)))) for chunk in chunks]
+        links = [BlockLink("", *self._node([], UnixFS(TYPE_FILE, chunk, len(chunk)))) for chunk in chunks]
         return self._node(links, UnixFS(TYPE_FILE, b"", len(data), tuple(len(chunk) for chunk in chunks)))
 
-    def _node(self, links: list[Link], message: UnixFS) -> tuple[CID, int]:
+    def _node(self, links: list[BlockLink], message: UnixFS) -> tuple[CID, int]:
         block = encode_node(links, encode_unixfs(message))
         cid = pb_cid(hashlib.sha256(block).digest())
         self.blocks[cid] = block

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ipfsmem.content.cid import CID, DAG_PB
-from ipfsmem.content.dagpb import Link, encode_raw, raw_links
+from ipfsmem.content.dagpb import BlockLink, encode_raw, raw_links
 
 
 def pb_cid(digest: bytes) -> CID:
@@ -13,6 +13,6 @@ def pb_cid(digest: bytes) -> CID:
     return CID(1, DAG_PB, b"\x12\x20" + digest)
 
 
-def encode_node(links: Sequence[Link], data: bytes | None) -> bytes:
+def encode_node(links: Sequence[BlockLink], data: bytes | None) -> bytes:
     """The canonical dag-pb block of these links and this data."""
     return encode_raw(raw_links(links), data)

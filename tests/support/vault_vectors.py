@@ -23,7 +23,7 @@ from ipfsmem.canonical import b64, encode, unb64
 from ipfsmem.causal import tree as prefix_tree
 from ipfsmem.content.car import car_bytes
 from ipfsmem.content.cid import CID, DAG_PB, ipns_name, parse_cid, raw_cid
-from ipfsmem.content.dagpb import Link, decode_node
+from ipfsmem.content.dagpb import BlockLink, decode_node
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import directory
 from ipfsmem.device.replica import World
@@ -605,7 +605,7 @@ def large(shelf: Shelf, folder: Path) -> None:
     objects = _objects(lab, _entry(lab, case_root, "o"))
     links = _links(lab, case_root)
     one_folder = _made(lab, {link.name: link for link in objects})
-    flat = _made(lab, {**links, "o": Link("o", one_folder, links["o"].tsize)})
+    flat = _made(lab, {**links, "o": BlockLink("o", one_folder, links["o"].tsize)})
     shelf.case(
         "large", "objects against the rule", "All objects lie in one folder `o`: folders are signed by nobody, and objects are found by their hash, so "
         "the head is joined. No device lays it out so: `by_rule` is false.",
@@ -684,7 +684,7 @@ def _body_of(memory: Memory, name: str, device: str) -> CID:
     return raw_cid(bytes.fromhex(loc.sha))
 
 
-def _objects(lab: Lab, folder: CID) -> Iterator[Link]:
+def _objects(lab: Lab, folder: CID) -> Iterator[BlockLink]:
     for link in decode_node(lab.cloud.blocks[folder]).links:
         if link.cid.codec == DAG_PB:
             yield from _objects(lab, link.cid)
@@ -692,11 +692,11 @@ def _objects(lab: Lab, folder: CID) -> Iterator[Link]:
             yield link
 
 
-def _links(lab: Lab, root: str) -> dict[str, Link]:
+def _links(lab: Lab, root: str) -> dict[str, BlockLink]:
     return {link.name: link for link in decode_node(lab.cloud.blocks[parse_cid(root)]).links}
 
 
-def _made(lab: Lab, links: dict[str, Link]) -> CID:
+def _made(lab: Lab, links: dict[str, BlockLink]) -> CID:
     made = directory(links.values())
     lab.cloud.blocks.update(made.blocks)
     return made.cid
@@ -705,18 +705,18 @@ def _made(lab: Lab, links: dict[str, Link]) -> CID:
 def _flat_objects(lab: Lab, root: str) -> CID:
     links = _links(lab, root)
     old = links.pop("o")
-    return _made(lab, {**links, "things": Link("things", old.cid, old.tsize)})
+    return _made(lab, {**links, "things": BlockLink("things", old.cid, old.tsize)})
 
 
 def _crossed(lab: Lab, one: str, other: str) -> CID:
     return _made(lab, {**_links(lab, one), "s": _links(lab, other)["s"]})
 
 
-def _ring_at(lab: Lab, root: str) -> Link:
+def _ring_at(lab: Lab, root: str) -> BlockLink:
     return _links(lab, root)["keyring.json"]
 
 
-def _with_ring(lab: Lab, root: str, ring: Link) -> CID:
+def _with_ring(lab: Lab, root: str, ring: BlockLink) -> CID:
     return _made(lab, {**_links(lab, root), "keyring.json": ring})
 
 

@@ -12,7 +12,7 @@ from hashlib import sha256
 import pytest
 
 from ipfsmem.content.cid import CID, DAG_PB, ipns_name, parse_cid, raw_cid
-from ipfsmem.content.dagpb import Link, decode_node
+from ipfsmem.content.dagpb import BlockLink, decode_node
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import directory
 from ipfsmem.errors import DamagedError
@@ -20,7 +20,7 @@ from ipfsmem.provider.contract import Pin
 from ipfsmem.sync.names import pin_name
 from tests.support.device_lab import ROOT, Lab, all_texts, body, kinds
 
-_Links = dict[str, Link]
+_Links = dict[str, BlockLink]
 
 
 def folder_of(lab: Lab, root: CID) -> _Links:
@@ -39,23 +39,23 @@ def block(lab: Lab, cid: CID, data: bytes) -> CID:
 
 
 def _long_top(lab: Lab, links: _Links) -> None:
-    links["s"] = Link("s", tree(lab, {"top.ipm": b"x" * (3 << 20)}), 10)
+    links["s"] = BlockLink("s", tree(lab, {"top.ipm": b"x" * (3 << 20)}), 10)
 
 
 def _no_folder(lab: Lab, links: _Links) -> None:
-    links["s"] = Link("s", block(lab, raw_cid(sha256(b"noise").digest()), b"noise"), 10)
+    links["s"] = BlockLink("s", block(lab, raw_cid(sha256(b"noise").digest()), b"noise"), 10)
 
 
 def _top_is_a_folder(lab: Lab, links: _Links) -> None:
-    links["s"] = Link("s", tree(lab, {"top.ipm/x": b"x"}), 10)
+    links["s"] = BlockLink("s", tree(lab, {"top.ipm/x": b"x"}), 10)
 
 
 def _noise_for_a_node(lab: Lab, links: _Links) -> None:
-    links["s"] = Link("s", tree(lab, {"top.ipm": b"IPM1" + bytes(600)}), 10)
+    links["s"] = BlockLink("s", tree(lab, {"top.ipm": b"IPM1" + bytes(600)}), 10)
 
 
 def _short_node(lab: Lab, links: _Links) -> None:
-    links["s"] = Link("s", tree(lab, {"top.ipm": b"x"}), 10)
+    links["s"] = BlockLink("s", tree(lab, {"top.ipm": b"x"}), 10)
 
 
 def _no_state(lab: Lab, links: _Links) -> None:
@@ -64,11 +64,13 @@ def _no_state(lab: Lab, links: _Links) -> None:
 
 def _no_unixfs(lab: Lab, links: _Links) -> None:
     data = b"\x0a\x02\x08\x07"
-    links["s"] = Link("s", block(lab, CID(1, DAG_PB, b"\x12\x20" + sha256(data).digest()), data), 1)
+    links["s"] = BlockLink("s", block(lab, CID(1, DAG_PB, b"\x12\x20" + sha256(data).digest()), data), 1)
 
 
 def _noise_for_a_head(lab: Lab, links: _Links) -> None:
-    links["head.ipm"] = Link("head.ipm", folder_of(lab, tree(lab, {"f": b"IPM1" + bytes(600)}))["f"].cid, 5)
+    links["head.ipm"] = BlockLink(
+        "head.ipm", folder_of(lab, tree(lab, {"f": b"IPM1" + bytes(600)}))["f"].cid, 5
+    )
 
 
 GRAFTS = (
@@ -150,7 +152,7 @@ def test_behind_refused_heads_older_ones_are_looked_for(lab: Lab) -> None:
     root = parse_cid(str(a.status().root))
     fakes = []
     for n in range(9):
-        links = folder_of(lab, root) | {"z": Link(f"z{n}", tree(lab, {"f": b"%d" % n}), 1)}
+        links = folder_of(lab, root) | {"z": BlockLink(f"z{n}", tree(lab, {"f": b"%d" % n}), 1)}
         _noise_for_a_head(lab, links)
         made = directory(links.values())
         lab.cloud.blocks |= dict(made.blocks)

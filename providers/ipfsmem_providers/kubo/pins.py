@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from ipfsmem.content.cid import CID, parse_cid
-from ipfsmem.content.dagpb import Link
+from ipfsmem.content.dagpb import BlockLink
 from ipfsmem.content.unixfs import Directory, directory
 from ipfsmem.errors import FormatError, ProviderError, ProviderRefused
 from ipfsmem.provider.contract import Pin
@@ -292,7 +292,7 @@ class Pins:
 
 def _holder(root: CID) -> Directory:
     """Return a folder with nothing but the root in it: while it is pinned, so is all below the root."""
-    return directory([Link("root", root, 0)])
+    return directory([BlockLink("root", root, 0)])
 
 
 def _quoted(name: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from ipfsmem.content.cid import parse_cid, raw_cid
 from ipfsmem.content.dagpb import (
-    Link,
+    BlockLink,
     UnixFS,
     decode_node,
     decode_unixfs,
@@ -26,8 +26,8 @@ VECTORS: dict[str, Any] = json.loads(
 )
 
 
-def links_of(vector: dict[str, Any]) -> list[Link]:
-    return [Link(link["name"], parse_cid(link["cid"]), link["tsize"]) for link in vector["links"]]
+def links_of(vector: dict[str, Any]) -> list[BlockLink]:
+    return [BlockLink(link["name"], parse_cid(link["cid"]), link["tsize"]) for link in vector["links"]]
 
 
 def data_of(vector: dict[str, Any]) -> bytes | None:
@@ -64,7 +64,7 @@ def test_block_limit_comes_before_decoding() -> None:
 
 def test_a_name_needs_unicode() -> None:
     with pytest.raises(FormatError, match="Unicode"):
-        encode_node([Link("\udcff", raw_cid(bytes(32)), 0)], None)
+        encode_node([BlockLink("\udcff", raw_cid(bytes(32)), 0)], None)
 
 
 @pytest.mark.parametrize("vector", VECTORS["unixfs"], ids=lambda vector: vector["about"])

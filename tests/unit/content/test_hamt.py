@@ -8,7 +8,7 @@ import pytest
 
 from ipfsmem.content import hamt
 from ipfsmem.content.cid import CID, raw_cid
-from ipfsmem.content.dagpb import TYPE_HAMT, Link, UnixFS, encode_unixfs
+from ipfsmem.content.dagpb import TYPE_HAMT, BlockLink, UnixFS, encode_unixfs
 from ipfsmem.content.reader import Reader, drive, from_mapping
 from ipfsmem.content.unixfs import Directory, directory
 from ipfsmem.errors import FormatError, NotFoundError
@@ -27,7 +27,7 @@ def test_murmur3_known_answers() -> None:
 
 
 def entries(count: int) -> Directory:
-    return directory([Link(f"entry_{n:06d}", CID_X, 1) for n in range(count)])
+    return directory([BlockLink(f"entry_{n:06d}", CID_X, 1) for n in range(count)])
 
 
 def test_lookup_and_list_agree() -> None:
@@ -44,7 +44,7 @@ def test_lookup_and_list_agree() -> None:
         drive(reader.resolve(made.cid, "entry_5000"), from_mapping(blocks))
 
 
-def shard(links: list[Link], bitmap: int, fanout: int = 256, hash_type: int = 0x22) -> tuple[CID, bytes]:
+def shard(links: list[BlockLink], bitmap: int, fanout: int = 256, hash_type: int = 0x22) -> tuple[CID, bytes]:
     data = bitmap.to_bytes((bitmap.bit_length() + 7) // 8, "big")
     block = encode_node(links, encode_unixfs(UnixFS(TYPE_HAMT, data, hash_type=hash_type, fanout=fanout)))
     return pb_cid(sha256(block).digest()), block
@@ -54,15 +54,15 @@ def slot_of(name: str, level: int = 0) -> int:
     return hamt.murmur3(name.encode()).to_bytes(8, "big")[level]
 
 
-def read(block: tuple[CID, bytes], *others: tuple[CID, bytes]) -> list[Link]:
+def read(block: tuple[CID, bytes], *others: tuple[CID, bytes]) -> list[BlockLink]:
     return drive(Reader().list_directory(block[0]), from_mapping(dict([block, *others])))
 
 
 def test_an_honest_small_shard_is_read() -> None:
     slot = slot_of("a")
-    assert read(shard([Link(f"{slot:02X}a", CID_X, 1)], 1 << slot)) == [Link("a", CID_X, 1)]
+    assert read(shard([BlockLink(f"{slot:02X}a", CID_X, 1)], 1 << slot)) == [BlockLink("a", CID_X, 1)]
     bits = hamt.murmur3(b"a") >> 61
-    assert read(shard([Link(f"{bits:X}a", CID_X, 1)], 1 << bits, fanout=8)) == [Link("a", CID_X, 1)]
+    assert read(shard([BlockLink(f"{bits:X}a", CID_X, 1)], 1 << bits, fanout=8)) == [BlockLink("a", CID_X, 1)]
 
 
 def test_lies_are_refused() -> None:
@@ -70,15 +70,15 @@ def test_lies_are_refused() -> None:
     other = (slot + 1) % 256
     label = f"{slot:02X}"
     cases = {
-        "elsewhere": shard([Link(f"{other:02X}a", CID_X, 1)], 1 << other),
-        "bitmap": shard([Link(f"{label}a", CID_X, 1)], 1 << slot | 1 << other),
-        "bitmap ": shard([Link(f"{label}a", CID_X, 1)], 1 << other),
-        "label": shard([Link("g0a", CID_X, 1)], 1),
+        "elsewhere": shard([BlockLink(f"{other:02X}a", CID_X, 1)], 1 << other),
+        "bitmap": shard([BlockLink(f"{label}a", CID_X, 1)], 1 << slot | 1 << other),
+        "bitmap ": shard([BlockLink(f"{label}a", CID_X, 1)], 1 << other),
+        "label": shard([BlockLink("g0a", CID_X, 1)], 1),
         "label ": shard(
-            [Link(f"{label.lower()}a" if label.lower() != label else "0xa", CID_X, 1)], 1 << slot
+            [BlockLink(f"{label.lower()}a" if label.lower() != label else "0xa", CID_X, 1)], 1 << slot
         ),
-        "label  ": shard([Link("7", CID_X, 1)], 1 << 7),
-        "one slot": shard([Link(f"{label}a", CID_X, 1), Link(f"{label}a", CID_X, 1)], 1 << slot),
+        "label  ": shard([BlockLink("7", CID_X, 1)], 1 << 7),
+        "one slot": shard([BlockLink(f"{label}a", CID_X, 1), BlockLink(f"{label}a", CID_X, 1)], 1 << slot),
         "fanout 0": shard([], 0, fanout=0),
         "fanout 12": shard([], 0, fanout=12),
         "hash 18": shard([], 0, hash_type=0x12),
@@ -90,8 +90,8 @@ def test_lies_are_refused() -> None:
 
 
 def test_a_plain_folder_is_no_child_of_a_shard() -> None:
-    plain = directory([Link("a", CID_X, 1)])
-    top = shard([Link("07", plain.cid, 1)], 1 << 7)
+    plain = directory([BlockLink("a", CID_X, 1)])
+    top = shard([BlockLink("07", plain.cid, 1)], 1 << 7)
     with pytest.raises(FormatError, match="not a folder"):
         read(top, *plain.blocks)
 
@@ -101,7 +101,7 @@ def test_a_shard_of_itself_ends() -> None:
     below = shard([], 0)
     chain = [below]
     for _ in range(9):
-        below = shard([Link("00", below[0], 1)], 1)
+        below = shard([BlockLink("00", below[0], 1)], 1)
         chain.append(below)
     with pytest.raises(FormatError, match="deeper"):
         read(chain[-1], *chain)

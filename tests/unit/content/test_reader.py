@@ -15,7 +15,7 @@ from ipfsmem.content.dagpb import (
     TYPE_FILE,
     TYPE_HAMT,
     TYPE_SYMLINK,
-    Link,
+    BlockLink,
     UnixFS,
     encode_unixfs,
 )
@@ -33,7 +33,7 @@ BLOCKS = dict(TREE.blocks)
 GET = from_mapping(BLOCKS)
 
 
-def node(links: list[Link], message: UnixFS) -> tuple[CID, bytes]:
+def node(links: list[BlockLink], message: UnixFS) -> tuple[CID, bytes]:
     block = encode_node(links, encode_unixfs(message))
     return pb_cid(sha256(block).digest()), block
 
@@ -154,7 +154,7 @@ def test_verify_block() -> None:
 
 def test_inline_blocks_are_not_asked_for() -> None:
     inline = CID(1, RAW, b"\0\5hello")
-    made = directory([Link("f", inline, 5)])
+    made = directory([BlockLink("f", inline, 5)])
     asked: list[CID] = []
 
     def get(cids: list[CID]) -> Mapping[CID, bytes]:
@@ -169,22 +169,26 @@ def test_files_of_other_writers() -> None:
     """CIDv0, dag-pb leaves, data beside links."""
     leaf_block = encode_node([], encode_unixfs(UnixFS(TYPE_FILE, b"lo", 2)))
     leaf = CID(0, 0x70, b"\x12\x20" + sha256(leaf_block).digest())
-    top, block = node([Link("", leaf, 10)], UnixFS(TYPE_FILE, b"hel", 5, (2,)))
+    top, block = node([BlockLink("", leaf, 10)], UnixFS(TYPE_FILE, b"hel", 5, (2,)))
     assert drive(Reader().read_file(top), from_mapping({leaf: leaf_block, top: block})) == b"hello"
 
 
 @pytest.mark.parametrize(
     ("links", "message", "words"),
     [
-        ([Link("", raw(b"abc")[0], 3)], UnixFS(TYPE_FILE, filesize=4, blocksizes=(4,)), "its file says 4"),
-        ([Link("", raw(b"abc")[0], 3)], UnixFS(TYPE_FILE, filesize=4, blocksizes=(3,)), "says it has 4"),
-        ([Link("", raw(b"abc")[0], 3)], UnixFS(TYPE_FILE, filesize=3), "1 chunks and 0 sizes"),
+        (
+            [BlockLink("", raw(b"abc")[0], 3)],
+            UnixFS(TYPE_FILE, filesize=4, blocksizes=(4,)),
+            "its file says 4",
+        ),
+        ([BlockLink("", raw(b"abc")[0], 3)], UnixFS(TYPE_FILE, filesize=4, blocksizes=(3,)), "says it has 4"),
+        ([BlockLink("", raw(b"abc")[0], 3)], UnixFS(TYPE_FILE, filesize=3), "1 chunks and 0 sizes"),
         ([], UnixFS(TYPE_FILE, filesize=3, blocksizes=(3,)), "0 chunks and 1 sizes"),
         ([], UnixFS(TYPE_SYMLINK, b"/etc/passwd"), "symbolic link"),
         ([], UnixFS(TYPE_DIRECTORY), "is not a file"),
     ],
 )
-def test_files_that_lie(links: list[Link], message: UnixFS, words: str) -> None:
+def test_files_that_lie(links: list[BlockLink], message: UnixFS, words: str) -> None:
     blocks = dict([node(links, message), raw(b"abc")])
     with pytest.raises(FormatError, match=words):
         drive(Reader().read_file(next(iter(blocks))), from_mapping(blocks))
@@ -192,7 +196,7 @@ def test_files_that_lie(links: list[Link], message: UnixFS, words: str) -> None:
 
 def test_a_symbolic_link_in_a_tree_is_refused() -> None:
     link = node([], UnixFS(TYPE_SYMLINK, b"../../secret"))
-    made = directory([Link("a", link[0], 10)])
+    made = directory([BlockLink("a", link[0], 10)])
     blocks = from_mapping(dict([link, *made.blocks]))
     for fetch in (Reader().read_tree(made.cid), Reader().resolve(made.cid, "a"), Reader().walk(made.cid)):
         with pytest.raises(FormatError, match="symbolic link"):
@@ -202,7 +206,7 @@ def test_a_symbolic_link_in_a_tree_is_refused() -> None:
 @pytest.mark.parametrize("names", [["a", "a"], [".."], ["a/b"], [""], ["."], ["a\0"]])
 def test_folders_that_lie(names: list[str]) -> None:
     target = raw(b"x")
-    folder = node([Link(name, target[0], 1) for name in names], UnixFS(TYPE_DIRECTORY))
+    folder = node([BlockLink(name, target[0], 1) for name in names], UnixFS(TYPE_DIRECTORY))
     with pytest.raises(FormatError):
         drive(Reader().read_tree(folder[0]), from_mapping(dict([folder, target])))
 
@@ -260,7 +264,7 @@ def test_folder_bomb() -> None:
     blocks = dict([raw(b"x")])
     below = next(iter(blocks))
     for _ in range(14):
-        cid, block = node([Link(f"{n}", below, 1) for n in range(1000)], UnixFS(TYPE_DIRECTORY))
+        cid, block = node([BlockLink(f"{n}", below, 1) for n in range(1000)], UnixFS(TYPE_DIRECTORY))
         blocks[cid] = block
         below = cid
     with pytest.raises(LimitError, match="entries"):
@@ -275,7 +279,7 @@ def test_file_bomb() -> None:
         for _ in range(5):
             message = UnixFS(TYPE_FILE, filesize=size * 2000, blocksizes=(size,) * 2000)
             size *= 2000
-            top, block = node([Link("", cid, 1)] * 2000, message)
+            top, block = node([BlockLink("", cid, 1)] * 2000, message)
             blocks[top] = block
             cid = top
         with pytest.raises(LimitError):
@@ -288,7 +292,7 @@ def test_many_files_of_one_chunk_are_bounded_in_bytes() -> None:
     tops = []
     for count in range(100, 120):
         message = UnixFS(TYPE_FILE, filesize=count << 20, blocksizes=(1 << 20,) * count)
-        cid, block = node([Link("", chunk[0], 1)] * count, message)
+        cid, block = node([BlockLink("", chunk[0], 1)] * count, message)
         blocks[cid] = block
         tops.append(cid)
     with pytest.raises(LimitError, match="bytes"):
@@ -299,7 +303,7 @@ def test_a_file_of_too_many_levels() -> None:
     cid, data = raw(b"x")
     blocks = {cid: data}
     for level in range(9):
-        cid, block = node([Link("", cid, 1)], UnixFS(TYPE_FILE, filesize=1, blocksizes=(1,)))
+        cid, block = node([BlockLink("", cid, 1)], UnixFS(TYPE_FILE, filesize=1, blocksizes=(1,)))
         blocks[cid] = block
         if level == 7:
             assert drive(Reader().read_file(cid), from_mapping(blocks)) == b"x"
@@ -318,7 +322,7 @@ def test_other_codecs_are_no_tree() -> None:
 def crowded(count: int, kind: int) -> tuple[CID, dict[CID, bytes]]:
     """A node over `count` blocks of 128 KiB, each full of links of eight bytes (empty identity CIDs)."""
     link = b"\x12\x06\x0a\x04\x01\x55\x00\x00"
-    links: list[Link] = []
+    links: list[BlockLink] = []
     blocks: dict[CID, bytes] = {}
     for n in range(count):
         message = encode_unixfs(UnixFS(kind, b"", hash_type=0x22 if kind == TYPE_HAMT else None,
@@ -326,7 +330,7 @@ def crowded(count: int, kind: int) -> tuple[CID, dict[CID, bytes]]:
         data = link * ((BLOCK_MAX >> 4) // len(link) - 8 - n) + b"\x0a" + bytes((len(message),)) + message
         cid = pb_cid(sha256(data).digest())
         blocks[cid] = data
-        links.append(Link(f"{n:02X}" if kind == TYPE_HAMT else "", cid, len(data)))
+        links.append(BlockLink(f"{n:02X}" if kind == TYPE_HAMT else "", cid, len(data)))
     if kind == TYPE_HAMT:
         top = UnixFS(kind, (2**count - 1).to_bytes(32, "big").lstrip(b"\0"), hash_type=0x22, fanout=256)
     else:

@@ -14,8 +14,8 @@ from ipfsmem.content.tree import Known, build_tree
 from ipfsmem.content.unixfs import (
     CHUNK,
     SHARD_ABOVE,
+    BlockLink,
     FileRoot,
-    Link,
     Readable,
     directory,
     file_blocks,
@@ -107,13 +107,13 @@ def test_threshold_is_exact() -> None:
 def test_order_of_links_does_not_matter() -> None:
     cid = raw_cid(bytes(32))
     for count in (10, 5000):
-        links = [Link(f"n{n}", cid, 5) for n in range(count)]
+        links = [BlockLink(f"n{n}", cid, 5) for n in range(count)]
         assert directory(links).cid == directory(reversed(links)).cid
 
 
 def test_tsize_counts_every_link() -> None:
     root, _ = file_bytes(b"12345")
-    links = [Link(f"n{n}", root.cid, root.tsize) for n in range(4000)]
+    links = [BlockLink(f"n{n}", root.cid, root.tsize) for n in range(4000)]
     sharded = directory(links)
     assert sharded.tsize == sum(len(block) for _, block in sharded.blocks) + 4000 * 5
     plain = directory(links[:3])
@@ -123,13 +123,13 @@ def test_tsize_counts_every_link() -> None:
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/", "a\0b", "\ud800"])
 def test_refused_names(name: str) -> None:
     with pytest.raises(FormatError):
-        directory([Link(name, raw_cid(bytes(32)), 0)])
+        directory([BlockLink(name, raw_cid(bytes(32)), 0)])
 
 
 def test_a_name_twice() -> None:
     cid = raw_cid(bytes(32))
     with pytest.raises(FormatError, match="'b'"):
-        directory([Link("a", cid, 0), Link("b", cid, 0), Link("b", cid, 1)])
+        directory([BlockLink("a", cid, 0), BlockLink("b", cid, 0), BlockLink("b", cid, 1)])
 
 
 @pytest.mark.parametrize("path", ["/a", "a/", "a//b", "../a", "a/./b", ""])

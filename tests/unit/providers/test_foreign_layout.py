@@ -18,7 +18,7 @@ from ipfsmem_providers.gateways import Gateways, foreign_layout
 from ipfsmem_providers.gateways.foreign_layout import ForeignLayout, with_files
 
 from ipfsmem.content.cid import CID, raw_cid
-from ipfsmem.content.dagpb import TYPE_FILE, Link, UnixFS, encode_unixfs
+from ipfsmem.content.dagpb import TYPE_FILE, BlockLink, UnixFS, encode_unixfs
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import CHUNK
 from ipfsmem.memory import Memory
@@ -34,7 +34,7 @@ def raw(data: bytes) -> Block:
     return raw_cid(hashlib.sha256(data).digest()), data
 
 
-def node(links: Iterable[Link], message: UnixFS) -> Block:
+def node(links: Iterable[BlockLink], message: UnixFS) -> Block:
     block = encode_node(list(links), encode_unixfs(message))
     return pb_cid(hashlib.sha256(block).digest()), block
 
@@ -44,7 +44,7 @@ def leaf(data: bytes) -> Block:
 
 
 def cut(chunks: list[Block], sizes: list[int]) -> Block:
-    links = [Link("", cid, len(data)) for cid, data in chunks]
+    links = [BlockLink("", cid, len(data)) for cid, data in chunks]
     return node(links, UnixFS(TYPE_FILE, b"", sum(sizes), tuple(sizes)))
 
 
@@ -120,7 +120,7 @@ def test_what_cannot_be_put_together_is_left() -> None:
     middle = cut([one, two], [3, 3])
     layered = cut([middle, raw(b"three")], [6, 5])
     assert given_for([layered, middle, one, two, raw(b"three")]) == []
-    both = node([Link("", one[0], 3)], UnixFS(TYPE_FILE, b"own", 6, (3,)))
+    both = node([BlockLink("", one[0], 3)], UnixFS(TYPE_FILE, b"own", 6, (3,)))
     assert given_for([both, one]) == []
     shared = [cut([one, two], [3, 3]), cut([two, raw(b"x")], [3, 1])]
     assert given_for([*shared, one, two, raw(b"x")]) == [b"onetwo"]

@@ -36,7 +36,7 @@ from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
-from ipfsmem.content.dagpb import TYPE_FILE, Link, UnixFS, decode_node, encode_unixfs
+from ipfsmem.content.dagpb import TYPE_FILE, BlockLink, UnixFS, decode_node, encode_unixfs
 from ipfsmem.content.limits import Limits
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import directory
@@ -62,7 +62,7 @@ def chunked(pieces: list[bytes], inline: bytes = b"") -> tuple[CID, list[tuple[C
     leaves = [raw(piece) for piece in pieces]
     sizes = tuple(map(len, pieces))
     message = UnixFS(TYPE_FILE, inline, len(inline) + sum(sizes), sizes)
-    block = encode_node([Link("", cid, len(data)) for cid, data in leaves], encode_unixfs(message))
+    block = encode_node([BlockLink("", cid, len(data)) for cid, data in leaves], encode_unixfs(message))
     cid = pb_cid(hashlib.sha256(block).digest())
     return cid, [(cid, block), *leaves]
 
@@ -71,9 +71,13 @@ def chunked(pieces: list[bytes], inline: bytes = b"") -> tuple[CID, list[tuple[C
 PIECES = [bytes([n]) * 256 for n in range(4)] + [b"ab"]
 FILE, FILE_BLOCKS = chunked(PIECES)
 #: The same file twice, and one of them below a folder.
-SUB = directory([Link("ascii.txt", raw(b"hello")[0], 5), Link("multi.txt", FILE, 1100)])
+SUB = directory([BlockLink("ascii.txt", raw(b"hello")[0], 5), BlockLink("multi.txt", FILE, 1100)])
 TOP = directory(
-    [Link("again.txt", FILE, 1100), Link("one.txt", raw(b"hello")[0], 5), Link("subdir", SUB.cid, 1200)]
+    [
+        BlockLink("again.txt", FILE, 1100),
+        BlockLink("one.txt", raw(b"hello")[0], 5),
+        BlockLink("subdir", SUB.cid, 1200),
+    ]
 )
 BLOCKS = dict([*TOP.blocks, *SUB.blocks, *FILE_BLOCKS, raw(b"hello")])
 LEAVES = [cid for cid, _ in FILE_BLOCKS[1:]]
@@ -267,7 +271,7 @@ def test_entity_bytes_of_nested_and_inline_files() -> None:
     below, blocks = chunked([b"c" * 10, b"d" * 10], inline=b"ab")
     message = UnixFS(TYPE_FILE, b"", 22 + 5, (22, 5))
     last = raw(b"fffff")
-    block = encode_node([Link("", below, 100), Link("", last[0], 5)], encode_unixfs(message))
+    block = encode_node([BlockLink("", below, 100), BlockLink("", last[0], 5)], encode_unixfs(message))
     top = pb_cid(hashlib.sha256(block).digest())
     cloud = SimCloud()
     cloud.blocks |= dict([*blocks, last, (top, block)])
@@ -308,7 +312,7 @@ def test_duplicates_do_not_multiply_without_end() -> None:
     cloud = SimCloud()
     cloud.blocks |= dict([raw(b"hello")])
     for _ in range(20):
-        made = directory([Link("a", cid, 1), Link("b", cid, 1)])
+        made = directory([BlockLink("a", cid, 1), BlockLink("b", cid, 1)])
         cloud.blocks |= dict(made.blocks)
         cid = made.cid
     with serve(lambda: serving.app(SimProvider(cloud), limits=Limits(blocks=1_000))) as url:

@@ -13,7 +13,7 @@ import pytest
 
 from ipfsmem.causal.clock import next_hlc
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
-from ipfsmem.content.dagpb import Link, decode_node
+from ipfsmem.content.dagpb import BlockLink, decode_node
 from ipfsmem.content.tree import BuiltTree, build_tree
 from ipfsmem.content.unixfs import directory
 from ipfsmem.device.replica import World
@@ -287,7 +287,7 @@ class LaysOut(PinsAtUpload):
         self.cloud.blocks.update(given)
         node = decode_node(given[root])
         links = [link for link in node.links if link.name != "zzz"]
-        made = directory([*links, Link("zzz", self._extra(), 3)])
+        made = directory([*links, BlockLink("zzz", self._extra(), 3)])
         self.cloud.blocks.update(made.blocks)
         return await super().put_car(made.cid, list(made.blocks), name=name)
 

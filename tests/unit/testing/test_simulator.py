@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
-from ipfsmem.content.dagpb import Link
+from ipfsmem.content.dagpb import BlockLink
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem.provider.contract import Block, Capabilities, Pin
 from ipfsmem.published import ipns_record
@@ -33,7 +33,9 @@ def leaf(text: str) -> Block:
 
 
 def node(*children: Block) -> Block:
-    data = encode_node([Link(str(i), cid, len(data)) for i, (cid, data) in enumerate(children)], b"\x08\x01")
+    data = encode_node(
+        [BlockLink(str(i), cid, len(data)) for i, (cid, data) in enumerate(children)], b"\x08\x01"
+    )
     return pb_cid(hashlib.sha256(data).digest()), data
 
 
