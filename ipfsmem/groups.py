@@ -11,7 +11,14 @@ from ipfsmem.operations.sessions.stored import sessions_of
 from ipfsmem.parts.conversation import Conversation
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
-from ipfsmem.sessions.compaction import StoredSession, Summariser, Told, is_mark, summaries_given, told
+from ipfsmem.sessions.compaction import (
+    SessionTranscript,
+    StoredSession,
+    Summariser,
+    is_mark,
+    summaries_given,
+    told,
+)
 
 if TYPE_CHECKING:
     from ipfsmem.memories.sessions_here import AllSessions
@@ -29,7 +36,7 @@ class Sessions(SessionMethods, MemoryPart):
         """The sessions without their messages, also damaged ones, the last written to first. Raises NotFoundError when one is not fetched."""
         return self._sessions().listing()
 
-    def told(self, session: str) -> Told:
+    def told(self, session: str) -> SessionTranscript:
         """All of a session, with its title and its last summary. Raises NotFoundError when a part of it is not fetched."""
         return told(self._sessions().entries(session))
 

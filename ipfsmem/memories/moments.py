@@ -26,8 +26,8 @@ from ipfsmem.memories.moment_kinds import Group, Moment, place_of
 from ipfsmem.memories.parts_read import PartsRead
 from ipfsmem.memories.sessions import ItemsAt, Part, Sessions, entries_of_parts
 from ipfsmem.recall.passages import PACKED, passages
-from ipfsmem.sessions.compaction import Entry as Item
 from ipfsmem.sessions.compaction import Place, told
+from ipfsmem.sessions.compaction import PlacedItem as Item
 from ipfsmem.sessions.messages import Message, read_message
 from ipfsmem.wording import local_day
 

@@ -16,13 +16,13 @@ from ipfsmem.device.writing import Writing
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.sessions import Sessions, entries_of_texts
-from ipfsmem.sessions.compaction import MARK, Entry, Place, is_mark, unapproved
+from ipfsmem.sessions.compaction import MARK, Place, PlacedItem, is_mark, unapproved
 
 
 class _Record(NamedTuple):
     """The content of a session: its entries by place, those that nobody approved, and whether all of its parts could be read."""
 
-    entries: Mapping[Place, Entry]
+    entries: Mapping[Place, PlacedItem]
     unapproved: frozenset[Place]
     whole: bool
 

@@ -9,7 +9,7 @@ import msgspec
 
 from ipfsmem.recall.index import Document, Index
 from ipfsmem.recall.ranking import rank
-from ipfsmem.sessions.compaction import Entry, told
+from ipfsmem.sessions.compaction import PlacedItem, told
 from ipfsmem.sessions.messages import Message, read_message
 from ipfsmem.wording import local_day
 
@@ -29,11 +29,15 @@ class SessionHit(msgspec.Struct, frozen=True):
 
 
 def search(
-    sessions: Mapping[str, Sequence[Entry]], query: str, limit: int, today: date, zone: tzinfo | None = None
+    sessions: Mapping[str, Sequence[PlacedItem]],
+    query: str,
+    limit: int,
+    today: date,
+    zone: tzinfo | None = None,
 ) -> list[SessionHit]:
     """Return the messages that share a word with the question, best first. Days are those of `zone`, None: of this machine.
     Summaries are not searched: the messages that they cover are."""
-    found: dict[str, tuple[str, Entry, Message, bool]] = {}
+    found: dict[str, tuple[str, PlacedItem, Message, bool]] = {}
     index = Index()
     for session, entries in sessions.items():
         session_told = told(entries)

@@ -44,8 +44,8 @@ from ipfsmem.memories.parts_read import Ends, PartsRead
 from ipfsmem.memories.readings import token_hash
 from ipfsmem.sessions.compaction import (
     MARK,
-    Entry,
     Place,
+    PlacedItem,
     approved_mark,
     imported_mark,
     is_mark,
@@ -149,7 +149,7 @@ def items_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[dic
     return [entry.item for entry in entries_of_files(session, parts)]
 
 
-def entries_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[Entry]:
+def entries_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[PlacedItem]:
     """Return these items, each with its place."""
     form = _parts_of(session)
     given = [(one["key"], one["file"].encode()) for one in parts if form.fullmatch(one["key"])]
@@ -158,7 +158,7 @@ def entries_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[E
     )
 
 
-def entries_of_texts(parts: Iterable[tuple[str, bytes]]) -> list[Entry]:
+def entries_of_texts(parts: Iterable[tuple[str, bytes]]) -> list[PlacedItem]:
     """Return the items of texts of parts of one session, by key, each with its place."""
     held = []
     for key, data in parts:
@@ -168,9 +168,9 @@ def entries_of_texts(parts: Iterable[tuple[str, bytes]]) -> list[Entry]:
     return entries_of_parts(held)
 
 
-def entries_of_parts(parts: list[Part]) -> list[Entry]:
+def entries_of_parts(parts: list[Part]) -> list[PlacedItem]:
     """Return the items of all parts of a session in order, each with its place."""
-    return [Entry(place, _item(text)) for place, text in _items(parts)]
+    return [PlacedItem(place, _item(text)) for place, text in _items(parts)]
 
 
 def _token_of(part: str) -> str:
@@ -229,7 +229,7 @@ class ItemsAt:
         for key in sorted(keys, key=lambda one: int(one.rpartition("-")[2])):
             self._of.setdefault(key.rsplit("-", 2)[1], []).append(key)
 
-    def entries(self, places: Collection[Place]) -> list[Entry]:
+    def entries(self, places: Collection[Place]) -> list[PlacedItem]:
         """Return the items at these places in order, as far as they are found. Marks elsewhere in the session are not read, so
         this does not tell what is pending or removed."""
         taken: dict[str, Part | None] = {}
@@ -244,7 +244,7 @@ class ItemsAt:
         except NotHereError:
             return []
         there = _items([part for part in taken.values() if part is not None], places)
-        return [Entry(place, _item(text)) for place, text in there]
+        return [PlacedItem(place, _item(text)) for place, text in there]
 
     def _read(self, key: str) -> Part | None:
         if key not in self._parts:
@@ -311,7 +311,7 @@ class Sessions:
         scope = self._memories.scope
         return [SessionFacts(one, scope, len(parts[one]), hlc_ms(max(parts[one]))) for one in newest]
 
-    def entries(self, session: str, keys: Iterable[str] | None = None) -> list[Entry]:
+    def entries(self, session: str, keys: Iterable[str] | None = None) -> list[PlacedItem]:
         """Return all items in order, also marks, each with its place; `keys`: those of its parts, if the caller has them. Raises
         NotFoundError if a part is not fetched: an item would be missing in between."""
         with self._replica.reading():
@@ -529,7 +529,7 @@ class Sessions:
 
     def readable(
         self, session: str, change: Writing, coming: tuple[str, bytes, bool] | None = None
-    ) -> tuple[list[Entry], bool]:
+    ) -> tuple[list[PlacedItem], bool]:
         """Return the items of the readable parts in order, also marks, and whether these are all parts. `coming`: key and text of
         a part to include, and whether it replaces the existing one."""
         parts, whole = [], True

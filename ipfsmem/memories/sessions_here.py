@@ -23,7 +23,7 @@ from ipfsmem.device.tables import sessions_here as table
 from ipfsmem.errors import ChangedError, LimitError, OpenError, StorageError
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.sessions import NOTHING_SEEN, SessionFacts, Sessions, item_text
-from ipfsmem.sessions.compaction import Entry, Place, is_mark
+from ipfsmem.sessions.compaction import Place, PlacedItem, is_mark
 
 
 class _Item(msgspec.Struct, frozen=True, array_like=True):
@@ -126,7 +126,7 @@ class AllSessions:
         with self._replica.reading():
             return any(scope.is_here(session) for scope in self._scopes)
 
-    def entries(self, session: str) -> list[Entry]:
+    def entries(self, session: str) -> list[PlacedItem]:
         """Return all items in order, also marks. Raises NotFoundError if a part is not fetched."""
         with self._replica.reading():
             first, *below = [scope.entries(session) for scope in self._scopes]
@@ -213,12 +213,12 @@ class _ScopeSessions:
         with self._replica.reading():
             return table.last(self._replica.db.connection, self._mark(session)) is not None
 
-    def entries(self, session: str) -> list[Entry]:
+    def entries(self, session: str) -> list[PlacedItem]:
         """Return all items in order, also marks. Raises NotFoundError if a part is not fetched."""
         with self._replica.reading():
             found = self.everywhere.entries(session)
             here = [
-                Entry((one.at, self._replica.device.id, one.n), json.loads(one.text))
+                PlacedItem((one.at, self._replica.device.id, one.n), json.loads(one.text))
                 for _, one in self._items(session)
             ]
         return sorted([*found, *here], key=lambda one: one.place) if here else found

@@ -17,7 +17,7 @@ from ipfsmem.sessions.alignment import (
     without_notices,
     without_summary,
 )
-from ipfsmem.sessions.compaction import StoredSession, Summariser, Told, resumed
+from ipfsmem.sessions.compaction import SessionTranscript, StoredSession, Summariser, resumed
 from ipfsmem.sessions.cutting import trimmed
 from ipfsmem.sessions.messages import read_message, without_system
 
@@ -29,7 +29,7 @@ class _Sessions(Protocol):
 
     def kept(self, session: str) -> StoredSession: ...
 
-    def told(self, session: str) -> Told: ...
+    def told(self, session: str) -> SessionTranscript: ...
 
     def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> object: ...
 

@@ -32,7 +32,7 @@ _ENDS = ".!?。！？"
 _LONGEST_SENTENCE = 400
 
 
-class Entry(NamedTuple):
+class PlacedItem(NamedTuple):
     """An item and its place."""
 
     place: Place
@@ -54,14 +54,14 @@ class Summary(NamedTuple):
         return until is not None and (at, number) <= until
 
 
-class Told(NamedTuple):
+class SessionTranscript(NamedTuple):
     """A session for reading: its title, its last summary, the messages not covered, all messages, and the imported, unapproved
     ones with the program that each came from."""
 
     title: str
     summary: Summary | None
-    after: list[Entry]
-    messages: list[Entry]
+    after: list[PlacedItem]
+    messages: list[PlacedItem]
     pending: Mapping[Place, str]
     #: Whether the summary covers a pending message, or was imported and not approved.
     summary_pending: bool
@@ -71,7 +71,7 @@ class StoredSession(NamedTuple):
     """A session for a program with a history of its own: its messages, each with whether this device stored it, and the texts of
     all summaries that a resumed history may begin with."""
 
-    told: Told
+    told: SessionTranscript
     items: list[tuple[dict[str, Any], bool]]
     summaries: frozenset[str]
 
@@ -102,7 +102,7 @@ def approved_mark(pending: Iterable[Place]) -> dict[str, Any]:
     return {MARK: {"approved": {device: list(until) for device, until in _until(pending).items()}}}
 
 
-def pending_of(entries: Sequence[Entry]) -> dict[Place, str]:
+def pending_of(entries: Sequence[PlacedItem]) -> dict[Place, str]:
     """Return the imported, unapproved messages, each with its program.
 
     An imported mark approves nothing.
@@ -111,7 +111,7 @@ def pending_of(entries: Sequence[Entry]) -> dict[Place, str]:
     return {one.place: found[one.place] for one in entries if one.place in found and not is_mark(one.item)}
 
 
-def unapproved(entries: Sequence[Entry]) -> dict[Place, str]:
+def unapproved(entries: Sequence[PlacedItem]) -> dict[Place, str]:
     """Return the pending messages as `pending_of`, with the imported titles and summaries."""
     marks = _marks(entries)
     source_of = _source_of(marks)
@@ -133,7 +133,7 @@ def unapproved(entries: Sequence[Entry]) -> dict[Place, str]:
     return found
 
 
-def _marks(entries: Iterable[Entry]) -> list[tuple[Place, Mapping[str, Any]]]:
+def _marks(entries: Iterable[PlacedItem]) -> list[tuple[Place, Mapping[str, Any]]]:
     return [(entry.place, entry.item[MARK]) for entry in entries if is_mark(entry.item)]
 
 
@@ -174,9 +174,9 @@ def _until(places: Iterable[Place]) -> dict[str, tuple[int, int]]:
     return found
 
 
-def told(entries: Sequence[Entry]) -> Told:
+def told(entries: Sequence[PlacedItem]) -> SessionTranscript:
     """Return a session from its entries, in order. The last of several titles and summaries is valid."""
-    title, summary, made, messages = "", None, None, list[Entry]()
+    title, summary, made, messages = "", None, None, list[PlacedItem]()
     for entry in entries:
         if not is_mark(entry.item):
             messages.append(entry)
@@ -190,10 +190,10 @@ def told(entries: Sequence[Entry]) -> Told:
     imported = unapproved(entries)
     pending = {one.place: imported[one.place] for one in messages if one.place in imported}
     theirs = summary is not None and (made in imported or any(map(summary.covers_place, pending)))
-    return Told(title, summary, after, messages, pending, theirs)
+    return SessionTranscript(title, summary, after, messages, pending, theirs)
 
 
-def resumed(session: Told, last: int) -> list[dict[str, Any]]:
+def resumed(session: SessionTranscript, last: int) -> list[dict[str, Any]]:
     """Return the items with which a program resumes: the summary, if there is one, and the last messages, `last` at most
     together, from the beginning of a turn on and without system instructions. If the summary ends within a turn, the turn's
     request follows it.
@@ -215,7 +215,9 @@ def resumed(session: Told, last: int) -> list[dict[str, Any]]:
     return _with_notices([summary, *trimmed(items, last - 1)], pending, before)
 
 
-def _for_a_program(entries: Sequence[Entry], session: Told, pending: set[int]) -> list[dict[str, Any]]:
+def _for_a_program(
+    entries: Sequence[PlacedItem], session: SessionTranscript, pending: set[int]
+) -> list[dict[str, Any]]:
     """Return the items without system instructions; adds the identities of pending ones to `pending`."""
     found = []
     for entry in entries:
@@ -227,7 +229,7 @@ def _for_a_program(entries: Sequence[Entry], session: Told, pending: set[int]) -
     return found
 
 
-def noticed(session: Told, last: int | None) -> list[dict[str, Any]]:
+def noticed(session: SessionTranscript, last: int | None) -> list[dict[str, Any]]:
     """Return the items of a session in order, or the `last` of them, with the notices of `resumed`."""
     shown = session.messages if last is None else session.messages[-last:] if last > 0 else []
     items = [entry.item for entry in shown]
@@ -235,7 +237,7 @@ def noticed(session: Told, last: int | None) -> list[dict[str, Any]]:
     return _with_notices(items, pending, items) if pending else items
 
 
-def marked(session: Told, last: int | None = None) -> list[dict[str, Any]]:
+def marked(session: SessionTranscript, last: int | None = None) -> list[dict[str, Any]]:
     """Return the items of a session in order, or the `last` of them; imported, unapproved ones with `"own": false`."""
     shown = session.messages if last is None else session.messages[-last:]
     return [one.item | {"own": False} if one.place in session.pending else one.item for one in shown]
@@ -273,7 +275,7 @@ def _shaped(text: str, items: Sequence[Item]) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-def summaries_given(entries: Iterable[Entry]) -> Iterator[str]:
+def summaries_given(entries: Iterable[PlacedItem]) -> Iterator[str]:
     """Yield the texts of all summaries of a session as a model gets them."""
     for entry in entries:
         if is_mark(entry.item) and (summary := _summary(entry.item[MARK])) is not None:
@@ -285,7 +287,12 @@ def _as_given(summary: Summary) -> str:
 
 
 def what_to_cover(
-    session: Told, *, messages: int, keep: int, tokens: int = 0, tokens_of: Callable[[str], int] = len
+    session: SessionTranscript,
+    *,
+    messages: int,
+    keep: int,
+    tokens: int = 0,
+    tokens_of: Callable[[str], int] = len,
 ) -> int:
     """Return how many of the uncovered messages should be covered: 0 up to `messages` of them, and, unless `tokens` is 0, up to
     that many tokens. At least the last `keep` stay, and no call is separated from its answer; by tokens the same share stays."""
@@ -299,7 +306,9 @@ def what_to_cover(
     return cut_at(read, wanted) if wanted > 0 else 0
 
 
-def summarised(session: Told, number: int, summarise: Summariser, by: str, characters: int) -> Summary:
+def summarised(
+    session: SessionTranscript, number: int, summarise: Summariser, by: str, characters: int
+) -> Summary:
     """Return the summary that covers `number` more messages. It is made of all that it covers, not of the last summary."""
     left = {entry.place for entry in session.after[number:]}
     covered = [entry for entry in session.messages if entry.place not in left]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ipfsmem.sessions.compaction import Told
+from ipfsmem.sessions.compaction import SessionTranscript
 from ipfsmem.sessions.messages import read_message
 from ipfsmem.wording import count
 
@@ -17,7 +17,7 @@ PENDING: Final = "imported, not approved"
 _WHO: Final = {"user": "User", "assistant": "Assistant", "tool": "Tool", "system": "System"}
 
 
-def title_of(session: Told) -> str:
+def title_of(session: SessionTranscript) -> str:
     """Return the title, else the beginning of the first request, else `Untitled`."""
     if session.title:
         return session.title
@@ -28,7 +28,7 @@ def title_of(session: Told) -> str:
     return UNTITLED
 
 
-def preview_of(session: Told) -> str:
+def preview_of(session: SessionTranscript) -> str:
     """Return the beginning of the last message of a user or a model."""
     for entry in reversed(session.messages):
         message = read_message(entry.item)
@@ -43,7 +43,7 @@ def shortened(text: str) -> str:
     return line if len(line) <= PREVIEW else f"{line[: PREVIEW - 1].rstrip()}…"
 
 
-def as_markdown(session: Told, moment: Callable[[int], str]) -> str:
+def as_markdown(session: SessionTranscript, moment: Callable[[int], str]) -> str:
     """Return all messages, each under its speaker and time (`moment` formats milliseconds since 1970 as a date); the summary
     comes last.
 

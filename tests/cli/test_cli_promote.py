@@ -174,32 +174,34 @@ def test_messages_imported_after_an_approval_are_pending_again(sealed: Cli, tmp_
 
 
 def test_an_imported_item_that_looks_like_an_approval_approves_nothing() -> None:
-    from ipfsmem.sessions.compaction import Entry, approved_mark, imported_mark, pending_of
+    from ipfsmem.sessions.compaction import PlacedItem, approved_mark, imported_mark, pending_of
 
     device = "0123456789abcdef"
     talk = [
-        Entry((5, device, 0), {"text": "said before"}),
-        Entry((6, device, 0), {"text": "brought"}),
-        Entry((7, device, 0), approved_mark([(9, device, 0)])),
-        Entry((8, device, 0), {"text": "brought too"}),
-        Entry((8, device, 1), imported_mark("initrunner", device, (6, 0), (8, 0))),
-        Entry((9, device, 0), {"text": "said since"}),
+        PlacedItem((5, device, 0), {"text": "said before"}),
+        PlacedItem((6, device, 0), {"text": "brought"}),
+        PlacedItem((7, device, 0), approved_mark([(9, device, 0)])),
+        PlacedItem((8, device, 0), {"text": "brought too"}),
+        PlacedItem((8, device, 1), imported_mark("initrunner", device, (6, 0), (8, 0))),
+        PlacedItem((9, device, 0), {"text": "said since"}),
     ]
     pending = pending_of(talk)
     assert sorted(pending) == [(6, device, 0), (8, device, 0)]
-    assert pending_of([*talk, Entry((10, "f" * 16, 0), approved_mark(pending))]) == {}
+    assert pending_of([*talk, PlacedItem((10, "f" * 16, 0), approved_mark(pending))]) == {}
 
 
 @pytest.mark.parametrize("place", [None, [1], ["a", 1], {}, [1, True]])
 def test_a_damaged_mark_of_an_import_changes_nothing(place: object) -> None:
-    from ipfsmem.sessions.compaction import Entry, imported_mark, pending_of
+    from ipfsmem.sessions.compaction import PlacedItem, imported_mark, pending_of
 
     device = "0123456789abcdef"
     brought = [
-        Entry((6, device, 0), {"text": "brought"}),
-        Entry((6, device, 1), imported_mark("initrunner", device, (6, 0), (6, 0))),
+        PlacedItem((6, device, 0), {"text": "brought"}),
+        PlacedItem((6, device, 1), imported_mark("initrunner", device, (6, 0), (6, 0))),
     ]
-    approval = Entry((7, device, 0), {"ipfsmem": {"approved": {device: place}}})
+    approval = PlacedItem((7, device, 0), {"ipfsmem": {"approved": {device: place}}})
     assert list(pending_of([*brought, approval])) == [(6, device, 0)]
-    odd = Entry((7, device, 0), {"ipfsmem": {"imported": "x", "device": device, "from": place, "to": [9, 9]}})
-    assert pending_of([Entry((8, device, 0), {"text": "said"}), odd]) == {}
+    odd = PlacedItem(
+        (7, device, 0), {"ipfsmem": {"imported": "x", "device": device, "from": place, "to": [9, 9]}}
+    )
+    assert pending_of([PlacedItem((8, device, 0), {"text": "said"}), odd]) == {}

@@ -13,7 +13,7 @@ from ipfsmem.errors import NotFoundError, StorageError
 from ipfsmem.operation import Cli, Except, Http, View, operation
 from ipfsmem.operations.sessions.list import SessionProblem
 from ipfsmem.operations.sessions.stored import add_items, sessions_of, to_cover, told_if_there
-from ipfsmem.sessions.compaction import Summariser, Told, extract, summarised, summary_mark
+from ipfsmem.sessions.compaction import SessionTranscript, Summariser, extract, summarised, summary_mark
 
 if TYPE_CHECKING:
     from ipfsmem.config import SessionSettings
@@ -135,7 +135,7 @@ def compact(
 def _compact(
     view: View,
     session: str,
-    found: Told,
+    found: SessionTranscript,
     limits: SessionSettings,
     now: bool,
     summarise: Summariser | None,

@@ -8,7 +8,7 @@ import msgspec
 
 from ipfsmem.operation import View, operation
 from ipfsmem.operations.sessions.stored import SessionName, sessions_of, to_cover, told_if_there
-from ipfsmem.sessions.compaction import Told
+from ipfsmem.sessions.compaction import SessionTranscript
 from ipfsmem.sessions.messages import read_message
 from ipfsmem.sessions.transcript import preview_of, title_of
 
@@ -41,7 +41,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, session: str, found: Told, due: int = 0, *, here: bool = False, seen: str = ""
+        cls, session: str, found: SessionTranscript, due: int = 0, *, here: bool = False, seen: str = ""
     ) -> SessionInfo:
         """The facts of a session."""
         from ipfsmem.memories.context import tokens_of

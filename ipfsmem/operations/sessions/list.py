@@ -11,7 +11,7 @@ from msgspec import Meta
 from ipfsmem.errors import StorageError
 from ipfsmem.operation import Cli, Except, ForModels, Http, View, operation
 from ipfsmem.operations.sessions.stored import MAX_PAGE, sessions_of
-from ipfsmem.sessions.compaction import Told, told
+from ipfsmem.sessions.compaction import SessionTranscript, told
 from ipfsmem.sessions.transcript import preview_of, title_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
     own: bool
 
     @classmethod
-    def of(cls, facts: SessionFacts, session: Told) -> SessionLine:
+    def of(cls, facts: SessionFacts, session: SessionTranscript) -> SessionLine:
         """The line of a session."""
         return cls(
             session=facts.session,

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from ipfsmem.operation import ForModels, View, operation
 from ipfsmem.operations.sessions.stored import MAX_PAGE, SessionName, sessions_of, told_if_there
-from ipfsmem.sessions.compaction import Entry, Told
+from ipfsmem.sessions.compaction import PlacedItem, SessionTranscript
 from ipfsmem.sessions.messages import read_message
 
 
@@ -25,7 +25,7 @@ class SessionMessage(msgspec.Struct, frozen=True, kw_only=True):
     own: bool
 
     @classmethod
-    def of(cls, entry: Entry, session: Told) -> SessionMessage:
+    def of(cls, entry: PlacedItem, session: SessionTranscript) -> SessionMessage:
         """A message of a session."""
         message = read_message(entry.item)
         return cls(

@@ -10,7 +10,7 @@ from msgspec import Meta
 from ipfsmem.bundle.session_parts import HISTORY, MAX_NAME
 from ipfsmem.errors import UsageError
 from ipfsmem.operation import ForModels, View
-from ipfsmem.sessions.compaction import Told, told
+from ipfsmem.sessions.compaction import SessionTranscript, told
 
 if TYPE_CHECKING:
     from ipfsmem.config import SessionSettings
@@ -52,7 +52,7 @@ def add_items(view: View, session: str, items: Iterable[Mapping[str, Any]]) -> N
         view.opened.show(key, view.target)
 
 
-def to_cover(found: Told, limits: SessionSettings, *, now: bool) -> int:
+def to_cover(found: SessionTranscript, limits: SessionSettings, *, now: bool) -> int:
     """How many messages a summary would cover: `now`, or automatically."""
     from ipfsmem.memories.context import tokens_of
     from ipfsmem.sessions.compaction import what_to_cover
@@ -75,7 +75,7 @@ def check_conversation(session: str) -> None:
         )
 
 
-def told_if_there(sessions: AllSessions, session: str) -> Told | None:
+def told_if_there(sessions: AllSessions, session: str) -> SessionTranscript | None:
     """All of a session; None if there is none. The earlier texts of a memory are no conversation."""
     found = told(sessions.entries(session))
     if session.startswith(HISTORY):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipfsmem.sessions.compaction import (
-    Entry,
+    PlacedItem,
     Summary,
     as_message,
     extract,
@@ -26,20 +26,20 @@ from ipfsmem.sessions.transcript import as_markdown, preview_of, title_of
 A, B = "a" * 16, "b" * 16
 
 
-def turns(number: int, device: str = A, since: int = 0) -> list[Entry]:
+def turns(number: int, device: str = A, since: int = 0) -> list[PlacedItem]:
     """So many turns of a question and an answer."""
     return [
-        Entry((since + 2 * n + m, device, 0), {"role": role, "content": f"{role} {n}"})
+        PlacedItem((since + 2 * n + m, device, 0), {"role": role, "content": f"{role} {n}"})
         for n in range(number)
         for m, role in enumerate(("user", "assistant"))
     ]
 
 
-def covering(entries: list[Entry], number: int) -> list[Entry]:
+def covering(entries: list[PlacedItem], number: int) -> list[PlacedItem]:
     """The entries with a summary of so many of those that none covers."""
     session = told(entries)
     made = summarised(session, number, lambda said, _: f"{len(said)} said", "a test", 500)
-    return [*entries, Entry((entries[-1].place[0] + 1, A, 0), summary_mark(made))]
+    return [*entries, PlacedItem((entries[-1].place[0] + 1, A, 0), summary_mark(made))]
 
 
 def test_a_summary_stands_for_what_it_covers_and_the_rest_stays() -> None:
@@ -90,15 +90,21 @@ def test_when_and_how_much_is_covered(number: int, most: int, keep: int, tokens:
 def test_titles_and_previews() -> None:
     entries = turns(2)
     assert title_of(told(entries)) == "user 0" and preview_of(told(entries)) == "assistant 1"
-    named = [Entry((0, A, 0), title_mark("The boat")), *entries, Entry((99, A, 0), title_mark("Boats"))]
+    named = [
+        PlacedItem((0, A, 0), title_mark("The boat")),
+        *entries,
+        PlacedItem((99, A, 0), title_mark("Boats")),
+    ]
     assert title_of(told(named)) == "Boats" and len(told(named).messages) == 4
     assert title_of(told([])) == "Untitled" and preview_of(told([])) == ""
-    long = [Entry((0, A, 0), {"role": "user", "content": "very " * 40})]
+    long = [PlacedItem((0, A, 0), {"role": "user", "content": "very " * 40})]
     assert len(title_of(told(long))) == 80 and title_of(told(long)).endswith("…")
 
 
 def test_markdown_quotes_what_was_said() -> None:
-    entries = covering([Entry((5, A, 0), {"role": "user", "content": "# Not a heading\n\n## Nor this"})], 1)
+    entries = covering(
+        [PlacedItem((5, A, 0), {"role": "user", "content": "# Not a heading\n\n## Nor this"})], 1
+    )
     page = as_markdown(told(entries), lambda ms: f"at {ms}")
     assert page.startswith(
         "# # Not a heading ## Nor this\n\n## User, at 5\n\n> # Not a heading\n>\n> ## Nor this\n"
@@ -126,7 +132,7 @@ JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from(["summary", "covers", "messages", "by", "title"]), JSON, max_size=5))
 def test_a_mark_that_is_not_well_formed_covers_nothing(said: dict[str, Any]) -> None:
     mark = {"ipfsmem": said}
-    session = told([*turns(3), Entry((99, A, 0), mark)])
+    session = told([*turns(3), PlacedItem((99, A, 0), mark)])
     assert is_mark(mark) and len(session.messages) == 6
     if session.summary is None:
         assert len(session.after) == 6
