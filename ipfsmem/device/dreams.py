@@ -20,7 +20,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import Store, locations
 from ipfsmem.device.tables import meta
 from ipfsmem.device.texts_of_others import mark
-from ipfsmem.dream.proposal import Found, Step
+from ipfsmem.dream.proposal import DreamFinding, Step
 from ipfsmem.errors import OpenError
 
 #: Maximum number of dreams of a scope that can be undone.
@@ -35,7 +35,7 @@ class Proposed(msgspec.Struct, frozen=True):
     at: int
     by: str
     steps: tuple[Step, ...]
-    found: tuple[Found, ...]
+    found: tuple[DreamFinding, ...]
     looked_at: int
     left: int
     seen: dict[str, tuple[str, ...]]

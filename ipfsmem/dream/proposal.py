@@ -24,7 +24,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     file: MemoryFile
     #: Its worth independent of a question, 0 to 1 (`recall/priority.py`).
-    worth: float = 0.5
+    priority: float = 0.5
     #: Whether its last valid day is over.
     expired: bool = False
     #: Why it is unknown whether that day is over, in words; then it is not expired.
@@ -53,7 +53,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys((*(one.key for one in self.changes), *self.reads)))
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class DreamFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Something for a person to look at. `other` is a memory, or what a link names."""
 
     kind: Kind
@@ -66,7 +66,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a dream. `left`: the number of further changes, which the next dream has."""
 
     steps: tuple[Step, ...] = ()
-    found: tuple[Found, ...] = ()
+    found: tuple[DreamFinding, ...] = ()
     looked_at: int = 0
     left: int = 0
 

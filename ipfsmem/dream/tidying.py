@@ -18,7 +18,7 @@ from ipfsmem.bundle.keys import is_key
 from ipfsmem.bundle.links import folded, is_index_line, led_elsewhere, links
 from ipfsmem.bundle.memory_file import MemoryFile, render_memory
 from ipfsmem.dream.dating import dated, written_once
-from ipfsmem.dream.proposal import MOST_CHANGES, Change, Found, Note, Proposal, Step
+from ipfsmem.dream.proposal import MOST_CHANGES, Change, DreamFinding, Note, Proposal, Step
 from ipfsmem.errors import LimitError
 from ipfsmem.recall.duplicates import Pair, duplicates
 from ipfsmem.recall.terms import split
@@ -341,7 +341,7 @@ def _dated(of: Mapping[str, Note], but: Collection[str]) -> Iterator[Step]:
             )
 
 
-def _judged(pairs: Sequence[Pair], of: Mapping[str, Note], gone: Collection[str]) -> Iterator[Found]:
+def _judged(pairs: Sequence[Pair], of: Mapping[str, Note], gone: Collection[str]) -> Iterator[DreamFinding]:
     """Yield pairs of memories that are not certainly the same."""
     for pair in pairs:
         if pair.one in gone or pair.other in gone:
@@ -350,17 +350,19 @@ def _judged(pairs: Sequence[Pair], of: Mapping[str, Note], gone: Collection[str]
         if _ENTITY in one.file.tags and _ENTITY in other.file.tags:
             continue  # the same text about two subjects
         if pair.how == "contained":
-            yield Found(
+            yield DreamFinding(
                 kind="alike",
                 key=pair.one,
                 other=pair.other,
                 detail="the text of the first stands in the second",
             )
         elif (turn := _turn(_said(one.file), _said(other.file))) and one.file.type == other.file.type:
-            yield Found(kind="contradiction", key=pair.one, other=pair.other, detail=turn)
+            yield DreamFinding(kind="contradiction", key=pair.one, other=pair.other, detail=turn)
         else:
             share = f"{pair.similarity:.0%} of their words"
-            yield Found(kind="alike", key=pair.one, other=pair.other, detail=f"they have {share} in common")
+            yield DreamFinding(
+                kind="alike", key=pair.one, other=pair.other, detail=f"they have {share} in common"
+            )
 
 
 def _meaning_the_same(
@@ -369,7 +371,7 @@ def _meaning_the_same(
     of: Mapping[str, Note],
     gone: Collection[str],
     index_key: str,
-) -> Iterator[Found]:
+) -> Iterator[DreamFinding]:
     """Yield pairs that a model considers nearly equal, besides those by words. Neither is removed for that: each has words of its
     own."""
     known = {frozenset((pair.one, pair.other)) for pair in pairs}
@@ -377,7 +379,7 @@ def _meaning_the_same(
         here = one in of and other in of and index_key not in (one, other)
         if here and not {one, other} & set(gone) and frozenset((one, other)) not in known:
             detail = f"they mean nearly the same (cosine {cosine:.2f})"
-            yield Found(kind="alike", key=one, other=other, detail=detail)
+            yield DreamFinding(kind="alike", key=one, other=other, detail=detail)
 
 
 def _turn(one: str, other: str) -> str:
@@ -395,7 +397,7 @@ def _turn(one: str, other: str) -> str:
 
 def _leading_nowhere(
     notes: Sequence[Note], known: Collection[str], called: Mapping[str, str], index_key: str
-) -> Iterator[Found]:
+) -> Iterator[DreamFinding]:
     """Yield links to no memory. A link without the form of a key may be the name of a memory that no dream reads, and is not
     reported."""
     for note in notes:
@@ -403,18 +405,20 @@ def _leading_nowhere(
             if link.to in known or not is_key(link.to) or folded(link.to) in called:
                 continue
             if note.key == index_key and is_index_line(link.line):
-                yield Found(kind="stale-line", key=note.key, other=link.to, detail=link.line.strip()[:200])
+                yield DreamFinding(
+                    kind="stale-line", key=note.key, other=link.to, detail=link.line.strip()[:200]
+                )
             else:
-                yield Found(kind="broken-link", key=note.key, other=link.to)
+                yield DreamFinding(kind="broken-link", key=note.key, other=link.to)
 
 
-def _faded(notes: Sequence[Note]) -> Iterator[Found]:
-    faint = [note for note in notes if note.worth < FADED]
-    for note in sorted(faint, key=lambda note: (note.worth, note.key)):
-        yield Found(kind="faded", key=note.key, detail=f"it is worth {note.worth:.2f} of 1 by now")
+def _faded(notes: Sequence[Note]) -> Iterator[DreamFinding]:
+    faint = [note for note in notes if note.priority < FADED]
+    for note in sorted(faint, key=lambda note: (note.priority, note.key)):
+        yield DreamFinding(kind="faded", key=note.key, detail=f"it is worth {note.priority:.2f} of 1 by now")
 
 
-def _limited(found: Iterator[Found]) -> list[Found]:
+def _limited(found: Iterator[DreamFinding]) -> list[DreamFinding]:
     return [one for one, _ in zip(found, range(_MOST_FOUND), strict=False)]
 
 

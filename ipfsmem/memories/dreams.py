@@ -185,7 +185,7 @@ class Dreams:
                         continue
                     merits = merits_of(file, hlc_ms(entry[view.dot].h))
                     value, expired = merits.priority(today, fading=fading), merits.expired(today)
-                    notes.append(Note(key=view.key, file=file, worth=value, expired=expired))
+                    notes.append(Note(key=view.key, file=file, priority=value, expired=expired))
                     seen[view.key] = view.dots
             if any(note.expired for note in notes):
                 notes = self._doubted(notes, days)

@@ -20,7 +20,7 @@ TEA = "The user drinks green tea every morning. They never add sugar to it."
 
 
 def note(key: str, body: str, worth: float = 0.5, expired: bool = False, **fields: str) -> Note:
-    return Note(key=key, file=MemoryFile({"type": "user", **fields}, body), worth=worth, expired=expired)
+    return Note(key=key, file=MemoryFile({"type": "user", **fields}, body), priority=worth, expired=expired)
 
 
 def once(proposal: Proposal) -> bool:
