@@ -19,7 +19,7 @@ from ipfsmem.causal.value import (
     same_identity,
 )
 from ipfsmem.errors import FormatError, LimitError
-from ipfsmem.ring.authority import BY_ROOT, LetIn
+from ipfsmem.ring.authority import BY_ROOT, Admission
 
 #: Device id -> the highest counter known.
 Ctx = dict[str, int]
@@ -192,7 +192,7 @@ def _join(
     return entry
 
 
-def limit_values(entry: Entry, let_in: Callable[[str], LetIn], most: int) -> Entry:
+def limit_values(entry: Entry, let_in: Callable[[str], Admission], most: int) -> Entry:
     """Trim an entry that a join grew beyond `most` values; return any other unchanged.
 
     First the newest value of each device admitted by a root stays. The rest is shared equally among the
@@ -207,7 +207,7 @@ def limit_values(entry: Entry, let_in: Callable[[str], LetIn], most: int) -> Ent
     )
     written: dict[str, int] = {}
     first: list[str] = []
-    shares: dict[LetIn, list[tuple[int, int, str]]] = {}
+    shares: dict[Admission, list[tuple[int, int, str]]] = {}
     for at, (dot, _) in enumerate(newest):
         device, before = dot[:16], written.get(dot[:16], 0)
         written[device] = before + 1

@@ -132,7 +132,7 @@ class MemoryMembers(MemoryPart):
         report.say("revoked", words_of_revoke(labels, family, plain=ring.plain))
         stay = {one: label for one, label in enrolled.items() if one in grown.view.members}
         said = {one.id: one.label for one in removals(ring) if not one.lasting and target in one.by}
-        still = {one: label for one, label in said.items() if one in grown.view.put_out_by}
+        still = {one: label for one, label in said.items() if one in grown.view.revoked_by}
         if stay or still:
             report.say("stands", words_of_what_stands(stay, still, target))
         if gone := {one: label for one, label in enrolled.items() if one not in stay}:

@@ -1,7 +1,7 @@
 """Authority: the rights that a set of ring statements grants (format section 4).
 
 Rights come from the roots first, then from admins enrolled by a root, then from everyone else, so a set of
-statements has one meaning in any order. Input is verified (`statements`) and reduced (`drop_rules`). Pure;
+statements has one meaning in any order. Input is verified (`statements`) and reduced (`retention_rules`). Pure;
 the only secrets are epoch keys.
 """
 
@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from ipfsmem.ring.drop_rules import Rights, as_member, rights_of
+from ipfsmem.ring.retention_rules import Rights, as_member, rights_of
 from ipfsmem.ring.statements import Epoch, Kind, Member, Revoke, Role, Statement, id_of_hex
 from ipfsmem.seal.objects import EpochKey
 
@@ -30,7 +30,7 @@ MAX_LEAP: Final = 1 << 16
 _ROLES: Final[dict[Role, int]] = {"reader": 0, "writer": 1, "admin": 2}
 
 
-class LetIn(msgspec.Struct, frozen=True, order=True):
+class Admission(msgspec.Struct, frozen=True, order=True):
     """Who admitted a family. `rank`: see `Authority.rank_of`; `admins`: sorted, space-separated ids of the
     admitting admins, "" when a root did."""
 
@@ -38,7 +38,7 @@ class LetIn(msgspec.Struct, frozen=True, order=True):
     admins: str
 
 
-BY_ROOT: Final = LetIn(RANK_ROOT, "")
+BY_ROOT: Final = Admission(RANK_ROOT, "")
 
 
 class RingMember(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ class Authority(msgspec.Struct, frozen=True):
     #: enrolled ids that an epoch must list: `out`, and ids that an epoch in force lists before their revoke has arrived
     asked: frozenset[str]
     #: ids of `asked` removed by admins only -> these admins; holds only as long as their statements are in force
-    put_out_by: Mapping[str, frozenset[str]]
+    revoked_by: Mapping[str, frozenset[str]]
     #: revoked id -> greatest counter accepted when it was revoked; later values need approval
     cutoffs: Mapping[str, int]
     #: id -> every signing key that the ring's statements name for it, the current one first
@@ -128,7 +128,7 @@ class Authority(msgspec.Struct, frozen=True):
         """
         return self.ranks.get(self.family_of(member), 2)
 
-    def let_in(self, member: str) -> LetIn:
+    def let_in(self, member: str) -> Admission:
         """Return who admitted the family of this id. Families with equal results share one part of an entry's
         room (format section 5).
 
@@ -136,7 +136,7 @@ class Authority(msgspec.Struct, frozen=True):
         enrolling it again.
         """
         rank = self.rank_of(member)
-        return LetIn(rank, self.let_in_by.get(self.family_of(member), "") if rank == RANK_ADMIN else "")
+        return Admission(rank, self.let_in_by.get(self.family_of(member), "") if rank == RANK_ADMIN else "")
 
     def sign_key(self, member: str) -> bytes | None:
         """Return the signing key of an id, revoked ones included: values joined long ago must still verify."""
@@ -213,7 +213,7 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
         out=out,
         revoked=frozenset(revoked - members.keys()),
         asked=asked,
-        put_out_by=put_out_by,
+        revoked_by=put_out_by,
         cutoffs=_cutoffs(revokes, families, members),
         keys_of=_keys_of(statements, rights, members),
         families=families,

@@ -2,7 +2,7 @@
 
 A ring is a set of verified statements and the epoch keys they name. Rings of one vault join by union, so
 nothing verified is lost and an older ring adds nothing. Another's ring is reduced only together with ours.
-Meaning: `authority`; drops: `drop_rules`; new statements: `operations`.
+Meaning: `authority`; drops: `retention_rules`; new statements: `operations`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 from ipfsmem import canonical
 from ipfsmem.errors import FormatError, LimitError, MembershipError, OpenError
 from ipfsmem.ring.authority import PLAIN_REASON, Authority, evaluate, names_of
-from ipfsmem.ring.drop_rules import kept_statements, rights_of
+from ipfsmem.ring.retention_rules import kept_statements, rights_of
 from ipfsmem.ring.statements import (
     Envelope,
     Epoch,
@@ -271,7 +271,7 @@ class Ring:
 
     def room(self) -> Room:
         """Return the use of each limit."""
-        claims = sum(map(len, self.view.put_out_by.values()))
+        claims = sum(map(len, self.view.revoked_by.values()))
         return Room(self._size(), self._others(), claims, len(self.view.keys_of))
 
     def _size(self) -> int:

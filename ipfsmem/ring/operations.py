@@ -26,8 +26,8 @@ from ipfsmem.ring.authority import (
     RingMember,
     names_of,
 )
-from ipfsmem.ring.drop_rules import MAX_HEIRS, as_member
 from ipfsmem.ring.keyring import Ring, slot_text
+from ipfsmem.ring.retention_rules import MAX_SUCCESSORS, as_member
 from ipfsmem.ring.statements import (
     MAX_KEEP,
     Epoch,
@@ -302,8 +302,8 @@ def add_successor(
             f"{member_id(new.public)} has been in this ring before: a successor needs a new key"
         )
     heirs = sum(isinstance(st.body, Member) and st.body.under == head.hash for st in ring.statements)
-    if heirs >= MAX_HEIRS:
-        raise MembershipError(f"{me} has {MAX_HEIRS} successors: this device must be enrolled anew")
+    if heirs >= MAX_SUCCESSORS:
+        raise MembershipError(f"{me} has {MAX_SUCCESSORS} successors: this device must be enrolled anew")
     body = Member(
         anchor=None,
         box=head.box.hex(),
@@ -455,7 +455,7 @@ def _what_stands(ring: Ring, target: str) -> tuple[str, ...]:
     removed: dict[str, tuple[str, str]] = {}
     for st in said:
         # A revoke has no further effect on an id that nobody else admitted, or that a root revoked.
-        if isinstance(st.body, Revoke) and st.body.id in view.put_out_by.keys() & others:
+        if isinstance(st.body, Revoke) and st.body.id in view.revoked_by.keys() & others:
             order = (st.body.at, st.hash)
             removed[st.body.id] = min(order, removed.get(st.body.id, order))
     # A stolen recovery phrase can admit and remove any number: removals that the owner may have made come first.
@@ -516,7 +516,7 @@ def _add_epochs(
             ek=key.id,
             epoch=key.epoch,
             for_=tuple(sorted(served)),
-            not_=tuple(sorted(view.asked - view.put_out_by.keys())),
+            not_=tuple(sorted(view.asked - view.revoked_by.keys())),
             of=of,
             old=tuple(sorted(old)),
             slots=tuple(sorted(slots)),
@@ -556,7 +556,7 @@ def _put_out(ring: Ring) -> dict[str, list[str]]:
                     else:
                         passed_on[by, one].add(admin)
     said: defaultdict[str, list[str]] = defaultdict(list)
-    for one, admins in ring.view.put_out_by.items():
+    for one, admins in ring.view.revoked_by.items():
         sources = {admin for admin in admins if (admin, one) in own}
         for admin in admins:
             if admin in sources or not passed_on[admin, one] <= sources:

@@ -29,10 +29,10 @@ from ipfsmem.provider.contract import Provider, Unreading
 from ipfsmem.published.root_reader import RootFiles, read_root
 from ipfsmem.published.root_verification import Head, VerifiedRoot, open_root, verify_again
 from ipfsmem.ring.authority import RANK_ROOT
-from ipfsmem.ring.drop_rules import MAX_HEIRS
 from ipfsmem.ring.keyring import WARN_FROM, Ring, parse_keyring
 from ipfsmem.ring.labels import label_and_id
 from ipfsmem.ring.operations import MAX_FAMILIES
+from ipfsmem.ring.retention_rules import MAX_SUCCESSORS
 from ipfsmem.ring.statements import Revoke
 from ipfsmem.seal.objects import EpochKey
 from ipfsmem.sync.anchor_pins import MAX_HOPS, MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown_anchors
@@ -45,7 +45,7 @@ from ipfsmem.sync.unjoined_heads import held_heads, not_whole
 
 #: Maximum number of names asked per sync of devices admitted by admins: 64 families with 8 successors each.
 #: Those admitted by roots are always asked first, so nobody can hide their texts by filling the ring.
-MAX_NAMES = MAX_FAMILIES * (1 + MAX_HEIRS)
+MAX_NAMES = MAX_FAMILIES * (1 + MAX_SUCCESSORS)
 #: Refusals that may end when the ring gains keys and members.
 _BY_RING: Final = (MembershipError, OpenError, SignatureError)
 #: Approximate maximum of unnamed keys kept in one sync: more than any honest vault has.

@@ -54,8 +54,8 @@ def removals(ring: Ring | None, before: Ring | None = None) -> list[Removal]:
         Removal(
             one,
             labels[one][2] if one in labels else "",
-            tuple(sorted(view.put_out_by.get(one, by[one]))),
-            one not in view.put_out_by,
+            tuple(sorted(view.revoked_by.get(one, by[one]))),
+            one not in view.revoked_by,
             view.rank_of(one) == 0,
         )
         for one in view.asked

@@ -40,7 +40,7 @@ def words_of_revoked(replica: Replica) -> str:
     never = never_published(replica)
     waits = f" Never published from here: {', '.join(never)}." if never else ""
     ring = replica.ring
-    admins = ring.view.put_out_by.get(ring.view.family_of(replica.device.id)) if ring is not None else None
+    admins = ring.view.revoked_by.get(ring.view.family_of(replica.device.id)) if ring is not None else None
     if admins:
         undo = "; ".join(f"ipfsmem member revoke {one} --nothing-stands" for one in sorted(admins))
         return (

@@ -33,7 +33,7 @@ def administer(run: Run, joined: Joined) -> Ring | None:
             ring = operations.give_key(ring, root.admin, replica.world.random(32))
         view, me = ring.view, replica.device.id
         # A member removed by an admin returns when the admin's statement ends; until then publishing says so.
-        put_out_by_admin = view.family_of(me) in view.put_out_by
+        put_out_by_admin = view.family_of(me) in view.revoked_by
         if me not in view.members and not put_out_by_admin:
             if view.is_out(me):
                 raise MembershipError(f"this device ({me}) was revoked, for good", hint=way_back(replica))

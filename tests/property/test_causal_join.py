@@ -13,7 +13,7 @@ from ipfsmem.causal.state import State, delete, limit_values, next_bases, write
 from ipfsmem.causal.value import FORGOTTEN, LIVE, MAX_DOTS, Entry, Loc, Value, dot
 from ipfsmem.causal.view import KeyView, in_view_order, view_entry
 from ipfsmem.errors import LimitError
-from ipfsmem.ring.authority import BY_ROOT, LetIn
+from ipfsmem.ring.authority import BY_ROOT, Admission
 from tests.support.causal_lab import covered, deleted, join, written
 from tests.support.effort import cases
 
@@ -201,14 +201,14 @@ def test_a_write_keeps_siblings_that_were_not_shown() -> None:
 
 
 #: Who let the devices of a crowded entry in: three by roots, the rest by two admins, one of them with most of them, or nobody.
-CROWD: dict[str, LetIn] = {
+CROWD: dict[str, Admission] = {
     f"{n:016x}": BY_ROOT
     if n < 3
-    else LetIn(1, "1" * 16)
+    else Admission(1, "1" * 16)
     if n < 5
-    else LetIn(2, "")
+    else Admission(2, "")
     if n == 5
-    else LetIn(1, "2" * 16)
+    else Admission(1, "2" * 16)
     for n in range(12)
 }
 #: (device, its clock): one write under the one key, which replaces nothing.

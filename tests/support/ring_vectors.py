@@ -136,7 +136,7 @@ def view_of(ring: Ring) -> dict[str, Any]:
         },
         "next_epoch": view.next_epoch,
         "out": sorted(view.out),
-        "put_out_by": {one: sorted(admins) for one, admins in sorted(view.put_out_by.items())},
+        "put_out_by": {one: sorted(admins) for one, admins in sorted(view.revoked_by.items())},
         "ranks": {one: view.rank_of(one) for one in sorted({*view.families, *view.ranks})},
         "persons": dict(sorted(view.owners.items())),
         "revoked": sorted(view.revoked),

@@ -234,7 +234,7 @@ def test_a_finder_who_removes_a_crowd_of_its_own_hides_nobody_among_them(lab: La
         m.replica.set_ring(ring)
     lab.sync(m)
     said = says(lab.sync(a), "removed")
-    assert b.device in said and made.id in said and f"{len(ring.view.put_out_by) - MOST_NAMED} more" in said
+    assert b.device in said and made.id in said and f"{len(ring.view.revoked_by) - MOST_NAMED} more" in said
 
 
 @pytest.mark.parametrize("later", [0, 30], ids=["at once", "after a month"])

@@ -35,7 +35,7 @@ from ipfsmem.causal.value import (
     sign_value,
 )
 from ipfsmem.causal.view import own_view, view_entry
-from ipfsmem.ring.authority import BY_ROOT, LetIn
+from ipfsmem.ring.authority import BY_ROOT, Admission
 from ipfsmem.seal.primitives import Signer25519
 from tests.support.causal_lab import join
 
@@ -265,7 +265,7 @@ def room_vectors() -> list[dict[str, Any]]:
     """What of an entry finds room when a join has given it too many values: `let_in` says of each device how near to a root
     who let it in stands, and which admins did."""
     crowd = [f"{n:016x}" for n in range(1, 5)]
-    let_in: dict[str, LetIn] = {
+    let_in: dict[str, Admission] = {
         A: BY_ROOT,
         B: (1, C),
         C: BY_ROOT,

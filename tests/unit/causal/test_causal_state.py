@@ -42,7 +42,7 @@ from ipfsmem.causal.value import (
     encode_entry,
 )
 from ipfsmem.errors import FormatError, LimitError
-from ipfsmem.ring.authority import LetIn
+from ipfsmem.ring.authority import Admission
 from tests.support.causal_lab import covered, join
 
 VECTORS = json.loads((Path(__file__).parents[3] / "fixtures/vectors/state.json").read_text())
@@ -122,7 +122,7 @@ def test_a_fifth_text_that_saw_none_of_its_own_others_is_refused_not_dropped() -
 @pytest.mark.parametrize("case", VECTORS["room"], ids=lambda case: case["why"])
 def test_room_vectors(case: Any) -> None:
     entry = state_of({"ctx": {}, "entries": {"m/k": case["entry"]}}).entries["m/k"]
-    kept = limit_values(entry, lambda device: LetIn(*case["let_in"][device]), case["most"])
+    kept = limit_values(entry, lambda device: Admission(*case["let_in"][device]), case["most"])
     assert sorted(kept) == case["kept"]
     assert len(kept) == min(case["most"], len(entry))
 

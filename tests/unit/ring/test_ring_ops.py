@@ -280,7 +280,7 @@ def test_what_an_admin_said_of_others_becomes_no_roots_word_by_itself() -> None:
     ring = give_key(ring, ROOT.signer, ek(7), box=fixed_box)
     ring = rotate(ring, ROOT.signer, ek(8), box=fixed_box)
     ring = _revoke(ring, ROOT, PHONE.id, 9)
-    assert ring.view.put_out_by == {GUEST.id: {ADMIN.id}} and GUEST.id in ring.view.asked
+    assert ring.view.revoked_by == {GUEST.id: {ADMIN.id}} and GUEST.id in ring.view.asked
     with pytest.raises(OpenError):
         GUEST.opens(ring.serialise())
     # Who has only the open part knows it too, from the roots' epochs.
@@ -296,7 +296,7 @@ def test_what_an_admin_said_of_others_becomes_no_roots_word_by_itself() -> None:
         assert other.join(ended).view.asked == ended.join(other).view.asked == {ADMIN.id, PHONE.id}
     # A person who names the device makes it last.
     own = _revoke(ring, ROOT, GUEST.id, 10)
-    assert own.view.put_out_by == {} and GUEST.id in own.view.out
+    assert own.view.revoked_by == {} and GUEST.id in own.view.out
     assert GUEST.id in _revoke(own, ROOT, ADMIN.id, 11, stands=False).view.out
 
 
@@ -308,7 +308,7 @@ def test_an_admins_claim_that_somebody_was_put_out_ends_with_that_admin() -> Non
     for invented in ({ADMIN: [GUEST]}, {party("nobody"): [GUEST]}):
         claim = says_epoch(OTHER, key, [LAPTOP, ADMIN, OTHER], while_=invented, old=ring.view.names)
         said = rotate(ring.add([claim], [key]), ROOT.signer, ek(6), box=fixed_box)
-        assert said.view.put_out_by == {GUEST.id: {OTHER.id}}
+        assert said.view.revoked_by == {GUEST.id: {OTHER.id}}
         ended = _revoke(said, ROOT, OTHER.id, 9, stands=False)
         assert GUEST.id not in ended.view.asked and GUEST.opens(ended.serialise()) == ended
 

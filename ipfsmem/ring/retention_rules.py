@@ -17,7 +17,7 @@ from ipfsmem.errors import FormatError
 from ipfsmem.ring.statements import Epoch, Genesis, Member, Revoke, Statement, id_of_hex
 
 #: Maximum number of successors per enrolment; all are members in addition to the enrolled id.
-MAX_HEIRS: Final = 8
+MAX_SUCCESSORS: Final = 8
 
 
 class Rights(msgspec.Struct, frozen=True):
@@ -128,7 +128,7 @@ def _successors(
         # the order of joins would decide who has it.
         if base.body.sign == body.by:
             under[base.hash].append(st)
-    return [st for each in under.values() for st in sorted(each, key=lambda st: st.hash)[:MAX_HEIRS]]
+    return [st for each in under.values() for st in sorted(each, key=lambda st: st.hash)[:MAX_SUCCESSORS]]
 
 
 def _without_repeated_revokes(said: list[Statement]) -> list[Statement]:
