@@ -1,6 +1,6 @@
 """Authorship of a text: the reader's own, or somebody else's (format section 5.2).
 
-A value is the reader's own when both its signer and the device in `of` belong to the reader's person.
+A value is the reader's own when both its signer and the device in `author` belong to the reader's person.
 Authorship changes neither view, digest nor root.
 """
 
@@ -16,28 +16,28 @@ IsMine = Callable[[str], bool]
 
 
 def is_own(dot: str, of: str, mine: IsMine) -> bool:
-    """Tell whether a value with this dot and this `of` is the reader's own."""
+    """Tell whether a value with this dot and this `author` is the reader's own."""
     return mine(dot[:16]) and (not of or (of != FOREIGN and mine(of)))
 
 
 def of_when_copied(dot: str, value: Value, mine: IsMine) -> str:
-    """Return the `of` for a re-signed copy of this value; "" when the reader's person wrote it.
+    """Return the `author` for a re-signed copy of this value; "" when the reader's person wrote it.
 
-    The signer cannot verify an `of` that names the signer's own person, so such a copy names the original
+    The signer cannot verify an `author` that names the signer's own person, so such a copy names the original
     signer.
     """
-    if value.of and (value.of == FOREIGN or not mine(value.of)):
-        return value.of
+    if value.author and (value.author == FOREIGN or not mine(value.author)):
+        return value.author
     return "" if mine(dot[:16]) else dot[:16]
 
 
 def of_when_replacing(entry: Entry, replaces: Iterable[str], body: str, mine: IsMine) -> str:
-    """Return the `of` of a new text with the hash `body` that replaces these dots.
+    """Return the `author` of a new text with the hash `body` that replaces these dots.
 
     That is the author of the first foreign text among them, in view order; "" when there is no such text, or
     when an own value in the entry has the same body.
     """
-    own = {value.body for dot, value in entry.items() if is_own(dot, value.of, mine)}
+    own = {value.body for dot, value in entry.items() if is_own(dot, value.author, mine)}
     if body in own:
         return ""
     gone = {dot: entry[dot] for dot in replaces if dot in entry}

@@ -14,7 +14,7 @@ import msgspec
 from ipfsmem.causal.authorship import IsMine, of_when_copied
 from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.state import State, write
-from ipfsmem.causal.value import MAX_DOTS, Entry, Seen, Value, same_identity
+from ipfsmem.causal.value import MAX_DOTS, DeviceCounter, Entry, Value, same_identity
 from ipfsmem.causal.value import dot as make_dot
 
 #: Returns the entry with this name in the head that showed an unknown pair; {} if absent.
@@ -45,7 +45,7 @@ def drew_pair(drawn: Mapping[int, str], seen_n: int, seen_r: str) -> bool:
     return drawn.get(seen_n) == seen_r
 
 
-def equivocating_devices(mine: Mapping[str, Seen], theirs: Mapping[str, Seen]) -> list[str]:
+def equivocating_devices(mine: Mapping[str, DeviceCounter], theirs: Mapping[str, DeviceCounter]) -> list[str]:
     """Return devices for which two verified ctxs show a different r at one n: join the first head, hold the second."""
     return sorted(dev for dev, seen in theirs.items() if dev in mine and _fork(mine[dev], seen))
 
@@ -123,7 +123,7 @@ def adopt_fork(
     """Make two states joinable after copies of one device wrote different values under the same dots.
 
     Each value of a `forked` device that only one side holds loses its dot and gets a new, unsigned one of
-    `dev` in our state, with its author by `my_person` in `of`. A later join loses nothing of either copy; a
+    `dev` in our state, with its author by `my_person` in `author`. A later join loses nothing of either copy; a
     text may appear twice, or reappear after a delete. Without this, a held head would be held forever.
 
     A value that `dev` already has is not written again. Each entry keeps one dot of `dev` free so that the
@@ -143,8 +143,8 @@ def adopt_fork(
             for dot, value in ours.items()
             if dot[:16] not in devices or _on_both_sides(dot, ours, there)
         }
-        own = {(value.body, value.of) for dot, value in kept.items() if dot[:16] == dev}
-        values = [v for v in unsigned_copies(name, lone, my_person) if (v.body, v.of) not in own]
+        own = {(value.body, value.author) for dot, value in kept.items() if dot[:16] == dev}
+        values = [v for v in unsigned_copies(name, lone, my_person) if (v.body, v.author) not in own]
         room = max(0, MAX_DOTS - 1 - sum(dot[:16] == dev for dot in kept))
         if len(values) > room:
             # Every device must choose alike: the newest values stay, wishes to forget before texts.
@@ -187,7 +187,7 @@ def unsigned_copies(name: str, values: list[tuple[str, Value]], my_person: IsMin
         text = memory_name(name) is not None and value.body is not None
         of = of_when_copied(dot, value, my_person) if text else ""
         if value.body not in made or not of:
-            made[value.body] = msgspec.structs.replace(value, of=of, s="")
+            made[value.body] = msgspec.structs.replace(value, author=of, s="")
     return made.values()
 
 
@@ -198,7 +198,7 @@ def _put(entries: dict[str, Entry], name: str, entry: Entry) -> None:
         entries.pop(name, None)
 
 
-def _fork(mine: Seen, theirs: Seen) -> bool:
+def _fork(mine: DeviceCounter, theirs: DeviceCounter) -> bool:
     return mine.n == theirs.n and mine.r != theirs.r
 
 

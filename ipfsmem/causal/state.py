@@ -11,9 +11,9 @@ import msgspec
 from ipfsmem.causal.value import (
     MAX_BASES,
     MAX_DOTS,
+    DeviceCounter,
     Entry,
     Loc,
-    Seen,
     Value,
     hash32,
     same_identity,
@@ -76,7 +76,9 @@ def join_ctx(mine: Mapping[str, int], theirs: Mapping[str, int]) -> Ctx:
     return joined
 
 
-def join_seen(mine: Mapping[str, Seen], theirs: Mapping[str, Seen]) -> dict[str, Seen]:
+def join_seen(
+    mine: Mapping[str, DeviceCounter], theirs: Mapping[str, DeviceCounter]
+) -> dict[str, DeviceCounter]:
     """Return the greater (n, r) of each device; of two signatures of one pair the greater, so that all
     devices converge."""
     joined = dict(mine)
@@ -87,7 +89,7 @@ def join_seen(mine: Mapping[str, Seen], theirs: Mapping[str, Seen]) -> dict[str,
     return joined
 
 
-def counts_of(seen: Mapping[str, Seen]) -> Ctx:
+def counts_of(seen: Mapping[str, DeviceCounter]) -> Ctx:
     """Return the plain counts of a commit's `ctx`."""
     return {dev: pair.n for dev, pair in seen.items()}
 

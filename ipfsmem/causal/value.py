@@ -16,7 +16,7 @@ from ipfsmem.seal.primitives import Signer25519, verify
 
 LIVE = "live"
 FORGOTTEN = "forgotten"
-#: The `of` of content from another vault, a chat export or a distillation (format section 5.2).
+#: The `author` of content from another vault, a chat export or a distillation (format section 5.2).
 FOREIGN = "foreign"
 #: Maximum number of hashes in `b`, and of dots of one device in an entry (format sections 5 and 8).
 MAX_BASES = 4
@@ -52,7 +52,7 @@ class Value(
 ):
     """One sibling of an entry: a text, or the user's wish to forget (`body` is then None).
 
-    `of`: the author if that is not the signer: the first author's device id, or "foreign". `s` may stay empty until the
+    `author`: the author if that is not the signer: the first author's device id, or "foreign". `s` may stay empty until the
     value is first shown to others: signing may wait until the first publish.
     """
 
@@ -62,7 +62,7 @@ class Value(
     h: str
     kind: str
     loc: Loc | None = None
-    of: str = ""
+    author: str = msgspec.field(name="of", default="")
     s: str = ""
 
 
@@ -70,7 +70,7 @@ class Value(
 Entry = dict[str, Value]
 
 
-class Seen(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+class DeviceCounter(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """A device's counter: `[n, r, s]`; r is 8 random bytes in hex, drawn once for each published n."""
 
     n: int
@@ -189,10 +189,10 @@ def _fault(name: EntryName, dev: str, value: Value, published: bool) -> str | No
         return "a segment is written by its own device only"
     if value.b and not isinstance(name, MemoryName):
         return "only a memory has bases"
-    if value.of:
+    if value.author:
         if not isinstance(name, MemoryName) or value.kind != LIVE:
             return "only a memory's text is of somebody"
-        if (value.of != FOREIGN and not _is_device(value.of)) or value.of == dev:
+        if (value.author != FOREIGN and not _is_device(value.author)) or value.author == dev:
             return "of is neither another device's id nor foreign"
     if value.b:
         if len(value.b) > MAX_BASES or len(set(value.b)) < len(value.b):
@@ -222,7 +222,7 @@ def same_identity(mine: Value, theirs: Value) -> bool:
         and mine.h == theirs.h
         and mine.b == theirs.b
         and mine.kind == theirs.kind
-        and mine.of == theirs.of
+        and mine.author == theirs.author
     )
 
 
@@ -236,7 +236,7 @@ def identity(entry_name: str, dot: str, value: Value, vault: bytes) -> bytes:
             e=entry_name,
             h=value.h,
             kind=value.kind,
-            of=value.of,
+            of=value.author,
             vault=vault.hex(),
         )
     )
@@ -265,12 +265,12 @@ def seen_message(vault: bytes, dev: str, n: int, r: str) -> bytes:
     return _SEEN + vault + bytes.fromhex(dev) + n.to_bytes(8, "big") + bytes.fromhex(r)
 
 
-def sign_seen(signer: Signer25519, vault: bytes, dev: str, n: int, r: str) -> Seen:
+def sign_seen(signer: Signer25519, vault: bytes, dev: str, n: int, r: str) -> DeviceCounter:
     """Sign the pair (n, r) as the device itself."""
-    return Seen(n, r, canonical.b64(signer.sign(seen_message(vault, dev, n, r))))
+    return DeviceCounter(n, r, canonical.b64(signer.sign(seen_message(vault, dev, n, r))))
 
 
-def verify_seen(public: bytes, vault: bytes, dev: str, seen: Seen) -> bool:
+def verify_seen(public: bytes, vault: bytes, dev: str, seen: DeviceCounter) -> bool:
     """Tell whether `public` signed `seen` for device `dev`. False when malformed."""
     try:
         message = seen_message(vault, dev, seen.n, seen.r)

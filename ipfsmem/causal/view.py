@@ -135,7 +135,7 @@ def own_view(
     `own(dot, of)` tells whether a value is the reader's own. Other texts are in `others`. A write after this
     view replaces the own dots and the foreign dots with identical bodies: among equal bodies, own wins.
     """
-    mine = {dot: value for dot, value in entry.items() if own(dot, value.of)}
+    mine = {dot: value for dot, value in entry.items() if own(dot, value.author)}
     if len(mine) == len(entry):
         return view_entry(key, entry, bodies, base_bodies, merge)
     shown = view_entry(key, mine, bodies, base_bodies, merge)

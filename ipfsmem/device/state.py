@@ -17,7 +17,7 @@ import msgspec
 from ipfsmem.causal.clock import ZERO
 from ipfsmem.causal.entries import SEGMENT, SegmentName, memory_name, segment_name
 from ipfsmem.causal.tree import Node, StateTree, empty_tree, name_digits, open_tree
-from ipfsmem.causal.value import Entry, Loc, Seen, Value, decode_entry, encode_entry
+from ipfsmem.causal.value import DeviceCounter, Entry, Loc, Value, decode_entry, encode_entry
 from ipfsmem.device.codec import Codec
 from ipfsmem.device.connection import DAMAGED_HINT, DatabaseDamagedError, blob, damaged, not_found_again
 from ipfsmem.device.database import Database
@@ -33,7 +33,7 @@ class Frame(msgspec.Struct, frozen=True):
     #: How far the state has seen each device (own writes included).
     ctx: dict[str, int]
     #: The signed pairs that commits carry, by device.
-    seen: dict[str, Seen]
+    seen: dict[str, DeviceCounter]
     #: Last value of the hybrid clock.
     hlc: str = ZERO
 

@@ -28,7 +28,7 @@ def note_others(replica: Replica, entries: Mapping[str, Entry]) -> None:
         for name, entry in entries.items()
         for dot, value in entry.items()
         if value.body is not None
-        and not is_own(dot, value.of, replica.is_mine)
+        and not is_own(dot, value.author, replica.is_mine)
         and memory_name(name) is not None
     ]
     if rows:
@@ -55,14 +55,14 @@ def keep_own(replica: Replica, before: Mapping[str, Entry], after: Mapping[str, 
     run, mine = replica.db.connection, replica.is_mine
     some = held_texts.any_kept(run)
     for name, entry in after.items():
-        own = [is_own(dot, value.of, mine) for dot, value in entry.items()]
+        own = [is_own(dot, value.author, mine) for dot, value in entry.items()]
         if (not some and all(own)) or memory_name(name) is None:
             continue
         known = mark(replica, hashlib.sha256(name.encode()).hexdigest())
         if any(own) or not entry or any(value.body is None for value in entry.values()):
             held_texts.forget_kept(run, known)
             continue
-        held = {dot: v for dot, v in before.get(name, {}).items() if is_own(dot, v.of, mine)}
+        held = {dot: v for dot, v in before.get(name, {}).items() if is_own(dot, v.author, mine)}
         if last := siblings(held):
             dot = last[0].dots[0]
             row = replica.codec.seal_row(encode_entry({dot: held[dot]}))
@@ -71,7 +71,7 @@ def keep_own(replica: Replica, before: Mapping[str, Entry], after: Mapping[str, 
 
 def with_kept(replica: Replica, name: str, entry: Entry) -> Entry:
     """Return the entry, with the kept own text under its old dot where others replaced every own one."""
-    if not entry or any(is_own(dot, value.of, replica.is_mine) for dot, value in entry.items()):
+    if not entry or any(is_own(dot, value.author, replica.is_mine) for dot, value in entry.items()):
         return entry
     known = mark(replica, hashlib.sha256(name.encode()).hexdigest())
     row = held_texts.kept(replica.db.connection, known)
@@ -114,7 +114,7 @@ def entries_of_others(replica: Replica) -> Iterator[tuple[str, Entry]]:
     if any_others(replica):
         for name, entry in replica.store.entries():
             if memory_name(name) is not None and not all(
-                is_own(dot, value.of, replica.is_mine) for dot, value in entry.items()
+                is_own(dot, value.author, replica.is_mine) for dot, value in entry.items()
             ):
                 yield name, entry
 
@@ -123,7 +123,7 @@ def _own_has(replica: Replica, entry: Entry, body: str) -> bool:
     """Return whether an own value has this body. Searches all entries, so it is called only when a text of others has it."""
     found = replica.store.holding(body.encode())
     return any(
-        value.body == body and is_own(dot, value.of, replica.is_mine)
+        value.body == body and is_own(dot, value.author, replica.is_mine)
         for one in (entry, *(held for name, held in found if memory_name(name) is not None))
         for dot, value in one.items()
     )

@@ -94,7 +94,7 @@ class Writing:
         """Write a text; `replaces` are the dots that its writer was shown. Returns the new dot.
 
         The text counts as another person's if it replaces a text of theirs or has the bytes of one that this device holds, unless
-        a person `promoted` it (format section 5.2); `of` names the author in any case. Raises NotFoundError for a forgotten
+        a person `promoted` it (format section 5.2); `author` names the author in any case. Raises NotFoundError for a forgotten
         scope, LimitError for one too many.
         """
         self._open(name)
@@ -125,7 +125,7 @@ class Writing:
     def keep_beside(self, name: str, body: bytes, *, of: str | None = None) -> str:
         """Write an imported text: a sibling of the existing values, with clock zero and without bases (section 1.5).
 
-        `of`: the author, "" for the writer; None: as this device knows by its bytes. Returns the new dot.
+        `author`: the author, "" for the writer; None: as this device knows by its bytes. Returns the new dot.
         """
         self._open(name)
         entry = self.entry(name)
@@ -217,7 +217,7 @@ class Writing:
             h=self._tick() if tick else ZERO,
             kind=LIVE,
             loc=Loc(ek, digest.hexdigest(), len(stored)),
-            of=of,
+            author=of,
         )
         return self._set(name, entry, replaces, value, (digest.digest(), stored), body)
 

@@ -193,7 +193,7 @@ class Rendering:
         dot, value = next(iter(entry.items()))
         if may_be_part(key) and self._is_part(key, entry):
             return
-        if len(entry) == 1 and not self._stands_in_index(key) and self._memories.is_own(dot, value.of):
+        if len(entry) == 1 and not self._stands_in_index(key) and self._memories.is_own(dot, value.author):
             if value.body is not None:
                 load = partial(self._replica.store.body, name, value)
                 main = main or self._name(key, rows, plan, load)

@@ -109,7 +109,7 @@ def _is_held_as_foreign(memories: Memories, reading: Reading) -> bool:
     """Return whether only this person's devices wrote it, as a text of somebody outside the vault."""
     entry = memories.entry(reading.key)
     return all(
-        dot in entry and entry[dot].of == FOREIGN and memories.is_own(dot, "") for dot in reading.token
+        dot in entry and entry[dot].author == FOREIGN and memories.is_own(dot, "") for dot in reading.token
     )
 
 

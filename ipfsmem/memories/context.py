@@ -694,7 +694,7 @@ def _own_since(part: Memories, key: str, entry: Entry) -> str:
     """Return when the own text that is shown was written; empty if none is shown."""
     if len(entry) == 1:
         ((dot, value),) = entry.items()
-        return value.h if value.body is not None and part.is_own(dot, value.of) else ""
+        return value.h if value.body is not None and part.is_own(dot, value.author) else ""
     view = part.view(key, part.entry(key, entry))
     return part.entry(key, entry)[view.dot].h if view.own and view.dot is not None else ""
 

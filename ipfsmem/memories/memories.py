@@ -172,7 +172,7 @@ class Memories:
         entry = self.entry(key, entry)
         if not entry:
             return KeyView(key)
-        owned = [self.is_own(dot, value.of) for dot, value in entry.items()]
+        owned = [self.is_own(dot, value.author) for dot, value in entry.items()]
         if all(owned):
             return view_entry(key, entry, *self._bodies(key, entry, body), merge)
         if any(owned):
@@ -206,14 +206,14 @@ class Memories:
         return scope_forgotten(self.replica.store, self.scope)
 
     def is_own(self, dot: str, of: str) -> bool:
-        """Return whether a value with this dot and this `of` was written by the person whose device this is."""
+        """Return whether a value with this dot and this `author` was written by the person whose device this is."""
         if not of and dot[:16] == self.replica.device.id:
             return True  # called for each memory at each index
         return is_own(dot, of, self.replica.is_mine)
 
     def has_own(self, entry: Entry, body: str) -> bool:
         """Return whether an own value of an entry has the text with this hash."""
-        return any(value.body == body and self.is_own(dot, value.of) for dot, value in entry.items())
+        return any(value.body == body and self.is_own(dot, value.author) for dot, value in entry.items())
 
     def _bodies(
         self, key: str, entry: Entry, body: Callable[[str, Value], bytes | None] | None
@@ -282,7 +282,7 @@ class Memories:
         raise NotFoundError(f"{key} has no conflict copy {file}", hint="List them with: ipfsmem conflicts.")
 
     def _copy_reading(self, key: str, copy: ConflictCopy, entry: Entry, data: bytes) -> Reading:
-        own = any(self.is_own(dot, entry[dot].of) for dot in copy.dots)
+        own = any(self.is_own(dot, entry[dot].author) for dot in copy.dots)
         first = copy.dot
         return Reading.of(
             key, data, copy.dots, device=first[:16], hlc=entry[first].h, own=own, scope=self.scope
@@ -458,7 +458,7 @@ class Memories:
             else:
                 data = self.replica.store.body(self.name(key), value)
                 file = head_of(data) if data is not None else None
-            if file is not None and self.is_own(dot, value.of):
+            if file is not None and self.is_own(dot, value.author):
                 heads[value.body] = file
                 return _listed(key, file, value.body, self.scope)
         view = self.view(key, entry)
@@ -595,7 +595,7 @@ class Memories:
             if parsed is None:
                 continue
             dot, value = next(iter(entry.items()))
-            if len(entry) == 1 and (value.body is None or wanted(dot, value.of)):
+            if len(entry) == 1 and (value.body is None or wanted(dot, value.author)):
                 if value.body is None:
                     continue
                 known = self.overview.line(name, value)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A memory with exactly one text, which is its file byte for byte.
 
-    `dot` and `of`: which write made it, and whose (`Value`). `sha` and `size`: SHA-256 and bytes of the text. `section` and
+    `dot` and `author`: which write made it, and whose (`Value`). `sha` and `size`: SHA-256 and bytes of the text. `section` and
     `line`: its place in MEMORY.md. `slot`: the hash that places its file in a sharded folder.
     """
 
@@ -202,7 +202,7 @@ class Overview:
             slot = name_hash(file_name(parsed.key))
             sha = bytes.fromhex(loc.sha)
             shown = leaf.shown.setdefault(parsed.scope, [])
-            shown.append(Shown(parsed.key, dot, value.of, sha, loc.size, slot, line.section, line.text))
+            shown.append(Shown(parsed.key, dot, value.author, sha, loc.size, slot, line.section, line.text))
         return leaf, complete
 
     def _cached_leaf(self, prefix: str, digest: bytes) -> _Leaf | None:

@@ -606,7 +606,7 @@ class SearchIndex:
         return MemoryFile(file.fields, typed_text(file.body, self.held.__contains__))
 
     def made_of(self, name: str, of: object, make: Callable[[], Made]) -> Made:
-        """Return the result of `make` for the current memories, cached until one changes. `of`: its other inputs."""
+        """Return the result of `make` for the current memories, cached until one changes. `author`: its other inputs."""
         known = self._made_of.get(name)
         if known is None or known[0] != of:
             known = self._made_of[name] = (of, make())
@@ -1004,7 +1004,7 @@ def shown_of(part: Memories, key: str, entry: Entry) -> _Shown | None:
         ((dot, value),) = entry.items()
         if value.body is None:
             return None
-        if part.is_own(dot, value.of):
+        if part.is_own(dot, value.author):
             return _Shown(part.replica.store.body(part.name(key), value), True, dot[:16], value.h)
     entry = part.entry(key, entry)
     view = part.view(key, entry)

@@ -292,7 +292,7 @@ class Sessions:
         with self._replica.reading():
             for key in self._keys():
                 entry = self._memories.entry(key).items()
-                clocks = [value.h for dot, value in entry if self._memories.is_own(dot, value.of)]
+                clocks = [value.h for dot, value in entry if self._memories.is_own(dot, value.author)]
                 try:
                     named = self.name_of(key) if clocks else None
                 except NotHereError as error:
@@ -338,7 +338,7 @@ class Sessions:
         match, entry = _PART.fullmatch(key), self._memories.entry(key)
         if match is not None and len(entry) == 1:  # nearly all: one own text, opened once
             ((dot, value),) = entry.items()
-            if value.kind == LIVE and self._memories.is_own(dot, value.of):
+            if value.kind == LIVE and self._memories.is_own(dot, value.author):
                 data = self._replica.store.body(self._memories.name(key), value)
                 if data is not None:
                     file = parse_memory(data)
@@ -378,7 +378,7 @@ class Sessions:
         reading = self._memories.reading_of(key, entry)
         if reading is not None:
             return reading.file if reading.own else None
-        own = [value for dot, value in entry.items() if self._memories.is_own(dot, value.of)]
+        own = [value for dot, value in entry.items() if self._memories.is_own(dot, value.author)]
         until = _forgotten_until(own)
         for value in own:
             data = self._replica.store.body(self._memories.name(key), value) if value.kind == LIVE else None
@@ -424,7 +424,7 @@ class Sessions:
         """Return a part with its own texts, concurrent ones too (a disk may have been copied); None if there is none."""
         name = self._memories.name(key)
         entry = self._memories.entry(key, change.entry(name) if change is not None else None)
-        own = tuple(dot for dot, value in entry.items() if self._memories.is_own(dot, value.of))
+        own = tuple(dot for dot, value in entry.items() if self._memories.is_own(dot, value.author))
         match = _PART.fullmatch(key)
         if match is None or not own:
             return None
@@ -652,7 +652,7 @@ class Sessions:
         memories, changed = self._memories, []
         for key in [part.key for part in parts]:
             entry = change.entry(memories.name(key))
-            own = [value for dot, value in entry.items() if memories.is_own(dot, value.of)]
+            own = [value for dot, value in entry.items() if memories.is_own(dot, value.author)]
             if any(value.kind == LIVE for value in own):
                 with change.by_session():
                     change.forget(memories.name(key), tuple(d for one in siblings(entry) for d in one.dots))
@@ -694,7 +694,7 @@ class Sessions:
     def _dots(self, change: Writing, key: str) -> tuple[str, ...]:
         """Return the dots that a new part replaces: the forget of an earlier one."""
         entry = self._memories.entry(key, change.entry(self._memories.name(key)))
-        return tuple(dot for dot, value in entry.items() if self._memories.is_own(dot, value.of))
+        return tuple(dot for dot, value in entry.items() if self._memories.is_own(dot, value.author))
 
     def _put(self, change: Writing, session: str, part: Part) -> None:
         day = self._replica.world.today().isoformat()

@@ -82,7 +82,7 @@ def _put_back(
         return
     # Several texts become siblings again, with their bases: a merge is repeated.
     for dot, value in texts.items():
-        change.write_again(name, msgspec.structs.replace(value, of=of_when_copied(dot, value, mine)))
+        change.write_again(name, msgspec.structs.replace(value, author=of_when_copied(dot, value, mine)))
     if forgotten:
         change.forget(name, came)
     else:

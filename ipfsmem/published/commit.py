@@ -12,7 +12,7 @@ from hashlib import sha256
 import msgspec
 
 from ipfsmem import canonical
-from ipfsmem.causal.value import Seen, is_signature
+from ipfsmem.causal.value import DeviceCounter, is_signature
 from ipfsmem.errors import FormatError, LimitError, OpenError
 from ipfsmem.seal.objects import COMMIT, Sealer
 from ipfsmem.seal.primitives import Signer25519, verify
@@ -37,7 +37,7 @@ class Commit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """
 
     c: int
-    ctx: dict[str, Seen]
+    ctx: dict[str, DeviceCounter]
     dev: str
     ek: str
     h: str

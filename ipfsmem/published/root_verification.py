@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ipfsmem.causal.value import Seen, verify_seen
+from ipfsmem.causal.value import DeviceCounter, verify_seen
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import FormatError, MembershipError, OpenError, SignatureError
 from ipfsmem.published.commit import SignedCommit, open_commit, open_plain_commit
@@ -33,7 +33,7 @@ class Head(msgspec.Struct, frozen=True):
     root: CID
     commit: SignedCommit
     state: CID | None
-    ctx: dict[str, Seen]
+    ctx: dict[str, DeviceCounter]
     lacking: frozenset[str] = frozenset()
 
 
@@ -84,7 +84,7 @@ def _covers(head: Head, other: Head) -> bool:
 class VerifiedCounters(NamedTuple):
     """The pairs of a commit's `ctx` that their devices signed, and the ids without a key in the ring."""
 
-    signed: dict[str, Seen]
+    signed: dict[str, DeviceCounter]
     lacking: frozenset[str]
 
 

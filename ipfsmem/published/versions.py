@@ -103,7 +103,7 @@ def read_past(memories: Memories, key: str, root: str) -> Reading:
 
 
 class PastText(NamedTuple):
-    """A past text, and the `of` for writing it again (format section 5.2)."""
+    """A past text, and the `author` for writing it again (format section 5.2)."""
 
     data: bytes
     of: str
@@ -182,7 +182,7 @@ def _parts_beside(memories: Memories, root: str | None, name: str) -> Iterator[t
             continue
         of, at = other.rsplit("-", 2)[1:]
         for dot, value in decode_entry(other, text).items():
-            if value.body is None or not memories.is_own(dot, value.of):
+            if value.body is None or not memories.is_own(dot, value.author):
                 continue
             data = store.body(other, value)
             if data is not None:
@@ -235,6 +235,6 @@ def _revision(
         root,
         "shown" if now and (value.body in bodies) else now,
         None if data is None else len(data),
-        memories.is_own(dot, value.of),
+        memories.is_own(dot, value.author),
         writers.device(dot[:16]),
     )

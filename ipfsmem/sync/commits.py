@@ -13,7 +13,7 @@ from hashlib import sha256
 
 import msgspec
 
-from ipfsmem.causal.value import Seen, sign_seen
+from ipfsmem.causal.value import DeviceCounter, sign_seen
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.root_folders import add_arrived_objects
@@ -166,7 +166,7 @@ def _seal_pending(replica: Replica) -> None:
         replica.set_ring(ring.without_spare(left))
 
 
-def _draw_pair(replica: Replica) -> dict[str, Seen]:
+def _draw_pair(replica: Replica) -> dict[str, DeviceCounter]:
     """Return the signed pairs for a commit; a new one for this device if it wrote since the last (stored with them)."""
     store, device = replica.store, replica.device
     frame = store.frame

@@ -203,7 +203,7 @@ def _put_beside(
             if all(other.body != value.body for other in writing.entry(there).values()):
                 before.setdefault(there, {**writing.entry(there)})
                 try:
-                    writing.keep_beside(there, body, of=value.of)
+                    writing.keep_beside(there, body, of=value.author)
                 except (NotFoundError, LimitError):  # the scope was forgotten, or is full too
                     without.append(name)
                     continue

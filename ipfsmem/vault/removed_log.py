@@ -249,7 +249,7 @@ class _Merging:
                 self.without.append(_shown(name))
                 return False
             key = f"{memory.key[:_STEM]}-{value.body[:16]}"
-            change.keep_beside(memory_entry(key, memory.scope), body, of=value.of)
+            change.keep_beside(memory_entry(key, memory.scope), body, of=value.author)
         return True
 
     def rows(self) -> None:

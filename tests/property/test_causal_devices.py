@@ -16,7 +16,7 @@ from ipfsmem.causal.own_copies import (
     values_to_move,
 )
 from ipfsmem.causal.state import State, counts_of, join_seen
-from ipfsmem.causal.value import LIVE, MAX_DOTS, Seen, Value
+from ipfsmem.causal.value import LIVE, MAX_DOTS, DeviceCounter, Value
 from tests.support.causal_lab import join, written
 from tests.support.effort import cases
 
@@ -30,7 +30,7 @@ class Device:
     def __init__(self, name: str) -> None:
         self.id = name
         self.state = State()
-        self.seen: dict[str, Seen] = {}
+        self.seen: dict[str, DeviceCounter] = {}
         self.drawn: dict[int, str] = {}
         self.published: set[tuple[int, str]] = set()  # own pairs in the chain of this copy's own commits
         self.wrote: dict[
@@ -95,7 +95,7 @@ class World:
         n = device.state.ctx.get(device.id, 0)
         if n and n not in device.drawn:
             device.drawn[n] = self.fresh()
-            device.seen[device.id] = Seen(n, device.drawn[n], "")
+            device.seen[device.id] = DeviceCounter(n, device.drawn[n], "")
         assert counts_of(device.seen) == device.state.ctx
         if n:
             device.published.add((n, device.drawn[n]))
@@ -115,7 +115,7 @@ class World:
         device.state = step_back(device.state, old, common, moves, device.id)
         device.seen = {dev: seen for dev, seen in device.seen.items() if dev != old}
         if common:
-            device.seen[old] = Seen(common, device.drawn[common], "")
+            device.seen[old] = DeviceCounter(common, device.drawn[common], "")
         device.drawn, device.published = {}, set()
 
 

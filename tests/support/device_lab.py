@@ -22,7 +22,7 @@ from ipfsmem_providers.directory import DirectoryProvider
 from nacl import bindings
 
 from ipfsmem.causal.entries import memory_entry, segment_entry
-from ipfsmem.causal.value import LIVE, Entry, Loc, Seen, Value, dot, sign_seen, sign_value
+from ipfsmem.causal.value import LIVE, DeviceCounter, Entry, Loc, Value, dot, sign_seen, sign_value
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.device.replica import World
 from ipfsmem.device.scopes import known_scopes
@@ -490,7 +490,7 @@ def says(report: SyncReport, kind: str) -> str:
     )
 
 
-def pair(memory: Memory, device: str) -> Seen:
+def pair(memory: Memory, device: str) -> DeviceCounter:
     """The pair of a device that this one knows."""
     return memory.replica.store.frame.seen[device]
 
@@ -532,7 +532,7 @@ class Forger:
         """A dot of its own that it has not used."""
         return dot(self.replica.device.id, self.replica.store.frame.ctx.get(self.replica.device.id, 0) + 1)
 
-    def seen(self, device: str, n: int) -> Seen:
+    def seen(self, device: str, n: int) -> DeviceCounter:
         """A pair that claims how far `device` has counted, signed by this member."""
         return sign_seen(self.replica.device.signer, self.vault, device, n, "ab" * 8)
 
@@ -541,7 +541,7 @@ class Forger:
         changes: Mapping[str, Entry],
         *,
         ctx: Mapping[str, int] | None = None,
-        seen: Mapping[str, Seen] | None = None,
+        seen: Mapping[str, DeviceCounter] | None = None,
         blocks: Iterable[tuple[bytes, bytes]] = (),
     ) -> None:
         """Make this the state, without any check."""

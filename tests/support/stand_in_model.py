@@ -26,7 +26,7 @@ class Call(NamedTuple):
 
     tool: str
     arguments: dict[str, Any]
-    #: Whether its result is left out of `Seen.results`.
+    #: Whether its result is left out of `DeviceCounter.results`.
     aside: bool = False
 
 

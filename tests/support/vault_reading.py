@@ -197,7 +197,7 @@ def _view(memory: Memory, name: str) -> dict[str, Any]:
     entry = memory.replica.store.entry(name)
     shown = _told(part, name, entry, part.whole_view(key, entry))
     own = None
-    if not all(part.is_own(dot, value.of) for dot, value in entry.items()):
+    if not all(part.is_own(dot, value.author) for dot, value in entry.items()):
         view = own_view(key, entry, part.is_own, *part._bodies(key, entry, None))
         own = {
             **_told(part, name, entry, view),

@@ -284,7 +284,7 @@ def test_held_heads_have_a_bound_and_one_notice(lab: Lab) -> None:
 
 
 def test_what_stands_beside_is_the_word_of_whom_it_was(lab: Lab) -> None:
-    """Format 5, "with its `of`": an own text that found no room stays own, though somebody else wrote the same one."""
+    """Format 5, "with its `author`": an own text that found no room stays own, though somebody else wrote the same one."""
     a, b, m = lab.three()
     of_another(a, b)
     lab.settle(a, b, m)
@@ -302,7 +302,7 @@ def test_what_stands_beside_is_the_word_of_whom_it_was(lab: Lab) -> None:
             value.body
             for _, entry in a.replica.store.memories("")
             for under, value in entry.items()
-            if is_own(under, value.of, mine)
+            if is_own(under, value.author, mine)
         }
     assert {sha256(text.encode()).hexdigest() for text in (*one, *two)} <= own
 

@@ -36,7 +36,7 @@ def test_what_is_taken_keeps_its_text_clock_and_bases_and_says_whose_word_it_is(
     made = rewrite({}, change, C, 4, lambda dev: dev != B)
     ((dot, value),) = made.entry.items()
     assert (dot, made.n, made.back) == (f"{C}-5", 5, True)
-    assert value == msgspec.structs.replace(theirs, of=B)
+    assert value == msgspec.structs.replace(theirs, author=B)
 
 
 def test_a_fifth_text_of_this_device_is_left_out_and_said() -> None:

@@ -34,9 +34,9 @@ from ipfsmem.causal.value import (
     MAX_BASES,
     MAX_OBJECT,
     MAX_VALUES,
+    DeviceCounter,
     Entry,
     Loc,
-    Seen,
     Value,
     dot,
     encode_entry,
@@ -84,8 +84,8 @@ def test_ctx() -> None:
     assert join_ctx({A: 1, B: 5}, {A: 3, C: 1}) == {A: 3, B: 5, C: 1}
     assert covers({A: 10}, dot(A, 9)) and covers({A: 10}, dot(A, 10))
     assert not covers({A: 9}, dot(A, 10)) and not covers({}, dot(A, 1))
-    one, two = Seen(1, "f" * 16, "x"), Seen(2, "0" * 16, "y")
-    forked = Seen(2, "1" * 16, "z")
+    one, two = DeviceCounter(1, "f" * 16, "x"), DeviceCounter(2, "0" * 16, "y")
+    forked = DeviceCounter(2, "1" * 16, "z")
     assert join_seen({A: one}, {A: two}) == join_seen({A: two}, {A: one}) == {A: two}
     assert join_seen({A: two}, {A: forked}) == {A: forked}
     assert equivocating_devices({A: two, B: one}, {A: forked, B: one}) == [A]
@@ -136,7 +136,7 @@ def test_an_entry_with_all_values_that_it_may_have_is_less_than_512_kib() -> Non
         h="f" * 16,
         kind=LIVE,
         loc=longest,
-        of="a" * 16,
+        author="a" * 16,
         s="a" * 86,
     )
     devices = [f"{n:016x}" for n in range(MAX_VALUES)]
@@ -247,10 +247,10 @@ def test_adopted_texts_say_whose_they_are() -> None:
         {"m/k": {dot(A, 1): text("1")}, "m/l": {dot(A, 2): text("2")}, "c/w": {dot(A, 3): text("3")}},
     )
     after, _, _ = adopt_fork(ours, State(), [A], C, lambda dev: dev == C)
-    assert {value.of for value in after.entries["m/k"].values()} == {A}
-    assert {value.of for value in after.entries["c/w"].values()} == {""}
+    assert {value.author for value in after.entries["m/k"].values()} == {A}
+    assert {value.author for value in after.entries["c/w"].values()} == {""}
     after, _, _ = adopt_fork(ours, State(), [A], C, lambda dev: dev in (A, C))
-    assert {value.of for value in after.entries["m/k"].values()} == {""}
+    assert {value.author for value in after.entries["m/k"].values()} == {""}
     twice = State({A: 1, B: 1}, {"m/k": {dot(A, 1): text("1"), dot(B, 1): text("1")}})
     after, _, _ = adopt_fork(twice, State(), [A, B], C, lambda dev: dev in (B, C))
-    assert [value.of for value in after.entries["m/k"].values()] == [""]
+    assert [value.author for value in after.entries["m/k"].values()] == [""]

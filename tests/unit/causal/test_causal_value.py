@@ -9,8 +9,8 @@ import pytest
 
 from ipfsmem.causal.tree import build_tree
 from ipfsmem.causal.value import (
+    DeviceCounter,
     Entry,
-    Seen,
     Value,
     check_dots,
     check_entry,
@@ -131,12 +131,14 @@ def test_seen() -> None:
     case = VECTORS["seen"]
     assert seen_message(VAULT, DEV, case["n"], case["r"]).hex() == case["message"]
     seen = sign_seen(SIGNER, VAULT, DEV, case["n"], case["r"])
-    assert seen == Seen(case["n"], case["r"], case["s"])
+    assert seen == DeviceCounter(case["n"], case["r"], case["s"])
     assert verify_seen(PUBLIC, VAULT, DEV, seen)
     assert not verify_seen(PUBLIC, VAULT, "0" * 16, seen)
     assert not verify_seen(PUBLIC, bytes(16), DEV, seen)
     for wrong in VECTORS["seen_not_valid"]:
-        assert not verify_seen(PUBLIC, VAULT, DEV, Seen(wrong["n"], wrong["r"], wrong["s"])), wrong["why"]
+        assert not verify_seen(PUBLIC, VAULT, DEV, DeviceCounter(wrong["n"], wrong["r"], wrong["s"])), wrong[
+            "why"
+        ]
     with pytest.raises(UsageError):
         seen_message(b"", DEV, 1, case["r"])
     with pytest.raises(FormatError):

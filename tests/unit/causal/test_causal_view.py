@@ -112,6 +112,6 @@ def test_whose_word_a_write_is(case: Any) -> None:
 @pytest.mark.parametrize("case", VECTORS["carried"], ids=lambda case: f"{case['dot'][0]}-{case['of'][:7]}")
 def test_whose_word_goes_on_when_signed_anew(case: Any) -> None:
     assert (
-        of_when_copied(case["dot"], msgspec.structs.replace(live("1" * 64, 1), of=case["of"]), mine)
+        of_when_copied(case["dot"], msgspec.structs.replace(live("1" * 64, 1), author=case["of"]), mine)
         == case["result"]
     )

@@ -36,7 +36,7 @@ def two(lab: Lab) -> tuple[Memory, Memory]:
 
 def of(memory: Memory, key: str) -> set[str]:
     with memory.replica.reading():
-        return {value.of for value in memory.replica.store.entry(f"m/{key}").values()}
+        return {value.author for value in memory.replica.store.entry(f"m/{key}").values()}
 
 
 def test_a_part_alone_makes_no_empty_text_in_front_of_others(lab: Lab) -> None:
@@ -187,7 +187,7 @@ def test_what_others_forgot_at_the_same_time_stays_and_is_listed(lab: Lab) -> No
 
 
 def test_promote_is_a_persons_word(lab: Lab) -> None:
-    """Format-next rule 8: only `promote` writes without `of`; it replaces what it was shown and no more."""
+    """Format-next rule 8: only `promote` writes without `author`; it replaces what it was shown and no more."""
     a, b = two(lab)
     b.write_text("role", TEXT)
     lab.settle(a, b)
@@ -311,7 +311,7 @@ def _whose(memory: Memory) -> dict[str, set[str]]:
             for dot, value in entry.items():
                 data = memory.replica.store.body(f"m/{key}", value)
                 if data is not None:
-                    own = memory._texts.memories.is_own(dot, value.of)
+                    own = memory._texts.memories.is_own(dot, value.author)
                     found["own" if own else "others"].add(text_of(data))
     return found
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ipfsmem.canonical import MAX_INT, unb64
-from ipfsmem.causal.value import Seen
+from ipfsmem.causal.value import DeviceCounter
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.errors import (
     FormatError,
@@ -99,7 +99,7 @@ def test_the_ring_beside_them(mode: str) -> None:
 def test_a_commit_has_room_for_every_id_that_a_ring_may_have(plain: bool) -> None:
     """More devices than its commit has room for, and nobody of that memory could publish any more."""
     signer = Signer25519(bytes(32))
-    seen = Seen(MAX_INT, "f" * 16, "_" * 85 + "w")
+    seen = DeviceCounter(MAX_INT, "f" * 16, "_" * 85 + "w")
     made = sign_commit(
         signer,
         Commit(

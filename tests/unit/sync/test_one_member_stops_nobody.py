@@ -14,7 +14,7 @@ import pytest
 from nacl import bindings
 
 from ipfsmem.bundle.blob import read_blob
-from ipfsmem.causal.value import Seen, dot, sign_seen, sign_value
+from ipfsmem.causal.value import DeviceCounter, dot, sign_seen, sign_value
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
 from ipfsmem.errors import IncompleteError, LimitError, ProviderUnavailable, UnreadError
 from ipfsmem.memory import Memory
@@ -333,7 +333,7 @@ def test_texts_by_a_crowd_of_devices_under_one_key_stop_nobody(
     forger = Forger(m)
     with m.replica.reading():
         honest = m.replica.store.entry("m/k")
-    entry, counts, seen, blocks = dict(honest), dict[str, int](), dict[str, Seen](), []
+    entry, counts, seen, blocks = dict(honest), dict[str, int](), dict[str, DeviceCounter](), []
     for seed in seeds:
         signer = Signer25519(seed)
         puppet = member_id(signer.public)

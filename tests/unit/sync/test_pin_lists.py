@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipfsmem.causal.value import Seen
+from ipfsmem.causal.value import DeviceCounter
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.memory import Memory
@@ -171,7 +171,7 @@ def test_one_that_gives_nothing_is_not_asked_for_every_root(tmp_path: Path) -> N
 
 
 def head(name: str, ctx: dict[str, tuple[int, str]], *prev: Head, h: int = 0) -> Head:
-    seen = {device: Seen(n, r, "") for device, (n, r) in ctx.items()}
+    seen = {device: DeviceCounter(n, r, "") for device, (n, r) in ctx.items()}
     before = [p.commit.digest for p in prev]
     commit = Commit(c=1, ctx=seen, dev=name, ek="", h=f"{h:016x}", prev=before, ring="", state="", vault="")
     cid = CID(1, 0x70, b"\x12\x20" + sha256(name.encode()).digest())
