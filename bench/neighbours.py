@@ -44,7 +44,7 @@ def neighbours(ctx: Context) -> None:
 
 def _measure(ctx: Context, mood: str, runs: int) -> list[tuple[float, float]]:
     """Seconds until the healthy one held the write, and of the sync, for each of `runs` syncs."""
-    from ipfsmem.device.replica import World
+    from ipfsmem.device.replica import Environment
     from ipfsmem.memory import Memory
     from ipfsmem.vault.home import Home
 
@@ -57,7 +57,7 @@ def _measure(ctx: Context, mood: str, runs: int) -> list[tuple[float, float]]:
             company = mood != _ALONE
             # The sick one first: it is no better where it is asked before the other.
             urls = [other, url] if company else [url]
-            home = Home(folder=at / "home", label="bench", world=World(now=lambda: now[0]))
+            home = Home(folder=at / "home", label="bench", world=Environment(now=lambda: now[0]))
             providers = [_open(one, company) for one in urls]
             return Memory.load(
                 NAMESPACE, "encrypted-ipfs", provider=providers, unlock=unlock(), passphrase=PASSPHRASE,

@@ -184,13 +184,13 @@ def exchange(ctx: Context) -> None:
 
 def presence(ctx: Context) -> None:
     """What it costs to see that what was published is still there: of an idle sync, and of the one that is a day later."""
-    from ipfsmem.device.replica import World
+    from ipfsmem.device.replica import Environment
     from ipfsmem.memory import Memory
     from ipfsmem.sync import placing
     from ipfsmem.sync.repair import keep_present
 
     stick, passed = ctx.fresh("presence"), [0]
-    world = World(lambda: time.time_ns() // 1_000_000 + passed[0])
+    world = Environment(lambda: time.time_ns() // 1_000_000 + passed[0])
     memory = Memory.create(
         NAMESPACE,
         "encrypted-ipfs",

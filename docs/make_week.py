@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import pytest
 
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.testing.clock import MockClock, SeededRandom
 from tests.support.cli_lab import KEY, Cli
 from tests.support.device_lab import no_chance_in_boxes
@@ -62,7 +62,7 @@ class Week:
     @contextmanager
     def _world(self, seed: str, provider: str = "stick") -> Iterator[None]:
         with self._patch.context() as patch:
-            patch.setattr(World.__init__, "__defaults__", (lambda: self.clock.ms, SeededRandom(seed)))
+            patch.setattr(Environment.__init__, "__defaults__", (lambda: self.clock.ms, SeededRandom(seed)))
             patch.setenv("IPFSMEM_PROVIDER", provider)
             yield
 

@@ -12,7 +12,7 @@ TYPE_CHECKING = False  # that of `typing`, which is imported when something here
 if TYPE_CHECKING:
     from typing import Any
 
-    from ipfsmem.device.replica import World
+    from ipfsmem.device.replica import Environment
     from ipfsmem.memories.memories import Listed
     from ipfsmem.memories.readings import Reading
     from ipfsmem.memory import Memory
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ipfsmem.wallet.signers import KeystoreSigner, MnemonicSigner, RawKeySigner, WalletSigner
 
 __all__ = [
+    "Environment",
     "Home",
     "KeystoreSigner",
     "Listed",
@@ -38,11 +39,11 @@ __all__ = [
     "SyncReport",
     "Unlock",
     "WalletSigner",
-    "World",
     "open_provider",
 ]
 
 _WHERE = {
+    "Environment": "device.replica",
     "Home": "vault.home",
     "KeystoreSigner": "wallet.signers",
     "Listed": "memories.memories",
@@ -56,7 +57,6 @@ _WHERE = {
     "SyncReport": "sync.report",
     "Unlock": "vault.owner",
     "WalletSigner": "wallet.signers",
-    "World": "device.replica",
     "open_provider": "provider.contract",
 }
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ipfsmem import config as configuration
 from ipfsmem.bundle.keys import check_scope, is_key
-from ipfsmem.device.replica import Replica, World
+from ipfsmem.device.replica import Environment, Replica
 from ipfsmem.memories.memories import NotHereError
 from ipfsmem.memories.readings import Reading, Seen
 from ipfsmem.methods import MemoryMethods
@@ -633,7 +633,7 @@ class Memory(MemoryMethods):
 
     @classmethod
     async def open_foreign(
-        cls, source: str, *, provider: ProviderChoice = None, world: World | None = None
+        cls, source: str, *, provider: ProviderChoice = None, world: Environment | None = None
     ) -> Memory:
         """Read somebody's public bundle, ours or that of the original, without writing anything to the disk.
 

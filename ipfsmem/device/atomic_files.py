@@ -72,7 +72,7 @@ def sync_directory(path: Path) -> None:
         os.close(fd)
 
 
-class Beside:
+class StagedFile:
     """Bytes in a temporary file next to `path`, readable by this user only: `put` renames it to `path`, `leave` removes it.
     Raises StorageError."""
 
@@ -112,9 +112,9 @@ class Beside:
 def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Replace the file `path` by `data`, readable by this user only: temporary file, fsync, rename, fsync of the directory.
 
-    `durable` as for `Beside`. Raises StorageError.
+    `durable` as for `StagedFile`. Raises StorageError.
     """
-    Beside(path, data, durable=durable).put()
+    StagedFile(path, data, durable=durable).put()
 
 
 def open_regular(path: Path | str, flags: int, *, within: int | None = None) -> int:

@@ -15,7 +15,7 @@ import msgspec
 
 from ipfsmem.causal.entries import CardName, MemoryName, entry_context, parse_entry
 from ipfsmem.device.identity import open_row, seal_row
-from ipfsmem.device.tables.cover import Cover
+from ipfsmem.device.tables.row_cipher import RowCipher
 from ipfsmem.errors import OpenError
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.seal.objects import CARD, MEMORY, SEGMENT, STATE_NODE, EpochKey, Sealer, deflate_if_smaller
@@ -73,7 +73,7 @@ class Codec(Protocol):
         ...
 
     @property
-    def cover(self) -> Cover | None:
+    def cover(self) -> RowCipher | None:
         """The cover of the rows about plain files; None if they are stored in the clear."""
         ...
 
@@ -239,7 +239,7 @@ class SealedCodec:
         return open_row(self._row_key, stored)
 
     @property
-    def cover(self) -> Cover:
+    def cover(self) -> RowCipher:
         """This codec: rows about plain files are sealed like all others."""
         return self
 

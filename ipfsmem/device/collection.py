@@ -14,8 +14,8 @@ from ipfsmem.content.cid import CID, DAG_PB
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.device.database import Database
 from ipfsmem.device.last_change import blocks_for_undo
-from ipfsmem.device.state import Store
-from ipfsmem.device.tables import blocks, folders, nodes, objects, renders
+from ipfsmem.device.state import StateStore
+from ipfsmem.device.tables import blocks, folders, nodes, objects, tracked_files
 from ipfsmem.device.texts_of_others import blocks_of_kept_texts
 from ipfsmem.errors import FormatError
 
@@ -44,7 +44,7 @@ def reachable(db: Database, roots: Iterable[CID]) -> set[bytes]:
 
 
 def collect(
-    store: Store, roots: Iterable[CID], *, dry_run: bool, forgotten: Collection[tuple[str, str]] = ()
+    store: StateStore, roots: Iterable[CID], *, dry_run: bool, forgotten: Collection[tuple[str, str]] = ()
 ) -> Collected:
     """Delete blocks that neither the state nor a kept root nor an edit of a plain file needs (inside a transaction).
 
@@ -63,7 +63,7 @@ def collect(
     needed.update(blocks_for_undo(store))
     needed.update(blocks_for_dreams(store))
     if store.codec.cover is None:
-        needed.update(renders.texts_needed(run, forgotten))
+        needed.update(tracked_files.texts_needed(run, forgotten))
     gone = [(digest, size) for digest, size in blocks.sizes(run) if digest not in needed]
     if not dry_run:
         blocks.forget(run, [digest for digest, _ in gone])

@@ -64,7 +64,7 @@ class Database:
         self._wait = wait
         self._depth = 0
         #: Held by the thread that works here: one at a time reads or writes.
-        self.alone = threading.RLock()
+        self.lock = threading.RLock()
         #: Digests of damaged blocks: they count as missing, and are replaced when they arrive again.
         self._bad: set[bytes] = set()
         self._order_is_checked = False
@@ -264,7 +264,7 @@ class Database:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """Hold the lock file and one SQLite transaction; nested uses in this thread join the outer one."""
-        with self.alone:
+        with self.lock:
             yield from self._transaction()
 
     def _transaction(self) -> Iterator[None]:
@@ -326,7 +326,7 @@ class Database:
 
     def unused_bytes(self) -> int:
         """Return how many bytes of the file no row uses."""
-        with self.alone, storage_errors(self.path, "read"):
+        with self.lock, storage_errors(self.path, "read"):
             (pages,), (size,) = (
                 self.connection.execute(f"PRAGMA {name}").fetchone()
                 for name in ("freelist_count", "page_size")
@@ -336,7 +336,7 @@ class Database:
     def compact(self) -> None:
         """Rewrite the file without free space, while nobody else writes. Temporarily needs twice its size on the disk. Raises
         StorageError before anything is written if the file is damaged or the disk lacks that space; LockedError."""
-        with self.alone:
+        with self.lock:
             found = self.verdict()
             if found != "ok":
                 raise unusable(f"{self.path} is damaged, and was left as it is: {found}")
@@ -368,7 +368,7 @@ class Database:
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
         """Have all reads inside see one committed state, whatever other processes and threads do meanwhile."""
-        with self.alone:
+        with self.lock:
             if self.connection.in_transaction:
                 yield
                 return

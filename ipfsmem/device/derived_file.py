@@ -17,7 +17,7 @@ from typing import Final
 
 from nacl import bindings, exceptions
 
-from ipfsmem.device.atomic_files import Beside, read_in_pieces, read_in_two
+from ipfsmem.device.atomic_files import StagedFile, read_in_pieces, read_in_two
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import FormatError
 
@@ -50,7 +50,7 @@ class DerivedFiles:
 
     def prepare(
         self, replica: Replica, path: Path | None, data: bytes, *, durable: bool = True
-    ) -> Beside | None:
+    ) -> StagedFile | None:
         """Write the replacement of `save` without the final rename; None if it cannot be stored. Raises StorageError."""
         sealed = replica.config.mode.sealed
         if path is None or replica.read_only or (sealed and not replica.device.row_key):
@@ -66,7 +66,7 @@ class DerivedFiles:
         else:
             stream = zlib.compress(data, self._level)
             stored = self._plain + hashlib.sha256(stream).digest() + stream
-        return Beside(path, stored, durable=durable)
+        return StagedFile(path, stored, durable=durable)
 
     def open(self, replica: Replica, path: Path | None, size: Size | None = None) -> bytes | bytearray | None:
         """Return the bytes saved last; None if there are none, or no keys. `size`: only the beginning is needed, with the number

@@ -17,7 +17,7 @@ import msgspec
 
 from ipfsmem.causal.value import Entry, decode_entry, encode_entry
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.state import Store, locations
+from ipfsmem.device.state import StateStore, locations
 from ipfsmem.device.tables import meta
 from ipfsmem.device.texts_of_others import mark
 from ipfsmem.dream.proposal import DreamFinding, Step
@@ -186,7 +186,7 @@ def spoken_of(replica: Replica) -> dict[str, set[str]]:
     return found
 
 
-def blocks_for_dreams(store: Store) -> set[bytes]:
+def blocks_for_dreams(store: StateStore) -> set[bytes]:
     """Return the digests of the blocks that undo needs."""
     return {
         bytes.fromhex(loc.sha)
@@ -196,7 +196,7 @@ def blocks_for_dreams(store: Store) -> set[bytes]:
     }
 
 
-def _rows(store: Store) -> list[_DreamtRow]:
+def _rows(store: StateStore) -> list[_DreamtRow]:
     if meta.is_changed(store.db.connection, meta.DREAMS):
         return []  # none can be undone: sync and `check` report it, and nothing else fails
     stored = store.db.get_meta(meta.DREAMS)

@@ -26,7 +26,7 @@ from ipfsmem.causal.entries import SegmentName, segment_entry, segment_name
 from ipfsmem.causal.value import Entry
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.scopes import scope_forgotten
-from ipfsmem.device.state import Store
+from ipfsmem.device.state import StateStore
 from ipfsmem.device.tables import meta
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import UsageError
@@ -212,7 +212,7 @@ class Timeline:
             )
 
 
-def events_of(store: Store, segments: Iterable[tuple[SegmentName, Entry]]) -> list[dict[str, Any]]:
+def events_of(store: StateStore, segments: Iterable[tuple[SegmentName, Entry]]) -> list[dict[str, Any]]:
     """Return the events in these segments of one scope that are on this device, in the order (ts, id) (inside `reading`)."""
     found: list[list[dict[str, Any]]] = []
     for segment, entry in segments:
@@ -224,7 +224,11 @@ def events_of(store: Store, segments: Iterable[tuple[SegmentName, Entry]]) -> li
 
 
 def lines_with(
-    store: Store, segment: SegmentName, entry: Entry, hashes: Container[str], hash_of: Callable[[bytes], str]
+    store: StateStore,
+    segment: SegmentName,
+    entry: Entry,
+    hashes: Container[str],
+    hash_of: Callable[[bytes], str],
 ) -> Iterator[bytes]:
     """Yield the lines of a segment that have one of these hashes and are an event of the segment's device in canonical form
     (inside `reading`)."""
@@ -236,7 +240,7 @@ def lines_with(
                     yield line
 
 
-def missing_of(store: Store, segments: Iterable[tuple[SegmentName, Entry]]) -> int:
+def missing_of(store: StateStore, segments: Iterable[tuple[SegmentName, Entry]]) -> int:
     """Return how many of these segments are missing on this device, or damaged (inside `reading`)."""
     return sum(
         store.body(segment.entry, value) is None for segment, entry in segments for value in entry.values()

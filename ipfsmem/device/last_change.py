@@ -11,7 +11,7 @@ import msgspec
 
 from ipfsmem.causal.value import Entry, decode_entry, encode_entry
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.state import Store, locations
+from ipfsmem.device.state import StateStore, locations
 from ipfsmem.device.tables import meta
 
 
@@ -26,7 +26,7 @@ class LastChange(msgspec.Struct, frozen=True):
     came: tuple[str, ...]
 
 
-class _Row(msgspec.Struct):
+class _ChangeRow(msgspec.Struct):
     operation: str
     name: str
     at: int
@@ -34,7 +34,7 @@ class _Row(msgspec.Struct):
     came: tuple[str, ...]
 
 
-_decoder = msgspec.json.Decoder(_Row)
+_decoder = msgspec.json.Decoder(_ChangeRow)
 
 
 def note_change(replica: Replica, operation: str, name: str, before: Entry, after: Entry) -> None:
@@ -42,7 +42,7 @@ def note_change(replica: Replica, operation: str, name: str, before: Entry, afte
     gone = {dot: value for dot, value in before.items() if dot not in after}
     came = tuple(dot for dot in after if dot not in before)
     if gone or came:
-        row = _Row(operation, name, replica.world.now(), encode_entry(gone), came)
+        row = _ChangeRow(operation, name, replica.world.now(), encode_entry(gone), came)
         replica.db.set_meta(meta.LAST_CHANGE, replica.codec.seal_row(msgspec.json.encode(row)))
 
 
@@ -58,11 +58,11 @@ def last_change(replica: Replica) -> LastChange | None:
 
 def note_irrevocable(replica: Replica, done: str) -> None:
     """Record that the last change cannot be undone (inside its transaction). `done` describes it: "the scope work was forgotten"."""
-    row = _Row(done, "", replica.world.now(), b"", ())
+    row = _ChangeRow(done, "", replica.world.now(), b"", ())
     replica.db.set_meta(meta.LAST_CHANGE, replica.codec.seal_row(msgspec.json.encode(row)))
 
 
-def blocks_for_undo(store: Store) -> set[bytes]:
+def blocks_for_undo(store: StateStore) -> set[bytes]:
     """Return the digests of the blocks that undo needs."""
     stored = store.db.get_meta(meta.LAST_CHANGE)
     if stored is None:

@@ -40,7 +40,7 @@ class ProjectFolder(msgspec.Struct, frozen=True):
     wrote_id: bool = False
 
 
-class _Row(msgspec.Struct):
+class _ProjectRow(msgspec.Struct):
     folders: list[ProjectFolder]
     #: Folders in which an agent's program asked for memories and that nobody connected, the newest last.
     seen: list[str]
@@ -48,7 +48,7 @@ class _Row(msgspec.Struct):
     follow: list[str] = []
 
 
-_decoder = msgspec.json.Decoder(_Row)
+_decoder = msgspec.json.Decoder(_ProjectRow)
 
 
 def connected_folders(replica: Replica) -> list[ProjectFolder]:
@@ -108,15 +108,15 @@ def note_unconnected(replica: Replica, path: str) -> None:
             _write(replica, row)
 
 
-def _read(replica: Replica) -> _Row:
+def _read(replica: Replica) -> _ProjectRow:
     stored = replica.db.get_meta(meta.PROJECTS)
     if stored is None:
-        return _Row([], [])
+        return _ProjectRow([], [])
     try:
         return _decoder.decode(replica.codec.open_row(stored))
     except (msgspec.DecodeError, FormatError, OpenError) as error:
         raise damaged(replica.db.path, f"which folder is which project cannot be read: {error}") from None
 
 
-def _write(replica: Replica, row: _Row) -> None:
+def _write(replica: Replica, row: _ProjectRow) -> None:
     replica.db.set_meta(meta.PROJECTS, replica.codec.seal_row(msgspec.json.encode(row)))

@@ -73,7 +73,7 @@ def save_image(
     `holds`: whether nothing went of what it was made of, asked inside `reading` once all of it lies beside its place: what is forgotten
     before that is seen there, and who forgets later removes it. So it is not put there inside `reading`, where no other process is seen."""
     path = image_path(replica, stack, kind)
-    with replica.db.alone:
+    with replica.db.lock:
         blind = replica.db.connection.in_transaction
     if path is None or blind:
         return False

@@ -19,7 +19,7 @@ from ipfsmem.device.atomic_files import make_directory, read_file, write_atomic
 from ipfsmem.device.codec import Codec
 from ipfsmem.device.database import Database
 from ipfsmem.device.identity import Device, open_row, place, seal_row
-from ipfsmem.device.state import DamagedStateError, Store
+from ipfsmem.device.state import DamagedStateError, StateStore
 from ipfsmem.device.tables import meta
 from ipfsmem.device.unlocked import LockWatch
 from ipfsmem.device.wall_clock import now_ms
@@ -36,7 +36,7 @@ Now = Callable[[], int]
 Random = Callable[[int], bytes]
 
 
-class World:
+class Environment:
     """The clock (milliseconds since 1970 UTC) and randomness (n -> n bytes) from outside."""
 
     def __init__(self, now: Now = now_ms, random: Random = os.urandom) -> None:
@@ -62,7 +62,7 @@ class Replica:
         config: NamespaceConfig,
         device: Device,
         codec: Codec,
-        world: World,
+        world: Environment,
         *,
         make: bool = True,
         db: Database | None = None,
@@ -99,7 +99,7 @@ class Replica:
             # In one snapshot, as another process may be writing now.
             with self.db.snapshot():
                 self._load_secrets()
-                self.store = Store(self.db, codec)
+                self.store = StateStore(self.db, codec)
         except BaseException:
             self.db.close()
             raise
@@ -140,7 +140,7 @@ class Replica:
     def transaction(self) -> Iterator[None]:
         """Hold a write transaction. The store is read again first if another process has written."""
         # Also while a failure is recorded: a thread that waits here must not start on state that was rolled back.
-        with self.db.alone:
+        with self.db.lock:
             try:
                 with self.db.transaction():
                     self._refresh()

@@ -29,7 +29,7 @@ from ipfsmem.device.connection import (
 )
 from ipfsmem.device.database import Database
 from ipfsmem.device.identity import Device, open_row
-from ipfsmem.device.state import Frame, Store, locations, read_row, read_top
+from ipfsmem.device.state import StateHeader, StateStore, locations, read_row, read_top
 from ipfsmem.device.tables import (
     authors,
     blocks,
@@ -89,7 +89,7 @@ def rescue(path: Path, device: Device, codec: Codec, *, sealed: bool) -> Rescued
             digests = {bytes.fromhex(loc.sha) for entry in held for loc in locations(entry)}
             found = ((digest, data) for digest in digests if (data := _block(source, digest)) is not None)
             # A missing text is reported when it is read.
-            Store(target, codec).apply(entries, Frame({}, {}), found)
+            StateStore(target, codec).apply(entries, StateHeader({}, {}), found)
     except BaseException:
         target.close()
         raise

@@ -21,7 +21,7 @@ from ipfsmem.causal.cards import (
 )
 from ipfsmem.causal.entries import card_entry, card_name, scope_of
 from ipfsmem.causal.value import Entry
-from ipfsmem.device.state import Store
+from ipfsmem.device.state import StateStore
 from ipfsmem.errors import FormatError, LimitError, NotFoundError
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from ipfsmem.device.writing import Writing
 
 
-def scope_forgotten(store: Store, scope: str) -> bool:
+def scope_forgotten(store: StateStore, scope: str) -> bool:
     """Return whether a scope is forgotten. The nameless scope never is."""
     return bool(scope) and is_forgotten(store.entry(card_entry(scope)))
 
 
-def read_card(store: Store, scope: str, entry: Entry) -> Card | None:
+def read_card(store: StateStore, scope: str, entry: Entry) -> Card | None:
     """Return the card of a scope, given its siblings; None if it is forgotten, or no sibling can be read."""
     name = card_entry(scope)
 
@@ -63,7 +63,7 @@ def put_card(change: Writing, token: str, card: Card) -> None:
     change.put(name, write_card(new), tuple(dot for dot in entry if dot not in staying))
 
 
-def known_scopes(store: Store) -> dict[str, Entry]:
+def known_scopes(store: StateStore) -> dict[str, Entry]:
     """Return every scope that an entry names: token -> the siblings of its card, empty without a card."""
     found: dict[str, Entry] = {}
     for name in store.names():
@@ -82,7 +82,7 @@ def open_scope(change: Writing, scope: str) -> None:
     check_writable(change, scope)
     if not change.entry(name):
         # With clock zero, so that a card that a person makes at the same time wins.
-        change.keep_beside(name, write_card(Card(title=scope)))
+        change.write_alternative(name, write_card(Card(title=scope)))
 
 
 def check_writable(change: Writing, scope: str) -> None:
@@ -142,6 +142,6 @@ def own_scopes(replica: Replica) -> set[str]:
     }
 
 
-def live_scopes(store: Store) -> Iterator[str]:
+def live_scopes(store: StateStore) -> Iterator[str]:
     """Yield the tokens of the scopes that are not forgotten, sorted, without the nameless one."""
     return (scope for scope, entry in known_scopes(store).items() if not is_forgotten(entry))

@@ -29,7 +29,7 @@ _DIGITS = 12
 MAX_SESSIONS, MAX_MARKS = 64, 400
 
 
-class _Shown(msgspec.Struct, frozen=True):
+class _ShownSessions(msgspec.Struct, frozen=True):
     #: The concatenated marks by the hash of a session's name, in the order of their last use.
     sessions: dict[str, str] = {}
 
@@ -102,13 +102,13 @@ def forget_shown(folder: Path, session: str) -> None:
         _write(folder, {one: marks for one, marks in _read(folder).sessions.items() if one != session})
 
 
-def _read(folder: Path) -> _Shown:
+def _read(folder: Path) -> _ShownSessions:
     with contextlib.suppress(IpfsmemError, msgspec.DecodeError):
         data = read_file(folder / _FILE, _MAX)
         if data is not None:
-            return read_json(data, _Shown)
-    return _Shown()
+            return read_json(data, _ShownSessions)
+    return _ShownSessions()
 
 
 def _write(folder: Path, sessions: dict[str, str]) -> None:
-    write_atomic(folder / _FILE, msgspec.json.encode(_Shown(sessions)), durable=False)
+    write_atomic(folder / _FILE, msgspec.json.encode(_ShownSessions(sessions)), durable=False)

@@ -12,7 +12,7 @@ import msgspec
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-class Moment(msgspec.Struct, frozen=True, array_like=True):
+class ClockReading(msgspec.Struct, frozen=True, array_like=True):
     """A moment by both clocks. Encoded as a list: keys that an earlier version holds unlocked stay unlocked."""
 
     #: Milliseconds since 1970 UTC, by the clock that can be set.
@@ -23,9 +23,9 @@ class Moment(msgspec.Struct, frozen=True, array_like=True):
     boot: str
 
 
-def moment(now: int) -> Moment:
+def moment(now: int) -> ClockReading:
     """Return the current moment; `now` is the clock that can be set, in milliseconds since 1970 UTC."""
-    return Moment(now, _milliseconds_up(), boot_id())
+    return ClockReading(now, _milliseconds_up(), boot_id())
 
 
 def _milliseconds_up() -> int:

@@ -27,7 +27,7 @@ from ipfsmem.device.tables.nodes import NodeRow
 from ipfsmem.errors import FormatError, IpfsmemError, OpenError
 
 
-class Frame(msgspec.Struct, frozen=True):
+class StateHeader(msgspec.Struct, frozen=True):
     """The part of the state besides the entries: counters, clock, the pairs that devices signed."""
 
     #: How far the state has seen each device (own writes included).
@@ -38,10 +38,10 @@ class Frame(msgspec.Struct, frozen=True):
     hlc: str = ZERO
 
 
-class _Row(msgspec.Struct):
+class _EntryRow(msgspec.Struct):
     #: The JSON of each changed entry, `null` for a deleted one. (`Raw | None` would only decode null.)
     e: dict[str, msgspec.Raw]
-    f: Frame
+    f: StateHeader
 
 
 class _Places(msgspec.Struct, gc=False):
@@ -51,10 +51,10 @@ class _Places(msgspec.Struct, gc=False):
     base: Loc | None = None
 
 
-class _State(msgspec.Struct):
+class _StoredState(msgspec.Struct):
     top: str
     ek: str
-    f: Frame
+    f: StateHeader
     #: Names of the entries in the tree with more than one value: few, and read after every sync.
     many: list[str]
     #: Names of the cards in the tree: read with each read in a scope.
@@ -124,12 +124,12 @@ def _places_decoder() -> msgspec.json.Decoder[dict[str, _Places]]:
     return msgspec.json.Decoder(dict[str, _Places])
 
 
-_row_decoder = msgspec.json.Decoder(_Row)
-_state_decoder = msgspec.json.Decoder(_State)
+_row_decoder = msgspec.json.Decoder(_EntryRow)
+_state_decoder = msgspec.json.Decoder(_StoredState)
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-class Store:
+class StateStore:
     """The entries, counters and bodies of one memory."""
 
     def __init__(self, db: Database, codec: Codec) -> None:
@@ -151,7 +151,7 @@ class Store:
         self._changed: list[str] = []
         self._changed_at: dict[bytes, int] = {}
         self._version = -1
-        self.frame = Frame({}, {})
+        self.frame = StateHeader({}, {})
         self.refresh()
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class Store:
         if state is None:
             if nodes.any_known(self.db.connection):
                 raise damaged(self.db.path, "it has nodes of the state, but not the state itself")
-            self._tree, self._tree_ek, self.frame = empty_tree(self._load_node), "", Frame({}, {})
+            self._tree, self._tree_ek, self.frame = empty_tree(self._load_node), "", StateHeader({}, {})
             self._many, self._cards = set(), set()
         else:
             known = self._open(state, "state")
@@ -207,7 +207,7 @@ class Store:
             self._note_changes(changes, chain)
             self._journal = seq
 
-    def _open(self, row: bytes, what: str) -> _State:
+    def _open(self, row: bytes, what: str) -> _StoredState:
         try:
             return _state_decoder.decode(self.codec.open_row(row))
         except (ValueError, FormatError, OpenError) as error:
@@ -451,7 +451,7 @@ class Store:
     # -- changing ----------------------------------------------------------------------------------------------
 
     def apply(
-        self, changes: Mapping[str, Entry], frame: Frame, blocks: Iterable[tuple[bytes, bytes]] = ()
+        self, changes: Mapping[str, Entry], frame: StateHeader, blocks: Iterable[tuple[bytes, bytes]] = ()
     ) -> None:
         """Write `changes` (an empty entry is deleted), `frame` and the blocks that they need.
 
@@ -464,9 +464,11 @@ class Store:
         if not names:
             self._append({}, frame)
 
-    def _append(self, changes: Mapping[str, Entry], frame: Frame) -> None:
+    def _append(self, changes: Mapping[str, Entry], frame: StateHeader) -> None:
         texts = {name: encode_entry(entry) if entry else None for name, entry in changes.items()}
-        text = _encode(_Row({n: _GONE if t is None else msgspec.Raw(t) for n, t in texts.items()}, frame))
+        text = _encode(
+            _EntryRow({n: _GONE if t is None else msgspec.Raw(t) for n, t in texts.items()}, frame)
+        )
         stored = self.codec.seal_row(text)
         self._journal = journal.append(self.db.connection, stored, self._journal)
         self._rows += 1
@@ -528,7 +530,7 @@ class Store:
         self._cards.update(
             name for name, text in changes.items() if text is not None and name.startswith(_CARD)
         )
-        state = _State(
+        state = _StoredState(
             patch.tree.digest.hex(), self._tree_ek, self.frame, sorted(self._many), sorted(self._cards)
         )
         stored = self.codec.seal_row(_encode(state))
@@ -601,7 +603,7 @@ class Store:
         return self._rows > _LONG_ROWS or self._bytes > _LONG_BYTES
 
 
-def read_row(codec: Codec, row: bytes) -> tuple[dict[str, bytes | None], Frame]:
+def read_row(codec: Codec, row: bytes) -> tuple[dict[str, bytes | None], StateHeader]:
     """Return the entries that a row of the journal changes, as canonical JSON (None: deleted), and the frame. Raises ValueError,
     FormatError, OpenError."""
     read = _row_decoder.decode(codec.open_row(row))
@@ -613,7 +615,7 @@ def read_top(codec: Codec, state: bytes) -> bytes:
     return bytes.fromhex(_state_decoder.decode(codec.open_row(state)).top)
 
 
-def read_frame(codec: Codec, state: bytes) -> Frame:
+def read_frame(codec: Codec, state: bytes) -> StateHeader:
     """Return the frame of a stored state. Raises ValueError, FormatError, OpenError."""
     return _state_decoder.decode(codec.open_row(state)).f
 

@@ -16,7 +16,7 @@ from ipfsmem.causal.value import Entry, decode_entry, encode_entry
 from ipfsmem.causal.view import siblings
 from ipfsmem.device.connection import damaged
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.state import Store, locations
+from ipfsmem.device.state import StateStore, locations
 from ipfsmem.device.tables import held_texts, meta
 from ipfsmem.errors import FormatError, OpenError
 
@@ -69,7 +69,7 @@ def keep_own(replica: Replica, before: Mapping[str, Entry], after: Mapping[str, 
             held_texts.keep(run, known, row)
 
 
-def with_kept(replica: Replica, name: str, entry: Entry) -> Entry:
+def with_retained_own(replica: Replica, name: str, entry: Entry) -> Entry:
     """Return the entry, with the kept own text under its old dot where others replaced every own one."""
     if not entry or any(is_own(dot, value.author, replica.is_mine) for dot, value in entry.items()):
         return entry
@@ -78,7 +78,7 @@ def with_kept(replica: Replica, name: str, entry: Entry) -> Entry:
     return entry if row is None else entry | _kept_entry(replica.store, name, row)
 
 
-def blocks_of_kept_texts(store: Store) -> set[bytes]:
+def blocks_of_kept_texts(store: StateStore) -> set[bytes]:
     """Return the digests of the blocks that hold kept texts."""
     return {
         bytes.fromhex(loc.sha)
@@ -87,7 +87,7 @@ def blocks_of_kept_texts(store: Store) -> set[bytes]:
     }
 
 
-def _kept_entry(store: Store, name: str, row: bytes) -> Entry:
+def _kept_entry(store: StateStore, name: str, row: bytes) -> Entry:
     """Return a kept own text. Raises DatabaseDamagedError."""
     try:
         return decode_entry(name, store.codec.open_row(row))

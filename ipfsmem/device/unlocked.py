@@ -27,7 +27,7 @@ from ipfsmem.device.atomic_files import open_regular, read_file, reason, write_a
 from ipfsmem.device.identity import KEY_FILE, Device
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.runtime_folder import is_ours, made_runtime_folder, runtime_folder
-from ipfsmem.device.since_boot import Moment, moment
+from ipfsmem.device.since_boot import ClockReading, moment
 from ipfsmem.errors import IpfsmemError, LockedError, PassphraseError, StorageError, UsageError
 
 #: The first bytes of the wrapped half. The next byte says where the wrapping key is, then follow the length of the vault's path
@@ -45,10 +45,10 @@ _ENDED: Final = "the time for which the keys of this device were unlocked is ove
 class _Span(msgspec.Struct, frozen=True):
     """The period in which keys may be used, by both clocks."""
 
-    begins: Moment
-    ends: Moment
+    begins: ClockReading
+    ends: ClockReading
 
-    def over_at(self, now: Moment) -> bool:
+    def over_at(self, now: ClockReading) -> bool:
         """Return whether the span has ended. A restart of the machine ends it too; without an id of the start, the start time by
         the clocks shows it."""
         begins, ends = self.begins, self.ends
@@ -58,7 +58,7 @@ class _Span(msgspec.Struct, frozen=True):
         return not now.boot and abs(started) > _CLOCK_SLACK
 
 
-class _Record(msgspec.Struct, frozen=True):
+class _UnlockedRecord(msgspec.Struct, frozen=True):
     """The wrapped content: the keys, and their span."""
 
     sign_seed: bytes
@@ -70,7 +70,7 @@ class _Record(msgspec.Struct, frozen=True):
         return "_Record()"
 
 
-class Held(msgspec.Struct, frozen=True):
+class UnlockedKeys(msgspec.Struct, frozen=True):
     """Keys that are unlocked now, until when (milliseconds since 1970 UTC), and the watch over that."""
 
     device: Device
@@ -133,7 +133,7 @@ class LockWatch:
 class _Taken(msgspec.Struct, frozen=True):
     """The content of a wrapped file, and which file that was."""
 
-    record: _Record
+    record: _UnlockedRecord
     file: tuple[int, int, int]
     place: bytes
 
@@ -152,14 +152,14 @@ def require_place() -> None:
 
 def hold(
     folder: Path, device: Device, seconds: int, *, now: Callable[[], int], random: Callable[[int], bytes]
-) -> Held:
+) -> UnlockedKeys:
     """Hold the keys of the vault in `folder` for `seconds`. Raises UsageError where they cannot be held, StorageError,
     LockedError."""
     require_place()
     place = _KERNEL if kernel_keyring.has_kernel_keyring() else _SYSTEM
     begins = moment(now())
     ends = msgspec.structs.replace(begins, wall=begins.wall + seconds * 1000, up=begins.up + seconds * 1000)
-    record = _Record(device.sign_seed, device.box_secret, device.row_key, _Span(begins, ends))
+    record = _UnlockedRecord(device.sign_seed, device.box_secret, device.row_key, _Span(begins, ends))
     key, nonce = random(32), random(_NONCE)
     head = _head_for(place, folder)
     with file_lock(folder / "lock"):  # two at once would keep the key of one and the file of the other
@@ -181,7 +181,7 @@ def hold(
     return found
 
 
-def held(folder: Path, now: Callable[[], int]) -> Held | NotHeld:
+def held(folder: Path, now: Callable[[], int]) -> UnlockedKeys | NotHeld:
     """Return the keys of the vault in `folder` if they are unlocked. A file that is not ours is never trusted."""
     taken = _take(folder, now)
     if isinstance(taken, str):
@@ -191,7 +191,7 @@ def held(folder: Path, now: Callable[[], int]) -> Held | NotHeld:
         _remove_ended(folder, now)
         return NotHeld()
     device = Device(record.sign_seed, record.box_secret, record.row_key)
-    return Held(
+    return UnlockedKeys(
         device, record.span.ends.wall, LockWatch(folder, runtime_folder() / _name(folder), now, taken)
     )
 
@@ -318,14 +318,14 @@ class _Parts(msgspec.Struct, frozen=True):
     folder: Path
     wrapped: bytes
 
-    def opened(self, folder: Path, key: bytes) -> _Record | None:
+    def opened(self, folder: Path, key: bytes) -> _UnlockedRecord | None:
         """Return what is wrapped for a vault, None if it was made for another vault, an earlier state of it, or with another key."""
         nonce, sealed = self.wrapped[:_NONCE], self.wrapped[_NONCE:]
         try:
             plain = bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
                 sealed, self.head + _bound_to(folder), nonce, key
             )
-            return msgspec.json.decode(plain, type=_Record)
+            return msgspec.json.decode(plain, type=_UnlockedRecord)
         except (exceptions.CryptoError, exceptions.TypeError, ValueError, StorageError):
             return None
 
@@ -436,5 +436,5 @@ def _identity(found: os.stat_result) -> tuple[int, int, int]:
     return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
-def _fingerprint(record: _Record) -> bytes:
+def _fingerprint(record: _UnlockedRecord) -> bytes:
     return sha256(record.sign_seed + record.box_secret + record.row_key).digest()

@@ -1,4 +1,4 @@
-"""The clock of this machine, which somebody may set: the default of `World`."""
+"""The clock of this machine, which somebody may set: the default of `Environment`."""
 
 from __future__ import annotations
 

@@ -24,10 +24,16 @@ from ipfsmem.device.bulk import parallel_map
 from ipfsmem.device.codec import Codec
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.scopes import check_writable, live_scopes, open_scope, own_scopes
-from ipfsmem.device.state import Frame
+from ipfsmem.device.state import StateHeader
 from ipfsmem.device.tables import meta
 from ipfsmem.device.tables import unscanned as unscanned_rows
-from ipfsmem.device.texts_of_others import any_others, author_of_text, keep_own, note_others, with_kept
+from ipfsmem.device.texts_of_others import (
+    any_others,
+    author_of_text,
+    keep_own,
+    note_others,
+    with_retained_own,
+)
 from ipfsmem.errors import IpfsmemError, MembershipError
 
 #: Changed entries that are held in memory before they go to the store. (The transaction makes all of them durable in one step
@@ -101,7 +107,7 @@ class Writing:
         entry = self.entry(name)
         bases: tuple[tuple[str, ...], Loc | None] = ((), None)
         if memory_name(name) is not None:
-            known = with_kept(self._replica, name, entry)
+            known = with_retained_own(self._replica, name, entry)
             if not of and not promoted:
                 of = self._of(known, body, replaces)
             if known:
@@ -122,7 +128,7 @@ class Writing:
             zip((name for name, _ in new), parallel_map(partial(_sealed, codec), new), strict=True)
         )
 
-    def keep_beside(self, name: str, body: bytes, *, of: str | None = None) -> str:
+    def write_alternative(self, name: str, body: bytes, *, of: str | None = None) -> str:
         """Write an imported text: a sibling of the existing values, with clock zero and without bases (section 1.5).
 
         `author`: the author, "" for the writer; None: as this device knows by its bytes. Returns the new dot.
@@ -131,7 +137,7 @@ class Writing:
         entry = self.entry(name)
         if of is None:
             known = memory_name(name) is not None
-            of = self._of(with_kept(self._replica, name, entry), body, ()) if known else ""
+            of = self._of(with_retained_own(self._replica, name, entry), body, ()) if known else ""
         return self._add(name, entry, body, (), ((), None), of, tick=False)
 
     def keep_again(self, entry: Entry, body: bytes) -> None:
@@ -283,7 +289,7 @@ class Writing:
             return
         if self._n:
             self._ctx[self._replica.device.id] = self._n
-        frame = Frame(dict(self._ctx), self._store.frame.seen, self._hlc)
+        frame = StateHeader(dict(self._ctx), self._store.frame.seen, self._hlc)
         if self._replica.vault_tag is not None:
             signed = parallel_map(lambda item: sign_entry(self._replica, *item), list(self._changes.items()))
             self._changes = dict(zip(self._changes, signed, strict=True))

@@ -515,7 +515,7 @@ class Importer:
                     replaces = plan.what != "kept_beside"
                     check_incoming(memories, change, plan.key, choice.data, replaces=replaces)
                 if plan.what == "kept_beside":
-                    change.keep_beside(name, choice.data, of=of or None)
+                    change.write_alternative(name, choice.data, of=of or None)
                 elif plan.what in _WRITTEN:
                     change.put(name, choice.data, choice.dots, of=of)
             except (LimitError, UsageError) as error:

@@ -16,7 +16,7 @@ import msgspec
 from ipfsmem.config import expanded
 from ipfsmem.device.atomic_files import storage_errors
 from ipfsmem.device.namespaces import memories_in
-from ipfsmem.device.tables.working_copies import Copy
+from ipfsmem.device.tables.working_copies import LinkedFolder
 from ipfsmem.errors import UsageError
 from ipfsmem.files.folder import PlainFolder
 from ipfsmem.mode import Mode
@@ -40,7 +40,7 @@ class Place(msgspec.Struct, frozen=True):
     #: Whether it must still be created.
     new: bool
     #: Its existing row, which continues: it was moved, or is on another disk now.
-    known: Copy | None = None
+    known: LinkedFolder | None = None
 
 
 def plain_files_at(mode: Mode, chosen: str | Path | None) -> str | None:
@@ -54,7 +54,7 @@ def plain_files_at(mode: Mode, chosen: str | Path | None) -> str | None:
 
 def examine_place(
     folder: str | Path,
-    copies: Iterable[tuple[Copy, Path]] = (),
+    copies: Iterable[tuple[LinkedFolder, Path]] = (),
     *,
     scope: str = "",
     take_over: bool = False,
@@ -117,8 +117,8 @@ def _is_published_to(path: Path) -> bool:
 
 
 def _row_of(
-    path: Path, copies: list[tuple[Copy, Path]], scope: str, take_over: bool, begun: bool
-) -> Copy | None:
+    path: Path, copies: list[tuple[LinkedFolder, Path]], scope: str, take_over: bool, begun: bool
+) -> LinkedFolder | None:
     """Return the row that continues in this folder; None for a new one. Raises UsageError if it is in use."""
     plain = PlainFolder(path)
     try:
@@ -180,7 +180,7 @@ def too_wide() -> tuple[Path, ...]:
     return (home, *home.parents, *_SYSTEM)
 
 
-def _refuse_other_scope(copy: Copy, path: Path, scope: str) -> None:
+def _refuse_other_scope(copy: LinkedFolder, path: Path, scope: str) -> None:
     """Raise UsageError if another scope has that place: its current content would be mixed into this one."""
     if copy.scope != scope:
         raise UsageError(

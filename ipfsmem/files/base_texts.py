@@ -7,16 +7,16 @@ hash of the ciphertext, so each base is kept with its file, sealed.
 from __future__ import annotations
 
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.tables.renders import Renders
-from ipfsmem.device.tables.sealed_renders import SealedRenders
+from ipfsmem.device.tables.sealed_tracked_files import SealedTrackedFiles
+from ipfsmem.device.tables.tracked_files import TrackedFiles
 
 
 class BaseTexts:
     """The base texts of one linked folder, by file and SHA-256."""
 
-    def __init__(self, replica: Replica, renders: Renders) -> None:
+    def __init__(self, replica: Replica, renders: TrackedFiles) -> None:
         self._db = replica.db
-        self._sealed = renders if isinstance(renders, SealedRenders) else None
+        self._sealed = renders if isinstance(renders, SealedTrackedFiles) else None
 
     def get(self, file: str, sha: bytes | None) -> bytes | None:
         """Return a text that a file showed; None if it is no longer here."""

@@ -15,7 +15,7 @@ from ipfsmem.bundle.keys import (
 )
 from ipfsmem.bundle.memory_file import MAX_FILE, parse_fields
 from ipfsmem.bundle.sync_conflicts import base_of_conflict
-from ipfsmem.device.tables.renders import fold
+from ipfsmem.device.tables.tracked_files import fold
 from ipfsmem.errors import FormatError
 from ipfsmem.files.folder import TIMELINE
 from ipfsmem.invisible_characters import INVISIBLE

@@ -22,7 +22,7 @@ import msgspec
 from ipfsmem.canonical import read_json
 from ipfsmem.device.atomic_files import make_directory, new_name, reason, storage_errors
 from ipfsmem.device.directory_handle import INODE, Directory, LinkError, open_directory
-from ipfsmem.device.tables.renders import Stat
+from ipfsmem.device.tables.tracked_files import Stat
 from ipfsmem.errors import StorageError
 from ipfsmem.file_durability import flush_to_disk
 

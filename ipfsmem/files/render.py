@@ -24,9 +24,9 @@ from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.value import Entry
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.tables.renders import Aside, FileRow, Shows, Texts, fold
-from ipfsmem.device.tables.sealed_renders import renders_of
-from ipfsmem.device.tables.working_copies import Copies, Copy
+from ipfsmem.device.tables.sealed_tracked_files import tracked_files_of
+from ipfsmem.device.tables.tracked_files import FileRow, RenderedTexts, ReplacedFile, Shows, fold
+from ipfsmem.device.tables.working_copies import Copies, LinkedFolder
 from ipfsmem.errors import IpfsmemError, StorageError
 from ipfsmem.files.base_texts import BaseTexts
 from ipfsmem.files.file_names import MAX_TIMELINE, is_copy_of, longest, name_of, rendered_name
@@ -88,7 +88,7 @@ class Rendering:
         memories: Memories,
         timeline: Timeline,
         folder: PlainFolder,
-        copy: Copy,
+        copy: LinkedFolder,
         problems: dict[str, str],
         *,
         held: Collection[str] = (),
@@ -100,7 +100,7 @@ class Rendering:
         self._timeline = timeline
         self._folder = folder
         self._copy = copy
-        self._renders = renders_of(replica.db.connection, copy.id, replica.codec.cover)
+        self._renders = tracked_files_of(replica.db.connection, copy.id, replica.codec.cover)
         self._texts = BaseTexts(replica, self._renders)
         self._problems = problems
         self._held = held
@@ -151,7 +151,7 @@ class Rendering:
         for file in [file for file in self._problems if name_of(file, key)[0] == key]:
             del self._problems[file]
         rows = {
-            file: Texts(file, key, row.text or b"", " ".join(row.dots))
+            file: RenderedTexts(file, key, row.text or b"", " ".join(row.dots))
             for file, row in self._renders.of_key(key).items()
         }
         plan = _Plan()
@@ -165,7 +165,7 @@ class Rendering:
             self._folder.settle()
 
     def _name(
-        self, key: str, rows: Mapping[str, Texts], plan: _Plan, load: Callable[[], bytes | None]
+        self, key: str, rows: Mapping[str, RenderedTexts], plan: _Plan, load: Callable[[], bytes | None]
     ) -> str:
         """Return the name of a memory's file without a known foreign one: that of its original device, unless another file here
         has it on a disk that folds case or composes letters."""
@@ -184,7 +184,9 @@ class Rendering:
         plan.folded.add(folded)
         return file
 
-    def _want(self, key: str, entry: Entry, main: str | None, plan: _Plan, rows: Mapping[str, Texts]) -> None:
+    def _want(
+        self, key: str, entry: Entry, main: str | None, plan: _Plan, rows: Mapping[str, RenderedTexts]
+    ) -> None:
         """Plan the files of one key."""
         name = self._memories.name(key)
         entry = self._memories.entry(key, entry)
@@ -224,7 +226,7 @@ class Rendering:
         """Return whether this memory is other programs' lines of MEMORY.md, which `index` writes."""
         return key == INDEX_KEY and self._copy.shared_index
 
-    def _bring(self, rows: Mapping[str, Texts], plan: _Plan) -> None:
+    def _bring(self, rows: Mapping[str, RenderedTexts], plan: _Plan) -> None:
         todo: list[tuple[str, _Want, FileRow | None]] = []
         for file, want in plan.wanted.items():
             row = rows.get(file)
@@ -344,7 +346,7 @@ class Rendering:
 
     def _note_aside(self, old: str, row: FileRow) -> None:
         """Keep the replaced content; if it is not what was seen, it was written at that moment."""
-        self._renders.put_aside(Aside(old, row.file, row.body, row.text, -1, self._now))
+        self._renders.put_aside(ReplacedFile(old, row.file, row.body, row.text, -1, self._now))
         found = self._folder.read_aside(old, longest(row.file))
         if found is None or found.sha != row.body:
             self.needs_look = True
@@ -548,7 +550,7 @@ def _id_in_state(event: dict[str, object], wanted: dict[bytes, str]) -> str:
     return wanted[line] if line in wanted else foreign_id(event)
 
 
-def _foreign_mains(rows: Mapping[str, Texts]) -> dict[str, str]:
+def _foreign_mains(rows: Mapping[str, RenderedTexts]) -> dict[str, str]:
     """Return the files with foreign names that stand for their key because no file has its own name."""
     mains: dict[str, str] = {}
     for file, row in sorted(rows.items()):

@@ -22,9 +22,9 @@ from ipfsmem.causal.merge_links import merge_index
 from ipfsmem.causal.view import KeyView
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.tables.renders import Before, FileRow, Missing, Return, Shows, Stat
-from ipfsmem.device.tables.sealed_renders import renders_of
-from ipfsmem.device.tables.working_copies import Copies, Copy
+from ipfsmem.device.tables.sealed_tracked_files import tracked_files_of
+from ipfsmem.device.tables.tracked_files import FileRow, Missing, PreviousTexts, Return, Shows, Stat
+from ipfsmem.device.tables.working_copies import Copies, LinkedFolder
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import IpfsmemError, UsageError
 from ipfsmem.files.base_texts import BaseTexts
@@ -57,7 +57,7 @@ class Scan:
         memories: Memories,
         timeline: Timeline,
         folder: PlainFolder,
-        copy: Copy,
+        copy: LinkedFolder,
         change: Writing,
         problems: dict[str, str],
         *,
@@ -70,7 +70,7 @@ class Scan:
         self._folder = folder
         self._copy = copy
         self._change = change
-        self._renders = renders_of(replica.db.connection, copy.id, replica.codec.cover)
+        self._renders = tracked_files_of(replica.db.connection, copy.id, replica.codec.cover)
         self._copies = Copies(replica.db.connection, replica.codec.cover)
         self._texts = BaseTexts(replica, self._renders)
         self._index_lines = frozenset(copy.lines.split(b"\n"))
@@ -118,8 +118,8 @@ class Scan:
             return  # removed meanwhile: the next scan misses it
         row, body = self._renders.get(file), found.sha
         if row is not None and body == row.body:
-            if row.stat != found.stat or row.missed is not None:
-                self._renders.put(replace(row, stat=found.stat, missed=None))
+            if row.stat != found.stat or row.missing_since is not None:
+                self._renders.put(replace(row, stat=found.stat, missing_since=None))
         elif file.startswith(TIMELINE + "/"):
             if self._timeline.take(found.data, file, self._is_young(file)):
                 self._renders.put(FileRow(file, None, body, None, stat=found.stat))
@@ -222,7 +222,7 @@ class Scan:
             name = self._memories.name(key)
             digest = sha256(text).hexdigest()
             if all(value.body != digest for value in self._change.entry(name).values()):
-                self._change.keep_beside(name, text)
+                self._change.write_alternative(name, text)
         dots, shows = ((), Shows.VALUES) if row is None else (row.dots, row.shows)
         self._renders.put(FileRow(file, key, body, None, dots, shows, found.stat))
         self._renders.drop_return(file)
@@ -254,7 +254,7 @@ class Scan:
         digest = sha256(text)
         if row is not None and row.text == digest.digest() and row.has_values:
             # MEMORY.md with changes only in our own lines; or a line of the header that the file does not show.
-            self._renders.put(replace(row, body=body, stat=stat, missed=None))
+            self._renders.put(replace(row, body=body, stat=stat, missing_since=None))
             return
         view = self._view(key)
         shows, before = Shows.VALUES, None
@@ -296,7 +296,7 @@ class Scan:
         if same:
             return same
         if is_copy_of(file, key):
-            return (self._change.keep_beside(name, text),)
+            return (self._change.write_alternative(name, text),)
         # A new text under a forgotten key is a new memory; next to a live one it has seen nothing.
         replaces = view.dots if view.forgotten else ()
         return (self._change.put(name, text, replaces),)
@@ -363,9 +363,9 @@ class Scan:
             if row is None or row.key is None:
                 # A damaged row proves no deletion; a missing timeline or index is not a deletion.
                 self._renders.drop(missed.file)
-            elif row.missed is None or row.missed > self._now:
-                self._renders.put(replace(row, missed=self._now))
-            elif self._now - row.missed >= MISSING_FOR:
+            elif row.missing_since is None or row.missing_since > self._now:
+                self._renders.put(replace(row, missing_since=self._now))
+            elif self._now - row.missing_since >= MISSING_FOR:
                 ready.append((row.key, row))
         if not ready:
             return None
@@ -429,7 +429,7 @@ class Scan:
             # Its writer has this text, and may rewrite the whole file from it.
             self._texts.keep(file, sha, text)
             shows = Shows.EDIT if row.shows is Shows.OLD_TEXT else row.shows  # now it has a new text
-            self._renders.put(replace(row, before=Before.of(sha, row.before, self._now), shows=shows))
+            self._renders.put(replace(row, before=PreviousTexts.of(sha, row.before, self._now), shows=shows))
             older = self._base_for(row, base, text)
         merged = None
         if view.data is not None and view.own and older is not None:

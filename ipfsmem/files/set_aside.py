@@ -12,8 +12,8 @@ from hashlib import sha256
 from msgspec.structs import replace
 
 from ipfsmem.bundle.keys import INDEX_FILE
-from ipfsmem.device.tables.renders import Aside, Renders
-from ipfsmem.device.tables.working_copies import Copy
+from ipfsmem.device.tables.tracked_files import ReplacedFile, TrackedFiles
+from ipfsmem.device.tables.working_copies import LinkedFolder
 from ipfsmem.errors import IpfsmemError, StorageError
 from ipfsmem.files.file_names import longest, name_of
 from ipfsmem.files.folder import ASIDE, HIDDEN, TIMELINE, PlainFolder
@@ -26,8 +26,8 @@ class SetAside:
     def __init__(
         self,
         folder: PlainFolder,
-        renders: Renders,
-        copy: Copy,
+        renders: TrackedFiles,
+        copy: LinkedFolder,
         problems: dict[str, str],
         now: int,
         *,
@@ -52,7 +52,7 @@ class SetAside:
         for row in known.values():
             self._check_aside(row)
 
-    def _check_aside(self, row: Aside) -> bool:
+    def _check_aside(self, row: ReplacedFile) -> bool:
         """Return False, with a report, if its content could not be read in, so that it must stay."""
         mtime = self._folder.aside_mtime(row.name)
         if mtime is not None and mtime != row.mtime:
@@ -161,7 +161,7 @@ class SetAside:
                 # A program may still have it open, and write into it.
                 texts = (row.text, *(row.before.texts if row.before else ())) if row is not None else ()
                 self._renders.put_aside(
-                    Aside(name, file, body, body if body in texts else None, -1, self._now)
+                    ReplacedFile(name, file, body, body if body in texts else None, -1, self._now)
                 )
 
     def _take_of_crash(self, name: str, file: str, data: bytes) -> bool:

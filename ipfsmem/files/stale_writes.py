@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ipfsmem.device.tables.renders import Before, FileRow, Shows
+from ipfsmem.device.tables.tracked_files import FileRow, PreviousTexts, Shows
 
 #: How long after a file was replaced a writer may still have the old text; ms.
 OLD_TEXT_FOR = 60_000
@@ -68,10 +68,10 @@ def _shared(a: bytes, b: bytes, most: int) -> int:
     return low
 
 
-def before_replaced(row: FileRow | None, now: int) -> Before | None:
+def before_replaced(row: FileRow | None, now: int) -> PreviousTexts | None:
     """Return the texts of a file that is replaced now (ms), and shortly before: a writer may still have one. `row` is the one
     before."""
-    if row is None or row.text is None or row.shows is Shows.OLD_TEXT or row.missed is not None:
+    if row is None or row.text is None or row.shows is Shows.OLD_TEXT or row.missing_since is not None:
         return None
     recent = row.before is not None and row.before.is_within(OLD_TEXT_FOR, now)
-    return Before.of(row.text, row.before if recent else None, now)
+    return PreviousTexts.of(row.text, row.before if recent else None, now)

@@ -20,13 +20,13 @@ from ipfsmem.device.connection import DatabaseDamagedError
 from ipfsmem.device.project_folders import connected_folders
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
-from ipfsmem.device.tables.working_copies import BY_HAND, REPLACED, Copies, Copy
+from ipfsmem.device.tables.working_copies import BY_HAND, REPLACED, Copies, LinkedFolder
 from ipfsmem.errors import IncompleteError, IpfsmemError, NotFoundError, StorageError, UsageError
 from ipfsmem.memories.memories import Memories
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.device.tables.renders import Renders
+    from ipfsmem.device.tables.tracked_files import TrackedFiles
     from ipfsmem.files.attaching import Place
     from ipfsmem.files.working_copy import WorkingCopy
 
@@ -161,13 +161,13 @@ class WorkingCopies:
         self._open = found
         return list(found.values())
 
-    def _made(self, row: Copy) -> WorkingCopy:
+    def _made(self, row: LinkedFolder) -> WorkingCopy:
         from ipfsmem.files.working_copy import WorkingCopy  # 16 modules, only for vaults with plain files
 
         memories = self._memories.in_scope(row.scope)
         return WorkingCopy(self._replica, memories, row, self._place(row))
 
-    def _place(self, row: Copy) -> Path:
+    def _place(self, row: LinkedFolder) -> Path:
         return Path(row.path) if row.path else self.own
 
     @property
@@ -250,12 +250,12 @@ class WorkingCopies:
         place = self.examine(folder, scope=scope, take_over=take_over)
         return preview_of(place, scope, {one.key for one in self._memories.in_scope(scope).listing()})
 
-    def _row(self, place: Place, scope: str, timeline: bool) -> Copy:
+    def _row(self, place: Place, scope: str, timeline: bool) -> LinkedFolder:
         path = "" if place.path == self.own else str(place.path)
         if place.known is not None:
             return msgspec.structs.replace(place.known, path=path, timeline=place.known.timeline or timeline)
         random = self._replica.world.random
-        return Copy(random(16).hex(), path, scope, None, timeline, random(32))
+        return LinkedFolder(random(16).hex(), path, scope, None, timeline, random(32))
 
     def detach(self, folder: str | Path, *, gone: bool = False) -> Detached:
         """Unlink a folder; every file in it stays.
@@ -313,12 +313,12 @@ class WorkingCopies:
         return [str(copy.folder.path) for copy in self.all()]
 
     def _facts(self, copy: WorkingCopy) -> FolderFacts:
-        from ipfsmem.device.tables.sealed_renders import renders_of
+        from ipfsmem.device.tables.sealed_tracked_files import tracked_files_of
         from ipfsmem.files.surroundings import remarks
 
         there = copy.is_there()
         paused = copy.copy.paused
-        files = renders_of(self._replica.db.connection, copy.copy.id, self._replica.codec.cover).count()
+        files = tracked_files_of(self._replica.db.connection, copy.copy.id, self._replica.codec.cover).count()
         state = "ok" if there else "paused" if paused else "not there"
         note = paused or ("" if there else next(iter(copy.notices()), ""))
         path = copy.folder.path
@@ -421,7 +421,7 @@ class WorkingCopies:
         two further scans miss them, as nobody scans while keys are locked."""
         with self._replica.transaction():
             for renders in self._renders():
-                renders.forget_missed(before)
+                renders.reset_missing(before)
 
     def _miss_since_unlocked(self) -> None:
         """Apply `miss_anew` to files missed before the keys were unlocked, however they were locked: by a command, the time or a
@@ -429,7 +429,7 @@ class WorkingCopies:
         watch = self._replica.lock_watch
         if watch is not None and not self._missed_anew:
             begins = watch.begins
-            if any(renders.missed_before(begins) for renders in self._renders()):
+            if any(renders.missing_before(begins) for renders in self._renders()):
                 self.miss_anew(begins)
         self._missed_anew = True
 
@@ -450,14 +450,14 @@ class WorkingCopies:
                 for copy in copies:
                     copy.pause(REPLACED)
 
-    def _renders(self) -> list[Renders]:
+    def _renders(self) -> list[TrackedFiles]:
         rows = self._rows.all()
         if not rows:
             return []
-        from ipfsmem.device.tables.sealed_renders import renders_of
+        from ipfsmem.device.tables.sealed_tracked_files import tracked_files_of
 
         connection, cover = self._replica.db.connection, self._replica.codec.cover
-        return [renders_of(connection, row.id, cover) for row in rows]
+        return [tracked_files_of(connection, row.id, cover) for row in rows]
 
     # -- looking and rendering ---------------------------------------------------------------------------------
 

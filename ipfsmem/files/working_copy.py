@@ -27,9 +27,9 @@ from ipfsmem.bundle.keys import INDEX_FILE, is_key
 from ipfsmem.canonical import read_json
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import journal, meta
-from ipfsmem.device.tables.renders import Missing
-from ipfsmem.device.tables.sealed_renders import renders_of
-from ipfsmem.device.tables.working_copies import BY_HAND, REPLACED, Copies, Copy
+from ipfsmem.device.tables.sealed_tracked_files import tracked_files_of
+from ipfsmem.device.tables.tracked_files import Missing
+from ipfsmem.device.tables.working_copies import BY_HAND, REPLACED, Copies, LinkedFolder
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import StorageError
 from ipfsmem.files.folder import HIDDEN, MISSING_FOR, Listing, PlainFolder
@@ -54,11 +54,11 @@ _STAYING = (BY_HAND, REPLACED)
 class WorkingCopy:
     """One folder of plain files."""
 
-    def __init__(self, replica: Replica, memories: Memories, copy: Copy, path: Path) -> None:
+    def __init__(self, replica: Replica, memories: Memories, copy: LinkedFolder, path: Path) -> None:
         self._replica = replica
         self._memories = memories
         self._copies = Copies(replica.db.connection, replica.codec.cover)
-        self._renders = renders_of(replica.db.connection, copy.id, replica.codec.cover)
+        self._renders = tracked_files_of(replica.db.connection, copy.id, replica.codec.cover)
         #: Its row, as of the last use of the folder.
         self.copy = copy
         self.folder = PlainFolder(path, copy.secret)
@@ -545,7 +545,7 @@ class WorkingCopy:
             inode = self.folder.root.inode
             with self._replica.transaction():
                 self._forget_absent()
-                self._renders.forget_missed()
+                self._renders.reset_missing()
                 self._change(inode=inode, head=git_head(self.folder.path))
             # The row is on the disk before the marker: after a crash in between the folder can be claimed again.
             self.folder.put_marker(self.copy.id)
@@ -558,7 +558,7 @@ class WorkingCopy:
 
     # -- is it there? ------------------------------------------------------------------------------------------
 
-    def _is_ready(self, *, gone: bool = False, row: Copy | None = None) -> bool:
+    def _is_ready(self, *, gone: bool = False, row: LinkedFolder | None = None) -> bool:
         """Return whether the folder exists and is ours; a new one is created and marked. Opens it.
 
         `gone`: a person wants missing files back, even if all are missing.
@@ -577,7 +577,7 @@ class WorkingCopy:
                 return True
         return self._is_ready_after_all(copy, gone)
 
-    def _is_ready_after_all(self, copy: Copy, gone: bool) -> bool:
+    def _is_ready_after_all(self, copy: LinkedFolder, gone: bool) -> bool:
         """Decide about another folder, a missing one, or one with another marker."""
         import shlex
 
@@ -621,7 +621,7 @@ class WorkingCopy:
         with self._replica.transaction():
             if moved:
                 self._forget_absent()
-            self._renders.forget_missed()
+            self._renders.reset_missing()
             self._change(inode=inode)
             self.folder.put_marker(copy.id)
         return True
@@ -657,4 +657,9 @@ class WorkingCopy:
 
 def _is_due(row: Missing, now: int) -> bool:
     """Return whether a missing file needs a record or a decision."""
-    return not row.key or row.missed is None or row.missed > now or now - row.missed >= MISSING_FOR
+    return (
+        not row.key
+        or row.missing_since is None
+        or row.missing_since > now
+        or now - row.missing_since >= MISSING_FOR
+    )

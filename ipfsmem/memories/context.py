@@ -38,7 +38,7 @@ from ipfsmem.memories.writers import Writers
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.device.uses import Use
+    from ipfsmem.device.access_counts import Use
     from ipfsmem.memories.context_talk import Said, Talk
     from ipfsmem.memories.moment_kinds import Kind
     from ipfsmem.memories.recall import Hit, Match, Matches, MomentHit

@@ -21,8 +21,8 @@ from ipfsmem.memories.merits import merits_of
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
+    from ipfsmem.device.access_counts import Use
     from ipfsmem.device.hidden import Hidden
-    from ipfsmem.device.uses import Use
     from ipfsmem.memories.memories import Memories
     from ipfsmem.memories.search_index import SearchIndex
     from ipfsmem.recall.priority import PriorityFactors

@@ -29,7 +29,7 @@ from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.scopes import put_card, read_card
-from ipfsmem.device.state import Store
+from ipfsmem.device.state import StateStore
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import FormatError, IncompleteError, IpfsmemError, LimitError, NotFoundError, UsageError
 from ipfsmem.memories.bundle_tree import MAX_BYTES, Part, collect_files
@@ -293,7 +293,7 @@ def is_cut_off(key: str, data: bytes) -> bool:
 
 def _take_card(
     change: Writing,
-    store: Store,
+    store: StateStore,
     scope: str,
     part: Part,
     into: Mapping[str, str],
@@ -358,7 +358,7 @@ def _take(memories: Memories, change: Writing, key: str, data: bytes, replace: b
     if replace and view.dots:
         change.put(name, data, view.dots, of=of)
         return "replaced"
-    change.keep_beside(name, data, of=of or None)
+    change.write_alternative(name, data, of=of or None)
     return "still_forgotten" if view.forgotten else "kept_beside"
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from ipfsmem.device.atomic_files import Beside
+from ipfsmem.device.atomic_files import StagedFile
 from ipfsmem.device.derived_file import DerivedFiles
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.replica import Replica
@@ -170,7 +170,7 @@ def _restored(data: bytes | bytearray) -> Kept:
     return Kept(Vectors.restore(stored.vectors), stored.spoken)
 
 
-def prepared(replica: Replica, kept: Kept) -> Beside | None:
+def prepared(replica: Replica, kept: Kept) -> StagedFile | None:
     """Write the file that will replace the one before; only the rename is left to do. None in mode `none`. Raises StorageError."""
     return _FILES.prepare(replica, vectors_path(replica, kept.vectors.identity), _dump(kept))
 

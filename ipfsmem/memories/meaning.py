@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from ipfsmem.bundle.session_parts import is_part_key
 from ipfsmem.causal.clock import hlc_ms
-from ipfsmem.device.state import Frame
+from ipfsmem.device.state import StateHeader
 from ipfsmem.errors import FormatError, IpfsmemError, ProviderRefused, StorageError
 from ipfsmem.loopback import is_loopback
 from ipfsmem.memories.asked import Asked
@@ -130,7 +130,7 @@ class Meaning:
         self._resting: tuple[EmbedderIdentity, int, IpfsmemError] | None = None
         self._thread: threading.Thread | None = None
         #: The state and kinds for which all possible vectors were made, and whether none is missing at all.
-        self._done: tuple[Frame, frozenset[str]] | None = None
+        self._done: tuple[StateHeader, frozenset[str]] | None = None
         self._whole = False
         #: Texts that the state names and that cannot be read here.
         self._unreadable: set[bytes] = set()
@@ -385,7 +385,7 @@ class Meaning:
         self._load(embedder)
         return Vectors(embedder.identity) if self._vectors is None else self._vectors
 
-    def _all(self) -> tuple[Frame, frozenset[str]]:
+    def _all(self) -> tuple[StateHeader, frozenset[str]]:
         """Return the state and kinds for which all vectors would be made now."""
         return self._replica.store.frame, self._kinds
 

@@ -33,7 +33,7 @@ from ipfsmem.causal.view import (
 )
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.scopes import scope_forgotten
-from ipfsmem.device.texts_of_others import entries_of_others, with_kept
+from ipfsmem.device.texts_of_others import entries_of_others, with_retained_own
 from ipfsmem.errors import ChangedError, FormatError, IpfsmemError, LimitError, NotFoundError, UsageError
 from ipfsmem.memories.overview import Overview, ScopeView, head_of
 from ipfsmem.memories.readings import (
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ipfsmem.bundle.index import IndexItem
+    from ipfsmem.device.access_counts import AccessCounts
     from ipfsmem.device.state import StateMark
-    from ipfsmem.device.uses import Uses
     from ipfsmem.device.writing import Writing
     from ipfsmem.memories.fact_words import FactWords
     from ipfsmem.memories.graph import GraphIndex
@@ -125,7 +125,7 @@ class Memories:
         #: The weights of recall, read for each question; None: the defaults.
         self.weighed: Callable[[], RankingWeights] | None = sibling.weighed if sibling is not None else None
         #: Opens the table of uses when needed; None if nothing is counted.
-        self.uses: Callable[[], Uses] | None = sibling.uses if sibling is not None else None
+        self.uses: Callable[[], AccessCounts] | None = sibling.uses if sibling is not None else None
         #: The share of a confidence that fades each day, read each time; None: the default.
         self.decay_rate: Callable[[], float] | None = sibling.decay_rate if sibling is not None else None
         #: Headers by the hash of their texts, from the last list; None before the first. The number that is not stored on disk.
@@ -185,9 +185,11 @@ class Memories:
         )
 
     def entry(self, key: str, entry: Entry | None = None) -> Entry:
-        """Return the siblings of a memory, with the last own text if others replaced all own ones (`with_kept`)."""
+        """Return the siblings of a memory, with the last own text if others replaced all own ones (`with_retained_own`)."""
         name = self.name(key)
-        return with_kept(self.replica, name, self.replica.store.entry(name) if entry is None else entry)
+        return with_retained_own(
+            self.replica, name, self.replica.store.entry(name) if entry is None else entry
+        )
 
     def whole_view(
         self,

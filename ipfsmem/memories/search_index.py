@@ -28,7 +28,7 @@ from ipfsmem.causal.entries import MemoryName, memory_name, segment_name
 from ipfsmem.causal.value import Entry, decode_entry
 from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.recall_image import VERSION, RecallImage, load_image, remove_images, save_image
-from ipfsmem.device.state import StateMark, Store
+from ipfsmem.device.state import StateMark, StateStore
 from ipfsmem.errors import FormatError, IpfsmemError
 from ipfsmem.memories.decoded_later import DecodedLater, damaged_index
 from ipfsmem.memories.merits import merits_of
@@ -462,7 +462,7 @@ class SearchIndex:
                     self._pieces.setdefault(found, set()).add(name)
         return self._pieces.get(group, set())
 
-    def told(self, id: str, store: Store) -> Told | None:
+    def told(self, id: str, store: StateStore) -> Told | None:
         """Return an event or a message from the cache; None if it is not in the cache or the state changed since `refresh`."""
         if self._made is None or not store.is_at(self._made.mark):
             return None
@@ -823,7 +823,7 @@ def _size(one: Told) -> int:
 _ALL = Filter()
 
 
-def stand(store: Store, mark: StateMark, known: Mapping[str, bytes]) -> bool:
+def stand(store: StateStore, mark: StateMark, known: Mapping[str, bytes]) -> bool:
     """Whether entries that had these hashes at a mark stand as they did; what is new is no matter."""
     if store.is_at(mark):
         return True

@@ -36,7 +36,7 @@ from ipfsmem.causal.value import FORGOTTEN, LIVE, Value
 from ipfsmem.causal.view import siblings
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.last_change import note_irrevocable
-from ipfsmem.device.state import StateMark, Store
+from ipfsmem.device.state import StateMark, StateStore
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import ChangedError, FormatError, IpfsmemError, LimitError, StorageError, UsageError
 from ipfsmem.memories.memories import Memories, NotHereError
@@ -193,14 +193,14 @@ class PartKeys:
         #: By scope, and by the token of the session in them.
         self._of: dict[str, dict[str, set[str]]] = {}
 
-    def of(self, store: Store, scope: str, token: str | None) -> Collection[str]:
+    def of(self, store: StateStore, scope: str, token: str | None) -> Collection[str]:
         """Return the keys of a session of a scope, by its token, or of all its sessions (inside `reading` or a transaction)."""
         if not store.is_at(self._mark):
             self._follow(store)
         held = self._of.get(scope, {})
         return held.get(token, ()) if token is not None else [key for keys in held.values() for key in keys]
 
-    def _follow(self, store: Store) -> None:
+    def _follow(self, store: StateStore) -> None:
         since = store.changes_since(self._mark)
         for name in since.may_be_gone(self._places):
             gone = self._places.pop(name)

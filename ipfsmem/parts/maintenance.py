@@ -13,7 +13,7 @@ from ipfsmem.causal.clock import corrected_hlc, hlc_ms
 from ipfsmem.config import RetentionRule, settings
 from ipfsmem.device.database_file import DATABASE_FILES
 from ipfsmem.device.identity import change_passphrase, passphrase_protected
-from ipfsmem.device.state import Frame
+from ipfsmem.device.state import StateHeader
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import ConfigError, IncompleteError, IpfsmemError, NotFoundError, StorageError, UsageError
 from ipfsmem.mode import Mode
@@ -315,7 +315,7 @@ class MemoryMaintenance(MemoryPart):
                     "this device's writes are dated at most a day ahead of this machine's clock: nothing has to be put right",
                     hint="If the clock is behind, set it.",
                 )
-            self._replica.store.apply({}, Frame(frame.ctx, frame.seen, right))
+            self._replica.store.apply({}, StateHeader(frame.ctx, frame.seen, right))
         return hlc_ms(frame.hlc) - hlc_ms(right)
 
     def change_passphrase(self, new: str | Literal[False], old: str | None = None) -> None:

@@ -17,7 +17,7 @@ from ipfsmem.config import NamespaceConfig, Settings, VaultConfig
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.creation import folder_claimed, mark_as_memory, remove_unfinished_memory
 from ipfsmem.device.namespaces import FIRST, refuse_shared, vault_label
-from ipfsmem.device.replica import Replica, World, claim_folder
+from ipfsmem.device.replica import Environment, Replica, claim_folder
 from ipfsmem.errors import ConfigError, NoVaultError, UsageError
 from ipfsmem.files.attaching import plain_files_at
 from ipfsmem.in_thread import in_thread
@@ -80,7 +80,7 @@ class _Plan(msgspec.Struct, frozen=True):
         return cls(name, mode, here, known, folder, plain_folder, provider, passphrase or None, public_ok)
 
     @property
-    def world(self) -> World:
+    def world(self) -> Environment:
         return self.home.world
 
     def config(self, vault: VaultConfig | None) -> NamespaceConfig:
@@ -340,9 +340,9 @@ async def bring_here(request: LoadRequest) -> Made:
     return await in_thread(functools.partial(create, name, **how), _take_back)
 
 
-async def open_foreign(source: str, *, provider: ProviderChoice, world: World | None) -> Made:
+async def open_foreign(source: str, *, provider: ProviderChoice, world: Environment | None) -> Made:
     """Somebody's public bundle, in this process only: see `Memory.open_foreign`."""
-    world = world or World()
+    world = world or Environment()
     given = provider or configuration.settings().provider
     pool = ProviderPool(configuration.home(None))
     try:

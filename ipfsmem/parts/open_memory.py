@@ -24,9 +24,9 @@ from ipfsmem.mode import Mode
 from ipfsmem.parts.noting import tell
 
 if TYPE_CHECKING:
+    from ipfsmem.device.access_counts import AccessCounts
     from ipfsmem.device.events import Timeline
     from ipfsmem.device.shown_texts import ShownTexts
-    from ipfsmem.device.uses import Uses
     from ipfsmem.memories.meaning import Meaning
     from ipfsmem.memories.readings import Reading
     from ipfsmem.memories.scopes import Scopes
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ipfsmem.recall.embedder import Embedder
     from ipfsmem.recall.ranking import RankingWeights
 
-#: The table of `device.uses`, which is loaded where there is one.
+#: The table of `device.access_counts`, which is loaded where there is one.
 USES_FILE = "recall.uses"
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -106,7 +106,7 @@ class OpenMemory:
         self.memories.meaning = self.meaning_if_named
         self.memories.weighed = _weighed
         self.memories.decay_rate = _decay_rate
-        self._uses: Uses | None = None
+        self._uses: AccessCounts | None = None
         self._plugins: Plugins | None = None
         self.memories.uses = self.uses
         self._timelines: dict[str, Timeline] = {}
@@ -120,17 +120,17 @@ class OpenMemory:
         #: Why its keys were dropped, in words; "" unless they were locked while it was open.
         self.locked = ""
         #: How many syncs are under way. They look by themselves whether the keys are locked.
-        #: The threads in which a sync is under way: each reads between its transactions, without `alone`.
+        #: The threads in which a sync is under way: each reads between its transactions, without `lock`.
         self.at_work: list[int] = []
         #: What else holds a key lets go of it here.
         self.when_locked: Callable[[], None] = lambda: None
 
-    def uses(self) -> Uses:
+    def uses(self) -> AccessCounts:
         """What was used of it on this device."""
         if self._uses is None:
-            from ipfsmem.device.uses import Uses  # who reads or writes needs none
+            from ipfsmem.device.access_counts import AccessCounts  # who reads or writes needs none
 
-            self._uses = Uses(self.replica)
+            self._uses = AccessCounts(self.replica)
         return self._uses
 
     def used(self, reading: Reading | None) -> None:
@@ -184,7 +184,7 @@ class OpenMemory:
     @property
     def alone(self) -> AbstractContextManager[bool]:
         """Held by the thread that works here, again and again if it likes: others wait."""
-        return self.replica.db.alone
+        return self.replica.db.lock
 
     @property
     def is_revoked(self) -> bool:
@@ -214,7 +214,7 @@ class OpenMemory:
         return self.meaning()
 
     def end_meaning(self) -> None:
-        """Make no more vectors, and wait a little for those under way. Not while `alone` is held."""
+        """Make no more vectors, and wait a little for those under way. Not while `lock` is held."""
         if self._meaning is not None:
             self._meaning.end()
 
@@ -237,7 +237,7 @@ class OpenMemory:
             return self._plugins
 
     def end_plugins(self) -> None:
-        """End the plugins, and wait a little for what they were told last. Not while `alone` is held."""
+        """End the plugins, and wait a little for what they were told last. Not while `lock` is held."""
         if self._plugins is not None:
             self._plugins.close()
 

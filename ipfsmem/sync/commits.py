@@ -17,7 +17,7 @@ from ipfsmem.causal.value import DeviceCounter, sign_seen
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.root_folders import add_arrived_objects
-from ipfsmem.device.state import Frame, locations
+from ipfsmem.device.state import StateHeader, locations
 from ipfsmem.device.tables import heads, marks, meta, pairs
 from ipfsmem.device.writing import seal_entry, sign_entry
 from ipfsmem.published.commit import Commit, SignedCommit, plain_commit, seal_commit, sign_commit
@@ -179,7 +179,7 @@ def _draw_pair(replica: Replica) -> dict[str, DeviceCounter]:
     pair = sign_seen(device.signer, replica.vault_tag, device.id, n, r.hex())
     pairs.add(replica.db.connection, device.id, n, r)
     seen = {**frame.seen, device.id: pair}
-    store.apply({}, Frame(frame.ctx, seen, frame.hlc))
+    store.apply({}, StateHeader(frame.ctx, seen, frame.hlc))
     store.checkpoint(folders=True)
     return seen
 

@@ -21,7 +21,7 @@ from ipfsmem.causal.state import EntryDifference, State, clashes_of, counts_of
 from ipfsmem.causal.value import MAX_DOTS, Entry, Value, same_identity
 from ipfsmem.device.events import append_moved
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.state import Frame
+from ipfsmem.device.state import StateHeader
 from ipfsmem.device.texts_of_others import note_others
 from ipfsmem.device.writing import Writing, sign_entry
 from ipfsmem.errors import LimitError, NotFoundError
@@ -100,7 +100,7 @@ def adopt_orphans(replica: Replica, devices: set[str], *, unsure: bool) -> Adopt
     frame = replica.store.frame
     ctx = {device: n for device, n in frame.ctx.items() if device not in gone}
     seen = {device: pair for device, pair in frame.seen.items() if device not in gone}
-    replica.store.apply({}, Frame(ctx, seen, frame.hlc))
+    replica.store.apply({}, StateHeader(ctx, seen, frame.hlc))
     append_new_lines(replica, adopted.lines)
     return adopted
 
@@ -172,7 +172,7 @@ def adopt(
     }
     if taken or segments:
         note_others(replica, taken)
-        store.apply(taken | segments, Frame(after.ctx, frame.seen, frame.hlc))
+        store.apply(taken | segments, StateHeader(after.ctx, frame.seen, frame.hlc))
     beside, without, untouched = _put_beside(replica, crowded)
     left += [EntryDifference(name, store.entry(name), others.entries.get(name, {})) for name in theirs]
     was = {**untouched, **{name: mine[name] for name in taken}}
@@ -203,7 +203,7 @@ def _put_beside(
             if all(other.body != value.body for other in writing.entry(there).values()):
                 before.setdefault(there, {**writing.entry(there)})
                 try:
-                    writing.keep_beside(there, body, of=value.author)
+                    writing.write_alternative(there, body, of=value.author)
                 except (NotFoundError, LimitError):  # the scope was forgotten, or is full too
                     without.append(name)
                     continue

@@ -38,7 +38,7 @@ from ipfsmem.causal.value import (
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.device.bulk import blocks_here, first_failing, no_collection
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.state import Frame, locations
+from ipfsmem.device.state import StateHeader, locations
 from ipfsmem.device.tables import meta
 from ipfsmem.device.texts_of_others import keep_own, note_others
 from ipfsmem.errors import FormatError, SignatureError
@@ -201,7 +201,7 @@ def _join(changes: list[EntryDifference], head: Head, replica: Replica) -> Joine
     now = replica.world.now()
     latest = max((value.h for entry in joined.values() for value in entry.values()), default=ZERO)
     hlc = hlc_after_seeing(store.frame.hlc, latest, now)
-    frame = Frame(outcome.ctx, join_seen(store.frame.seen, head.ctx), hlc)
+    frame = StateHeader(outcome.ctx, join_seen(store.frame.seen, head.ctx), hlc)
     if joined or frame != store.frame:
         note_others(replica, joined)
         keep_own(replica, before, joined)

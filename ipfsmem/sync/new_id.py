@@ -17,7 +17,7 @@ from ipfsmem.causal.state import EntryDifference, State
 from ipfsmem.causal.value import Entry, verify_seen
 from ipfsmem.device.identity import Device
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.state import Frame
+from ipfsmem.device.state import StateHeader
 from ipfsmem.device.tables import pairs
 from ipfsmem.device.writing import sign_entry
 from ipfsmem.errors import IpfsmemError
@@ -107,7 +107,7 @@ def move_since(replica: Replica, old: str, common: int, published: list[EntryDif
     seen = {device: pair for device, pair in frame.seen.items() if device != old or common}
     store.apply(
         {name: sign_entry(replica, name, stepped.entries.get(name, {})) for name in entries},
-        Frame(stepped.ctx, seen, frame.hlc),
+        StateHeader(stepped.ctx, seen, frame.hlc),
     )
     return lines
 
@@ -144,7 +144,7 @@ def move_values(replica: Replica, old: str, changes: list[EntryDifference]) -> M
     seen = {device: pair for device, pair in frame.seen.items() if device != old}
     store.apply(
         {name: sign_entry(replica, name, stepped.entries.get(name, {})) for name in entries},
-        Frame(stepped.ctx, seen, frame.hlc),
+        StateHeader(stepped.ctx, seen, frame.hlc),
     )
     same = [EntryDifference(name, {}, entry) for name, entry in entries.items() if name not in differing]
     return MovedValues(lines, [*changes, *same], entries)

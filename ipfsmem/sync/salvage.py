@@ -23,7 +23,7 @@ from ipfsmem.content.cid import CID
 from ipfsmem.content.fetch import Fetch
 from ipfsmem.content.reader import Reader
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.state import Frame
+from ipfsmem.device.state import StateHeader
 from ipfsmem.device.writing import sign_entry
 from ipfsmem.errors import IpfsmemError, NotFoundError, ProviderError
 from ipfsmem.published.root_reader import MAX_NODE
@@ -160,7 +160,7 @@ def _entry(
         gone.add(change.name)
     ctx = {**frame.ctx, dev: rewritten.n} if rewritten.n else frame.ctx
     signed = sign_entry(replica, change.name, rewritten.entry)
-    store.apply({change.name: signed}, Frame(ctx, frame.seen, frame.hlc))
+    store.apply({change.name: signed}, StateHeader(ctx, frame.seen, frame.hlc))
 
 
 def _segment(replica: Replica, change: SalvageChange, gone: set[str]) -> list[tuple[str, bytes]]:

@@ -14,7 +14,7 @@ from ipfsmem.config import NamespaceConfig
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.device.creation import folder_claimed, mark_as_memory, remove_unfinished_database
 from ipfsmem.device.identity import new_device, save_device, seal_row
-from ipfsmem.device.replica import Replica, World
+from ipfsmem.device.replica import Environment, Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.mode import Mode
 from ipfsmem.ring import operations
@@ -28,7 +28,7 @@ from ipfsmem.wallet.root_keys import RootKeys
 def create_replica(
     folder: Path | None,
     config: NamespaceConfig,
-    world: World,
+    world: Environment,
     *,
     passphrase: str | None,
     root: RootKeys | None = None,
@@ -59,7 +59,7 @@ def create_replica(
 def begin_replica(
     folder: Path | None,
     config: NamespaceConfig,
-    world: World,
+    world: Environment,
     *,
     passphrase: str | None,
     root_key: bytes = b"",
@@ -79,7 +79,7 @@ def begin_replica(
     return replica
 
 
-def scratch_replica(world: World) -> Replica:
+def scratch_replica(world: Environment) -> Replica:
     """Return an empty in-memory vault, for reading data of no vault on this device."""
     return create_replica(None, NamespaceConfig(Mode.NONE, "scratch"), world, passphrase=None)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ipfsmem import config as configuration
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Home(msgspec.Struct, frozen=True, kw_only=True):
     #: Display name of this device for others; None: from the settings, else the machine's name.
     label: str | None = None
     #: Clock and randomness.
-    world: World = msgspec.field(default_factory=World)
+    world: Environment = msgspec.field(default_factory=Environment)
     #: Called with the progress of a restore.
     progress: Progress | None = None
 

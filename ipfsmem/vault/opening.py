@@ -12,12 +12,12 @@ from ipfsmem.device.codec import Codec, PlainCodec, SealedCodec
 from ipfsmem.device.creation import note_finished_in_database
 from ipfsmem.device.database_file import DATABASE, left_copies
 from ipfsmem.device.identity import Device
-from ipfsmem.device.replica import Replica, World, require_config
+from ipfsmem.device.replica import Environment, Replica, require_config
 from ipfsmem.errors import ConfigError
 from ipfsmem.vault.unlocking import open_device
 
 
-def open_replica(folder: Path, passphrase: str | None, world: World) -> Replica:
+def open_replica(folder: Path, passphrase: str | None, world: Environment) -> Replica:
     """Open a vault on this device; without a passphrase, with its unlocked keys.
 
     Raises NotFoundError, PassphraseError, StorageError.
@@ -43,7 +43,7 @@ def open_replica(folder: Path, passphrase: str | None, world: World) -> Replica:
     return replica
 
 
-def open_damaged(folder: Path, passphrase: str | None, world: World) -> Replica:
+def open_damaged(folder: Path, passphrase: str | None, world: Environment) -> Replica:
     """Return the readable part of a vault with a damaged database, in this process only; `lost` names the rest.
 
     Nothing is written to the disk. Raises NotFoundError, PassphraseError, StorageError when nothing can be
@@ -65,7 +65,7 @@ def open_damaged(folder: Path, passphrase: str | None, world: World) -> Replica:
     return replica
 
 
-def codec_for(config: NamespaceConfig, device: Device, world: World) -> Codec:
+def codec_for(config: NamespaceConfig, device: Device, world: Environment) -> Codec:
     """Return the codec of a mode."""
     if not config.mode.sealed:
         return PlainCodec()

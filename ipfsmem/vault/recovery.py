@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from ipfsmem.content.cid import ipns_name
-from ipfsmem.device.replica import Replica, World
+from ipfsmem.device.replica import Environment, Replica
 from ipfsmem.errors import IpfsmemError, MembershipError
 from ipfsmem.provider.contract import Provider
 from ipfsmem.ring import operations
@@ -117,7 +117,7 @@ async def why_words_may_fail(
     vault: str,
     providers: Sequence[Provider],
     notices: Iterable[Notice],
-    world: World,
+    world: Environment,
     *,
     sealed: bool,
 ) -> str:

@@ -30,7 +30,7 @@ from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.rescue import rescue
 from ipfsmem.device.scopes import scope_forgotten
-from ipfsmem.device.state import Frame, read_frame, read_row
+from ipfsmem.device.state import StateHeader, read_frame, read_row
 from ipfsmem.device.tables import authors, held_texts, hidden, journal, meta, reports, sessions_here
 from ipfsmem.device.tables.reports import ReportRow
 from ipfsmem.device.tables.working_copies import Copies
@@ -153,7 +153,7 @@ class _Merging:
         changed = sorted(name for name in here.keys() | there.keys() if here.get(name) != there.get(name))
         newest = max(store.frame.hlc, copy.frame.hlc)
         if newest != store.frame.hlc:
-            store.apply({}, Frame(store.frame.ctx, store.frame.seen, newest))
+            store.apply({}, StateHeader(store.frame.ctx, store.frame.seen, newest))
         change = Writing(self._replica)
         lines: dict[str, list[bytes]] = {}
         for name in changed:
@@ -249,7 +249,7 @@ class _Merging:
                 self.without.append(_shown(name))
                 return False
             key = f"{memory.key[:_STEM]}-{value.body[:16]}"
-            change.keep_beside(memory_entry(key, memory.scope), body, of=value.author)
+            change.write_alternative(memory_entry(key, memory.scope), body, of=value.author)
         return True
 
     def rows(self) -> None:
@@ -311,7 +311,7 @@ def _common_count(replica: Replica, copy: Replica) -> int:
                     found = int(dot[17:])
     state = replica.db.get_meta(meta.STATE)
     if state == copy.db.get_meta(meta.STATE):
-        frame = Frame({}, {}) if state is None else read_frame(replica.codec, state)
+        frame = StateHeader({}, {}) if state is None else read_frame(replica.codec, state)
         both = zip(journal.rows(replica.db.connection), journal.rows(copy.db.connection), strict=False)
         for (_, row), _ in takewhile(lambda pair: pair[0] == pair[1], both):
             _, frame = read_row(replica.codec, row)

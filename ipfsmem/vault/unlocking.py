@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from ipfsmem.device.identity import Device, load_device, passphrase_protected
-from ipfsmem.device.replica import World, require_config
+from ipfsmem.device.replica import Environment, require_config
 from ipfsmem.device.unlocked import (
-    Held,
     LockWatch,
     NotHeld,
+    UnlockedKeys,
     drop,
     drop_lost,
     held,
@@ -31,7 +31,7 @@ AT_MOST: Final = 366 * 86_400
 
 
 def unlock_device(
-    folder: Path, passphrase: str | None, seconds: int = USUALLY, *, world: World | None = None
+    folder: Path, passphrase: str | None, seconds: int = USUALLY, *, world: Environment | None = None
 ) -> int:
     """Hold the keys of the vault in `folder` for `seconds`, for every process of this user.
 
@@ -39,7 +39,7 @@ def unlock_device(
     NotFoundError, UsageError when keys cannot be held here or have no passphrase, PassphraseError,
     StorageError.
     """
-    world = world or World()
+    world = world or Environment()
     if not 1 <= seconds <= AT_MOST:
         raise UsageError(
             f"keys are unlocked for at least a second and at most {AT_MOST // 86400} days, not for {seconds} seconds"
@@ -84,26 +84,26 @@ def lock_lost_devices() -> list[Path]:
     return drop_lost()
 
 
-def unlocked_until(folder: Path, world: World | None = None) -> int | None:
+def unlocked_until(folder: Path, world: Environment | None = None) -> int | None:
     """Return the expiry of the unlocked keys of the vault in `folder`, in ms since 1970 UTC; None when locked."""
-    found = held(folder, (world or World()).now)
-    return found.until if isinstance(found, Held) else None
+    found = held(folder, (world or Environment()).now)
+    return found.until if isinstance(found, UnlockedKeys) else None
 
 
-def open_device(folder: Path, passphrase: str | None, world: World) -> tuple[Device, LockWatch | None]:
+def open_device(folder: Path, passphrase: str | None, world: Environment) -> tuple[Device, LockWatch | None]:
     """Return the keys of the vault in `folder`: with the passphrase, else the unlocked ones with the watch over them.
 
     Raises PassphraseError, FormatError, StorageError.
     """
     if passphrase is None and passphrase_protected(folder):
         found = held(folder, world.now)
-        if isinstance(found, Held):
+        if isinstance(found, UnlockedKeys):
             return found.device, found.watch
         if found.why:
             raise PassphraseError(f"a passphrase is needed; {found.why}")
     return load_device(folder, passphrase), None
 
 
-def needs_passphrase(folder: Path, world: World | None = None) -> bool:
+def needs_passphrase(folder: Path, world: Environment | None = None) -> bool:
     """Tell whether a vault needs its passphrase now: its keys have one and are not unlocked."""
-    return passphrase_protected(folder) and isinstance(held(folder, (world or World()).now), NotHeld)
+    return passphrase_protected(folder) and isinstance(held(folder, (world or Environment()).now), NotHeld)

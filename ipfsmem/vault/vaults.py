@@ -13,7 +13,7 @@ from ipfsmem.bundle.program_events import VAULT, FurtherVault, read_vault, vault
 from ipfsmem.config import NamespaceConfig, VaultConfig
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.namespaces import FIRST, namespaces
-from ipfsmem.device.replica import Replica, World
+from ipfsmem.device.replica import Environment, Replica
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.vault.opening import open_replica
 
@@ -33,7 +33,7 @@ def keep_name(replica: Replica, vault: FurtherVault) -> bool:
 
 
 def list_in_default_vault(
-    home: Path, namespace: str, vault: VaultConfig, passphrase: str | None, world: World
+    home: Path, namespace: str, vault: VaultConfig, passphrase: str | None, world: Environment
 ) -> str:
     """Record the vault of `namespace` in the same wallet's vault `default`, if that one is on this device and sealed.
 

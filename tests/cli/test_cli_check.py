@@ -130,13 +130,13 @@ def test_restore_files(cli: Cli) -> None:
 def test_l16_a_clock_far_ahead_is_put_right(cli: Cli) -> None:
     """Finding L16 on the command line."""
     from ipfsmem.causal.clock import hlc
-    from ipfsmem.device.state import Frame
+    from ipfsmem.device.state import StateHeader
     from ipfsmem.memory import Memory
 
     cli.fails(2, "vault", "check", "--clock-is-right")
     with Memory.load("default", home=cli.home) as memory, memory.replica.transaction():
         frame = memory.replica.store.frame
-        memory.replica.store.apply({}, Frame(frame.ctx, frame.seen, hlc(2**42)))
+        memory.replica.store.apply({}, StateHeader(frame.ctx, frame.seen, hlc(2**42)))
     cli.ok("write", "tone", "--body", "x")
     assert "2109-05-15" in cli.ok("vault", "check").out and "--clock-is-right" in cli.ok("vault", "check").out
     assert "minutes back" in cli.ok("vault", "check", "--clock-is-right").out

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from ipfsmem.content.tree import build_tree
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Provider, open_provider
@@ -100,8 +100,8 @@ def service(url: str) -> Provider:
     return open_provider(f"pinning_service:{url}/psa", settings)
 
 
-def device(home: Path, *providers: Provider, world: World | None = None) -> Memory:
-    return Memory.load("m", "encrypted-ipfs", provider=providers, unlock=WALLET, passphrase=False, home=Home(folder=home, world=world or World()), create=True)  # fmt: skip
+def device(home: Path, *providers: Provider, world: Environment | None = None) -> Memory:
+    return Memory.load("m", "encrypted-ipfs", provider=providers, unlock=WALLET, passphrase=False, home=Home(folder=home, world=world or Environment()), create=True)  # fmt: skip
 
 
 def ask(
@@ -196,7 +196,7 @@ def test_a_memory_beside_the_pinning_service_of_the_same_peer(tmp_path: Path) ->
     kept = tmp_path / "kept"
     with served(kept, "--create") as url:
         days = [0]
-        world = World(lambda: int(time.time() * 1000) + days[0] * 86_400_000, os.urandom)
+        world = Environment(lambda: int(time.time() * 1000) + days[0] * 86_400_000, os.urandom)
         a = device(tmp_path / "a", peer(url), service(url), world=world)
         for n in range(3):
             a.write("k", f"text {n}")

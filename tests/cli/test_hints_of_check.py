@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.causal.clock import FAR_AHEAD_MS, hlc
-from ipfsmem.device.state import Frame
+from ipfsmem.device.state import StateHeader
 from ipfsmem.errors import NotPublishedError
 from ipfsmem.memory import Memory
 from ipfsmem.ring import operations
@@ -43,7 +43,9 @@ def dated(device: Cli, ahead: int) -> None:
     """The last write of this device has a time so many milliseconds after now."""
     with Memory.load("default", home=device.home) as memory, memory.replica.transaction():
         frame = memory.replica.store.frame
-        memory.replica.store.apply({}, Frame(frame.ctx, frame.seen, hlc(memory.replica.world.now() + ahead)))
+        memory.replica.store.apply(
+            {}, StateHeader(frame.ctx, frame.seen, hlc(memory.replica.world.now() + ahead))
+        )
     device.ok("write", "dated", "--body", "x")
 
 

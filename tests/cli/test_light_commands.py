@@ -49,7 +49,7 @@ ELSEWHERE = (
 #: What only memories with plain files or something to publish need.
 RARE = {
     "ipfsmem.files.working_copy",
-    "ipfsmem.device.tables.renders",
+    "ipfsmem.device.tables.tracked_files",
     "ipfsmem.device.root_folders",
     "ipfsmem.causal.merge3",
     "ipfsmem.wallet.passphrases",

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.files.working_copy import QUIET
 from tests.support.extras import need_extra
 
@@ -30,8 +30,8 @@ def test_the_play_ends_with_equal_folders_and_no_word_elsewhere(
     desktop, laptop = play.play(tmp_path)
     assert desktop.memories() == laptop.memories()
     assert "# Both folders are equal" in capsys.readouterr().out
-    now, random = World().now, World().random
-    monkeypatch.setattr(World.__init__, "__defaults__", (lambda: now() + 2 * QUIET, random))
+    now, random = Environment().now, Environment().random
+    monkeypatch.setattr(Environment.__init__, "__defaults__", (lambda: now() + 2 * QUIET, random))
     play.settle(desktop, laptop)
     assert desktop.texts() == laptop.texts()
     lines = desktop.texts()["MEMORY.md"]

@@ -22,7 +22,7 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import directory
 from ipfsmem.device import shared_folder
 from ipfsmem.device.directory_handle import Directory
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.errors import ProviderRefused
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Pin
@@ -530,7 +530,7 @@ def any_order(stick: Stick, seed: int, steps: int) -> None:
 def test_gc_frees_space_and_another_device_reads_on(tmp_path: Path) -> None:
     (tmp_path / "stick").mkdir()
     stick = Stick(tmp_path / "stick")
-    world = World(lambda: stick.clock.ms, SeededRandom("gc"))
+    world = Environment(lambda: stick.clock.ms, SeededRandom("gc"))
     a = Memory.create("x", "encrypted-ipfs", provider=stick.open(), unlock=WALLET, passphrase=False, home=Home(folder=tmp_path / "a", world=world))  # fmt: skip
     for n in range(6):
         a.write("big", random.Random(n).randbytes(80_000).hex())
@@ -550,7 +550,7 @@ def test_gc_frees_space_and_another_device_reads_on(tmp_path: Path) -> None:
     stick.later(1.1)
     assert gc() > 200_000
     assert stick.size < before - 200_000
-    b = Memory.load("x", "encrypted-ipfs", provider=stick.open(), unlock=WALLET, passphrase=False, home=Home(folder=tmp_path / "b", world=World(lambda: stick.clock.ms, SeededRandom("b"))))  # fmt: skip
+    b = Memory.load("x", "encrypted-ipfs", provider=stick.open(), unlock=WALLET, passphrase=False, home=Home(folder=tmp_path / "b", world=Environment(lambda: stick.clock.ms, SeededRandom("b"))))  # fmt: skip
     assert b.files() == a.files() and len(b.files()) == 7
     b.write("from_b", "x")
     asyncio.run(b.sync())

@@ -20,7 +20,7 @@ from ipfsmem.content.car import car_bytes
 from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, raw_cid
 from ipfsmem.content.dagpb import BlockLink
 from ipfsmem.content.tree import build_tree
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.errors import ProviderRefused
 from ipfsmem.http import serving
 from ipfsmem.memory import Memory
@@ -77,8 +77,8 @@ def test_bytes_on_the_disk_of_the_server_go_a_day_later(stick: Stick, url: str) 
 def test_a_memory_through_a_peer_lets_go_and_another_device_reads_on(
     stick: Stick, url: str, tmp_path: Path
 ) -> None:
-    def world(seed: str) -> World:
-        return World(lambda: stick.clock.ms, SeededRandom(seed))
+    def world(seed: str) -> Environment:
+        return Environment(lambda: stick.clock.ms, SeededRandom(seed))
 
     a = Memory.create("x", "encrypted-ipfs", provider=peer(url), unlock=WALLET, passphrase=False, home=Home(folder=tmp_path / "a", world=world("gc")))  # fmt: skip
     for n in range(5):

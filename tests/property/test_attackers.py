@@ -34,7 +34,7 @@ from ipfsmem.content.cid import CID, DAG_PB, ipns_name, raw_cid
 from ipfsmem.content.dagpb import BlockLink, decode_node
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import directory
-from ipfsmem.device.state import Frame
+from ipfsmem.device.state import StateHeader
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Pin, Provider
@@ -233,7 +233,7 @@ class Town:
                 with replica.transaction():
                     replica.store.apply(
                         state,
-                        Frame(
+                        StateHeader(
                             {**frame.ctx, me: ctx[me]},
                             {one: pair for one, pair in replica.store.frame.seen.items() if one not in lies},
                             frame.hlc,

@@ -123,7 +123,7 @@ class Plain:
                 memories.write(f"key_{i}", text(i, m))
         elif kind == "scoped beside":
             with writing(self.replica) as change:
-                change.keep_beside(memories.name(f"key_{n}"), text(n, m))
+                change.write_alternative(memories.name(f"key_{n}"), text(n, m))
         else:
             Timeline(self.replica, scope).note("counted", {"n": n})
 

@@ -13,14 +13,14 @@ from ipfsmem.memory import Memory
 
 async def ended_when_cancelled(memory: Memory, call: Coroutine[Any, Any, object]) -> None:
     """Cancel a call twice while something else holds the memory's database: it is not done before that is let go."""
-    memory.replica.db.alone.acquire()
+    memory.replica.db.lock.acquire()
     task = asyncio.ensure_future(call)
     for _ in range(2):
         await asyncio.sleep(0.01)
         task.cancel()
     await asyncio.sleep(0.01)
     done = task.done()
-    memory.replica.db.alone.release()
+    memory.replica.db.lock.release()
     assert not done
     with pytest.raises(asyncio.CancelledError):
         await task

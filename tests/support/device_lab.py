@@ -24,9 +24,9 @@ from nacl import bindings
 from ipfsmem.causal.entries import memory_entry, segment_entry
 from ipfsmem.causal.value import LIVE, DeviceCounter, Entry, Loc, Value, dot, sign_seen, sign_value
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.device.scopes import known_scopes
-from ipfsmem.device.state import Frame
+from ipfsmem.device.state import StateHeader
 from ipfsmem.device.writing import writing
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memory import Memory
@@ -110,10 +110,10 @@ class Lab:
         """What a memory of this device is given: its connection, or several."""
         return self.provider(name)
 
-    def world(self, name: str) -> World:
+    def world(self, name: str) -> Environment:
         """The clock, and randomness that no other opening of a memory draws again."""
         self._runs[name] = self._runs.get(name, 0) + 1
-        return World(
+        return Environment(
             lambda: self.clock.ms + round(self.skew.get(name, 0) * 1000),
             SeededRandom(f"{name} {self._runs[name]}"),
         )
@@ -549,7 +549,7 @@ class Forger:
             frame = self.replica.store.frame
             self.replica.store.apply(
                 changes,
-                Frame({**frame.ctx, **(ctx or {})}, {**frame.seen, **(seen or {})}, frame.hlc),
+                StateHeader({**frame.ctx, **(ctx or {})}, {**frame.seen, **(seen or {})}, frame.hlc),
                 blocks,
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ipfsmem.device.identity import Device, new_device
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.files.working_copy import WorkingCopy
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
@@ -40,7 +40,7 @@ class Lab:
     def __init__(self, base: Path, *, adopt: bool = False, seed: int = 0, mode: ModeName = "local") -> None:
         self.mode: ModeName = mode
         self.clock = Clock()
-        self.world = World(self.clock, SeededRandom(seed))
+        self.world = Environment(self.clock, SeededRandom(seed))
         self.home = base / "home"
         self.dir = base / "agent" if adopt else self.home / "x" / "memory"
         self.adopt = adopt

@@ -20,7 +20,7 @@ from ipfsmem.content.car import read_car
 from ipfsmem.content.cid import CID, ipns_name, parse_cid
 from ipfsmem.content.fetch import drive
 from ipfsmem.content.reader import Reader
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.device.scopes import known_scopes, read_card
 from ipfsmem.errors import (
     BlockError,
@@ -122,7 +122,9 @@ def read_case(case: dict[str, Any], cars: dict[str, str], home: Path) -> dict[st
                     mode="ipfs" if case["kind"] == "plain" else "encrypted-ipfs",
                     passphrase=False,
                     home=Home(
-                        folder=home, label="reader", world=World(lambda: clock.ms, SeededRandom("reader"))
+                        folder=home,
+                        label="reader",
+                        world=Environment(lambda: clock.ms, SeededRandom("reader")),
                     ),
                     memory_dir=home / "files" if case["kind"] == "plain" else None,
                     public_ok=case["kind"] == "plain",

@@ -26,7 +26,7 @@ from ipfsmem.content.cid import CID, DAG_PB, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.dagpb import BlockLink, decode_node
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.unixfs import directory
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.memories.scopes import Scopes
 from ipfsmem.memory import Memory
 from ipfsmem.published import ipns_record
@@ -68,10 +68,10 @@ class BySize:
 class VaultLab(Lab):
     """Devices whose bytes are the same in every run."""
 
-    def world(self, name: str) -> World:
+    def world(self, name: str) -> Environment:
         """The clock, and randomness that no other opening of a memory draws again."""
         self._runs[name] = self._runs.get(name, 0) + 1
-        return World(lambda: self.clock.ms, BySize(f"{name} {self._runs[name]}"))
+        return Environment(lambda: self.clock.ms, BySize(f"{name} {self._runs[name]}"))
 
     #: What the provider can do.
     can = FULL

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.causal.clock import hlc_ms
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.errors import UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.ring import operations
@@ -27,9 +27,9 @@ class Clocks(Lab):
         super().__init__(folder)
         self.off: dict[str, int] = {}
 
-    def world(self, name: str) -> World:
+    def world(self, name: str) -> Environment:
         self._runs[name] = self._runs.get(name, 0) + 1
-        return World(
+        return Environment(
             lambda: self.clock.ms + self.off.get(name, 0), SeededRandom(f"{name} {self._runs[name]}")
         )
 

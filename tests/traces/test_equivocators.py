@@ -318,7 +318,7 @@ def test_a_disk_that_refuses_leaves_nothing_out(lab: Lab, monkeypatch: pytest.Mo
         raise StorageError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Writing, "keep_beside", full)
+        patch.setattr(Writing, "write_alternative", full)
         with pytest.raises(StorageError):
             lab.settle(a, b)
     met = _met(lab, a, b)

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from ipfsmem.cli.app import SHORT, find_command
-from ipfsmem.device.tables import heads, placed, renders
+from ipfsmem.device.tables import heads, placed, tracked_files
 from tests.cli.test_outcomes import leaves
 from tests.support.hints import texts
 
@@ -140,7 +140,7 @@ KEPT = {"kept root", "anchor pins", "guard pins", "guarded ", "joined in part"}
 
 def test_u20_no_text_that_people_are_shown_speaks_the_formats_words() -> None:
     words = format_words()
-    rows = {table._COLUMNS for table in (heads, placed, renders)}
+    rows = {table._COLUMNS for table in (heads, placed, tracked_files)}
     assert [
         (where, text, found)
         for where, text in shown()

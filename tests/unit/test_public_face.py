@@ -19,8 +19,8 @@ from ipfsmem.parts.part import MemoryPart
 
 def test_the_public_names_are_these_and_exist() -> None:
     assert ipfsmem.__all__ == [
-        "Home", "KeystoreSigner", "Listed", "Memory", "MnemonicSigner", "Provider", "RawKeySigner", "Reading", "RootKeys",
-        "Status", "SyncReport", "Unlock", "WalletSigner", "World", "open_provider",
+        "Environment", "Home", "KeystoreSigner", "Listed", "Memory", "MnemonicSigner", "Provider", "RawKeySigner", "Reading", "RootKeys",
+        "Status", "SyncReport", "Unlock", "WalletSigner", "open_provider",
     ]  # fmt: skip
     for name in ipfsmem.__all__:
         assert getattr(ipfsmem, name).__name__ == name
@@ -120,7 +120,7 @@ def test_a_load_in_an_event_loop_lets_it_go_on(tmp_path: Path, brought: bool) ->
 
 
 def test_a_home_says_the_label_and_the_clock(tmp_path: Path) -> None:
-    home = ipfsmem.Home(folder=tmp_path, label="desk", world=ipfsmem.World(lambda: 1_800_000_000_000))
+    home = ipfsmem.Home(folder=tmp_path, label="desk", world=ipfsmem.Environment(lambda: 1_800_000_000_000))
     with ipfsmem.Memory.create("alex", "local", home=home) as memory:
         assert memory.replica.config.label == "desk" and memory.replica.folder == tmp_path / "alex"
         assert memory.note("waved")["ts"].startswith("2027-01-15")

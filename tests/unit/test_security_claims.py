@@ -12,7 +12,7 @@ import pytest
 
 from ipfsmem.causal.value import LIVE, Loc, Value, dot, sign_seen, sign_value
 from ipfsmem.content.cid import CID, ipns_name
-from ipfsmem.device.state import Frame
+from ipfsmem.device.state import StateHeader
 from ipfsmem.errors import NotFoundError, NoVaultError, ProviderUnavailable, UsageError, WrongWalletError
 from ipfsmem.memory import Memory
 from ipfsmem.seal.primitives import Signer25519
@@ -240,7 +240,7 @@ def _forge(memory: Memory, signer: Signer25519, device: str) -> None:
         seen = {**frame.seen, device: sign_seen(signer, vault, device, n, "0102030405060708")}
         replica.store.apply(
             {"m/forged": {name: signed}},
-            Frame({**frame.ctx, device: n}, seen, frame.hlc),
+            StateHeader({**frame.ctx, device: n}, seen, frame.hlc),
             [(digest.digest(), stored)],
         )
 

@@ -12,7 +12,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.memory import Memory
 from ipfsmem.testing.clock import SeededRandom
 from ipfsmem.vault.home import Home
@@ -305,7 +305,7 @@ def test_timeline_and_usage_are_by_the_days_of_who_looks(tmp_path: Path) -> None
     there = zone_of("America/Los_Angeles")
     day = datetime.now(there).date() - timedelta(days=2)
     evening = datetime.combine(day, time(20), there)
-    world = World(lambda: int(evening.timestamp() * 1000), SeededRandom("evening"))
+    world = Environment(lambda: int(evening.timestamp() * 1000), SeededRandom("evening"))
     with Memory.load(
         "m", "local", home=Home(folder=tmp_path, world=world), passphrase=False, create=True
     ) as memory:

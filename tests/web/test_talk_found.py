@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ipfsmem.bundle.session_parts import session_token
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.device.writing import writing
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.memories import Memories
@@ -96,7 +96,9 @@ class Drawing:
         self.random = Random(seed)
         self.clock = MockClock((NOW - 60 * DAY) * 10**6)
         self._parts: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        home = Home(folder=folder, label="desk", world=World(lambda: self.clock.ms, SeededRandom(f"{seed}")))
+        home = Home(
+            folder=folder, label="desk", world=Environment(lambda: self.clock.ms, SeededRandom(f"{seed}"))
+        )
         self.memory = Memory.create(
             "shared", "encrypted-ipfs", provider=f"peer:{url}", unlock=WALLET, passphrase=False, home=home
         )

@@ -31,9 +31,9 @@ FIRST: Final = 2
 
 
 def _add_sealed_renders(db: Connection) -> None:
-    from ipfsmem.device.tables import sealed_renders
+    from ipfsmem.device.tables import sealed_tracked_files
 
-    sealed_renders.add_tables(db)
+    sealed_tracked_files.add_tables(db)
 
 
 def _add_sessions_here(db: Connection) -> None:

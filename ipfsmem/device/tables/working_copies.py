@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ipfsmem.device.connection import Connection, damaged, typed
-from ipfsmem.device.tables.cover import Cover
+from ipfsmem.device.tables.row_cipher import RowCipher
 from ipfsmem.errors import OpenError
 
 #: Why a folder is paused at a person's request.
@@ -19,7 +19,7 @@ BY_HAND = "you asked for it"
 REPLACED = "another project lies where its project was connected"
 
 
-class Copy(msgspec.Struct, frozen=True, array_like=True):
+class LinkedFolder(msgspec.Struct, frozen=True, array_like=True):
     """A linked folder: it belongs to one scope of this vault."""
 
     #: 32 hex digits, also in the folder's marker.
@@ -51,7 +51,7 @@ class Copy(msgspec.Struct, frozen=True, array_like=True):
 
 
 #: The table has a column for each field, and no other.
-_COLUMNS = ", ".join(Copy.__struct_fields__)
+_COLUMNS = ", ".join(LinkedFolder.__struct_fields__)
 #: Stored in place of the inode of a folder that was not created yet.
 _NOT_MADE = -1
 
@@ -74,19 +74,19 @@ _rows = msgspec.msgpack.Decoder(_Covered)
 class Copies:
     """The table of linked folders. Writes must be inside a transaction."""
 
-    def __init__(self, db: Connection, cover: Cover | None = None) -> None:
+    def __init__(self, db: Connection, cover: RowCipher | None = None) -> None:
         """`cover`: what the rows are sealed with, in a sealed vault."""
         self._db = db
         self._cover = cover
         #: The last opened content of each row: an index may have many lines, and each read of a memory needs the row.
         self._opened: dict[str, tuple[bytes, _Covered]] = {}
 
-    def all(self) -> list[Copy]:
+    def all(self) -> list[LinkedFolder]:
         """Return every linked folder of this vault on this device, our own folder first."""
         rows = self._db.execute(f"SELECT {_COLUMNS} FROM copies").fetchall()  # noqa: S608
         return sorted((self._read(row) for row in rows), key=lambda copy: copy.path)
 
-    def get(self, id: str) -> Copy | None:
+    def get(self, id: str) -> LinkedFolder | None:
         """Return one of them."""
         row = self._db.execute(
             f"SELECT {_COLUMNS} FROM copies WHERE id=?",  # noqa: S608
@@ -94,16 +94,16 @@ class Copies:
         ).fetchone()
         return None if row is None else self._read(row)
 
-    def _read(self, row: Any) -> Copy:
-        fields = dict(zip(Copy.__struct_fields__, row, strict=True))
+    def _read(self, row: Any) -> LinkedFolder:
+        fields = dict(zip(LinkedFolder.__struct_fields__, row, strict=True))
         fields["timeline"] = bool(fields["timeline"])
         if fields["inode"] == _NOT_MADE:
             fields["inode"] = None
         if self._cover is not None:
             fields |= msgspec.structs.asdict(self._open(self._cover, fields["id"], fields["lines"]))
-        return typed(self._db, list(fields.values()), Copy)
+        return typed(self._db, list(fields.values()), LinkedFolder)
 
-    def _open(self, cover: Cover, id: str, stored: bytes) -> _Covered:
+    def _open(self, cover: RowCipher, id: str, stored: bytes) -> _Covered:
         known = self._opened.get(id)
         if known is None or known[0] != stored:
             try:
@@ -113,7 +113,7 @@ class Copies:
             self._opened[id] = known
         return known[1]
 
-    def put(self, copy: Copy) -> None:
+    def put(self, copy: LinkedFolder) -> None:
         """Store a row."""
         stored = copy if copy.inode is not None else msgspec.structs.replace(copy, inode=_NOT_MADE)
         if self._cover is not None:
@@ -138,7 +138,7 @@ class Copies:
 
     def drop(self, id: str) -> None:
         """Forget a linked folder and everything known about it."""
-        from ipfsmem.device.tables import renders
+        from ipfsmem.device.tables import tracked_files
 
-        renders.forget_copy(self._db, id)
+        tracked_files.forget_copy(self._db, id)
         self._db.execute("DELETE FROM copies WHERE id=?", (id,))

@@ -9,7 +9,7 @@ import pytest
 
 from ipfsmem.compat.initrunner_texts import Entry, category, listed, recalled
 from ipfsmem.compat.programs import program_tools
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.errors import UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.testing.clock import MockClock
@@ -95,7 +95,7 @@ def test_a_null_for_an_optional_argument_is_its_default() -> None:
 
 def test_list_without_a_limit_has_the_newest_twenty() -> None:
     clock = MockClock()
-    with Memory.load("alex", "none", home=Home(world=World(lambda: clock.ms))) as memory:
+    with Memory.load("alex", "none", home=Home(world=Environment(lambda: clock.ms))) as memory:
         for number in range(25):
             clock.advance(60)
             said(memory, "remember", content=f"Text {number}.", category="even" if number % 2 == 0 else "odd")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ipfsmem.config import NamespaceConfig, VaultConfig
-from ipfsmem.device.replica import Replica, World
+from ipfsmem.device.replica import Environment, Replica
 from ipfsmem.mode import Mode
 from ipfsmem.testing.clock import MockClock, SeededRandom
 from ipfsmem.vault.creating import create_replica
@@ -16,20 +16,20 @@ ROOT = RootKeys.from_random(b"\x07" * 64, "default", 1)
 VAULT = VaultConfig(ROOT.vault_tag.hex(), "default", 1, None, ROOT.admin_public.hex(), ROOT.head_public.hex())
 
 
-def world(seed: str = "replica", clock: MockClock | None = None) -> World:
+def world(seed: str = "replica", clock: MockClock | None = None) -> Environment:
     """A world without chance."""
     mock = clock or MockClock()
-    return World(lambda: mock.ms, SeededRandom(seed))
+    return Environment(lambda: mock.ms, SeededRandom(seed))
 
 
-def make(folder: Path | None, mode: str = "local", where: World | None = None) -> Replica:
+def make(folder: Path | None, mode: str = "local", where: Environment | None = None) -> Replica:
     """A new memory."""
     sealed = mode == "encrypted-ipfs"
     config = NamespaceConfig(Mode(mode), "lab", vault=VAULT if sealed else None)
     return create_replica(folder, config, where or world(), passphrase=None, root=ROOT if sealed else None)
 
 
-def reopen(replica: Replica, where: World | None = None) -> Replica:
+def reopen(replica: Replica, where: Environment | None = None) -> Replica:
     """The same memory opened again, as another process would."""
     assert replica.folder is not None
     replica.close()

@@ -54,7 +54,7 @@ def perform(replica: Replica, wanted: list[tuple[str, str, bytes]], *, cut: bool
             if kind == "put":
                 change.put(name, body, tuple(entry))
             elif kind == "beside" and len(entry) < 4:
-                change.keep_beside(name, body)
+                change.write_alternative(name, body)
             elif kind == "forget":
                 change.forget(name, tuple(entry))
             elif kind == "remove":

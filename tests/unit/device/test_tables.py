@@ -12,7 +12,16 @@ import pytest
 
 from ipfsmem.device.connection import Connection
 from ipfsmem.device.database import Database
-from ipfsmem.device.tables import folders, heads, meta, placed, presence, renders, schema, working_copies
+from ipfsmem.device.tables import (
+    folders,
+    heads,
+    meta,
+    placed,
+    presence,
+    schema,
+    tracked_files,
+    working_copies,
+)
 from ipfsmem.device.tables.heads import HeadRow
 from ipfsmem.device.tables.placed import PlacedRow
 from ipfsmem.errors import ConfigError, StorageError
@@ -132,7 +141,7 @@ def test_a_memory_with_plain_files_of_each_version_is_read_and_written(tmp_path:
         unpack(version, "plain", home / NAMESPACE)
         db = Database(home / NAMESPACE, make=False)
         (copy,) = working_copies.Copies(db.connection).all()
-        rows = renders.Renders(db.connection, copy.id)
+        rows = tracked_files.TrackedFiles(db.connection, copy.id)
         assert {row.key for row in rows.all().values()} >= TEXTS.keys()
         assert rows.had("note_03.md") and not rows.had("note_04.md")
         assert [aside.file for aside in rows.asides()] == ["note_03.md"]

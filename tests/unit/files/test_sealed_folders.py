@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.device.collection import collect
-from ipfsmem.device.tables.sealed_renders import SealedRenders
+from ipfsmem.device.tables.sealed_tracked_files import SealedTrackedFiles
 from ipfsmem.errors import IpfsmemError, StorageError
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
@@ -207,7 +207,7 @@ def test_texts_that_edits_are_merged_with_go_with_their_file(tmp_path: Path) -> 
     lab = Lab(tmp_path, mode=MODE)
     lab.start()
     renders = lab.copy._renders
-    assert isinstance(renders, SealedRenders)
+    assert isinstance(renders, SealedTrackedFiles)
 
     def kept() -> int:
         return int(renders._db.execute("SELECT count(*) FROM file_texts").fetchone()[0])
@@ -236,7 +236,7 @@ def test_a_row_of_another_file_or_of_another_folder_counts_as_none(tmp_path: Pat
     lab.reopen()
     db = lab.memory.replica.db.connection
     renders = lab.copy._renders
-    assert isinstance(renders, SealedRenders)
+    assert isinstance(renders, SealedTrackedFiles)
     name = {file: renders._file(file) for file in ("one.md", "two.md")}
     (one,) = db.execute("SELECT text FROM renders WHERE file=?", (name["one.md"],)).fetchone()
     with lab.memory.replica.transaction():

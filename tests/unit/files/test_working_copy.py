@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ipfsmem.device.tables.renders import Shows
-from ipfsmem.device.tables.sealed_renders import renders_of
+from ipfsmem.device.tables.sealed_tracked_files import tracked_files_of
+from ipfsmem.device.tables.tracked_files import Shows
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import ChangedError, FormatError, UsageError
 from ipfsmem.memory import Memory
@@ -600,7 +600,7 @@ def test_what_stood_in_a_file_before_a_late_change_is_stored_also_when_an_old_te
     lab.look()
     replica, late = lab.memory.replica, b"one\n\ntwo\n\nlate\n"
     with replica.transaction():
-        renders = renders_of(replica.db.connection, lab.copy.copy.id, replica.codec.cover)
+        renders = tracked_files_of(replica.db.connection, lab.copy.copy.id, replica.codec.cover)
         row = renders.get("log.md")
         assert row is not None
         renders.put(replace(row, shows=Shows.OLD_TEXT, dots=()))

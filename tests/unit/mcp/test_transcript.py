@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.memory import Memory
 from ipfsmem.testing.clock import SeededRandom
 from ipfsmem.tools import EVERYDAY, PEERS
@@ -55,7 +55,7 @@ async def conversation() -> str:
 
     told = []
     with Memory.load(
-        "alex", "none", home=Home(world=World(lambda: NOON, SeededRandom("transcript")))
+        "alex", "none", home=Home(world=Environment(lambda: NOON, SeededRandom("transcript")))
     ) as memory:
         server = MemoryServer(Holder(lambda: memory), names=["everyday,timeline,peers"], structured=True)
         async with client_of(server, "auto") as client:

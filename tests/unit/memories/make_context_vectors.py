@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ipfsmem.bundle.session_parts import session_token
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.memories import Memories
 from ipfsmem.memories.moment_kinds import Kind
@@ -136,7 +136,9 @@ def build() -> dict[str, Any]:
     rows = written()
     with tempfile.TemporaryDirectory() as folder:
         clock = MockClock(rows[0]["at"] * 10**6)
-        home = Home(folder=Path(folder), label="desk", world=World(lambda: clock.ms, SeededRandom("context")))
+        home = Home(
+            folder=Path(folder), label="desk", world=Environment(lambda: clock.ms, SeededRandom("context"))
+        )
         with Memory.create("told", "local", home=home) as memory:
             device = memory.replica.device.id
             for row in rows:

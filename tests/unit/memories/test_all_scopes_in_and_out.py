@@ -159,7 +159,7 @@ def test_what_others_wrote_into_a_forgotten_scope_is_named(full: Memory, tmp_pat
     with writing(full.replica) as change:
         # As a join of another device's concurrent write leaves it: below what `open_scope` refuses.
         change._scopes.add("past")
-        change.keep_beside(memory_entry("tone", "past"), b"written meanwhile\n")
+        change.write_alternative(memory_entry("tone", "past"), b"written meanwhile\n")
     with pytest.raises(IncompleteError, match=r"past/tone\.conflict-"):
         full.bundles.export_folder(tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipfsmem.bundle.memory_file import MemoryFile
-from ipfsmem.device.state import Store
+from ipfsmem.device.state import StateStore
 from ipfsmem.errors import StorageError
 from ipfsmem.facts.decision import share, stems, words_of
 from ipfsmem.graph import entity
@@ -89,7 +89,7 @@ def test_word_index_takes_a_text_that_arrives_later(memory: Memory, monkeypatch:
     added = memory.facts.add("User likes tea", "preference")
     words = FactWords(memory._open.memories)
     with monkeypatch.context() as patch, memory.replica.reading():
-        patch.setattr(Store, "body", lambda *_: None)
+        patch.setattr(StateStore, "body", lambda *_: None)
         words.refresh()
     assert not words.entries
     with memory.replica.reading():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.device.state import Store
+from ipfsmem.device.state import StateStore
 from ipfsmem.errors import ChangedError, LimitError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.recall.priority import reinforced
@@ -349,8 +349,8 @@ def test_a_second_context_opens_no_fact_again_and_follows_changes(
     remember(memory.scope("shop"), "The shop opens at nine")
     memory.recall("tea")  # so that there is an index
     opened: list[str] = []
-    production = Store.body
-    monkeypatch.setattr(Store, "body", lambda *of: opened.append(of[1]) or production(*of))
+    production = StateStore.body
+    monkeypatch.setattr(StateStore, "body", lambda *of: opened.append(of[1]) or production(*of))
 
     def facts_shown() -> set[str]:
         memory.recall("tea")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ipfsmem import Memory
-from ipfsmem.device.tables import renders
-from ipfsmem.device.tables.renders import texts_needed
+from ipfsmem.device.tables import tracked_files
+from ipfsmem.device.tables.tracked_files import texts_needed
 from ipfsmem.memories import purge
 from ipfsmem.memories.fact_history import earlier
 from ipfsmem.operations.forget import Forgotten
@@ -175,7 +175,7 @@ def test_forgotten_memory_takes_no_text_of_its_namesake_in_another_scope(
             needed.append(text)
             yield text
 
-    monkeypatch.setattr(renders, "texts_needed", noted)
+    monkeypatch.setattr(tracked_files, "texts_needed", noted)
     with Memory.create("default", "local", home=tmp_path / "home") as memory:
         folder = tmp_path / "work"
         folder.mkdir()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ipfsmem.causal.entries import memory_name
-from ipfsmem.device.state import Store
+from ipfsmem.device.state import StateStore
 from ipfsmem.errors import NotFoundError
 from ipfsmem.memories import kept_heads, search_index
 from ipfsmem.memory import Memory
@@ -25,14 +25,14 @@ def each_header_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the texts that are opened."""
     found: list[str] = []
-    body = Store.body
+    body = StateStore.body
 
-    def seen(self: Store, name: str, *given: Any) -> bytes | None:
+    def seen(self: StateStore, name: str, *given: Any) -> bytes | None:
         if memory_name(name) is not None:
             found.append(name)
         return body(self, name, *given)
 
-    monkeypatch.setattr(Store, "body", seen)
+    monkeypatch.setattr(StateStore, "body", seen)
     return found
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ipfsmem.causal.value import Entry
 from ipfsmem.device import atomic_files, recall_image
-from ipfsmem.device.state import Store
+from ipfsmem.device.state import StateStore
 from ipfsmem.errors import StorageError
 from ipfsmem.memories import context, search_index
 from ipfsmem.memories.memories import Memories
@@ -475,7 +475,7 @@ def test_a_context_with_a_kept_index_does_not_look_at_every_entry(
         for _ in range(events):
             memory.note("said", text="Tea with milk and rain.")
         assert memory.context("tea milk", layout="ranked").said == events
-    monkeypatch.setattr(Store, "names", None)  # they lie in all parts of the tree
+    monkeypatch.setattr(StateStore, "names", None)  # they lie in all parts of the tree
     with Memory.load("alex", home=tmp_path) as memory:
         block = memory.context("tea milk", layout="ranked")
         assert (block.shown, block.said) == (("tea",), events)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.errors import KeyNameError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.parts import part
@@ -97,7 +97,9 @@ def test_every_name_of_the_list_is_a_public_method(memory: Memory) -> None:
 
 def test_they_are_chosen_by_name_scope_and_time(tmp_path: Path) -> None:
     clock = MockClock()
-    with Memory.create("m", "local", home=Home(folder=tmp_path, world=World(now=lambda: clock.ms))) as memory:
+    with Memory.create(
+        "m", "local", home=Home(folder=tmp_path, world=Environment(now=lambda: clock.ms))
+    ) as memory:
         memory.write("tone", "direct")
         memory.sessions.create("chat", title="A chat")
         clock.advance(2 * 86_400)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.bundle.memory_file import MAX_FILE
-from ipfsmem.device.state import Store
+from ipfsmem.device.state import StateStore
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memories.importing import is_cut_off
 from ipfsmem.memory import Memory
@@ -270,10 +270,10 @@ def test_restored_scope_has_no_message_whose_mark_is_not_kept(
     asyncio.run(published.sync())
     root = published.versions.list()[0].root
     published.scopes.forget("work")
-    body = Store.body
+    body = StateStore.body
     with monkeypatch.context() as at_fault:
         at_fault.setattr(
-            Store, "body", lambda store, name, value: None if mark in name else body(store, name, value)
+            StateStore, "body", lambda store, name, value: None if mark in name else body(store, name, value)
         )
         restored = published.scopes.restore("work", root)
     assert list(published.scope("work").files()) == [beside] and given(published) == set()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ipfsmem.cli.sync_cmd import paragraph
-from ipfsmem.device.state import Store
+from ipfsmem.device.state import StateStore
 from ipfsmem.errors import (
     ChangedError,
     FormatError,
@@ -279,13 +279,13 @@ def test_how_many_scopes_lead_into_one_costs_no_look_at_everything_for_each(
 ) -> None:
     """A writer's 4,500 scopes that lead into one took 16.6 s at each list of it: every one of them looked at all entries."""
     looks: dict[int, list[int]] = {}
-    texts = Store.texts
+    texts = StateStore.texts
 
-    def counted(store: Store, *, readable: bool = False) -> Iterator[tuple[str, bytes]]:
+    def counted(store: StateStore, *, readable: bool = False) -> Iterator[tuple[str, bytes]]:
         seen[0] += 1
         return texts(store, readable=readable)
 
-    monkeypatch.setattr(Store, "texts", counted)
+    monkeypatch.setattr(StateStore, "texts", counted)
     for many in (3, 24):
         with Memory.load(mode="none") as memory:
             memory.scope("one").write("own", "text")

@@ -91,7 +91,7 @@ def test_what_is_said_of_the_whole_memory_counts_all_scopes(memory: Memory) -> N
         scoped(memory, scope).write("tone", b"one\n")
         Timeline(memory.replica, scope).note("said")
     with writing(memory.replica) as change:
-        change.keep_beside("m/work/tone", b"another\n")
+        change.write_alternative("m/work/tone", b"another\n")
     Scopes(memory.replica).forget("gone")
     status = memory.status()
     assert (status.memories, status.conflicts) == (2, 1)
@@ -108,7 +108,7 @@ def test_title_of_card_with_too_many_sibling_ids_changes_without_loss(
     scopes.make("api", title="one", ids=of[:50])
     with writing(memory.replica) as change:
         # As another device's card of the same scope stands there after a join.
-        change.keep_beside("c/api", write_card(Card(title="two", ids=tuple(of[50:]))))
+        change.write_alternative("c/api", write_card(Card(title="two", ids=tuple(of[50:]))))
     scopes.change("api", title="three")
     for title, ids in (("three", of), ("four", of)):
         card = scopes.cards()["api"]

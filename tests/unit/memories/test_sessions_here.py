@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ipfsmem.bundle.session_parts import session_token
-from ipfsmem.device.state import Store
+from ipfsmem.device.state import StateStore
 from ipfsmem.errors import ChangedError, IncompleteError, StorageError, UsageError
 from ipfsmem.memories.sessions_here import scopes_with_sessions_here
 from ipfsmem.memory import Memory
@@ -73,9 +73,11 @@ def test_first_message_of_a_session_here_opens_no_other_session(
             memory.sessions.add(f"talk {n}", [said(n)])
         here_only.write_text("[sessions]\nhere_only = true\n")
         opened: list[str] = []
-        production = Store.body
+        production = StateStore.body
         monkeypatch.setattr(
-            Store, "body", lambda store, name, value: opened.append(name) or production(store, name, value)
+            StateStore,
+            "body",
+            lambda store, name, value: opened.append(name) or production(store, name, value),
         )
         memory.sessions.add("private", [said(0)])
         assert opened == []

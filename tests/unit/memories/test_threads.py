@@ -73,7 +73,7 @@ def test_a_thread_that_waited_while_the_memory_was_closed_is_told_so(tmp_path: P
         memory.write("late", "text")
 
     with ThreadPoolExecutor(1) as threads:
-        with memory.replica.db.alone:
+        with memory.replica.db.lock:
             waiting = threads.submit(late)
             assert begun.wait(60)
             threading.Event().wait(0.02)

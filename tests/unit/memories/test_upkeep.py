@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.device.recall_image import VERSION
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.device.tables import reports
 from ipfsmem.errors import (
     IncompleteError,
@@ -81,7 +81,7 @@ def test_what_is_old_and_no_only_copy_goes_and_is_named_before(
 ) -> None:
     monkeypatch.setattr(search_index, "_FEW", 0)
     clock = MockClock()
-    home = Home(folder=tmp_path, world=World(now=lambda: clock.ms))
+    home = Home(folder=tmp_path, world=Environment(now=lambda: clock.ms))
     with Memory.create("m", "local", home=home) as memory:
         memory.write("tone", "direct")
         memory.write("tone", "softer")
@@ -122,7 +122,7 @@ def test_what_is_old_and_no_only_copy_goes_and_is_named_before(
 
 def test_a_sealed_list_of_operations_is_still_sealed_after_a_cleanup(tmp_path: Path) -> None:
     clock = MockClock()
-    home = Home(folder=tmp_path, world=World(now=lambda: clock.ms))
+    home = Home(folder=tmp_path, world=Environment(now=lambda: clock.ms))
     with Memory.create("m", "encrypted-ipfs", home=home, passphrase=False, provider=str(tmp_path)) as memory:
         memory.write("old", "x")
         clock.advance(3 * DAY)
@@ -165,7 +165,7 @@ def _published(tmp_path: Path, clock: MockClock | None = None) -> Memory:
 
 
 def _home(tmp_path: Path, name: str, clock: MockClock | None) -> Home:
-    world = World() if clock is None else World(now=lambda: clock.ms)
+    world = Environment() if clock is None else Environment(now=lambda: clock.ms)
     return Home(folder=tmp_path / name, label=name, world=world)
 
 

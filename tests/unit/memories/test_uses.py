@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from ipfsmem.bundle.program_events import is_use
-from ipfsmem.device.uses import _FILES, Uses
+from ipfsmem.device.access_counts import _FILES, AccessCounts
 from ipfsmem.memory import Memory
 from ipfsmem.recall.priority import faded, priority
 from tests.support.device_lab import Lab
@@ -107,9 +107,9 @@ def test_a_table_of_an_earlier_version_is_read(lab: Lab) -> None:
     rows = [("", "green", 3, memory.replica.world.utc_today().toordinal(), 3)]
     path = lab.home("a").rglob("recall.uses").__next__()
     _FILES.save(memory.replica, path, msgspec.msgpack.encode([rows, 0]), durable=False)
-    use = Uses(memory.replica).of(("", "green"))
+    use = AccessCounts(memory.replica).of(("", "green"))
     assert use is not None and use.times == 3
-    assert Uses(memory.replica).before_today() == {}
+    assert AccessCounts(memory.replica).before_today() == {}
 
 
 def told(memory: Memory) -> list[dict[str, int]]:
@@ -197,12 +197,12 @@ def test_the_table_is_sealed_and_a_damaged_one_is_as_none(lab: Lab) -> None:
 def test_two_processes_count_together(lab: Lab) -> None:
     memory = lab.create("a")
     memory.write("green", "green tea")
-    one, other = Uses(memory.replica), Uses(memory.replica)
+    one, other = AccessCounts(memory.replica), AccessCounts(memory.replica)
     for _ in range(3):
         one.count([("", "green")])
         other.count([("", "green")])
     one.write(), other.write()
-    assert Uses(memory.replica).of(("", "green")).times == 6  # type: ignore[union-attr]
+    assert AccessCounts(memory.replica).of(("", "green")).times == 6  # type: ignore[union-attr]
 
 
 def test_decay_is_a_function_of_what_it_is_given() -> None:

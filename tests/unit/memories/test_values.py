@@ -14,7 +14,7 @@ from ipfsmem import canonical
 from ipfsmem.bundle.keys import is_key, key_of_foreign_name
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.value_file import memory_key, name_of, value_file, value_of
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.memories import Memories
@@ -177,7 +177,7 @@ def test_clear_deletes_by_prefix_level_and_keys(memory: Memory) -> None:
 
 def test_an_expired_value_is_absent_and_swept_into_its_history() -> None:
     clock = MockClock()
-    with Memory.load("alex", "none", home=Home(world=World(lambda: clock.ms))) as memory:
+    with Memory.load("alex", "none", home=Home(world=Environment(lambda: clock.ms))) as memory:
         memory.values.set("short", "x", ttl=60)
         memory.values.set("long", "y", ttl=3600)
         memory.values.set("ever", "z")
@@ -266,7 +266,7 @@ def test_values_changed_while_many_are_deleted_stay_and_keep_no_other(
     monkeypatch: pytest.MonkeyPatch, sweep: bool
 ) -> None:
     clock = MockClock()
-    with Memory.load("alex", "none", home=Home(world=World(lambda: clock.ms))) as memory:
+    with Memory.load("alex", "none", home=Home(world=Environment(lambda: clock.ms))) as memory:
         for key in ("a", "b", "c"):
             memory.values.set(key, 1, ttl=60 if sweep else None)
         memory.values.set("d", 2)

@@ -207,7 +207,7 @@ def test_what_came_from_elsewhere_is_others_on_all_own_devices(lab: Lab) -> None
     lab.settle(a, b)
     with writing(a.replica) as change:
         change.put("m/said", b"in a chat\n", (), of="foreign")
-        change.keep_beside("m/heard", b"elsewhere\n", of="foreign")
+        change.write_alternative("m/heard", b"elsewhere\n", of="foreign")
     lab.settle(a, b)
     for memory in (a, b):
         assert "said" not in memory.index() and not memory.read("said").own and not memory.read("heard").own

@@ -21,7 +21,7 @@ from ipfsmem_providers.psa_client import PinningClient, milliseconds
 
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.content.tree import build_tree
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.http import psa
 from ipfsmem.memory import Memory
@@ -239,7 +239,7 @@ def test_pin_that_a_service_forgot_is_asked_for_again(tmp_path: Path) -> None:
     with (
         serve(kubo.app) as node,
         serve(lambda: psa.app(Fetches(cloud), token=TOKEN)) as url,
-        Memory.load("m", "encrypted-ipfs", provider=[KuboProvider(node, {"kubo_patience": "2"}), opened(url)], unlock=unlock, passphrase=False, home=Home(folder=tmp_path, world=World(lambda: clock.ms, SeededRandom("forgot"))), create=True) as memory,
+        Memory.load("m", "encrypted-ipfs", provider=[KuboProvider(node, {"kubo_patience": "2"}), opened(url)], unlock=unlock, passphrase=False, home=Home(folder=tmp_path, world=Environment(lambda: clock.ms, SeededRandom("forgot"))), create=True) as memory,
     ):  # fmt: skip
         memory.write("note", "text")
         assert asyncio.run(memory.sync()).exit_code == 0

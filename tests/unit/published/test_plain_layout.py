@@ -13,7 +13,7 @@ from ipfsmem.causal.tree import is_leaf
 from ipfsmem.content.cid import parse_cid, raw_cid
 from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
-from ipfsmem.device.replica import World as ReplicaWorld
+from ipfsmem.device.replica import Environment as ReplicaWorld
 from ipfsmem.device.root_folders import Folder
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import open_provider

@@ -16,7 +16,7 @@ from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.content.dagpb import BlockLink, decode_node
 from ipfsmem.content.tree import BuiltTree, build_tree
 from ipfsmem.content.unixfs import directory
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.errors import (
     NoVaultError,
     ProviderError,
@@ -414,7 +414,7 @@ def test_a_move_is_not_done_before_they_stand_there(tmp_path: Path) -> None:
 def test_gc_shows_them_and_why_they_stay(tmp_path: Path) -> None:
     cloud = SimCloud()
     clock = MockClock()
-    world = World(lambda: clock.ms, SeededRandom("gc"))
+    world = Environment(lambda: clock.ms, SeededRandom("gc"))
     a = Memory.create(
         "m",
         "encrypted-ipfs",

@@ -12,7 +12,7 @@ import pytest
 
 from ipfsmem.cli.sync_cmd import paragraph
 from ipfsmem.content.cid import CID, raw_cid
-from ipfsmem.device.replica import World as Outside
+from ipfsmem.device.replica import Environment as Outside
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable, UnreadError
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Block

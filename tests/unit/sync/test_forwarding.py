@@ -12,7 +12,7 @@ from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem.bundle.program_events import MOVED
 from ipfsmem.content.cid import CID
 from ipfsmem.device.events import Timeline
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.device.writing import writing
 from ipfsmem.errors import (
     ConfigError,
@@ -62,7 +62,7 @@ class Homes:
             "home": Home(
                 folder=self.folder / name,
                 label=name,
-                world=World(lambda: self.clock.ms, SeededRandom(name)),
+                world=Environment(lambda: self.clock.ms, SeededRandom(name)),
             ),
         }
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ipfsmem.content.cid import CID, DAG_PB, ipns_name, parse_cid, raw_cid
-from ipfsmem.device.state import Frame
+from ipfsmem.device.state import StateHeader
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.parts import status
@@ -366,7 +366,7 @@ def test_a_writer_that_dates_its_roots_back_takes_nobodys_from_their_weeks(lab: 
         lab.clock.advance(-n * 7 * DAY + 3_600)
         with m.replica.transaction():
             frame = m.replica.store.frame
-            m.replica.store.apply({}, Frame(frame.ctx, frame.seen, f"{lab.clock.ms:012x}0000"))
+            m.replica.store.apply({}, StateHeader(frame.ctx, frame.seen, f"{lab.clock.ms:012x}0000"))
         m.write("junk", f"then {n}")
         forger.publish()
         lab.clock.advance(n * 7 * DAY - 3_600)

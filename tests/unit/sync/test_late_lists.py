@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.memory import Memory
 from ipfsmem.sync.placing import LIST_LAG_MS
 from ipfsmem.testing import MockClock, SeededRandom, SimCloud, SimProvider
@@ -23,7 +23,7 @@ ONLY_LISTS = msgspec.structs.replace(FULL, partial_car=False, has=False, listing
 def synced_beside(service: SimProvider, clock: MockClock, folder: Path) -> Memory:
     """A memory that was synced once with `service`, which took its root and lists nothing."""
     service.faults.pins = []
-    world = World(lambda: clock.ms, SeededRandom("late lists"))
+    world = Environment(lambda: clock.ms, SeededRandom("late lists"))
     places = (
         [SimProvider(SimCloud(), name="storage"), service] if service.capabilities is FOLLOWS else service
     )

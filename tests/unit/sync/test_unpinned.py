@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.errors import DamagedError
 from ipfsmem.memory import Memory
 from ipfsmem.sync.placing import LIST_LAG_MS
@@ -22,7 +22,7 @@ def test_what_was_unpinned_by_hand_at_a_service_that_only_lists_is_sent_again(
     tmp_path: Path, kind: str
 ) -> None:
     clock = MockClock()
-    with account(kind) as at, Memory.create("m", "encrypted-ipfs", provider=at.open(), unlock=ROOT, recovery=False, passphrase=False, home=Home(folder=tmp_path / "a", world=World(lambda: clock.ms, SeededRandom("unpinned")))) as memory:  # fmt: skip
+    with account(kind) as at, Memory.create("m", "encrypted-ipfs", provider=at.open(), unlock=ROOT, recovery=False, passphrase=False, home=Home(folder=tmp_path / "a", world=Environment(lambda: clock.ms, SeededRandom("unpinned")))) as memory:  # fmt: skip
         memory.write("tone", "Be direct.")
         asyncio.run(memory.sync())
         at.server.files.clear()

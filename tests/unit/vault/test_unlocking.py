@@ -15,7 +15,7 @@ import pytest
 
 from ipfsmem.device import kernel_keyring, since_boot, unlocked
 from ipfsmem.device.identity import KEY_FILE, load_device, open_row, save_device, seal_row
-from ipfsmem.device.replica import World
+from ipfsmem.device.replica import Environment
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import IncompleteError, NotFoundError, OpenError, PassphraseError, UsageError
 from ipfsmem.files import working_copy
@@ -151,7 +151,7 @@ class _Clocks:
         self.wall, self.up, self.boot = 1_800_000_000_000, 5_000_000, "this start"
         monkeypatch.setattr(since_boot, "_milliseconds_up", lambda: self.up)
         monkeypatch.setattr(since_boot, "boot_id", lambda: self.boot)
-        self.world = World(lambda: self.wall)
+        self.world = Environment(lambda: self.wall)
 
 
 @pytest.fixture
@@ -579,7 +579,7 @@ def test_what_was_missing_before_the_time_ended_is_missed_twice_after_an_unlock(
 
 def test_fifty_times_leave_nothing(folder: Path) -> None:
     device = load_device(folder, PASSPHRASE)
-    world = World()
+    world = Environment()
     for _ in range(50):
         unlocked.hold(folder, device, 600, now=world.now, random=world.random)
         assert lock_device(folder)
@@ -602,7 +602,7 @@ def test_what_does_not_go_is_said(folder: Path) -> None:
 def test_a_moment_that_an_earlier_version_kept_is_read() -> None:
     """Else a memory that was unlocked is locked after an upgrade."""
     kept = b'[1795600000000,5000,"which start"]'
-    assert msgspec.json.decode(kept, type=since_boot.Moment) == since_boot.Moment(
+    assert msgspec.json.decode(kept, type=since_boot.ClockReading) == since_boot.ClockReading(
         1795600000000, 5000, "which start"
     )
-    assert msgspec.json.encode(since_boot.Moment(1795600000000, 5000, "which start")) == kept
+    assert msgspec.json.encode(since_boot.ClockReading(1795600000000, 5000, "which start")) == kept

@@ -14,17 +14,17 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from ipfsmem.device.connection import Connection, typed
-from ipfsmem.device.tables.cover import Cover
-from ipfsmem.device.tables.renders import (
-    Aside,
+from ipfsmem.device.tables.row_cipher import RowCipher
+from ipfsmem.device.tables.tracked_files import (
     Differences,
     FileRow,
     Missing,
-    Renders,
+    RenderedTexts,
+    ReplacedFile,
     Return,
     Stat,
-    Stored,
-    Texts,
+    StoredRow,
+    TrackedFiles,
     fold,
     from_stored,
     to_stored,
@@ -62,10 +62,10 @@ _replaced = msgspec.msgpack.Decoder(_Replaced)
 _SELECT = "SELECT file, text, dots, missed, since FROM renders"
 
 
-class SealedRenders(Renders):
+class SealedTrackedFiles(TrackedFiles):
     """The rows of one linked folder of a sealed vault."""
 
-    def __init__(self, db: Connection, copy: str, cover: Cover) -> None:
+    def __init__(self, db: Connection, copy: str, cover: RowCipher) -> None:
         super().__init__(db, copy)
         self._cover = cover
 
@@ -105,7 +105,7 @@ class SealedRenders(Renders):
             return None
         times = row.mtime, row.ctime, row.size, row.inode
         return from_stored(
-            Stored(row.file, row.key, row.body, row.text, dots, *times, missed, row.base, since, b"")
+            StoredRow(row.file, row.key, row.body, row.text, dots, *times, missed, row.base, since, b"")
         )
 
     def differences(self, found: Mapping[str, Stat]) -> Differences:
@@ -118,16 +118,16 @@ class SealedRenders(Renders):
             return Differences(changed, [], len(rows))
         there = {self._file(file) for file in found}
         missing = [
-            Missing(row.file, row.key or "", row.missed)
+            Missing(row.file, row.key or "", row.missing_since)
             for file, _, *columns in rows
             if file not in there and (row := self._open(file, *columns)) is not None
         ]
         return Differences(changed, missing, len(rows))
 
-    def texts(self) -> dict[str, Texts]:
+    def texts(self) -> dict[str, RenderedTexts]:
         """Return what each file stands for, by its name."""
         return {
-            file: Texts(file, row.key or "", row.text or b"", to_stored(row).dots)
+            file: RenderedTexts(file, row.key or "", row.text or b"", to_stored(row).dots)
             for file, row in self.all().items()
         }
 
@@ -193,7 +193,7 @@ class SealedRenders(Renders):
                 self._cover.seal_row(_encode(sealed)),
                 stored.dots,
                 *(_UNKNOWN_MTIME,) * 4,
-                row.missed,
+                row.missing_since,
                 None,
                 stored.since,
                 self._fold(row.file),
@@ -284,7 +284,7 @@ class SealedRenders(Renders):
 
     # -- what was replaced ---------------------------------------------------------------------------------------
 
-    def asides(self) -> Iterator[Aside]:
+    def asides(self) -> Iterator[ReplacedFile]:
         """Yield every file that was replaced and is still kept."""
         rows = self._db.execute(
             "SELECT name, body, mtime, since FROM asides WHERE copy=?", (self._copy,)
@@ -292,7 +292,7 @@ class SealedRenders(Renders):
         for name, sealed, mtime, since in typed(self._db, rows, list[tuple[str, bytes, int, int]]):
             row = self._replaced(sealed)
             if row is not None:
-                yield Aside(
+                yield ReplacedFile(
                     name,
                     row.file,
                     row.body,
@@ -301,7 +301,7 @@ class SealedRenders(Renders):
                     since,
                 )
 
-    def put_aside(self, row: Aside) -> None:
+    def put_aside(self, row: ReplacedFile) -> None:
         """Store a row."""
         sealed = self._cover.seal_row(_encode(_Replaced(row.file, row.body, row.text or b"")))
         mtime = _UNKNOWN_MTIME if row.mtime is None else row.mtime
@@ -316,9 +316,9 @@ def _bytes(file: str) -> bytes:
     return file.encode("utf-8", "surrogateescape")
 
 
-def renders_of(db: Connection, copy: str, cover: Cover | None) -> Renders:
+def tracked_files_of(db: Connection, copy: str, cover: RowCipher | None) -> TrackedFiles:
     """Return the rows of a linked folder as its vault stores them: plain, or under a cover."""
-    return Renders(db, copy) if cover is None else SealedRenders(db, copy, cover)
+    return TrackedFiles(db, copy) if cover is None else SealedTrackedFiles(db, copy, cover)
 
 
 def add_tables(db: Connection) -> None:

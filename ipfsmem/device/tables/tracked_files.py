@@ -2,7 +2,7 @@
 content, its earlier texts, whether it holds one of these again, and the files that were replaced.
 
 The rows decide what counts as an edit and which texts its writer was shown. They are read and written in the same transaction as
-the state; nothing here touches a file. For a sealed vault see `sealed_renders`.
+the state; nothing here touches a file. For a sealed vault see `sealed_tracked_files`.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class Shows(enum.Enum):
     OLD_TEXT = enum.auto()
 
 
-class Before(msgspec.Struct, frozen=True, gc=False):
+class PreviousTexts(msgspec.Struct, frozen=True, gc=False):
     """Earlier texts of a file, newest first, by their SHA-256, and when the last one was replaced, ms."""
 
     texts: tuple[bytes, ...]
     at: int
 
     @classmethod
-    def of(cls, text: bytes, older: Before | None, at: int) -> Before:
+    def of(cls, text: bytes, older: PreviousTexts | None, at: int) -> PreviousTexts:
         """Return a text that was replaced at time `at`, followed by those before it."""
         return cls((text, *(older.texts if older else ()))[:_MOST_BEFORE], at)
 
@@ -75,8 +75,8 @@ class FileRow(msgspec.Struct, frozen=True, gc=False):
     #: None: it may have changed undetectably, so the next check reads it.
     stat: Stat | None = None
     #: When it was first found missing, ms; None while it is there.
-    missed: int | None = None
-    before: Before | None = None
+    missing_since: int | None = None
+    before: PreviousTexts | None = None
 
     @property
     def has_values(self) -> bool:
@@ -93,7 +93,7 @@ class Missing(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     file: str
     key: str
-    missed: int | None
+    missing_since: int | None
 
 
 class Differences(msgspec.Struct, frozen=True):
@@ -106,7 +106,7 @@ class Differences(msgspec.Struct, frozen=True):
     known: int
 
 
-class Texts(msgspec.Struct, frozen=True, gc=False, array_like=True):
+class RenderedTexts(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """What a file stands for, as its row is stored (`dots` separated by spaces): enough to decide whether to render it."""
 
     file: str
@@ -115,7 +115,7 @@ class Texts(msgspec.Struct, frozen=True, gc=False, array_like=True):
     dots: str
 
 
-class Aside(msgspec.Struct, frozen=True, gc=False):
+class ReplacedFile(msgspec.Struct, frozen=True, gc=False):
     """A file that was replaced: its new name, which file it was, the SHA-256 of its content if known, and of the text that this
     stood for (None: nothing)."""
 
@@ -137,7 +137,7 @@ class Return(msgspec.Struct, frozen=True, gc=False, array_like=True):
     at: int
 
 
-class Renders:
+class TrackedFiles:
     """The rows of one linked folder. Writes must be inside a transaction.
 
     A row without its checksum is ignored: trusting it would make one memory's text an edit of another.
@@ -166,7 +166,7 @@ class Renders:
         ).fetchall()
         return {
             row.file: from_stored(row)
-            for row in typed(self._db, rows, list[Stored])
+            for row in typed(self._db, rows, list[StoredRow])
             if row.mark == self._mark(row.file, row.key, row.body, row.text, row.dots, row.base)
         }
 
@@ -194,12 +194,12 @@ class Renders:
         changed = [] if len(unchanged) == len(found) else sorted(found.keys() - unchanged)
         return Differences(changed, typed(self._db, missing, list[Missing]), len(rows))
 
-    def texts(self) -> dict[str, Texts]:
+    def texts(self) -> dict[str, RenderedTexts]:
         """Return what each file stands for, by its name."""
         rows = self._db.execute(
             "SELECT file, key, text, dots FROM renders WHERE copy=?", (self._copy,)
         ).fetchall()
-        return {row.file: row for row in typed(self._db, rows, list[Texts])}
+        return {row.file: row for row in typed(self._db, rows, list[RenderedTexts])}
 
     def files(self) -> tuple[list[str], int]:
         """Return the name of every file that has or had a row, and the number of damaged rows, whose names are unknown."""
@@ -274,14 +274,14 @@ class Renders:
         )
         return int(found.fetchone()[0])
 
-    def missed_before(self, moment: int) -> bool:
+    def missing_before(self, moment: int) -> bool:
         """Return whether something was first missed before a time, in milliseconds."""
         found = self._db.execute(
             "SELECT 1 FROM renders WHERE copy=? AND missed<? LIMIT 1", (self._copy, moment)
         )
         return found.fetchone() is not None
 
-    def forget_missed(self, before: int | None = None) -> None:
+    def reset_missing(self, before: int | None = None) -> None:
         """Reset when files were first missed; `before`: only those first missed before that time, in milliseconds."""
         self._db.execute(
             "UPDATE renders SET missed=NULL WHERE copy=? AND missed<coalesce(?, missed+1)",
@@ -323,7 +323,7 @@ class Renders:
 
     # -- what was replaced -------------------------------------------------------------------------------------
 
-    def asides(self) -> Iterator[Aside]:
+    def asides(self) -> Iterator[ReplacedFile]:
         """Yield every file that was replaced and is still kept."""
         for row in self._db.execute(
             "SELECT name, file, body, text, mtime, since FROM asides WHERE copy=?", (self._copy,)
@@ -331,9 +331,9 @@ class Renders:
             name, file, body, text, mtime, since = typed(
                 self._db, row, tuple[str, str, bytes, bytes, int, int]
             )
-            yield Aside(name, file, body, text or None, None if mtime == _UNKNOWN else mtime, since)
+            yield ReplacedFile(name, file, body, text or None, None if mtime == _UNKNOWN else mtime, since)
 
-    def put_aside(self, row: Aside) -> None:
+    def put_aside(self, row: ReplacedFile) -> None:
         """Store a row."""
         mtime = _UNKNOWN if row.mtime is None else row.mtime
         self._db.execute(
@@ -376,7 +376,7 @@ _UNKNOWN = -1
 _EDIT = "-"
 
 
-class Stored(msgspec.Struct, array_like=True, gc=False):
+class StoredRow(msgspec.Struct, array_like=True, gc=False):
     """A row with its columns as they are stored."""
 
     file: str
@@ -388,13 +388,13 @@ class Stored(msgspec.Struct, array_like=True, gc=False):
     ctime: int
     size: int
     inode: int
-    missed: int | None
+    missing_since: int | None
     base: bytes | None
     since: int
     mark: bytes
 
 
-def from_stored(r: Stored) -> FileRow:
+def from_stored(r: StoredRow) -> FileRow:
     """Return the row of these columns."""
     dots, shows = tuple(r.dots.split(" ")) if r.dots else (), Shows.VALUES
     if r.dots == _EDIT:
@@ -402,18 +402,18 @@ def from_stored(r: Stored) -> FileRow:
     stat = None if r.mtime == _UNKNOWN else Stat(r.mtime, r.ctime, r.size, r.inode)
     before = None
     if r.base is not None and r.since >= 0:
-        before = Before(tuple(r.base[at : at + 32] for at in range(0, len(r.base), 32)), r.since)
-    return FileRow(r.file, r.key or None, r.body, r.text or None, dots, shows, stat, r.missed, before)
+        before = PreviousTexts(tuple(r.base[at : at + 32] for at in range(0, len(r.base), 32)), r.since)
+    return FileRow(r.file, r.key or None, r.body, r.text or None, dots, shows, stat, r.missing_since, before)
 
 
-def to_stored(row: FileRow) -> Stored:
+def to_stored(row: FileRow) -> StoredRow:
     """Return the columns of a row, without its checksum."""
     dots = " ".join(row.dots) if row.shows is Shows.VALUES else _EDIT
     stat = row.stat or Stat(_UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN)
     base, since = (None, 0) if row.before is None else (b"".join(row.before.texts), row.before.at)
     if row.shows is Shows.OLD_TEXT:
         since = -1
-    return Stored(
+    return StoredRow(
         file=row.file,
         key=row.key or "",
         body=row.body,
@@ -423,7 +423,7 @@ def to_stored(row: FileRow) -> Stored:
         ctime=stat.ctime,
         size=stat.size,
         inode=stat.inode,
-        missed=row.missed,
+        missing_since=row.missing_since,
         base=base,
         since=since,
         mark=b"",

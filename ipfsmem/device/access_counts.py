@@ -65,7 +65,7 @@ def _known_day(use: Use, today: int) -> Use:
     return use if use.day <= today else use._replace(day=0)
 
 
-class Uses:
+class AccessCounts:
     """The uses of one vault, as this device counts them."""
 
     def __init__(self, replica: Replica) -> None:

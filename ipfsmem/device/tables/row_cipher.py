@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Cover(Protocol):
+class RowCipher(Protocol):
     """Hides rows under a key of this device. A plain vault has none."""
 
     def mark(self, *parts: object) -> bytes:
