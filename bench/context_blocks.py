@@ -14,7 +14,7 @@ from bench.measure import least_cpu
 from bench.process import NAMESPACE, unlock
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.layouts import Layout
+    from ipfsmem.memories.context_layouts import Layout
     from ipfsmem.memory import Memory
 
 #: More than so many take minutes to make.

@@ -32,8 +32,8 @@ from bench.retrieval_set import synthetic, to_tune_on
 from bench.retrieval_sets import SetError, read
 from bench.retrieval_talk import Collection, Question
 from ipfsmem.errors import ConfigError
-from ipfsmem.memories.moment_kinds import Moment
-from ipfsmem.memories.moments import Told, read_together
+from ipfsmem.memories.event_entries import Moment
+from ipfsmem.memories.event_search import EventSource, read_together
 from ipfsmem.provider.contract import open_embedder
 from ipfsmem.recall.embedder import Embedder
 from ipfsmem.recall.fusion import fused
@@ -175,7 +175,7 @@ def meant(collection: Collection) -> list[str]:
     for one in collection.documents:
         if one.group:
             moment = Moment("message", "", True, "", 0, "", one.group)
-            told = Told("", moment, f"{one.header}: {one.text}" if one.header else one.text)
+            told = EventSource("", moment, f"{one.header}: {one.text}" if one.header else one.text)
             same = before is not None and before.moment.place == one.group
             texts.append(read_together(told, before if same else None))
             before = told

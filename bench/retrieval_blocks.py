@@ -23,7 +23,7 @@ from bench.retrieval_set import synthetic, to_tune_on
 from bench.retrieval_sets import SetError, read
 from bench.retrieval_talk import Collection, Question
 from ipfsmem.bundle.fence import unquote
-from ipfsmem.memories.layouts import Layout
+from ipfsmem.memories.context_layouts import Layout
 from ipfsmem.memory import Memory
 
 #: Begins a line of a message.

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ipfsmem.device.replica import Environment
-    from ipfsmem.memories.memories import Listed
-    from ipfsmem.memories.readings import Reading
+    from ipfsmem.memories.memories import MemorySummary
+    from ipfsmem.memories.memory_records import MemoryRecord
     from ipfsmem.memory import Memory
     from ipfsmem.provider.contract import Provider, open_provider
     from ipfsmem.results import Status
@@ -28,12 +28,12 @@ __all__ = [
     "Environment",
     "Home",
     "KeystoreSigner",
-    "Listed",
     "Memory",
+    "MemoryRecord",
+    "MemorySummary",
     "MnemonicSigner",
     "Provider",
     "RawKeySigner",
-    "Reading",
     "RootKeys",
     "Status",
     "SyncReport",
@@ -46,12 +46,12 @@ _WHERE = {
     "Environment": "device.replica",
     "Home": "vault.home",
     "KeystoreSigner": "wallet.signers",
-    "Listed": "memories.memories",
     "Memory": "memory",
+    "MemoryRecord": "memories.memory_records",
+    "MemorySummary": "memories.memories",
     "MnemonicSigner": "wallet.signers",
     "Provider": "provider.contract",
     "RawKeySigner": "wallet.signers",
-    "Reading": "memories.readings",
     "RootKeys": "wallet.root_keys",
     "Status": "results",
     "SyncReport": "sync.report",

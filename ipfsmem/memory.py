@@ -16,7 +16,7 @@ from ipfsmem import config as configuration
 from ipfsmem.bundle.keys import check_scope, is_key
 from ipfsmem.device.replica import Environment, Replica
 from ipfsmem.memories.memories import NotHereError
-from ipfsmem.memories.readings import Reading, Seen
+from ipfsmem.memories.memory_records import MemoryRecord, Seen
 from ipfsmem.methods import MemoryMethods
 from ipfsmem.mode import Mode, ModeName
 from ipfsmem.parts.open_memory import OpenMemory
@@ -300,7 +300,7 @@ class Memory(MemoryMethods):
 
     def write_text(
         self, key: str, data: bytes, *, seen: Seen | None = None, if_match: str | None = None
-    ) -> Reading:
+    ) -> MemoryRecord:
         """`write` with the whole file, header and all: exactly these bytes."""
         return self.write(key, text=data, seen=seen, if_match=if_match)
 

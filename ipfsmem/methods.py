@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Mapping
     from collections.abc import Sequence
-    from ipfsmem.memories.readings import Conflict
-    from ipfsmem.memories.readings import Reading
+    from ipfsmem.memories.memory_records import Conflict
+    from ipfsmem.memories.memory_records import MemoryRecord
     from ipfsmem.memories.recall import Explained
     from ipfsmem.memories.undo import Undone
     from ipfsmem.operation import View
@@ -74,7 +74,7 @@ class StackMethods:
 
         return list_.run(self._view(), {"type": type, "tag": tag, "category": category, "match": match, "limit": limit, "cursor": cursor, "hidden": hidden, "expired": expired})
 
-    def read(self, key: str, *, conflict: str | None = None, root: str | None = None, counts: bool = True) -> Reading | None:
+    def read(self, key: str, *, conflict: str | None = None, root: str | None = None, counts: bool = True) -> MemoryRecord | None:
         """Read one memory, byte for byte; return nothing if it does not exist.
 
         If several scopes have the memory, the first one returns it; your own text takes precedence over a
@@ -169,7 +169,7 @@ class MemoryMethods(StackMethods):
 
     __slots__ = ()
 
-    def write(self, key: str, body: str | None = None, *, name: str | None = None, description: str | None = None, type: str | None = None, tags: Iterable[str] | None = None, fields: Mapping[str, str] | None = None, text: bytes | str | None = None, seen: Reading | Conflict | tuple[str, ...] | str | None = None, if_match: str | None = None) -> Reading:
+    def write(self, key: str, body: str | None = None, *, name: str | None = None, description: str | None = None, type: str | None = None, tags: Iterable[str] | None = None, fields: Mapping[str, str] | None = None, text: bytes | str | None = None, seen: MemoryRecord | Conflict | tuple[str, ...] | str | None = None, if_match: str | None = None) -> MemoryRecord:
         """Write a memory and return the resulting text. It is durable on this device when this returns.
 
         Omitted parts stay as they are. An empty value removes a field. The field `updated` is set to today.
@@ -197,7 +197,7 @@ class MemoryMethods(StackMethods):
 
         return write.run(self._view(), {"key": key, "body": body, "name": name, "description": description, "type": type, "tags": tags, "fields": fields, "text": text, "seen": seen, "if_match": if_match})
 
-    def forget(self, key: str, *, reason: str = '', seen: Reading | Conflict | tuple[str, ...] | str | None = None, if_match: str | None = None, keep_earlier: bool = False) -> Forgotten:
+    def forget(self, key: str, *, reason: str = '', seen: MemoryRecord | Conflict | tuple[str, ...] | str | None = None, if_match: str | None = None, keep_earlier: bool = False) -> Forgotten:
         """Forget a memory on every device, including concurrent edits.
 
         An event of the timeline records it. With `seen`, other texts of the memory stay as conflicts. The
@@ -237,7 +237,7 @@ class MemoryMethods(StackMethods):
 
         return conflicts.run(self._view(), {"key": key, "everywhere": everywhere})
 
-    def resolve(self, key: str, text: bytes | str | None = None, *, seen: Reading | Conflict | tuple[str, ...] | str, keep: bool = False, take: str | None = None) -> Resolved:
+    def resolve(self, key: str, text: bytes | str | None = None, *, seen: MemoryRecord | Conflict | tuple[str, ...] | str, keep: bool = False, take: str | None = None) -> Resolved:
         """Resolve the conflict of a memory: the chosen text replaces the texts that you saw, on every device.
 
         A text that arrived later is kept: `seen` is then out of date, and nothing is replaced.

@@ -21,7 +21,7 @@ from ipfsmem.errors import UsageError
 from ipfsmem.memories.reasons import MAX_REASON
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.memories import Memories
+    from ipfsmem.memories.memories import MemoryStore
     from ipfsmem.parts.open_memory import OpenMemory
 
 P = ParamSpec("P")
@@ -166,7 +166,7 @@ class View:
         found: T = self.remembered[asked]
         return found
 
-    def sources(self) -> list[Memories]:
+    def sources(self) -> list[MemoryStore]:
         """The memories of the scopes to read."""
         return [self.opened.memories.in_scope(one) for one in self.scopes]
 

@@ -26,7 +26,7 @@ from ipfsmem.errors import DamagedError, IncompleteError, IpfsmemError
 from ipfsmem.files.exporting import LeftOut
 from ipfsmem.files.working_copies import FolderFacts
 from ipfsmem.memories.context import ContextBlock
-from ipfsmem.memories.readings import Reading, Token
+from ipfsmem.memories.memory_records import MemoryRecord, Token
 from ipfsmem.mode import Mode
 from ipfsmem.provider.abilities import good_for, limits
 from ipfsmem.provider.contract import Capabilities
@@ -118,7 +118,7 @@ class Written(Answer, frozen=True, kw_only=True):
     token: Token
 
     @classmethod
-    def of(cls, reading: Reading) -> Written:
+    def of(cls, reading: MemoryRecord) -> Written:
         """What a write answered."""
         return cls(key=reading.key, sha256=reading.sha256, bytes=len(reading.data), token=reading.token)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
-from ipfsmem.memories.layouts import Layout
-from ipfsmem.memories.memories import Memories
-from ipfsmem.memories.stacks import Noted, Stack
+from ipfsmem.memories.context_layouts import Layout
+from ipfsmem.memories.memories import MemoryStore
+from ipfsmem.memories.stacks import Noted, ScopeStack
 from ipfsmem.methods import StackMethods
 from ipfsmem.operation import View
 from ipfsmem.parts.open_memory import OpenMemory
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from ipfsmem.memories.context import ContextBlock
 
 
-class MemoryStack(StackMethods, MemoryPart, Stack):
-    """Some scopes of an open memory, the first goes before the next; see `memories.stacks.Stack`."""
+class MemoryStack(StackMethods, MemoryPart, ScopeStack):
+    """Some scopes of an open memory, the first goes before the next; see `memories.stacks.ScopeStack`."""
 
-    def __init__(self, opened: OpenMemory, parts: Sequence[Memories]) -> None:
+    def __init__(self, opened: OpenMemory, parts: Sequence[MemoryStore]) -> None:
         MemoryPart.__init__(self, opened)
-        Stack.__init__(self, parts)
+        ScopeStack.__init__(self, parts)
         self._scope = self.scopes[0]
 
     def _view(self) -> View:
@@ -43,13 +43,13 @@ class MemoryStack(StackMethods, MemoryPart, Stack):
         running: str = "",
     ) -> ContextBlock:
         """What a model is given of these scopes, fenced. Raises UsageError."""
-        return Stack.context(
+        return ScopeStack.context(
             self,
             query,
             max_tokens=max_tokens,
             layout=layout,
             count=count,
-            without=without,
+            exclude=without,
             by_meaning=by_meaning,
             counts=counts,
             running=running,
@@ -57,8 +57,8 @@ class MemoryStack(StackMethods, MemoryPart, Stack):
 
     def timeline(self, days: tuple[str, str] | None = None, tz: tzinfo | None = UTC) -> list[Noted]:
         """The events of all of them in order. Raises UsageError."""
-        return Stack.timeline(self, days, tz)
+        return ScopeStack.timeline(self, days, tz)
 
     def timeline_missing(self, days: tuple[str, str] | None = None, tz: tzinfo | None = UTC) -> int:
         """How many pieces of the timeline are not on this device or damaged."""
-        return Stack.timeline_missing(self, days, tz)
+        return ScopeStack.timeline_missing(self, days, tz)

@@ -35,7 +35,7 @@ from ipfsmem.adapters.store_items import (
 )
 from ipfsmem.errors import UsageError
 from ipfsmem.in_thread import in_thread
-from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.memory import Memory
 
 
@@ -76,7 +76,9 @@ class MemoryStore(BaseStore):
             return None
         raise ValueError(f"Unknown operation type: {type(op)}")
 
-    def _own(self, where: str, *, counts: bool = True) -> tuple[Reading, StoredItem, dict[str, Any]] | None:
+    def _own(
+        self, where: str, *, counts: bool = True
+    ) -> tuple[MemoryRecord, StoredItem, dict[str, Any]] | None:
         """Return the item of a memory, with its value; None if it is not an item, or of others and not approved."""
         found = self._memory.read(where, counts=counts)
         item = item_of(where, found.file) if found is not None and found.own else None

@@ -13,7 +13,7 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.memory.memory import BaseMemoryBlock
 
 from ipfsmem.in_thread import in_thread
-from ipfsmem.memories.layouts import LEAST_TOKENS, TOKEN_BYTES
+from ipfsmem.memories.context_layouts import LEAST_TOKENS, TOKEN_BYTES
 from ipfsmem.memory import Memory
 
 #: Maximum characters of the last message that are used as the query.

@@ -19,7 +19,7 @@ from ipfsmem.adapters.memory_paths import ROOT, name_below, path_of, relative, s
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.bundle.session_parts import is_part
 from ipfsmem.errors import ChangedError, IpfsmemError, UsageError
-from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.memory import Memory
 from ipfsmem.tools.tool import refusal
 
@@ -192,7 +192,7 @@ class MemoryDirectory:
 
     # -- what is there -------------------------------------------------------------------------------------------
 
-    def _read(self, where: str) -> Reading | None:
+    def _read(self, where: str) -> MemoryRecord | None:
         """Return the memory of the file at a path below the root, None if there is none."""
         if not where:
             return None
@@ -207,7 +207,7 @@ class MemoryDirectory:
         found = [(path_of(item.key, item.file), item.key) for item in self._memory.list() if item.own]
         return iter(sorted(one for one in found if one[0].startswith(inside)))
 
-    def _whole(self, where: str) -> list[tuple[str, Reading]]:
+    def _whole(self, where: str) -> list[tuple[str, MemoryRecord]]:
         """Return the file at a path, or all files of the folder there, each in the state that this conversation was shown, if
         any."""
         found = self._read(where)
@@ -244,11 +244,11 @@ class MemoryDirectory:
 
     # -- texts ---------------------------------------------------------------------------------------------------
 
-    def _text(self, where: str, found: Reading) -> str:
+    def _text(self, where: str, found: MemoryRecord) -> str:
         """Return a text as a model sees it and returns it: all its line ends are `\\n` here."""
         return _lines_of(shown(where, found.data).decode())
 
-    def _to_edit(self, given: _Arguments) -> tuple[str, str, Reading]:
+    def _to_edit(self, given: _Arguments) -> tuple[str, str, MemoryRecord]:
         path, where = given.path("path"), given.place("path")
         found = self._read(where)
         if found is None:
@@ -258,12 +258,12 @@ class MemoryDirectory:
         self._refuse_changed(where, found)
         return path, where, found
 
-    def _refuse_changed(self, where: str, found: Reading) -> None:
+    def _refuse_changed(self, where: str, found: MemoryRecord) -> None:
         if self._seen.get(where, _digest(found)) != _digest(found):
             raise _changed(f"{ROOT}/{where}")
 
     def _replace(
-        self, where: str, found: Reading, start: int, end: int, new: str, *, ends: bool = False
+        self, where: str, found: MemoryRecord, start: int, end: int, new: str, *, ends: bool = False
     ) -> None:
         """Replace a part by a new one, in characters of what a model sees; all other lines keep their ends. `ends`: the text then
         ends with a line break."""
@@ -300,10 +300,10 @@ class MemoryDirectory:
         self._seen.pop(where, None)
         self._read_whole.discard(where)
 
-    def _note(self, where: str, found: Reading) -> None:
+    def _note(self, where: str, found: MemoryRecord) -> None:
         self._seen[where] = _digest(found)
 
-    def _note_written(self, where: str, made: bytes, now: Reading) -> None:
+    def _note_written(self, where: str, made: bytes, now: MemoryRecord) -> None:
         """Record that this conversation knows a written text; not the text that it was merged with."""
         self._seen[where] = sha256(made).digest() if made != now.data else _digest(now)
 
@@ -358,11 +358,11 @@ class _Arguments:
         return value[0], value[1]
 
 
-def _is_file(found: Reading) -> bool:
+def _is_file(found: MemoryRecord) -> bool:
     return found.own and not is_part(found.key, found.file)
 
 
-def _digest(found: Reading) -> bytes:
+def _digest(found: MemoryRecord) -> bytes:
     return sha256(found.data).digest()
 
 

@@ -22,7 +22,7 @@ from ipfsmem.errors import StorageError, UsageError
 from ipfsmem.files.projects import Project, project_at
 from ipfsmem.lazy_pattern import lazy_pattern
 from ipfsmem.memories.context import tokens_of
-from ipfsmem.memories.layouts import LEAST_TOKENS
+from ipfsmem.memories.context_layouts import LEAST_TOKENS
 from ipfsmem.memory import Memory
 from ipfsmem.parts.noting import acting_as, hearing, with_doubts
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from ipfsmem.memories.context_layouts import Layout
 from ipfsmem.memories.importing import Imported
-from ipfsmem.memories.layouts import Layout
 from ipfsmem.results import (
     OperationLine,
     ProviderInfo,

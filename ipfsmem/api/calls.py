@@ -18,7 +18,7 @@ from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.bundle.value_file import MAX_NAME, check_name
 from ipfsmem.errors import ChangedError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.graph.graph import MAX_DEPTH
-from ipfsmem.memories.readings import SEEN_DIGITS, Reading
+from ipfsmem.memories.memory_records import SEEN_DIGITS, MemoryRecord
 from ipfsmem.memories.reasons import MAX_REASON
 from ipfsmem.memories.usage import BYS
 from ipfsmem.memory import Memory
@@ -117,7 +117,7 @@ class Call(NamedTuple):
     #: What the server remembers of this memory since the last change.
     remembered: Callable[[], dict[Any, Any]] = dict
 
-    def still_shown(self) -> Reading:
+    def still_shown(self) -> MemoryRecord:
         """What is shown under the key, which must be what the caller was shown. Raises NotFoundError, ChangedError."""
         reading = there(self.key, self.memory.read(self.key, counts=False))
         if reading.seen != self.seen:
@@ -141,7 +141,7 @@ class Download(NamedTuple):
     name: str
 
 
-def there(key: str, reading: Reading | None) -> Reading:
+def there(key: str, reading: MemoryRecord | None) -> MemoryRecord:
     """A reading. Raises NotFoundError where there is none."""
     if reading is None:
         raise NotFoundError(f"there is no memory {key}")

@@ -20,7 +20,7 @@ from ipfsmem.device.dreams import dreams, kept_proposals
 from ipfsmem.device.hidden import hidden_texts
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateMark
-from ipfsmem.memories.readings import readable_file
+from ipfsmem.memories.memory_records import readable_file
 from ipfsmem.memory import Memory
 
 #: Events that are kept for who comes back, and that wait for one who does not read.

@@ -11,7 +11,7 @@ from ipfsmem.api.bodies import Namespaces, Problem
 from ipfsmem.api.calls import KEY_SCHEMA, QUERY, Parameter
 from ipfsmem.api.changes import Change
 from ipfsmem.api.routes import Route
-from ipfsmem.memories.readings import SEEN_DIGITS
+from ipfsmem.memories.memory_records import SEEN_DIGITS
 
 _PATH: Final[dict[str, dict[str, Any]]] = {
     "key": KEY_SCHEMA,

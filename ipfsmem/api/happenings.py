@@ -16,7 +16,7 @@ from ipfsmem.api.bodies import (
 from ipfsmem.api.calls import Call, Reply
 from ipfsmem.api.routes import Route
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.moments import ms_of
+from ipfsmem.memories.event_search import ms_of
 from ipfsmem.wording import local_day
 
 Event = dict[str, Any]

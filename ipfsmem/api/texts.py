@@ -15,7 +15,7 @@ from ipfsmem.api.problems import said
 from ipfsmem.api.routes import Route
 from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.results import (
     ContextText,
     Written,
@@ -23,7 +23,7 @@ from ipfsmem.results import (
 )
 
 
-def _shown(reading: Reading, status: int = 200) -> Reply:
+def _shown(reading: MemoryRecord, status: int = 200) -> Reply:
     return Reply(reading, status, reading.seen)
 
 
@@ -86,7 +86,7 @@ ROUTES: Final = (
         "promote",
         "Put an own text of one scope into another",
         _promote,
-        Reading,
+        MemoryRecord,
         right="write",
         writes=True,
         body=PromoteBody,

@@ -9,7 +9,7 @@ from ipfsmem.cli.derived import Asked, operation_command
 from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.printing import clean, clean_lines, is_terminal, style
 from ipfsmem.cli.vault_diff_cmd import differences
-from ipfsmem.memories.readings import Conflict
+from ipfsmem.memories.memory_records import Conflict
 from ipfsmem.operations.conflicts import Conflicts, conflicts
 
 _NOTES = """Without KEY, conflicts of all scopes are listed unless one is named; with KEY, the output shows the

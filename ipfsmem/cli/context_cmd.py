@@ -11,7 +11,7 @@ from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.options import WholeNumber
 from ipfsmem.cli.printing import clean_lines, is_terminal
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.layouts import Layout
+from ipfsmem.memories.context_layouts import Layout
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:

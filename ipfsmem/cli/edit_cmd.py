@@ -17,7 +17,7 @@ from ipfsmem.cli.printing import size
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.readings import Reading
+    from ipfsmem.memories.memory_records import MemoryRecord
 
 #: Where a text in the clear touches no disk, on most systems.
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
@@ -102,7 +102,7 @@ def _waiting(editor: str) -> str:
 
 
 @contextlib.contextmanager
-def _file(shown: Reading) -> Iterator[Path]:
+def _file(shown: MemoryRecord) -> Iterator[Path]:
     """A file with a memory's text that only this user can read. It is deleted, but for a text that was edited and not written."""
     import shutil
     import tempfile
@@ -125,7 +125,7 @@ def _file(shown: Reading) -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _was_edited(path: Path, shown: Reading) -> bool:
+def _was_edited(path: Path, shown: MemoryRecord) -> bool:
     try:
         return path.read_bytes().strip() not in (b"", shown.data.strip())
     except OSError:
@@ -144,7 +144,7 @@ def _edited(editor: str, path: Path) -> bytes:
         ) from None
 
 
-def _say(context: CommandContext, reading: Reading, text: str) -> None:
+def _say(context: CommandContext, reading: MemoryRecord, text: str) -> None:
     if context.json:
         from ipfsmem.results import Written
 

@@ -18,7 +18,7 @@ from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.exchange.importing import Taken
-    from ipfsmem.memories.importing import Found, Imported
+    from ipfsmem.memories.importing import ImportContents, Imported
 
 
 @cli_command("import", scoped=True)
@@ -145,7 +145,7 @@ _STILL_OTHERS: Final = "here already as others' word, until you promote them (ip
 _NO_CHANGE: Final = ("unchanged", "still_others", "events")
 
 
-def _say_found(found: Found) -> None:
+def _say_found(found: ImportContents) -> None:
     """What the backup is, before what becomes of it."""
     parts = [
         f"{count(found.memories, 'memory', 'memories')} in {count(found.scopes, 'scope')}",

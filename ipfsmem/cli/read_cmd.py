@@ -10,19 +10,19 @@ from ipfsmem.cli.context import CommandContext
 from ipfsmem.cli.derived import Asked, call, operation_command
 from ipfsmem.cli.printing import clean_lines, is_terminal, write_bytes
 from ipfsmem.errors import NotFoundError, UsageError
-from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.operations.read import read
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
 
 
-def _run(context: CommandContext, memory: Memory, asked: Asked) -> Reading | None:
+def _run(context: CommandContext, memory: Memory, asked: Asked) -> MemoryRecord | None:
     if context.stacked and (asked["conflict"] is not None or asked["root"] is not None):
         raise UsageError("--stack reads what is shown now, so it takes neither --conflict nor --root")
     if asked["conflict"] is not None and asked["root"] is not None:
         raise UsageError("--conflict and --root exclude each other")
-    found: Reading | None = call(read, context, memory, asked)
+    found: MemoryRecord | None = call(read, context, memory, asked)
     key = asked["key"]
     if found is None and asked["root"] is None and context.scope is None:
         found = _where_it_stands(memory, key)
@@ -38,7 +38,7 @@ def _absent(context: CommandContext, asked: Asked) -> NotFoundError:
     )
 
 
-def _show(context: CommandContext, reading: Reading, asked: Asked) -> None:
+def _show(context: CommandContext, reading: MemoryRecord, asked: Asked) -> None:
     print_memory(context, reading, only_body=asked["only_body"])
     if reading.scope != (context.scope or ""):
         click.echo(f"from the scope {reading.scope}", err=True)
@@ -53,7 +53,7 @@ def _near(context: CommandContext, memory: Memory, key: str) -> str:
     return f"; perhaps {' or '.join(near)}" if near else ""
 
 
-def _where_it_stands(memory: Memory, key: str) -> Reading | None:
+def _where_it_stands(memory: Memory, key: str) -> MemoryRecord | None:
     """What the one scope shows that has it, where nobody named a scope. Raises UsageError where several have it."""
     there = memory.scopes.having(key)
     if len(there) > 1:
@@ -64,7 +64,7 @@ def _where_it_stands(memory: Memory, key: str) -> Reading | None:
     return memory.scope(there[0]).read(key) if there else None
 
 
-def print_memory(context: CommandContext, reading: Reading, *, only_body: bool) -> None:
+def print_memory(context: CommandContext, reading: MemoryRecord, *, only_body: bool) -> None:
     """Print a memory byte for byte, or as JSON."""
     key, file = reading.key, reading.file
     if context.json:

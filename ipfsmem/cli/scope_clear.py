@@ -12,7 +12,7 @@ from ipfsmem.errors import ChangedError, IncompleteError, UsageError
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.memories import Listed
+    from ipfsmem.memories.memories import MemorySummary
     from ipfsmem.memory import Memory
 
 
@@ -70,7 +70,7 @@ def _texts(memory: Memory) -> dict[str, str]:
     return found | {one.key: "" for one in memory.facts.deleted() if one.key not in found}
 
 
-def _sha256(memory: Memory, one: Listed) -> str:
+def _sha256(memory: Memory, one: MemorySummary) -> str:
     """Of what is shown; a list does not know it of a text that is joined of several."""
     if not one.fetched:
         return ""

@@ -16,7 +16,7 @@ from ipfsmem.errors import UsageError
 from ipfsmem.operations.write import write
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.readings import Reading
+    from ipfsmem.memories.memory_records import MemoryRecord
     from ipfsmem.memory import Memory
     from ipfsmem.results import Written
 
@@ -62,7 +62,7 @@ def _text(body: str | None, path: str | None) -> bytes | None:
     return None if path is None else read_text(path, "the text")
 
 
-def _run(context: CommandContext, memory: Memory, asked: Asked) -> Reading | Written:
+def _run(context: CommandContext, memory: Memory, asked: Asked) -> MemoryRecord | Written:
     request, there = asked["request"], asked["there"]
     given: Asked = {"key": asked["key"], "if_match": request.expected}
     if request.file is not None:
@@ -70,7 +70,7 @@ def _run(context: CommandContext, memory: Memory, asked: Asked) -> Reading | Wri
     else:
         given |= {name: getattr(request, name) for name in ("body", "name", "description", "type", "fields")}
         given["tags"] = request.tags or None
-    written: Reading = call(write, context, memory if there is None else memory.scope(there), given)
+    written: MemoryRecord = call(write, context, memory if there is None else memory.scope(there), given)
     if not context.json:
         return written
     from ipfsmem.results import Written
@@ -78,7 +78,7 @@ def _run(context: CommandContext, memory: Memory, asked: Asked) -> Reading | Wri
     return Written.of(written)
 
 
-def _show(context: CommandContext, written: Reading, asked: Asked) -> None:
+def _show(context: CommandContext, written: MemoryRecord, asked: Asked) -> None:
     if is_terminal():  # a person needs no hash, a program nothing else
         click.echo(f"{written.key} is written: {size(len(written.data))}, on this disk")
     else:

@@ -19,7 +19,7 @@ from ipfsmem.bundle.memory_file import TYPES, MemoryFile
 from ipfsmem.compat.entries import instant
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.invisible_characters import CONTROLS_AND_BREAKS
-from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.memories.write_request import OF_THE_PERSON
 from ipfsmem.tools.definition import Definition
 from ipfsmem.tools.desk import Desk, one_line
@@ -54,7 +54,7 @@ class File(NamedTuple):
 
     filename: str
     scope: str
-    reading: Reading
+    reading: MemoryRecord
 
     def values(self, *, content: bool = False) -> dict[str, Any]:
         """Return it as JSON."""
@@ -262,7 +262,7 @@ def _file_name(filename: str) -> str:
     return name if name.endswith(".md") else f"{name}.md"
 
 
-def _name_of(reading: Reading) -> str:
+def _name_of(reading: MemoryRecord) -> str:
     return one_line(reading.readable.origin_name) or f"{reading.key}.md"
 
 

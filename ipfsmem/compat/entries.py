@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.errors import ChangedError, UsageError
 from ipfsmem.exchange.records import made_key, name_of
-from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.memory_records import MemoryRecord
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -28,7 +28,7 @@ def write_entry(
     category: str,
     source: str,
     fields: Mapping[str, str],
-) -> Reading:
+) -> MemoryRecord:
     """Write a text as a new memory, unchanged; an existing one with this category and type stays. Nothing is ever replaced.
     Raises UsageError for an empty text."""
     if not text.strip():
@@ -63,7 +63,7 @@ def instant(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def own_readings(memory: Memory, scope: str) -> list[Reading]:
+def own_readings(memory: Memory, scope: str) -> list[MemoryRecord]:
     """Return the own memories that are read for a scope, newest first."""
     found = []
     for item in memory.stack(scope).list():
@@ -74,7 +74,7 @@ def own_readings(memory: Memory, scope: str) -> list[Reading]:
     return sorted(found, key=lambda one: (created_at(one), one.key), reverse=True)
 
 
-def own_in(there: Memory) -> list[Reading]:
+def own_in(there: Memory) -> list[MemoryRecord]:
     """Return the own memories of one scope, newest first."""
     found = (there.read(item.key, counts=False) for item in there.list() if item.own and item.fetched)
     return sorted(
@@ -82,7 +82,7 @@ def own_in(there: Memory) -> list[Reading]:
     )
 
 
-def created_at(reading: Reading) -> datetime:
+def created_at(reading: MemoryRecord) -> datetime:
     """Return when a memory was first written: the instant in its header; for a date alone the clock of its last write, if that is
     on this day."""
     written = datetime.fromtimestamp(hlc_ms(reading.hlc) / 1000, UTC) if reading.hlc else None

@@ -12,7 +12,7 @@ from ipfsmem.compat.entries import created_at, own_in
 from ipfsmem.facts.categories import CLOSED, sanitised
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.readings import Reading
+    from ipfsmem.memories.memory_records import MemoryRecord
     from ipfsmem.memory import Memory
 
 Form = Literal["initrunner", "initrunner-typed", "infraware"]
@@ -34,7 +34,7 @@ def exported(memory: Memory, form: Form) -> bytes:
     return msgspec.json.format(data, indent=2) + b"\n"
 
 
-def _entry(reading: Reading, number: int, typed: bool) -> dict[str, Any]:
+def _entry(reading: MemoryRecord, number: int, typed: bool) -> dict[str, Any]:
     file = reading.readable
     entry: dict[str, Any] = {
         "id": number,
@@ -47,7 +47,7 @@ def _entry(reading: Reading, number: int, typed: bool) -> dict[str, Any]:
     return entry
 
 
-def _fact(reading: Reading) -> dict[str, str]:
+def _fact(reading: MemoryRecord) -> dict[str, str]:
     file = reading.readable
     category = file.fields.get("category", "")
     at = created_at(reading).astimezone(UTC).isoformat().replace("+00:00", "Z")

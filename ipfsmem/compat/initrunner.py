@@ -14,8 +14,8 @@ from ipfsmem.compat import initrunner_texts as texts
 from ipfsmem.compat.entries import created_at, own_readings, write_entry
 from ipfsmem.compat.initrunner_texts import Entry, Form
 from ipfsmem.errors import NotFoundError, UsageError
-from ipfsmem.memories.readings import Reading
-from ipfsmem.memories.words import MAX_HITS
+from ipfsmem.memories.memory_records import MemoryRecord
+from ipfsmem.memories.query_words import MAX_HITS
 from ipfsmem.recall.recipe import WEIGHTS
 from ipfsmem.tools.definition import Definition
 from ipfsmem.tools.desk import Desk
@@ -42,7 +42,7 @@ def type_of(file: MemoryFile) -> str:
     return _THEIRS.get(file.type, "semantic")
 
 
-def category_of(reading: Reading) -> str:
+def category_of(reading: MemoryRecord) -> str:
     """Return the category of an entry in InitRunner's form; of a memory without one its type."""
     file = reading.readable
     return texts.category(file.fields.get("category") or file.type)
@@ -205,5 +205,5 @@ def _listed(desk: Desk, given: JSON, form: Form) -> str:
     return texts.listed(form, map(_entry, found[: max(0, given.get("limit", 20))]))
 
 
-def _entry(reading: Reading) -> Entry:
+def _entry(reading: MemoryRecord) -> Entry:
     return Entry(reading.readable.body, category_of(reading), type_of(reading.readable), created_at(reading))

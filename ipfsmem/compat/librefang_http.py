@@ -23,7 +23,7 @@ from ipfsmem.memories.values import is_past
 from ipfsmem.tools.graph import matches
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.readings import Reading
+    from ipfsmem.memories.memory_records import MemoryRecord
     from ipfsmem.memory import Memory
 
 PROGRAM: Final = "librefang"
@@ -38,7 +38,7 @@ class Item(NamedTuple):
     """A memory in LibreFang's form."""
 
     scope: str
-    reading: Reading
+    reading: MemoryRecord
 
     @property
     def id(self) -> str:

@@ -48,7 +48,7 @@ from ipfsmem.exchange.records import (
 from ipfsmem.exchange.taken_before import TakenBefore
 from ipfsmem.memories.bundle_tree import MAX_EVENTS, MAX_NAMES
 from ipfsmem.memories.importing import Strategy, is_cut_off, refuse_left_out
-from ipfsmem.memories.memories import Memories, check_body
+from ipfsmem.memories.memories import MemoryStore, check_body
 from ipfsmem.memories.part_guard import check_incoming
 from ipfsmem.memories.sessions import Sessions
 
@@ -195,7 +195,7 @@ class Importer:
 
     def __init__(
         self,
-        memories: Memories,
+        memories: MemoryStore,
         program: str,
         *,
         into: Mapping[str, str],
@@ -358,7 +358,7 @@ class Importer:
     def _choice(
         self,
         record: Record,
-        memories: Memories,
+        memories: MemoryStore,
         key: str,
         data: bytes,
         what: What,
@@ -409,7 +409,7 @@ class Importer:
 
     def _what(
         self,
-        memories: Memories,
+        memories: MemoryStore,
         record: Record,
         key: str,
         data: bytes,

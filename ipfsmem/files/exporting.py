@@ -30,10 +30,10 @@ from ipfsmem.device.scopes import read_card
 from ipfsmem.errors import FormatError, IncompleteError, UsageError
 from ipfsmem.file_durability import flush_to_disk
 from ipfsmem.files.folder import is_flushed_together, sync_all
-from ipfsmem.memories.bundle_tree import OTHERS, Part, base_files
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.bundle_tree import OTHERS, BundleScope, base_files
+from ipfsmem.memories.memories import MemoryStore
+from ipfsmem.memories.memory_records import Alternative, Conflict, MemoryRecord, place_of
 from ipfsmem.memories.overview import ScopeView
-from ipfsmem.memories.readings import Conflict, Copy, Reading, place_of
 
 #: Maximum number of listed names; the rest is counted.
 _NAMED = 10
@@ -148,7 +148,7 @@ class Everything(msgspec.Struct, frozen=True):
         left = self._without(lambda item, copy: texts[item.key] > MAX_DOTS)
         return tuple(place_of(self.scope, file) for file in left.copies)
 
-    def _without(self, left: Callable[[Conflict, Copy], bool]) -> LeftOut:
+    def _without(self, left: Callable[[Conflict, Alternative], bool]) -> LeftOut:
         copies = [(item, copy) for item in self.unsettled for copy in item.copies]
         files = tuple(copy.file for item, copy in copies if copy.reading is None or left(item, copy))
         return LeftOut(files, self.not_fetched, self.segments)
@@ -192,10 +192,10 @@ class Everything(msgspec.Struct, frozen=True):
             self.scope, texts, self.events, self.index, card=self.card, forgotten=self.forgotten()
         )
 
-    def part(self) -> Part:
+    def part(self) -> BundleScope:
         """Return every text and event, for an import: alternatives and hidden texts stay so, with their authors."""
         more, others = tuple(self._more()), tuple(self.others(hidden=True))
-        return Part(
+        return BundleScope(
             Blob(self.files, self.events, "", more, forgotten=self.forgotten(), others=others), self.card
         )
 
@@ -209,12 +209,12 @@ def is_memory_file(data: bytes) -> bool:
     return True
 
 
-def _is_own(reading: Reading | None) -> bool:
+def _is_own(reading: MemoryRecord | None) -> bool:
     """Return whether a text is here, and the reader's own."""
     return reading is not None and reading.own
 
 
-def everything(memories: Memories) -> Everything:
+def everything(memories: MemoryStore) -> Everything:
     """Return what this device has of one scope, and what it lacks."""
     with memories.replica.reading():
         named = {
@@ -225,7 +225,7 @@ def everything(memories: Memories) -> Everything:
         return _gathered(memories, named, memories.overview.look(memories.scope))
 
 
-def whole(memories: Memories) -> tuple[list[Everything], LeftOut]:
+def whole(memories: MemoryStore) -> tuple[list[Everything], LeftOut]:
     """Return all scopes of a vault that are not forgotten, the nameless one first, and what has no place in a tree of them.
 
     A forgotten scope has none: what others wrote there meanwhile is listed.
@@ -253,7 +253,7 @@ def whole(memories: Memories) -> tuple[list[Everything], LeftOut]:
     return parts, left
 
 
-def _gathered(memories: Memories, named: Mapping[str, Entry], looked: ScopeView) -> Everything:
+def _gathered(memories: MemoryStore, named: Mapping[str, Entry], looked: ScopeView) -> Everything:
     """Return one scope from its entries (inside `reading`); of a forgotten one only the remaining texts."""
     store, scope = memories.replica.store, memories.scope
     held = named.get(card_entry(scope), {}) if scope else {}

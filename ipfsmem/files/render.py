@@ -33,7 +33,7 @@ from ipfsmem.files.file_names import MAX_TIMELINE, is_copy_of, longest, name_of,
 from ipfsmem.files.folder import TIMELINE, Contents, NotPlainError, PlainFolder, is_flushed_together, sync_all
 from ipfsmem.files.set_aside import edited_index, index_was_edited
 from ipfsmem.files.stale_writes import before_replaced
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.overview import head_of
 
 
@@ -85,7 +85,7 @@ class Rendering:
     def __init__(
         self,
         replica: Replica,
-        memories: Memories,
+        memories: MemoryStore,
         timeline: Timeline,
         folder: PlainFolder,
         copy: LinkedFolder,

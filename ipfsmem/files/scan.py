@@ -33,7 +33,7 @@ from ipfsmem.files.folder import MISSING_FOR, RACY, TIMELINE, NotPlainError, Pla
 from ipfsmem.files.set_aside import SetAside
 from ipfsmem.files.stale_writes import OLD_TEXT_FOR, before_replaced, read_before
 from ipfsmem.files.timeline_edits import TimelineEdits
-from ipfsmem.memories.memories import Memories, check_body
+from ipfsmem.memories.memories import MemoryStore, check_body
 from ipfsmem.memories.part_guard import check_incoming
 
 DAY = 86_400_000
@@ -54,7 +54,7 @@ class Scan:
     def __init__(
         self,
         replica: Replica,
-        memories: Memories,
+        memories: MemoryStore,
         timeline: Timeline,
         folder: PlainFolder,
         copy: LinkedFolder,

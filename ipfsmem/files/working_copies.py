@@ -22,7 +22,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.device.tables.working_copies import BY_HAND, REPLACED, Copies, LinkedFolder
 from ipfsmem.errors import IncompleteError, IpfsmemError, NotFoundError, StorageError, UsageError
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def readers_of(path: Path) -> str:
 class WorkingCopies:
     """The linked folders of one vault."""
 
-    def __init__(self, replica: Replica, memories: Memories) -> None:
+    def __init__(self, replica: Replica, memories: MemoryStore) -> None:
         self._replica = replica
         self._memories = memories
         self._rows = Copies(replica.db.connection, replica.codec.cover)

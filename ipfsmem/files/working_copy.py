@@ -34,7 +34,7 @@ from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import StorageError
 from ipfsmem.files.folder import HIDDEN, MISSING_FOR, Listing, PlainFolder
 from ipfsmem.files.surroundings import git_head
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _STAYING = (BY_HAND, REPLACED)
 class WorkingCopy:
     """One folder of plain files."""
 
-    def __init__(self, replica: Replica, memories: Memories, copy: LinkedFolder, path: Path) -> None:
+    def __init__(self, replica: Replica, memories: MemoryStore, copy: LinkedFolder, path: Path) -> None:
         self._replica = replica
         self._memories = memories
         self._copies = Copies(replica.db.connection, replica.codec.cover)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ipfsmem.bundle.keys import check_key, check_scope
 from ipfsmem.errors import NotFoundError
-from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.memory_records import MemoryRecord
 
 _PREFIX = "memory://"
 #: What clients are told of all of these.
@@ -22,7 +22,7 @@ def address(scope: str, key: str = "") -> str:
     return f"{_PREFIX}{scope}/{key}"
 
 
-def address_of(reading: Reading) -> str:
+def address_of(reading: MemoryRecord) -> str:
     """The URI of what was read."""
     return address(reading.scope, reading.key)
 

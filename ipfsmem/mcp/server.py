@@ -419,7 +419,7 @@ class MemoryServer:
         return with_doubts(text, doubts)
 
     def _text_of(self, uri: str) -> str:
-        from ipfsmem.memories.layouts import MOST_TOKENS
+        from ipfsmem.memories.context_layouts import MOST_TOKENS
         from ipfsmem.memories.writers import Writers
         from ipfsmem.tools.desk import fenced
 

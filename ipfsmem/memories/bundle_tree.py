@@ -50,7 +50,7 @@ MAX_FORGOTTEN = 500_000
 ReadFile = Callable[[str, int], bytes | None]
 
 
-class Part(msgspec.Struct, frozen=True):
+class BundleScope(msgspec.Struct, frozen=True):
     """One scope of a bundle. `card` None: missing or unreadable."""
 
     blob: Blob
@@ -99,7 +99,7 @@ class Room:
                 problems.append(f"{too_long_text(long)} of {_shown(name)} was left out")
 
 
-class _Beside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _ScopeFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The content of `scope.json`. `forgotten`: keys whose texts a forget hides."""
 
     card: Card | None = None
@@ -140,8 +140,8 @@ def base_files(
     files = {f"{top}memory/{name}": data for name, data in texts.items()}
     files[f"{top}memory/{INDEX_FILE}"] = index.encode()
     files.update({f"{top}memory/timeline/{day}.jsonl": b"".join(lines) for day, lines in days.items()})
-    beside = _Beside(card=card, forgotten=tuple(sorted(forgotten)))
-    if beside != _Beside():
+    beside = _ScopeFile(card=card, forgotten=tuple(sorted(forgotten)))
+    if beside != _ScopeFile():
         files[top + SCOPE_FILE] = _encode(beside) + b"\n"
     return files
 
@@ -149,7 +149,7 @@ def base_files(
 # -- in ------------------------------------------------------------------------------------------------------------
 
 
-def read_tree(names: Iterable[str], read: ReadFile, said: Iterable[str] = ()) -> dict[str, Part]:
+def read_tree(names: Iterable[str], read: ReadFile, said: Iterable[str] = ()) -> dict[str, BundleScope]:
     """Return the scopes of a tree by their tokens there; "" is the nameless one, which is always among them.
 
     A tree without `memory/` and without `scopes/<scope>/memory/` is a single base. Problems are in the blobs, including those
@@ -218,7 +218,7 @@ def _part(
     read: ReadFile,
     room: Room,
     problems: list[str],
-) -> Part:
+) -> BundleScope:
     """Return one scope, within the quota that the others left."""
     texts: list[tuple[str, bytes]] = []
     days: list[tuple[str, bytes]] = []
@@ -246,7 +246,7 @@ def _part(
     blob = collect_files(texts, days, said, room)
     problems += [where + one for one in said]
     known = _read_beside(beside, read, room, problems)
-    return Part(
+    return BundleScope(
         msgspec.structs.replace(
             blob,
             problems=tuple(problems),
@@ -263,21 +263,21 @@ def _key_in(relative: str) -> str:
     return copy[0] if copy is not None else (base_of_conflict(relative) or relative).removesuffix(".md")
 
 
-def _read_beside(name: str | None, read: ReadFile, room: Room, problems: list[str]) -> _Beside:
+def _read_beside(name: str | None, read: ReadFile, room: Room, problems: list[str]) -> _ScopeFile:
     if name is None:
-        return _Beside()
+        return _ScopeFile()
     try:
         data = read(name, MAX_SCOPE_FILE)
     except IpfsmemError as error:
         problems.append(f"{_shown(name)} was not read: {error}")
-        return _Beside()
+        return _ScopeFile()
     # Counted before they are decoded: each list item but the first has a comma before it.
     room.take(size=len(data or b""), forgotten=0 if data is None else data.count(b","))
     try:
         found = _decode(data) if data is not None else _ReadBeside()
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         problems.append(f"{_shown(name)} was not read: {error}")
-        return _Beside()
+        return _ScopeFile()
     try:
         card = _decode_card(found.card)
         if card is not None:
@@ -286,7 +286,7 @@ def _read_beside(name: str | None, read: ReadFile, room: Room, problems: list[st
     except (msgspec.DecodeError, UnicodeError, RecursionError, FormatError) as error:
         problems.append(f"the card in {_shown(name)} was left out: {error}")
         card = None
-    return _Beside(card=card, forgotten=found.forgotten)
+    return _ScopeFile(card=card, forgotten=found.forgotten)
 
 
 def collect_files(

@@ -16,9 +16,9 @@ from ipfsmem.device.bulk import no_collection
 from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.writing import writing
 from ipfsmem.errors import ChangedError
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
+from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.memories.overview import head_of
-from ipfsmem.memories.readings import Reading
 from ipfsmem.memories.sessions import Sessions
 from ipfsmem.memories.sessions_here import AllSessions
 from ipfsmem.wording import count
@@ -45,7 +45,7 @@ TakenIn = Callable[[str, str, bytes], bool]
 
 
 def candidates(
-    memories: Memories, taken_in: TakenIn | None = None, program: str | None = None
+    memories: MemoryStore, taken_in: TakenIn | None = None, program: str | None = None
 ) -> tuple[Candidate, ...]:
     """Return the texts of others of one scope that are on this device, by key, then the sessions with pending messages; with
     `taken_in` those that this person's devices hold as texts of others and that an import of `program` brought."""
@@ -62,7 +62,7 @@ def candidates(
     )
 
 
-def _of_session(memories: Memories, session: str, source: str, messages: int) -> Candidate:
+def _of_session(memories: MemoryStore, session: str, source: str, messages: int) -> Candidate:
     return Candidate(
         key="",
         copy="",
@@ -76,13 +76,13 @@ def _of_session(memories: Memories, session: str, source: str, messages: int) ->
     )
 
 
-def _found(memories: Memories, taken_in: TakenIn | None) -> list[tuple[Candidate, bool]]:
+def _found(memories: MemoryStore, taken_in: TakenIn | None) -> list[tuple[Candidate, bool]]:
     """Return the candidates, and whether each is the only text under its key: no own text, and no other text of others."""
     found = []
     for item in memories.conflicts():
         if item.forgotten:
             continue
-        texts: list[tuple[str, Reading | None]] = [("", item.shown)]
+        texts: list[tuple[str, MemoryRecord | None]] = [("", item.shown)]
         texts += [(copy.file, copy.reading) for copy in item.copies]
         for file, reading in texts:
             if reading is None or reading.own:
@@ -105,7 +105,7 @@ def _found(memories: Memories, taken_in: TakenIn | None) -> list[tuple[Candidate
     return found
 
 
-def _is_held_as_foreign(memories: Memories, reading: Reading) -> bool:
+def _is_held_as_foreign(memories: MemoryStore, reading: MemoryRecord) -> bool:
     """Return whether only this person's devices wrote it, as a text of somebody outside the vault."""
     entry = memories.entry(reading.key)
     return all(
@@ -113,7 +113,7 @@ def _is_held_as_foreign(memories: Memories, reading: Reading) -> bool:
     )
 
 
-def promote_session(parts: Sequence[Memories], session: str, seen: str | None) -> tuple[Candidate, ...]:
+def promote_session(parts: Sequence[MemoryStore], session: str, seen: str | None) -> tuple[Candidate, ...]:
     """Approve the pending messages of a session of a scope and of those that lead to it; returns a candidate for each scope and
     program that they came from."""
     memories, *below = parts
@@ -130,7 +130,7 @@ def promote_session(parts: Sequence[Memories], session: str, seen: str | None) -
     )
 
 
-def promote_all(memories: Memories, taken_in: TakenIn, program: str) -> tuple[Candidate, ...]:
+def promote_all(memories: MemoryStore, taken_in: TakenIn, program: str) -> tuple[Candidate, ...]:
     """Approve every candidate that an import of a program brought, messages of sessions too, in one transaction. Returns the
     approved ones.
 

@@ -27,7 +27,7 @@ from ipfsmem.memories.bundle_tree import (
     MAX_NAMES,
     MAX_SCOPE_FILE,
     SCOPE_FILE,
-    Part,
+    BundleScope,
     ReadFile,
     read_tree,
 )
@@ -61,7 +61,7 @@ def opened(path: Path) -> BinaryIO:
     return os.fdopen(open_regular(path, os.O_RDONLY), "rb")
 
 
-def read_folder(folder: Path) -> dict[str, Part]:
+def read_folder(folder: Path) -> dict[str, BundleScope]:
     """Return the scopes of a folder of memory files. In a tree of bases all other files are ignored."""
     inside = [_is_folder(folder / "memory"), any(map(_is_folder, (folder / "scopes").glob("*/memory")))]
     tops = ("memory", "scopes") if any(inside) else ()
@@ -125,7 +125,7 @@ def _read(
     read: ReadFile,
     said: Sequence[str] = (),
     notes: Sequence[str] = (),
-) -> dict[str, Part]:
+) -> dict[str, BundleScope]:
     """Read the tree of a place that a user named, as `read_tree`. Raises FormatError if it has no file of a memory: most often it
     is the wrong place, and replacing with it would forget everything. `notes` are files that are reported as left out."""
     if not said and not any(name.lower().endswith((".md", ".jsonl", SCOPE_FILE)) for name in names):
@@ -189,7 +189,7 @@ def _walk(
         yield from ((*found, None) for found in os.walk(base, onerror=unread))
 
 
-def read_zip(path: Path) -> dict[str, Part]:
+def read_zip(path: Path) -> dict[str, BundleScope]:
     """Return the scopes of a zip. Raises FormatError, LimitError."""
     said: list[str] = []
     with zip_files(path, said=said) as (names, read):
@@ -286,7 +286,7 @@ def _without_top(names: dict[str, zipfile.ZipInfo], kept: Collection[str]) -> di
     return {name.removeprefix(top + "/"): name for name in names}
 
 
-def read_plain_car(path: Path) -> dict[str, Part]:
+def read_plain_car(path: Path) -> dict[str, BundleScope]:
     """Return the scopes of a CAR of plain files. Raises FormatError, also for an encrypted vault, LimitError."""
     with storage_errors(path, "read"), opened(path) as file:
         car = read_car(file)

@@ -23,8 +23,8 @@ from ipfsmem.causal.value import Entry
 from ipfsmem.device.hidden import hidden_texts, is_hidden
 from ipfsmem.device.shown_texts import mark_of
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.context_facts import Facts, facts_of_scopes
-from ipfsmem.memories.layouts import (
+from ipfsmem.memories.context_facts import ContextFacts, facts_of_scopes
+from ipfsmem.memories.context_layouts import (
     LAYOUTS,
     LEAST_TOKENS,
     MOST_TOKENS,
@@ -32,15 +32,15 @@ from ipfsmem.memories.layouts import (
     Layout,
     usual_tokens,
 )
-from ipfsmem.memories.memories import Memories
-from ipfsmem.memories.overview import Line, head_of, line_of
+from ipfsmem.memories.memories import MemoryStore
+from ipfsmem.memories.overview import IndexLine, head_of, line_of
 from ipfsmem.memories.writers import Writers
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.device.access_counts import Use
     from ipfsmem.memories.context_talk import Said, Talk
-    from ipfsmem.memories.moment_kinds import Kind
+    from ipfsmem.memories.event_entries import Kind
     from ipfsmem.memories.recall import Hit, Match, Matches, MomentHit
     from ipfsmem.recall.priority import PriorityFactors
 
@@ -107,20 +107,20 @@ def tokens_of(text: str) -> int:
 
 
 def context(
-    parts: Sequence[Memories],
+    parts: Sequence[MemoryStore],
     *,
     query: str | None = None,
     max_tokens: int | None = None,
     layout: Layout = "index",
     count: Callable[[str], int] = tokens_of,
-    without: frozenset[str] = frozenset(),
+    exclude: frozenset[str] = frozenset(),
     by_meaning: bool = True,
     counts: bool = True,
     running: str = "",
-    facts: Facts | None = None,
+    facts: ContextFacts | None = None,
 ) -> ContextBlock:
     """Return the block for some scopes, in order of precedence. Never more than `max_tokens` (2,000, for the layout `turn` 500),
-    as `count` counts tokens. The layouts `index` and `full` contain all facts with room, restrictions first, whole. `without`:
+    as `count` counts tokens. The layouts `index` and `full` contain all facts with room, restrictions first, whole. `exclude`:
     marks of texts not to show again; `by_meaning`: False asks no model; `counts`: count a use of the memories with their texts
     in it; `running`: the current session, whose messages the model has already; `facts`: the result of `facts_for`, if the
     caller has it. Raises UsageError."""
@@ -132,13 +132,13 @@ def context(
         max_tokens = usual_tokens(layout)
     if not LEAST_TOKENS <= max_tokens <= MOST_TOKENS:
         raise UsageError(f"max_tokens is {LEAST_TOKENS} to {MOST_TOKENS:,}, not {max_tokens}")
-    found, repeated = _matches(parts, query, layout, without, by_meaning, running)
+    found, repeated = _matches(parts, query, layout, exclude, by_meaning, running)
     known = facts_for(parts, layout) if facts is None else facts
     room = max_tokens * TOKEN_BYTES
 
     def made_in(room: int) -> ContextBlock:
         with parts[0].replica.reading():
-            return _made(parts, found, known, room, layout, without)
+            return _made(parts, found, known, room, layout, exclude)
 
     made = made_in(room)
     # Another counter finds fewer or more tokens in the same bytes: the room is widened once, and narrowed until it fits.
@@ -156,20 +156,20 @@ def context(
     return msgspec.structs.replace(made, tokens=counted, repeated=made.repeated + repeated)
 
 
-def tokens_of_facts(facts: Facts) -> int:
+def tokens_of_facts(facts: ContextFacts) -> int:
     """Return the number of tokens of all these facts in a block."""
     return -(-facts.bytes // TOKEN_BYTES)
 
 
-def facts_for(parts: Sequence[Memories], layout: Layout) -> Facts:
+def facts_for(parts: Sequence[MemoryStore], layout: Layout) -> ContextFacts:
     """Return the facts for a block of this layout, before the room is known."""
     if layout not in ("index", "full"):
-        return Facts()
+        return ContextFacts()
     with parts[0].replica.reading():
         return facts_of_scopes(parts)
 
 
-def count_shown(part: Memories, block: ContextBlock) -> None:
+def count_shown(part: MemoryStore, block: ContextBlock) -> None:
     """Count a use of the memories with their texts in a block."""
     if block.shown and part.uses is not None:
         part.uses().count((scope, key) for scope, _, key in (one.rpartition("/") for one in block.shown))
@@ -189,10 +189,10 @@ def counted_tokens(count: Callable[[str], int], text: str) -> int:
 
 
 def _matches(
-    parts: Sequence[Memories],
+    parts: Sequence[MemoryStore],
     query: str | None,
     layout: Layout,
-    without: frozenset[str],
+    exclude: frozenset[str],
     by_meaning: bool,
     running: str,
 ) -> tuple[Sequence[Match | Said], int]:
@@ -200,7 +200,7 @@ def _matches(
     before."""
     if query is None or not query.strip():
         return (), 0
-    from ipfsmem.memories.words import MAX_HITS, prompt_query  # only queries need it
+    from ipfsmem.memories.query_words import MAX_HITS, prompt_query  # only queries need it
 
     query = prompt_query(query)
     if not query:
@@ -211,29 +211,29 @@ def _matches(
     turn = layout == "turn"
     most = _TURN_HITS if turn else _HITS
     strict = turn and not by_meaning
-    more = _HITS if without else 0
+    more = _HITS if exclude else 0
     talks = has_moments(parts) and (not strict or is_ready(parts, "all", _MADE_AT_ONCE))
     answer = None
     if talks:
         looked = min(MAX_HITS, (_TURN_LOOKED if turn else _HITS + _SAID + more) + (_SAID if running else 0))
-        asked = Question(query, kind="all", limit=looked, why=turn, by_meaning=by_meaning)
+        asked = Question(query, kind="all", limit=looked, explain=turn, by_meaning=by_meaning)
         answer = search(parts, asked)
     if answer is not None and (strict or answer.by_meaning or not answer.source.held):
         found = answer.memories  # the time limit of a hook allows no second index
     else:  # memories get their vectors before messages and events do
-        asked = Question(query, limit=most + more, why=turn, by_meaning=by_meaning)
+        asked = Question(query, limit=most + more, explain=turn, by_meaning=by_meaning)
         found = search(parts, asked).memories
     with parts[0].replica.reading():
-        return _not_shown(parts, query, answer, found, layout, without, strict=strict, running=running)
+        return _not_shown(parts, query, answer, found, layout, exclude, strict=strict, running=running)
 
 
 def _not_shown(
-    parts: Sequence[Memories],
+    parts: Sequence[MemoryStore],
     query: str,
     answer: Matches | None,
     found: Sequence[Match],
     layout: Layout,
-    without: frozenset[str],
+    exclude: frozenset[str],
     *,
     strict: bool,
     running: str,
@@ -242,8 +242,8 @@ def _not_shown(
     they were shown before. If nothing was shown before, this reads no text."""
     most, most_said = (_TURN_HITS, _TURN_SAID) if layout == "turn" else (_HITS, _SAID)
     own = (hit for hit in found if hit.own and (not strict or _tells(hit.hit, query)))
-    some = list(own if without else islice(own, most))
-    new = [hit for hit in some if not without or _mark(parts, hit) not in without]
+    some = list(own if exclude else islice(own, most))
+    new = [hit for hit in some if not exclude or _mark(parts, hit) not in exclude]
     repeated = len(some) - len(new)
     if answer is None:
         return new[:most], repeated
@@ -258,13 +258,13 @@ def _not_shown(
         and not (running and match.moment.session == running)
         and (not strict or _tells(match.moment_hit, query))
     )
-    those = list(said if without else islice(said, most_said))
-    unseen = [one for one in those if not without or one[1].mark not in without]
+    those = list(said if exclude else islice(said, most_said))
+    unseen = [one for one in those if not exclude or one[1].mark not in exclude]
     # The layout `full` counts events that were shown before with the latest events.
     counted = [
         match
-        for match, one in (those if without else ())
-        if one.mark in without
+        for match, one in (those if exclude else ())
+        if one.mark in exclude
         and not (layout == "full" and match.moment is not None and match.moment.kind == "event")
     ]
     return _in_order(new[:most], answer.memories, unseen[:most_said]), repeated + len(counted)
@@ -277,7 +277,7 @@ class Readiness(NamedTuple):
     everything: bool
 
 
-def readiness(parts: Sequence[Memories]) -> Readiness:
+def readiness(parts: Sequence[MemoryStore]) -> Readiness:
     """Return what a prompt has time for now; `make_ready` prepares the rest."""
     from ipfsmem.memories.search_index import has_moments, is_at_hand, is_ready
 
@@ -291,7 +291,7 @@ def readiness(parts: Sequence[Memories]) -> Readiness:
     return Readiness(something=small, everything=small)
 
 
-def make_ready(parts: Sequence[Memories]) -> None:
+def make_ready(parts: Sequence[MemoryStore]) -> None:
     """Make and store the index for prompts if the vault is too large for a hook to do it. Raises StorageError."""
     from ipfsmem.memories.search_index import has_moments, is_ready, make_index
 
@@ -337,7 +337,7 @@ def _tells(hit: Hit | MomentHit | None, query: str) -> bool:
     return len(hit.words) >= min(2, len(set(terms(query))) - 1) or hit.parts.get("header", 0.0) > 0
 
 
-def _mark(parts: Sequence[Memories], match: Match) -> str:
+def _mark(parts: Sequence[MemoryStore], match: Match) -> str:
     hit = match.hit
     if hit is None:
         return ""
@@ -345,12 +345,12 @@ def _mark(parts: Sequence[Memories], match: Match) -> str:
 
 
 def _made(
-    parts: Sequence[Memories],
+    parts: Sequence[MemoryStore],
     hits: Sequence[Match | Said],
-    facts: Facts,
+    facts: ContextFacts,
     most: int,
     layout: Layout,
-    without: frozenset[str],
+    exclude: frozenset[str],
 ) -> ContextBlock:
     """Return the block in at most `most` bytes."""
     replica = parts[0].replica
@@ -363,7 +363,7 @@ def _made(
     known = facts.shown(room - min(_BESIDE_FACTS, room // 4))
     if known.text:
         mark = mark_of(replica, "index", known.text)
-        if mark in without:
+        if mark in exclude:
             repeated += 1
         else:
             texts.append(known.text)
@@ -419,7 +419,7 @@ def _made(
     if layout in ("index", "full"):
         index, listed, left_out = _index(parts, room if layout == "index" else room * 3 // 4, facts.places)
         mark = mark_of(replica, "index", index)
-        if mark in without:
+        if mark in exclude:
             index, listed, left_out, repeated = "", 0, 0, repeated + 1
         if index:
             texts.append(index)
@@ -427,7 +427,7 @@ def _made(
             room -= len(index.encode()) + 1
     if layout == "full":
         there = frozenset(line.mark for line in talk.lines) if talk is not None else frozenset()
-        events, noted_marks, before = _events(parts, room, without, there)
+        events, noted_marks, before = _events(parts, room, exclude, there)
         texts += [events] if events else []
         noted, repeated = len(noted_marks), repeated + before
         marks += noted_marks
@@ -460,7 +460,7 @@ def _no_room(places: Sequence[str], number: int, room: int) -> str:
 
 
 def _events(
-    parts: Sequence[Memories], room: int, without: frozenset[str], there: frozenset[str]
+    parts: Sequence[MemoryStore], room: int, exclude: frozenset[str], there: frozenset[str]
 ) -> tuple[str, list[str], int]:
     """Return the latest events of this person's devices, oldest first, in at most `room` bytes, their marks, and how many were
     shown before. `there`: matching ones already in the block. Imported events are a history and are left out."""
@@ -492,7 +492,7 @@ def _events(
     for event in reversed(noted[-_EVENTS:]):
         data = event_line(event)
         mark = mark_of(first.replica, "event", data.decode())
-        if mark in without:
+        if mark in exclude:
             before += 1
             continue
         if mark in there:
@@ -522,8 +522,10 @@ def _fenced(hit: Hit, writers: Writers, room: int) -> str | None:
     return fenced if len(fenced.encode()) + 1 <= room else None
 
 
-def _index(parts: Sequence[Memories], room: int, without: frozenset[tuple[str, str]]) -> tuple[str, int, int]:
-    """Return the index of some scopes in at most `room` bytes, and the numbers of memories named and left out. `without`: scope
+def _index(
+    parts: Sequence[MemoryStore], room: int, exclude: frozenset[tuple[str, str]]
+) -> tuple[str, int, int]:
+    """Return the index of some scopes in at most `room` bytes, and the numbers of memories named and left out. `exclude`: scope
     and key of those already in the block.
 
     At most 200 lines and 25 KB. The memories worth least, also by the time since their last change or use, are left out first;
@@ -533,7 +535,7 @@ def _index(parts: Sequence[Memories], room: int, without: frozenset[tuple[str, s
     chosen: dict[str, list[tuple[str, str, str]]] = {}
     listed = total = 0
     with parts[0].replica.reading():
-        total, found = _by_worth(parts, without)
+        total, found = _by_worth(parts, exclude)
         for part, key, section, line in found:
             there = chosen.get(part.scope)
             cost, added = len((QUOTE + line).encode()), 1
@@ -567,14 +569,14 @@ def _index(parts: Sequence[Memories], room: int, without: frozenset[tuple[str, s
 
 
 #: The scope's memories, its key, its section and its line.
-_Listed = tuple["Memories", str, str, str]
+_Listed = tuple["MemoryStore", str, str, str]
 
 
 def _by_worth(
-    parts: Sequence[Memories], without: frozenset[tuple[str, str]]
+    parts: Sequence[MemoryStore], exclude: frozenset[tuple[str, str]]
 ) -> tuple[int, Iterable[_Listed]]:
     """Return the number of own memories of some scopes, and each with its section and line: scopes in order, those worth most
-    first, ties by last write. `without`: scope and key of memories to leave out.
+    first, ties by last write. `exclude`: scope and key of memories to leave out.
 
     Parts of sessions are left out. With an index of recall no text is opened, otherwise all are, with the same result; of very
     many only those written last, with the others after them.
@@ -607,7 +609,7 @@ def _by_worth(
         def in_groups() -> list[tuple[float, list[str]]]:
             """Return keys grouped by rank, best first. Only entries ranked individually are decoded."""
             groups, moved = index.standing()
-            apart = moved | {key for of in (used, without, hidden) for _, key in of}
+            apart = moved | {key for of in (used, exclude, hidden) for _, key in of}
             found = [
                 (-merits.place(today, fading=fading), [key for key in keys if key not in apart])
                 for merits, keys in groups
@@ -619,7 +621,7 @@ def _by_worth(
                 if (one := held.get(key)) is not None
                 and one.own
                 and one.section
-                and (one.scope, key) not in without
+                and (one.scope, key) not in exclude
                 and not one.merits.expired(today)
                 and not is_hidden(hidden, one.scope, key, one.hlc)
             ]
@@ -637,10 +639,10 @@ def _by_worth(
             keys = sorted(chain.from_iterable(groups))
             return sorted(keys, key=lambda key: held[key].hlc, reverse=True)  # all clocks have one length
 
-        order = index.made_of("by worth", (today, hidden, used, fading, without), in_groups)
+        order = index.made_of("by worth", (today, hidden, used, fading, exclude), in_groups)
         return sum(len(keys) for _, keys in order), in_order()
     met: set[str] = set()
-    found: list[tuple[int, str, Memories, Entry]] = []
+    found: list[tuple[int, str, MemoryStore, Entry]] = []
     there = replica.store.memories_of([part.scope for part in parts])
     here = {
         key
@@ -656,7 +658,7 @@ def _by_worth(
             if not written or key in met:
                 continue
             mine.add(key)
-            if (part.scope, key) in without or is_hidden(hidden, part.scope, key, written):
+            if (part.scope, key) in exclude or is_hidden(hidden, part.scope, key, written):
                 continue
             if key == INDEX_KEY and _lists_alone(part, here):
                 continue
@@ -681,16 +683,16 @@ def _by_worth(
     return len(lines) + len(rest), listed()
 
 
-def _lists_alone(part: Memories, here: Container[str]) -> bool:
+def _lists_alone(part: MemoryStore, here: Container[str]) -> bool:
     """Return whether a MEMORY.md only lists memories that are here."""
     from ipfsmem.bundle.index_block import INDEX_KEY, typed_text
-    from ipfsmem.memories.readings import readable_file
+    from ipfsmem.memories.memory_records import readable_file
 
     data = part.view(INDEX_KEY).data
     return data is not None and not typed_text(readable_file(data).body, here.__contains__)
 
 
-def _own_since(part: Memories, key: str, entry: Entry) -> str:
+def _own_since(part: MemoryStore, key: str, entry: Entry) -> str:
     """Return when the own text that is shown was written; empty if none is shown."""
     if len(entry) == 1:
         ((dot, value),) = entry.items()
@@ -699,9 +701,9 @@ def _own_since(part: Memories, key: str, entry: Entry) -> str:
     return part.entry(key, entry)[view.dot].h if view.own and view.dot is not None else ""
 
 
-def _line(part: Memories, key: str, entry: Entry, today: date) -> Line | None:
+def _line(part: MemoryStore, key: str, entry: Entry, today: date) -> IndexLine | None:
     """Return the line of a memory in the index; None if it has none, is not on this device, or expired."""
-    line: Line | None = None
+    line: IndexLine | None = None
     if len(entry) == 1:
         (value,) = entry.values()
         line = part.overview.line(part.name(key), value)

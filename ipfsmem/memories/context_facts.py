@@ -17,13 +17,13 @@ from ipfsmem.device.hidden import hidden_texts, is_hidden
 from ipfsmem.errors import FormatError
 from ipfsmem.facts.categories import MAX_FACT, category_of, kind_of
 from ipfsmem.graph.entity import TAG as ENTITY
-from ipfsmem.memories.merits import merits_of
+from ipfsmem.memories.priority import merits_of
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
     from ipfsmem.device.access_counts import Use
     from ipfsmem.device.hidden import Hidden
-    from ipfsmem.memories.memories import Memories
+    from ipfsmem.memories.memories import MemoryStore
     from ipfsmem.memories.search_index import SearchIndex
     from ipfsmem.recall.priority import PriorityFactors
 
@@ -62,7 +62,7 @@ class FactsShown(msgspec.Struct, frozen=True):
     left_out: int
 
 
-class Facts:
+class ContextFacts:
     """The facts of some scopes, and their size in a block."""
 
     def __init__(self, lines: Sequence[FactLine] = (), scopes: Sequence[str] = ()) -> None:
@@ -118,7 +118,7 @@ class Facts:
         return [(len((QUOTE + one.line).encode()), one) for one in order]
 
 
-def facts_of_scopes(parts: Sequence[Memories]) -> Facts:
+def facts_of_scopes(parts: Sequence[MemoryStore]) -> ContextFacts:
     """Return the own facts of some scopes that are neither expired nor hidden here, scopes in order (inside `reading`)."""
     from ipfsmem.memories.search_index import index_at_hand
 
@@ -127,7 +127,7 @@ def facts_of_scopes(parts: Sequence[Memories]) -> Facts:
     uses: Mapping[tuple[str, str], Use] = {} if parts[0].uses is None else parts[0].uses().before_today()
     fading = {part.scope: part.fading for part in parts}  # each reads the settings file
 
-    def lines(candidates: Iterable[tuple[Memories, str, str, FactText | None]]) -> Facts:
+    def lines(candidates: Iterable[tuple[MemoryStore, str, str, FactText | None]]) -> ContextFacts:
         found = []
         for part, key, hlc, fact in candidates:
             if fact is None or fact.merits.expired(today):
@@ -138,7 +138,7 @@ def facts_of_scopes(parts: Sequence[Memories]) -> Facts:
             worth = merits.priority(today, used=used, uses=times, fading=fading[part.scope])
             line = f"- [{category}] {text}\n"
             found.append(FactLine(part.scope, key, line, category == RESTRICTION, worth, hlc))
-        return Facts(found, [part.scope for part in parts])
+        return ContextFacts(found, [part.scope for part in parts])
 
     index = index_at_hand(parts)
     if index is None:
@@ -169,11 +169,11 @@ def _left_out(number: int) -> str:
 
 
 def _indexed(
-    parts: Sequence[Memories],
+    parts: Sequence[MemoryStore],
     index: SearchIndex,
     hidden: Mapping[tuple[str, str], Hidden],
     not_at_hand: list[str],
-) -> Iterator[tuple[Memories, str, str, FactText | None]]:
+) -> Iterator[tuple[MemoryStore, str, str, FactText | None]]:
     """Yield the own texts that may be facts, from an index: scope, key, clock, and content. Keys of texts that cannot be read now
     are added to `not_at_hand`."""
     from ipfsmem.memories.search_index import shown_of
@@ -194,8 +194,8 @@ def _indexed(
 
 
 def _read(
-    parts: Sequence[Memories], hidden: Mapping[tuple[str, str], Hidden]
-) -> Iterator[tuple[Memories, str, str, FactText | None]]:
+    parts: Sequence[MemoryStore], hidden: Mapping[tuple[str, str], Hidden]
+) -> Iterator[tuple[MemoryStore, str, str, FactText | None]]:
     """Yield the same without an index: of very many texts those written last, and those with the key of a fact. Each text is read
     once for these and for the lines of the index."""
     from ipfsmem.memories.overview import head_of

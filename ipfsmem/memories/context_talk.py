@@ -15,15 +15,15 @@ import msgspec
 from ipfsmem.bundle.fence import QUOTE, clean_text, tagged, unquote
 from ipfsmem.bundle.timeline import normal_ts
 from ipfsmem.device.shown_texts import mark_of
-from ipfsmem.memories.moment_kinds import place_of
+from ipfsmem.memories.event_entries import place_of
 from ipfsmem.recall.index import has_number, has_time
 from ipfsmem.recall.passages import passages
 from ipfsmem.recall.ranking import asks_number, asks_when
 from ipfsmem.recall.terms import split, terms, terms_of
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.memories import Memories
-    from ipfsmem.memories.moment_kinds import Moment
+    from ipfsmem.memories.event_entries import Moment
+    from ipfsmem.memories.memories import MemoryStore
     from ipfsmem.memories.recall import Match, MomentHit
 
 _TAG: Final = "memory-said"
@@ -42,7 +42,7 @@ Order = tuple[int, str, str, str, int, str, int]
 _bullet = re.compile(r"^(?:[-*>#]+|\d+[.)])\s+|^\[[^\]]*\] ").sub
 
 
-class Line:
+class ContextLine:
     """One message or event as a block shows it."""
 
     def __init__(self, at: int, order: Order, text: str, whole: str, mark: Callable[[], str]) -> None:
@@ -73,7 +73,7 @@ class Said:
     """A message or an event that matches, not read before there may be room for it."""
 
     def __init__(
-        self, match: Match, parts: Sequence[Memories], least: dict[str, int], sought: Sought
+        self, match: Match, parts: Sequence[MemoryStore], least: dict[str, int], sought: Sought
     ) -> None:
         """`parts`: the scopes that are read; `least`: the minimum bytes of some lines, by id, which is added to."""
         moment = match.moment
@@ -89,7 +89,7 @@ class Said:
         who = " ".join(clean_text(moment.type).split())[:80]
         self._head = f"{moment.when[:16].replace('T', ' ')} {who}: ".lstrip()
 
-    def line(self, room: int) -> Line | None:
+    def line(self, room: int) -> ContextLine | None:
         """Return the line, for a long text the passage that fits `sought` best, and the message that it answers; None if it is no
         longer on this device, or longer than `room` bytes."""
         if max(self._least.get(self.match.id, 0), _cost(self._head)) > room:
@@ -97,7 +97,7 @@ class Said:
         return self._line
 
     @cached_property
-    def _line(self) -> Line | None:
+    def _line(self) -> ContextLine | None:
         hit = self.match.moment_hit
         if hit is None:
             return None
@@ -105,7 +105,7 @@ class Said:
         if self.match.id not in self._least:
             self._least[self.match.id] = _cost(self._head) + least_bytes(text, most)
         shown = self._head + shortened(text, self._sought, most, self._asked)
-        return Line(self.moment.at, self._order(hit), shown, text, lambda: self.mark)
+        return ContextLine(self.moment.at, self._order(hit), shown, text, lambda: self.mark)
 
     def _asked(self) -> str:
         hit = self.asked.moment_hit if self.asked is not None else None
@@ -164,12 +164,12 @@ class Talk:
 
     def __init__(self, known: str = "") -> None:
         """`known`: the text before it in the block."""
-        self.lines: list[Line] = []
+        self.lines: list[ContextLine] = []
         #: Texts of the block elsewhere: with their fences until the sentences are needed.
         self._texts = [known] if known else []
         self._known: list[frozenset[str]] = []
 
-    def add(self, line: Line, room: int) -> int:
+    def add(self, line: ContextLine, room: int) -> int:
         """Add a line and return the bytes that it uses; 0 if it has no room or repeats a text of the block. A repeated message is
         shown with its last time."""
         cost = line.cost + (0 if self.lines else _FENCE)

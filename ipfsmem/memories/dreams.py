@@ -48,8 +48,8 @@ from ipfsmem.dream.proposal import Note, Proposal, Step
 from ipfsmem.dream.tidying import Progress, tidy
 from ipfsmem.errors import FormatError, NotFoundError
 from ipfsmem.memories.duplicates import pairs_by_meaning
-from ipfsmem.memories.memories import Memories, check_body
-from ipfsmem.memories.merits import day_of, merits_of
+from ipfsmem.memories.memories import MemoryStore, check_body
+from ipfsmem.memories.priority import day_of, merits_of
 from ipfsmem.wording import count
 
 #: The author of a proposal when no model makes it.
@@ -93,7 +93,7 @@ class Undoing(msgspec.Struct, frozen=True, kw_only=True):
     lost: tuple[str, ...] = ()
 
 
-class Gathered(NamedTuple):
+class DreamInput(NamedTuple):
     """The input of a dream: the memories, the token of each, and the other keys that links may refer to."""
 
     notes: list[Note]
@@ -104,7 +104,7 @@ class Gathered(NamedTuple):
 class Dreams:
     """The dreams of one scope of a replica."""
 
-    def __init__(self, memories: Memories) -> None:
+    def __init__(self, memories: MemoryStore) -> None:
         self._memories = memories
         self._replica = memories.replica
 
@@ -136,7 +136,7 @@ class Dreams:
         return self.keep(made, gathered, by)
 
     def keep(
-        self, made: Proposal, gathered: Gathered, by: str, *, tokens: int = 0, refused: int = 0
+        self, made: Proposal, gathered: DreamInput, by: str, *, tokens: int = 0, refused: int = 0
     ) -> Proposed:
         """Store a proposal for the gathered memories, replacing the last one."""
         wanted = {key for step in made.steps for key in step.keys}
@@ -162,7 +162,7 @@ class Dreams:
         with self._replica.reading():
             return kept_proposal(self._replica, self._memories.scope)
 
-    def gathered(self, among: Container[str] | None = None) -> Gathered:
+    def gathered(self, among: Container[str] | None = None) -> DreamInput:
         """Return the input of a dream: the own memories without open conflicts. `among`: the scopes whose keys it may know, for a
         caller that sees no others; None: all of them."""
         memories, today = self._memories, self._replica.world.today()
@@ -189,7 +189,7 @@ class Dreams:
                     seen[view.key] = view.dots
             if any(note.expired for note in notes):
                 notes = self._doubted(notes, days)
-            return Gathered(notes, seen, elsewhere - seen.keys() | self._unread(seen))
+            return DreamInput(notes, seen, elsewhere - seen.keys() | self._unread(seen))
 
     def _doubted(self, notes: list[Note], written: set[int]) -> list[Note]:
         """Return the notes, some of the expired ones marked doubtful. `written`: the days since 1970 on which memories of this

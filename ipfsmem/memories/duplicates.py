@@ -8,7 +8,7 @@ from typing import Final, Literal
 import msgspec
 
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.memories import Listed, Memories, NotHereError
+from ipfsmem.memories.memories import MemoryStore, MemorySummary, NotHereError
 from ipfsmem.memories.search_index import entry_id
 from ipfsmem.recall.duplicates import How
 from ipfsmem.recall.duplicates import duplicates as pairs_of
@@ -30,7 +30,9 @@ class Duplicate(msgspec.Struct, frozen=True):
     similarity: float
 
 
-def duplicates(parts: Sequence[Memories], listed: Sequence[Listed], least: float) -> list[Duplicate]:
+def duplicates(
+    parts: Sequence[MemoryStore], listed: Sequence[MemorySummary], least: float
+) -> list[Duplicate]:
     """Return the pairs among these memories of some scopes, by their texts without headers; an empty text by its description.
     Pairs by the model of recall come last.
 
@@ -66,7 +68,7 @@ def duplicates(parts: Sequence[Memories], listed: Sequence[Listed], least: float
 
 
 def pairs_by_meaning(
-    parts: Sequence[Memories], keys: Sequence[str], scopes: Mapping[str, str]
+    parts: Sequence[MemoryStore], keys: Sequence[str], scopes: Mapping[str, str]
 ) -> list[tuple[str, str, float]]:
     """Return the pairs among memories whose vectors are that near, with the cosine, nearest first; `scopes`: the scope of each
     key. Uses only stored vectors: no model is asked."""

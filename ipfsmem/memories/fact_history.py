@@ -13,7 +13,7 @@ import msgspec
 
 from ipfsmem.bundle.session_parts import HISTORY, session_token
 from ipfsmem.device.writing import Writing
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.sessions import Sessions
 
 #: How a text became an earlier one.
@@ -35,13 +35,13 @@ def session_of(key: str) -> str:
     return f"{HISTORY}{key}"
 
 
-def keep_in(change: Writing, memories: Memories, key: str, data: bytes, why: Why) -> list[str]:
+def keep_in(change: Writing, memories: MemoryStore, key: str, data: bytes, why: Why) -> list[str]:
     """Store a text in the transaction that replaces it; returns the keys of the parts that changed."""
     item = {"was": data.decode(), "why": why}
     return Sessions(memories).add_in(change, session_of(key), [item])
 
 
-def earlier(memories: Memories, key: str) -> list[Earlier]:
+def earlier(memories: MemoryStore, key: str) -> list[Earlier]:
     """Return the earlier texts of a memory, newest first. Raises NotFoundError if a part of them is not fetched."""
     found = []
     for entry in Sessions(memories).entries(session_of(key)):
@@ -51,12 +51,12 @@ def earlier(memories: Memories, key: str) -> list[Earlier]:
     return found[::-1]
 
 
-def keys_with_history(memories: Memories) -> list[str]:
+def keys_with_history(memories: MemoryStore) -> list[str]:
     """Return the keys of the memories that have earlier texts, last changed first."""
     return [one.session.removeprefix(HISTORY) for one in Sessions(memories).listing(histories=True)]
 
 
-def has_history(memories: Memories, keys: Iterable[str]) -> list[str]:
+def has_history(memories: MemoryStore, keys: Iterable[str]) -> list[str]:
     """Return those of some keys that have earlier texts. Looks up the first part of each device, and scans no list."""
     store = memories.replica.store
     with memories.replica.reading():

@@ -20,10 +20,10 @@ from ipfsmem.facts.categories import Kind, kind_of
 from ipfsmem.facts.decision import LEAST_WORDS, stems, words_of
 from ipfsmem.facts.limits import Place
 from ipfsmem.graph.entity import TAG as ENTITY
-from ipfsmem.memories.readings import readable_file
+from ipfsmem.memories.memory_records import readable_file
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.memories import Memories
+    from ipfsmem.memories.memories import MemoryStore
 
 #: Maximum entries compared with a new text, and returned.
 _COMPARED: Final = 400
@@ -33,7 +33,7 @@ _SAYS_MORE: Final = 0.9
 _SPANS: Final = 4_000
 
 
-class Known(NamedTuple):
+class FactEntry(NamedTuple):
     """One entry: its words, the number of different ones, their stems, its kind, and the clock of its write."""
 
     words: tuple[str, ...]
@@ -46,7 +46,7 @@ class Known(NamedTuple):
 class FactWords:
     """The own facts, procedures and episodes of one scope, by their words."""
 
-    def __init__(self, memories: Memories) -> None:
+    def __init__(self, memories: MemoryStore) -> None:
         self._memories = memories
         self._clear()
 
@@ -55,7 +55,7 @@ class FactWords:
         self._seen: dict[str, bytes] = {}
         #: Names of entries without a text on this device.
         self._not_here: set[str] = set()
-        self.entries: dict[str, Known] = {}
+        self.entries: dict[str, FactEntry] = {}
         self._having: dict[str, dict[str, None]] = {}
         self._whole: dict[tuple[str, ...], dict[str, None]] = {}
         self._lengths: dict[int, int] = {}
@@ -117,7 +117,7 @@ class FactWords:
         if kind is None or ENTITY in file.tags:
             return
         words = words_of(file.body)
-        one = self.entries[key] = Known(words, len({*words}), frozenset(stems(words)), kind, shown.hlc)
+        one = self.entries[key] = FactEntry(words, len({*words}), frozenset(stems(words)), kind, shown.hlc)
         self._kinds[kind] = self.many(kind) + 1
         self._unsure[key] = kind
         for stem in one.stems:
@@ -229,7 +229,9 @@ class FactWords:
         return found
 
 
-def _shares(wanted: frozenset[str], different: frozenset[str], entries: Iterable[Known]) -> Iterator[float]:
+def _shares(
+    wanted: frozenset[str], different: frozenset[str], entries: Iterable[FactEntry]
+) -> Iterator[float]:
     """Yield the similarity of a text of these stems and words to each entry, 0 to 1. One loop: it is a quarter of the time of a
     new fact."""
     all_of_it, all_words, in_common = len(wanted), len(different), different.intersection

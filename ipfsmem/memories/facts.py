@@ -42,15 +42,15 @@ from ipfsmem.facts.decision import (
 )
 from ipfsmem.facts.limits import Order, Place, Ranked, beyond, place_of
 from ipfsmem.graph.entity import TAG as ENTITY
-from ipfsmem.memories.asked import Asked
 from ipfsmem.memories.fact_history import earlier, keep_in
-from ipfsmem.memories.memories import Memories, NotHereError
-from ipfsmem.memories.merits import expired_on, merits_of
+from ipfsmem.memories.memories import MemoryStore, NotHereError
+from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.memories.overview import head_of
-from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.priority import expired_on, merits_of
+from ipfsmem.memories.query_embedding import QueryEmbedding
+from ipfsmem.memories.query_words import MAX_QUERY
 from ipfsmem.memories.recall import Question, search
-from ipfsmem.memories.search_index import Held, index_of
-from ipfsmem.memories.words import MAX_QUERY
+from ipfsmem.memories.search_index import IndexedEntry, index_of
 from ipfsmem.recall.priority import reinforced
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Remembered(msgspec.Struct, frozen=True):
 class Facts:
     """The entries of one scope."""
 
-    def __init__(self, memories: Memories, limits: FactSettings) -> None:
+    def __init__(self, memories: MemoryStore, limits: FactSettings) -> None:
         self._memories = memories
         self._replica = memories.replica
         self._limits = limits
@@ -125,7 +125,9 @@ class Facts:
         with self._replica.reading():
             return self._fact(key)
 
-    def _held(self, kind: Kind | None, *, own: bool = False, hidden: bool = False) -> list[tuple[str, Held]]:
+    def _held(
+        self, kind: Kind | None, *, own: bool = False, hidden: bool = False
+    ) -> list[tuple[str, IndexedEntry]]:
         """Return key and header of the entries that are not hidden, or of those that are, last written first (inside `reading`).
         Expired ones are only among all `own` ones, as they still count towards limits."""
         known_hidden, scope = hidden_texts(self._replica), self._memories.scope
@@ -202,13 +204,13 @@ class Facts:
             known[scope] = FactWords(self._memories)
         return known.get(scope)
 
-    def _reading(self, key: str) -> Reading | None:
+    def _reading(self, key: str) -> MemoryRecord | None:
         try:
             return self._memories.reading_of(key, self._replica.store.entry(self._memories.name(key)))
         except NotHereError:
             return None
 
-    def _meanings(self, asked: Asked, keys: list[str]) -> dict[str, float]:
+    def _meanings(self, asked: QueryEmbedding, keys: list[str]) -> dict[str, float]:
         """Return by key the similarity of entries to the model's answer, as far as it knows the words."""
         if not keys or asked.vectors is None or asked.share < _KNOWN:
             return {}
@@ -340,12 +342,12 @@ class Facts:
         name = text if len(text) <= _NAME else f"{text[: _NAME - 1]}…"
         return self._replace(key, text, {"name": name}, "edited", seen=seen)
 
-    def keep_deleted(self, key: str, seen: str | None = None) -> Reading:
+    def keep_deleted(self, key: str, seen: str | None = None) -> MemoryRecord:
         """Store the text of an entry in its history before it is removed, and return it. Raises NotFoundError, ChangedError."""
         self._there(key)
         return keep_shown(self._memories, key, seen)
 
-    def restore(self, key: str, number: int = 1, seen: str | None = None) -> Reading:
+    def restore(self, key: str, number: int = 1, seen: str | None = None) -> MemoryRecord:
         """Restore an earlier text, numbered from the newest; the current one goes into the history. `seen`: only if it is still
         current, "" if nothing is shown. Raises NotFoundError, ChangedError."""
         found = earlier(self._memories, key)
@@ -461,7 +463,7 @@ class Facts:
 
         return words.ranked(kind, (today, fading, order), place)
 
-    def _place(self, key: str, one: Held, today: date, fading: float, order: Order) -> Place:
+    def _place(self, key: str, one: IndexedEntry, today: date, fading: float, order: Order) -> Place:
         created = self._head(key).created if order == "first" else ""
         sure = one.merits.confidence_on(today, fading=fading) if order == "confidence" else None
         value = one.merits.priority(today, fading=fading) if order == "salience" else 0.0
@@ -475,7 +477,7 @@ class Facts:
         return head_of(data) if data is not None else MemoryFile()
 
 
-def keep_shown(memories: Memories, key: str, seen: str | None = None) -> Reading:
+def keep_shown(memories: MemoryStore, key: str, seen: str | None = None) -> MemoryRecord:
     """Store the current text of a memory in its history before it is removed. `seen`: only if it is that. Raises NotFoundError,
     ChangedError."""
     with memories.changing("write", key) as change:
@@ -511,14 +513,14 @@ def checked(said: str, category: str, *, closed: bool) -> tuple[str, str]:
     return text, known
 
 
-def fact_of(reading: Reading) -> Fact | None:
+def fact_of(reading: MemoryRecord) -> Fact | None:
     """Return a memory as an entry; None if it is not one."""
     file = reading.readable
     none = kind_of(file.type, file.fields.get("category", "")) is None or ENTITY in file.tags
     return None if none else as_fact(reading)
 
 
-def as_fact(reading: Reading) -> Fact:
+def as_fact(reading: MemoryRecord) -> Fact:
     """Return any memory in the form of an entry."""
     file = reading.readable
     category = file.fields.get("category", "")

@@ -37,8 +37,8 @@ from ipfsmem.graph.entity import (
 )
 from ipfsmem.graph.graph import Graph, GraphImage, Relation
 from ipfsmem.memories.fact_history import keep_in
-from ipfsmem.memories.memories import Memories, NotHereError
-from ipfsmem.memories.readings import readable_file
+from ipfsmem.memories.memories import MemoryStore, NotHereError
+from ipfsmem.memories.memory_records import readable_file
 from ipfsmem.memories.search_index import index_kind, stand
 
 #: From the current entity, None for a new one: its name, kind, observations and relations.
@@ -49,7 +49,7 @@ _Make = Callable[[Entity | None], tuple[str, str, list[str], list[Out]]]
 FEW, STALE = 200, 100
 
 
-class _Kept(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class _CachedGraph(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A graph with the entries that it was made of."""
 
     mark: StateMark
@@ -59,17 +59,17 @@ class _Kept(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     graph: GraphImage
 
 
-_kept = msgspec.msgpack.Decoder(_Kept).decode
+_kept = msgspec.msgpack.Decoder(_CachedGraph).decode
 _known = msgspec.msgpack.Decoder(dict[str, bytes]).decode
 _pack = msgspec.msgpack.Encoder().encode
 
 
-def graph_of(memories: Memories) -> GraphIndex:
+def graph_of(memories: MemoryStore) -> GraphIndex:
     """Return the graph of a scope, shared by all callers of one open vault."""
     return memories.graphs.setdefault(memories.scope, GraphIndex(memories))
 
 
-def keep_graphs(memories: Memories) -> None:
+def keep_graphs(memories: MemoryStore) -> None:
     """Store the current graphs for the next process. A graph that cannot be stored is made again there."""
     for graph in memories.graphs.values():
         with contextlib.suppress(IpfsmemError):
@@ -79,7 +79,7 @@ def keep_graphs(memories: Memories) -> None:
 class GraphIndex:
     """The graph of one scope."""
 
-    def __init__(self, memories: Memories) -> None:
+    def __init__(self, memories: MemoryStore) -> None:
         self._memories = memories
         self._replica = memories.replica
         self._clear(b"")
@@ -168,7 +168,7 @@ class GraphIndex:
         if self._stale < STALE or len(self._graph.entities) < FEW:
             return
         known = msgspec.Raw(_pack(self._known))
-        rest = _pack(_Kept(self._mark, known, self._not_here, self._graph.image()))
+        rest = _pack(_CachedGraph(self._mark, known, self._not_here, self._graph.image()))
         if save_image(
             self._replica,
             RecallImage(self._kind, memoryview(rest), memoryview(b"")),

@@ -32,11 +32,11 @@ from ipfsmem.device.scopes import put_card, read_card
 from ipfsmem.device.state import StateStore
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import FormatError, IncompleteError, IpfsmemError, LimitError, NotFoundError, UsageError
-from ipfsmem.memories.bundle_tree import MAX_BYTES, Part, collect_files
+from ipfsmem.memories.bundle_tree import MAX_BYTES, BundleScope, collect_files
 from ipfsmem.memories.containers import is_car, is_zip, opened, read_folder, read_plain_car, read_zip
-from ipfsmem.memories.memories import Memories, check_body
+from ipfsmem.memories.memories import MemoryStore, check_body
+from ipfsmem.memories.memory_records import readable_file
 from ipfsmem.memories.part_guard import check_incoming
-from ipfsmem.memories.readings import readable_file
 from ipfsmem.wording import count
 
 Strategy = Literal["merge", "replace"]
@@ -48,7 +48,7 @@ _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _NO_PRUNING: Final = "Put it right, or import without pruning."
 
 
-class Found(msgspec.Struct, frozen=True):
+class ImportContents(msgspec.Struct, frozen=True):
     """What there is to be taken in, all of it read: memories, further texts of these (conflict copies, texts behind a forget, others'
     word), wishes to forget, events, in how many scopes, and the day of the newest of all as it says of itself ("" where nothing does)."""
 
@@ -80,7 +80,7 @@ class Imported(msgspec.Struct, frozen=True):
     scopes: dict[str, dict[str, int]] = {}
     key: str = ""
     dry_run: bool = False
-    found: Found = Found()
+    found: ImportContents = ImportContents()
 
     def raise_if_incomplete(self) -> None:
         """Raise IncompleteError if something was left out, or would be."""
@@ -102,8 +102,8 @@ def refuse_left_out(problems: Sequence[str], *, dry_run: bool = False) -> None:
 
 
 def import_files(
-    memories: Memories,
-    parts: Mapping[str, Part],
+    memories: MemoryStore,
+    parts: Mapping[str, BundleScope],
     *,
     into: Mapping[str, str] | None = None,
     strategy: Strategy = "merge",
@@ -148,7 +148,7 @@ def import_files(
                     change, memories.replica.store, there.scope, part, into, strategy, foreign, problems
                 )
             taking = _Taking(there, change, strategy, foreign)
-            done[there.scope] = taking.take(part.blob, problems, prune=prune, fresh=fresh)
+            done[there.scope] = taking.import_all(part.blob, problems, prune=prune, fresh=fresh)
         total = sum(done.values(), Counter[str]())
         if whole and problems and not dry_run:
             raise IncompleteError(
@@ -176,14 +176,14 @@ class _TakenBackError(Exception):
     """Rolls back a trial import."""
 
 
-def _found(parts: Mapping[str, Part]) -> Found:
+def _found(parts: Mapping[str, BundleScope]) -> ImportContents:
     blobs = [part.blob for part in parts.values()]
     days = [str(event.get("ts", ""))[:10] for blob in blobs for event in blob.events]
     for blob in blobs:
         for data in blob.files.values():
             fields = readable_file(data).fields
             days += [fields.get(name, "")[:10] for name in ("updated", "created")]
-    return Found(
+    return ImportContents(
         scopes=len(blobs),
         memories=sum(len(blob.files) for blob in blobs),
         further=sum(len(blob.more) + len(blob.others) for blob in blobs),
@@ -196,13 +196,13 @@ def _found(parts: Mapping[str, Part]) -> Found:
 class _Taking:
     """The import of one scope."""
 
-    def __init__(self, memories: Memories, change: Writing, strategy: Strategy, foreign: bool) -> None:
+    def __init__(self, memories: MemoryStore, change: Writing, strategy: Strategy, foreign: bool) -> None:
         self._memories = memories
         self._change = change
         self._replace = strategy == "replace"
         self._foreign = foreign
 
-    def take(self, blob: Blob, problems: list[str], *, prune: bool, fresh: bool) -> Counter[str]:
+    def import_all(self, blob: Blob, problems: list[str], *, prune: bool, fresh: bool) -> Counter[str]:
         """Import all of it; texts left out are added to `problems`. `fresh`: the scope is empty."""
         memories, change = self._memories, self._change
         done: Counter[str] = Counter()
@@ -295,7 +295,7 @@ def _take_card(
     change: Writing,
     store: StateStore,
     scope: str,
-    part: Part,
+    part: BundleScope,
     into: Mapping[str, str],
     strategy: Strategy,
     foreign: bool,
@@ -339,7 +339,7 @@ def _take_card(
         problems.append(f"what is said of the scope {scope} was left out: {error}")
 
 
-def _take(memories: Memories, change: Writing, key: str, data: bytes, replace: bool, of: str) -> str:
+def _take(memories: MemoryStore, change: Writing, key: str, data: bytes, replace: bool, of: str) -> str:
     """Import one text; returns the count of `Imported` that it belongs to. Raises LimitError if the key is full."""
     name = memories.name(key)
     entry = change.entry(name)
@@ -362,15 +362,15 @@ def _take(memories: Memories, change: Writing, key: str, data: bytes, replace: b
     return "still_forgotten" if view.forgotten else "kept_beside"
 
 
-def read_given(source: bytes | str) -> dict[str, Part]:
+def read_given(source: bytes | str) -> dict[str, BundleScope]:
     """Return the one scope of a blob from a program. Raises FormatError, and LimitError beyond the maximum size of a file."""
     data = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
     if len(data) > MAX_BLOB:
         raise LimitError(f"what is imported has {len(data):,} bytes, at most {MAX_BLOB:,} are read")
-    return {"": Part(_export(data, "this"))}
+    return {"": BundleScope(_export(data, "this"))}
 
 
-def read_path(path: Path) -> dict[str, Part]:
+def read_path(path: Path) -> dict[str, BundleScope]:
     """Return the scopes of a path, "" the nameless one: a blob, a folder, a zip or a CAR of memory files (of one scope, or of all
     as `export` writes them), or one memory file. Raises FormatError, LimitError, NotFoundError, UsageError, StorageError."""
     with storage_errors(path, "read"):
@@ -390,8 +390,8 @@ def read_path(path: Path) -> dict[str, Part]:
         raise FormatError(f"{path} is no {path.suffix[1:].lower()} that can be read")
     data = read_file(path, MAX_BLOB) or b""
     if path.suffix == ".json" or data[:1] == b"{":
-        return {"": Part(_export(data, str(path)))}
-    return {"": Part(collect_files([(path.name, data)], [], []))}
+        return {"": BundleScope(_export(data, str(path)))}
+    return {"": BundleScope(collect_files([(path.name, data)], [], []))}
 
 
 def _export(data: bytes, what: str) -> Blob:

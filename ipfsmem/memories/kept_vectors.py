@@ -28,13 +28,13 @@ from ipfsmem.device.lock import file_lock
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateMark
 from ipfsmem.errors import FormatError, StorageError
-from ipfsmem.memories.living import Living, Reading, Spoken, gone_of
-from ipfsmem.memories.moment_kinds import HALF
+from ipfsmem.memories.event_entries import HALF
+from ipfsmem.memories.living import GroupReading, Living, Spoken, gone_of
 from ipfsmem.recall.embedder import EmbedderIdentity
 from ipfsmem.recall.vectors import Vectors
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.memories import Memories
+    from ipfsmem.memories.memories import MemoryStore
 
 #: Earlier versions' name for their single file.
 EARLIER: Final = "recall.vectors"
@@ -53,15 +53,15 @@ _WHOLE: Final = ".whole"
 _WHOLES: Final = DerivedFiles(b"ipfsmem recall vectors whole 1", b"ipfsmem/whole")
 
 
-class _Stored(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+class _VectorFile(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     vectors: bytes
     spoken: list[Spoken]
 
 
-_decode = msgspec.msgpack.Decoder(_Stored).decode
+_decode = msgspec.msgpack.Decoder(_VectorFile).decode
 
 
-class Kept(NamedTuple):
+class StoredVectors(NamedTuple):
     """The stored vectors, and the days and sessions that they belong to."""
 
     vectors: Vectors
@@ -132,7 +132,7 @@ def vectors_kept(replica: Replica, model: EmbedderIdentity) -> bool:
     return path is not None and (path.exists() or path.with_name(EARLIER).exists())
 
 
-def load_kept(replica: Replica, model: EmbedderIdentity) -> Kept | None:
+def load_kept(replica: Replica, model: EmbedderIdentity) -> StoredVectors | None:
     """Return the vectors stored last for a model, else those that an earlier version of the program stored, else those of the
     model before. None if there is no file, if it cannot be read now, or if it does not open; a file that does not open is
     removed."""
@@ -148,7 +148,7 @@ def load_kept(replica: Replica, model: EmbedderIdentity) -> Kept | None:
     return next((kept for kept in found if kept.vectors.identity == model), found[0] if found else None)
 
 
-def _opened(replica: Replica, path: Path | None, *, removes: bool = True) -> Kept | None:
+def _opened(replica: Replica, path: Path | None, *, removes: bool = True) -> StoredVectors | None:
     try:
         data = _FILES.open(replica, path)
         return None if data is None else _restored(data)
@@ -160,17 +160,17 @@ def _opened(replica: Replica, path: Path | None, *, removes: bool = True) -> Kep
         return None
 
 
-def _restored(data: bytes | bytearray) -> Kept:
+def _restored(data: bytes | bytearray) -> StoredVectors:
     """Decode the result of `_dump`, or of an earlier version, which stored vectors of memories alone. Raises FormatError for
     anything else."""
     try:
         stored = _decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return Kept(Vectors.restore(data), [])
-    return Kept(Vectors.restore(stored.vectors), stored.spoken)
+        return StoredVectors(Vectors.restore(data), [])
+    return StoredVectors(Vectors.restore(stored.vectors), stored.spoken)
 
 
-def prepared(replica: Replica, kept: Kept) -> StagedFile | None:
+def prepared(replica: Replica, kept: StoredVectors) -> StagedFile | None:
     """Write the file that will replace the one before; only the rename is left to do. None in mode `none`. Raises StorageError."""
     return _FILES.prepare(replica, vectors_path(replica, kept.vectors.identity), _dump(kept))
 
@@ -186,8 +186,8 @@ def remove_left_behind(replica: Replica, model: EmbedderIdentity, written: float
                 _remove(one)
 
 
-def _dump(kept: Kept) -> bytes:
-    return msgspec.msgpack.encode(_Stored(kept.vectors.dump(), kept.spoken))
+def _dump(kept: StoredVectors) -> bytes:
+    return msgspec.msgpack.encode(_VectorFile(kept.vectors.dump(), kept.spoken))
 
 
 #: The stamp of a missing file.
@@ -231,7 +231,7 @@ class Erased(NamedTuple):
     living: Living
 
 
-def erase_forgotten(memories: Memories) -> None:
+def erase_forgotten(memories: MemoryStore) -> None:
     """Erase the stored vectors of removed entries, of all models, also in files being written or left half written by a killed
     process: a writer checks the state again before it renames its file. Raises StorageError, LockedError."""
     replica = memories.replica
@@ -289,9 +289,9 @@ def _erased_in(replica: Replica, path: Path, living: Living) -> bool:
     return True
 
 
-def _put_left(replica: Replica, path: Path, kept: Kept, living: Living) -> None:
+def _put_left(replica: Replica, path: Path, kept: StoredVectors, living: Living) -> None:
     was = path.stat().st_mtime
-    if _FILES.save(replica, path, _dump(Kept(kept.vectors, list(living.spoken.values())))):
+    if _FILES.save(replica, path, _dump(StoredVectors(kept.vectors, list(living.spoken.values())))):
         os.utime(path, (was, was))  # erasing is not a use of the file
 
 
@@ -305,5 +305,5 @@ def follow_at_once(living: Living) -> None:
             try:
                 next(steps)
             except StopIteration as end:
-                living.took(Reading(*end.value))
+                living.took(GroupReading(*end.value))
                 break

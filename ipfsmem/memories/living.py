@@ -18,14 +18,14 @@ from ipfsmem.causal.entries import MemoryName, SegmentName, memory_name, segment
 from ipfsmem.causal.tree import name_digits
 from ipfsmem.causal.value import Value, decode_entry
 from ipfsmem.device.state import StateMark
-from ipfsmem.memories.moment_kinds import HALF, Group, vector_keys
-from ipfsmem.memories.moments import group_of, ms_of, read_by_pieces, read_together
+from ipfsmem.memories.event_entries import HALF, Group, vector_keys
+from ipfsmem.memories.event_search import group_of, ms_of, read_by_pieces, read_together
 from ipfsmem.memories.search_index import entry_id
 
 if TYPE_CHECKING:
     from ipfsmem.device.replica import Replica
-    from ipfsmem.memories.memories import Memories
-    from ipfsmem.memories.moments import Told
+    from ipfsmem.memories.event_search import EventSource
+    from ipfsmem.memories.memories import MemoryStore
 
 #: Nodes of the state that are examined in one step: a few hundred entries of a very large state.
 _NODES = 2
@@ -78,7 +78,7 @@ _decode_clocks = msgspec.json.Decoder(dict[str, _Clock]).decode
 class Living:
     """The existing entries, as far as they were followed. Not for several threads at once."""
 
-    def __init__(self, memories: Memories, spoken: Iterable[Spoken] = ()) -> None:
+    def __init__(self, memories: MemoryStore, spoken: Iterable[Spoken] = ()) -> None:
         self._memories = memories
         #: Memories by the key of their vector.
         self.files: dict[bytes, Live] = {}
@@ -241,13 +241,13 @@ class Living:
 
     def read(
         self, group: Group
-    ) -> Generator[None, None, tuple[Group, bytes, Callable[[], list[Told]] | None]]:
-        """Read a day or a session in steps (each inside `reading`); returns the arguments of a `Reading`."""
+    ) -> Generator[None, None, tuple[Group, bytes, Callable[[], list[EventSource]] | None]]:
+        """Read a day or a session in steps (each inside `reading`); returns the arguments of a `GroupReading`."""
         pieces = dict(self._pieces.get(group, {}))
         together = yield from read_by_pieces(self._memories.in_scope(group.scope), group, pieces)
         return group, self._made_of(pieces), together
 
-    def took(self, reading: Reading) -> dict[bytes, str]:
+    def took(self, reading: GroupReading) -> dict[bytes, str]:
         """Adopt what was read, unless it changed meanwhile, and return the texts by the keys of their vectors, in order; none if
         the group is incomplete on this device."""
         group = reading.group
@@ -299,10 +299,12 @@ def _clocks(name: str, text: bytes) -> Mapping[str, _Clock | Value]:
         return decode_entry(name, text)  # raises an error that explains the fault
 
 
-class Reading:
+class GroupReading:
     """The content of a day or a session, put together outside `reading`."""
 
-    def __init__(self, group: Group, made_of: bytes, together: Callable[[], list[Told]] | None) -> None:
+    def __init__(
+        self, group: Group, made_of: bytes, together: Callable[[], list[EventSource]] | None
+    ) -> None:
         self.group, self.made_of = group, made_of
         #: None if the group is incomplete on this device.
         self.spoken: Spoken | None = None

@@ -21,10 +21,10 @@ from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.device.state import StateHeader
 from ipfsmem.errors import FormatError, IpfsmemError, ProviderRefused, StorageError
 from ipfsmem.loopback import is_loopback
-from ipfsmem.memories.asked import Asked
+from ipfsmem.memories.event_entries import Group, Kind
 from ipfsmem.memories.kept_vectors import (
     NO_FILE,
-    Kept,
+    StoredVectors,
     Whole,
     hash_of,
     load_kept,
@@ -36,9 +36,9 @@ from ipfsmem.memories.kept_vectors import (
     stamp,
     vectors_kept,
 )
-from ipfsmem.memories.living import Live, Living, Reading, gone_of, strangers_of
-from ipfsmem.memories.memories import Memories, NotHereError
-from ipfsmem.memories.moment_kinds import Group, Kind
+from ipfsmem.memories.living import GroupReading, Live, Living, gone_of, strangers_of
+from ipfsmem.memories.memories import MemoryStore, NotHereError
+from ipfsmem.memories.query_embedding import QueryEmbedding
 from ipfsmem.recall.batches import embedded, of_question
 from ipfsmem.recall.embedder import Embedder, EmbedderIdentity
 from ipfsmem.recall.vectors import Comparable, Vectors
@@ -75,7 +75,7 @@ _ASKED_FOR: dict[Kind, frozenset[str]] = {
 Opener = Callable[[bool], "Embedder | None"]
 
 
-class State(NamedTuple):
+class EmbeddingState(NamedTuple):
     """The model's name, "" for none; the numbers of texts with and without its vector; the problem, "" for none."""
 
     model: str
@@ -101,19 +101,19 @@ class Meaning:
 
     def __init__(
         self,
-        memories: Memories,
-        alone: AbstractContextManager[bool],
+        memories: MemoryStore,
+        lock: AbstractContextManager[bool],
         opener: Opener,
         *,
         apart: bool = False,
     ) -> None:
-        """`alone` is held by the one thread that works with the vault. `apart`: another process makes the vectors; see `left`."""
+        """`lock` is held by the one thread that works with the vault. `apart`: another process makes the vectors; see `left`."""
         self._apart = apart
         #: With `apart`: the kinds that may lack vectors besides memories; None if nothing does.
         self.left: frozenset[str] | None = None
         self._memories = memories
         self._replica = memories.replica
-        self._alone = alone
+        self._alone = lock
         self._opener = opener
         self._vectors: Vectors | None = None
         #: The existing entries that may have vectors.
@@ -151,16 +151,16 @@ class Meaning:
         newest: bool = False,
         kind: Kind = "memory",
         worth_it: Callable[[Vectors], bool] | None = None,
-    ) -> Asked:
+    ) -> QueryEmbedding:
         """Return how similar the entries are to a question; not inside `reading`, as it waits for the endpoint, a few seconds at
         most. `newest`: embed the latest texts first. `kind`: the kind searched, which gets vectors from then on. `worth_it`:
         whether to ask although vectors are missing; otherwise the model is neither loaded nor paid for."""
         try:
             embedder = self._opener(True)
         except IpfsmemError as error:
-            return Asked(None, self._once(f"recall goes by words alone: {error}"), error)
+            return QueryEmbedding(None, self._once(f"recall goes by words alone: {error}"), error)
         if embedder is None:
-            return Asked(None, "", named=False)
+            return QueryEmbedding(None, "", named=False)
         self._load(embedder)
         with self._alone:
             vectors = self._known(embedder)
@@ -173,20 +173,22 @@ class Meaning:
             self._begin(embedder)
         told = self._told(embedder, vectors)
         if (problem := self._rests(embedder)) is not None:
-            return Asked(None, told, problem)
+            return QueryEmbedding(None, told, problem)
         with self._alone:
             all_made = self._is_done() and self._whole and not self._refused | self._refused_before
             if not len(vectors) or (worth_it is not None and not all_made and not worth_it(vectors)):
-                return Asked(None, told)
+                return QueryEmbedding(None, told)
         try:
             made = _run(embedder, of_question(embedder, query[:_CHARACTERS]))
             if isinstance(made, ProviderRefused):
-                return Asked(None, self._once(f"this question goes by words alone: {made}") or told, made)
+                return QueryEmbedding(
+                    None, self._once(f"this question goes by words alone: {made}") or told, made
+                )
             with self._alone:
                 ready = vectors.comparable()
             question = ready.asked(made)
             knows = embedder.knows(query[:_CHARACTERS])
-            return Asked(ready, told, None, True, knows, question, embedder.unrelated)
+            return QueryEmbedding(ready, told, None, True, knows, question, embedder.unrelated)
         except FormatError as error:
             problem = ProviderRefused(
                 f"{embedder.identity.version} answers as another model than before: {error}",
@@ -195,7 +197,7 @@ class Meaning:
         except IpfsmemError as error:
             problem = error
         self._failed(embedder, problem)
-        return Asked(None, self._once(f"recall goes by words alone: {problem}") or told, problem)
+        return QueryEmbedding(None, self._once(f"recall goes by words alone: {problem}") or told, problem)
 
     @property
     def named(self) -> bool:
@@ -243,25 +245,25 @@ class Meaning:
             found = vectors.of(self._living.files)
             return found if found.at else None
 
-    def state(self) -> State:
+    def state(self) -> EmbeddingState:
         """Return the vectors' model and how many are missing. Raises nothing: a problem is in the result."""
         try:
             embedder = self._opener(True)
         except IpfsmemError as error:
-            return State("", 0, 0, str(error))
+            return EmbeddingState("", 0, 0, str(error))
         if embedder is None:
-            return State("", 0, 0, "")
+            return EmbeddingState("", 0, 0, "")
         with self._alone:
             vectors = self._known(embedder)
             there, known, _ = self._counted(vectors)
             problem = self._rests(embedder)
-            return State(
+            return EmbeddingState(
                 embedder.identity.name, known, there - known, "" if problem is None else str(problem)
             )
 
     def _counted(self, vectors: Vectors) -> tuple[int, int, int]:
         """Return how many texts there are, as far as they were read; how many of them have a vector; and how many days and
-        sessions are still to be read (holding `alone`)."""
+        sessions are still to be read (holding `lock`)."""
         with self._replica.reading():
             self._at_once(self._living.follow())
             there = [*self._living.files]
@@ -301,7 +303,7 @@ class Meaning:
         return self._refusal() if embedder is not None else ""
 
     def _make(self, embedder: Embedder, todo: _Todo) -> bool:
-        """Make the vectors of one batch while the caller waits (holding `alone`); returns whether any was missing."""
+        """Make the vectors of one batch while the caller waits (holding `lock`); returns whether any was missing."""
         batch = self._batch(embedder, _LARGEST, todo)
         if batch:
             made = _run(embedder, embedded(embedder, list(batch.values())))
@@ -329,7 +331,7 @@ class Meaning:
     # -- ended -----------------------------------------------------------------------------------------------
 
     def end(self) -> None:
-        """Start no further batch, and wait briefly for the one in progress. Not while `alone` is held."""
+        """Start no further batch, and wait briefly for the one in progress. Not while `lock` is held."""
         self._ended = True
         thread = self._thread
         if thread is not None:
@@ -398,7 +400,7 @@ class Meaning:
         )
 
     def _begin(self, embedder: Embedder) -> None:
-        """Start the thread if there may be something to do (holding `alone`)."""
+        """Start the thread if there may be something to do (holding `lock`)."""
         running = self._thread is not None and self._thread.is_alive()
         if not (running or self._rests(embedder) is not None or self._ended or self._is_done()):
             if self._apart:
@@ -467,7 +469,7 @@ class Meaning:
     def _read(self, group: Group) -> dict[bytes, str]:
         """Return the texts of a day or a session, by the keys of their vectors."""
         living = self._living
-        reading = Reading(*self._in_steps(living.read(group)))
+        reading = GroupReading(*self._in_steps(living.read(group)))
         with self._alone:
             return living.took(reading)
 
@@ -578,7 +580,7 @@ class Meaning:
                     vectors.drop([id for id in vectors.ids if not self._living.has(id)])
                 now, spoken, mark = vectors.copy(), list(self._living.spoken.values()), self._living.mark
                 unsaved = self._unsaved
-            ready = prepared(self._replica, Kept(now, spoken))
+            ready = prepared(self._replica, StoredVectors(now, spoken))
             if ready is None:
                 self._unsaved = 0
                 return

@@ -35,17 +35,17 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.scopes import scope_forgotten
 from ipfsmem.device.texts_of_others import entries_of_others, with_retained_own
 from ipfsmem.errors import ChangedError, FormatError, IpfsmemError, LimitError, NotFoundError, UsageError
-from ipfsmem.memories.overview import Overview, ScopeView, head_of
-from ipfsmem.memories.readings import (
+from ipfsmem.memories.memory_records import (
     SEEN_LEAST,
+    Alternative,
     Conflict,
-    Copy,
-    Reading,
+    MemoryRecord,
     Seen,
     Token,
     place_of,
     token_hash,
 )
+from ipfsmem.memories.overview import ScopeView, SummaryCache, head_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,14 +67,14 @@ if TYPE_CHECKING:
 LONG = 64 * 1024
 
 
-class Before(msgspec.Struct, frozen=True):
+class WriteBasis(msgspec.Struct, frozen=True):
     """The basis of a write: the text that its caller was shown (None: there was none), and the dots it replaces."""
 
     data: bytes | None
     dots: Token
 
 
-class Listed(msgspec.Struct, frozen=True, kw_only=True):
+class MemorySummary(msgspec.Struct, frozen=True, kw_only=True):
     """One memory in a list: its header, not its body, and what a person should know about it."""
 
     key: str
@@ -98,16 +98,16 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
         return MemoryFile(self.fields, "")
 
 
-class Memories:
+class MemoryStore:
     """Reads and writes the memory files of one scope of a replica, by default the nameless one."""
 
-    def __init__(self, replica: Replica, scope: str = "", sibling: Memories | None = None) -> None:
+    def __init__(self, replica: Replica, scope: str = "", sibling: MemoryStore | None = None) -> None:
         """`sibling`: the memories of another scope of the same replica, to share their caches."""
         self.replica = replica
         self.scope = check_scope(scope) if scope else ""
         replica.watch_part = _watch_part
         #: Cache of what the memories of all scopes show.
-        self.overview: Overview = sibling.overview if sibling is not None else Overview(replica)
+        self.overview: SummaryCache = sibling.overview if sibling is not None else SummaryCache(replica)
         #: The indexes of recall, by the scopes that are read; see `search_index`.
         self.indexes: dict[str, SearchIndex] = sibling.indexes if sibling is not None else {}
         #: The words of facts by scope, for adding many; see `fact_words`.
@@ -143,9 +143,9 @@ class Memories:
 
         return FADING
 
-    def in_scope(self, scope: str) -> Memories:
+    def in_scope(self, scope: str) -> MemoryStore:
         """Return the memories of another scope of this replica. Raises KeyNameError."""
-        return self if scope == self.scope else Memories(self.replica, scope, self)
+        return self if scope == self.scope else MemoryStore(self.replica, scope, self)
 
     def name(self, key: str) -> str:
         """Return the name of a memory's entry; the key is not checked."""
@@ -239,17 +239,17 @@ class Memories:
 
         return bodies, bases
 
-    def read(self, key: str) -> Reading | None:
+    def read(self, key: str) -> MemoryRecord | None:
         """Return one memory, None if there is none (or it is forgotten). Raises NotFoundError if not fetched."""
         with self.replica.reading():
             entry = self.entry(check_key(key))
             return None if self.forgotten() else self.reading_of(key, entry)
 
-    def _reading(self, view: KeyView, entry: Entry) -> Reading | None:
+    def _reading(self, view: KeyView, entry: Entry) -> MemoryRecord | None:
         """Return the shown text, None if there is none."""
         if view.data is None or view.dot is None:
             return None
-        return Reading.of(
+        return MemoryRecord.of(
             view.key,
             view.data,
             view.dots,
@@ -261,7 +261,7 @@ class Memories:
             scope=self.scope,
         )
 
-    def reading_of(self, key: str, entry: Entry) -> Reading | None:
+    def reading_of(self, key: str, entry: Entry) -> MemoryRecord | None:
         """Return the shown text of an entry, current or past (inside `reading`). Raises NotFoundError if not fetched."""
         entry = self.entry(key, entry)
         view = self.view(key, entry)
@@ -269,7 +269,7 @@ class Memories:
             raise _not_fetched(self.replica, key, view.not_fetched)
         return self._reading(view, entry)
 
-    def read_conflict(self, key: str, file: str) -> Reading:
+    def read_conflict(self, key: str, file: str) -> MemoryRecord:
         """Return a conflict copy by its file name, `<key>.conflict-<8 hex>.md`. Raises NotFoundError."""
         name = self.checked_name(key)
         with self.replica.reading():
@@ -283,10 +283,10 @@ class Memories:
                     return self._copy_reading(key, copy, entry, data)
         raise NotFoundError(f"{key} has no conflict copy {file}", hint="List them with: ipfsmem conflicts.")
 
-    def _copy_reading(self, key: str, copy: ConflictCopy, entry: Entry, data: bytes) -> Reading:
+    def _copy_reading(self, key: str, copy: ConflictCopy, entry: Entry, data: bytes) -> MemoryRecord:
         own = any(self.is_own(dot, entry[dot].author) for dot in copy.dots)
         first = copy.dot
-        return Reading.of(
+        return MemoryRecord.of(
             key, data, copy.dots, device=first[:16], hlc=entry[first].h, own=own, scope=self.scope
         )
 
@@ -295,12 +295,12 @@ class Memories:
         for key, entry in self._entries():
             yield entry, self.view(key, entry)
 
-    def _here(self) -> Iterator[tuple[Memories, str, Entry]]:
+    def _here(self) -> Iterator[tuple[MemoryStore, str, Entry]]:
         return ((self, key, entry) for key, entry in self._entries())
 
-    def _everywhere(self) -> Iterator[tuple[Memories, str, Entry]]:
+    def _everywhere(self) -> Iterator[tuple[MemoryStore, str, Entry]]:
         """Yield the memories of all scopes that are not forgotten."""
-        scopes: dict[str, Memories | None] = {}
+        scopes: dict[str, MemoryStore | None] = {}
         for name, entry in self.replica.store.entries():
             parsed = memory_name(name)
             if parsed is None:
@@ -330,7 +330,7 @@ class Memories:
         with self.replica.reading():
             return self._counted(self._everywhere())
 
-    def _counted(self, found: Iterator[tuple[Memories, str, Entry]]) -> dict[str, tuple[int, int]]:
+    def _counted(self, found: Iterator[tuple[MemoryStore, str, Entry]]) -> dict[str, tuple[int, int]]:
         shown: Counter[str] = Counter()
         not_fetched: Counter[str] = Counter()
         single: list[tuple[str, bytes]] = []
@@ -365,7 +365,7 @@ class Memories:
         sessions: bool = False,
         hidden: bool = False,
         held: Iterable[tuple[str, Entry]] | None = None,
-    ) -> list[Listed]:
+    ) -> list[MemorySummary]:
         """Return all memories that are shown, ordered by key, headers only; parts of sessions, and memories hidden on this
         device, only on request. `held`: the entries of this scope, if the caller has them."""
         from ipfsmem.bundle.session_parts import PART_PREFIX, is_part
@@ -445,7 +445,7 @@ class Memories:
         entry: Entry,
         heads: dict[str, MemoryFile],
         by_head: list[tuple[str, str]] | None = None,
-    ) -> Listed | None:
+    ) -> MemorySummary | None:
         """Return the line of one entry. `heads` collects the headers; `by_head` the keys, and the locations of their texts, whose
         cached header was used without opening the text: None disables that."""
         if len(entry) == 1:
@@ -511,7 +511,7 @@ class Memories:
             ]
         return sorted(found, key=lambda item: (item.scope, item.key))
 
-    def _contested_everywhere(self) -> Iterator[tuple[Memories, str, Entry]]:
+    def _contested_everywhere(self) -> Iterator[tuple[MemoryStore, str, Entry]]:
         known = dict([*self.replica.store.entries_with_siblings(), *entries_of_others(self.replica)])
         for name, entry in known.items():
             parsed = memory_name(name)
@@ -545,7 +545,7 @@ class Memories:
                 continue  # shown already
             data = self.replica.store.body(self.name(view.key), entry[copy.dot])
             reading = None if data is None else self._copy_reading(view.key, copy, entry, data)
-            copies.append(Copy(copy.file, copy.dots, reading))
+            copies.append(Alternative(copy.file, copy.dots, reading))
         dots = (*view.dots, *view.unheeded)
         return Conflict(view.key, self._reading(view, entry), tuple(copies), dots, view.forgotten, self.scope)
 
@@ -557,20 +557,20 @@ class Memories:
 
     def index_lines(self, *, keep: bool = False) -> tuple[list[tuple[str, str, str]], list[IndexItem]]:
         """Return the lines of that text: (key, section, line) of each memory, and the conflict copies. `keep`: see
-        `Overview.look`."""
+        `SummaryCache.look`."""
         with self.replica.reading():
             if self.forgotten():
                 return [], []
             return self._index(self.overview.look(self.scope, keep=keep), self.view, self.is_own)
 
     def index_of(self, looked: ScopeView) -> str:
-        """Return `index` for the `Overview` of this scope, which is not forgotten (inside `reading`)."""
+        """Return `index` for the `SummaryCache` of this scope, which is not forgotten (inside `reading`)."""
         from ipfsmem.bundle.index import assemble_index
 
         return assemble_index(*self._index(looked, self.view, self.is_own))
 
     def whole_index(self, seen: ScopeView) -> str:
-        """Return the text of MEMORY.md in a published root, whoever wrote there; `seen` is the result of `Overview.look`."""
+        """Return the text of MEMORY.md in a published root, whoever wrote there; `seen` is the result of `SummaryCache.look`."""
         from ipfsmem.bundle.index import assemble_index
 
         return assemble_index(*self._index(seen, self.whole_view, lambda dot, of: True))
@@ -625,7 +625,7 @@ class Memories:
         seen: Seen | None = None,
         if_match: str | None = None,
         long: bool = False,
-    ) -> Reading:
+    ) -> MemoryRecord:
         """Make `data` the text of a memory, durable on return; returns the text shown then. Writing the same text changes
         nothing.
 
@@ -684,7 +684,7 @@ class Memories:
                 "Forget the session as a whole"
             )
 
-    def shown_in(self, change: Writing, key: str) -> Reading | None:
+    def shown_in(self, change: Writing, key: str) -> MemoryRecord | None:
         """Return what is shown under a key, with the writes of this transaction; None if no text is."""
         return self._reading(self._now(change, key), self.entry(key, change.entry(self.name(key))))
 
@@ -696,7 +696,7 @@ class Memories:
         *,
         seen: Seen | None = None,
         if_match: str | None = None,
-    ) -> Reading:
+    ) -> MemoryRecord:
         """Write as `write`, inside a transaction that holds more."""
         name = self.checked_name(key)
         if if_match is not None:
@@ -711,35 +711,35 @@ class Memories:
         entry = self.entry(key, change.entry(name))
         shown = self.shown_in(change, key)
         if shown is not None or new is None:
-            return shown or Reading.of(key, data, tuple(entry), scope=self.scope)
+            return shown or MemoryRecord.of(key, data, tuple(entry), scope=self.scope)
         # A text with a greater clock is known and not fetched: only the written text can be shown.
-        return Reading.of(key, data, (new,), device=new[:16], hlc=entry[new].h, scope=self.scope)
+        return MemoryRecord.of(key, data, (new,), device=new[:16], hlc=entry[new].h, scope=self.scope)
 
-    def before(self, change: Writing, key: str, seen: Seen | None) -> Before:
+    def before(self, change: Writing, key: str, seen: Seen | None) -> WriteBasis:
         """Return the text behind `seen`, and the dots that a write after `seen` replaces."""
         dots = self._dots(change, key, seen)
-        if isinstance(seen, Reading):
-            return Before(seen.data, dots)
+        if isinstance(seen, MemoryRecord):
+            return WriteBasis(seen.data, dots)
         if isinstance(seen, Conflict):
             if seen.shown is None and not seen.forgotten:
                 raise _not_fetched(self.replica, key)
-            return Before(seen.shown.data if seen.shown is not None else None, dots)
+            return WriteBasis(seen.shown.data if seen.shown is not None else None, dots)
         entry = self.entry(key, change.entry(self.name(key)))
         if seen is None:
             view = self._now(change, key)
             if not view.own:
-                return Before(None, ())
+                return WriteBasis(None, ())
         else:
             if not set(dots) <= entry.keys():
                 raise ChangedError(f"what was read of {key} was replaced meanwhile")
             view = self.view(key, {dot: entry[dot] for dot in dots}, change.body)
         if view.data is None and view.not_fetched:
             raise _not_fetched(self.replica, key, view.not_fetched)
-        return Before(view.data, dots)
+        return WriteBasis(view.data, dots)
 
     def _dots(self, change: Writing, key: str, seen: Seen | None) -> Token:
         """Return the dots that a write replaces."""
-        if isinstance(seen, Reading | Conflict):
+        if isinstance(seen, MemoryRecord | Conflict):
             if (seen.scope, seen.key) != (self.scope, key):
                 raise UsageError(
                     f"what was seen is the memory {place_of(seen.scope, seen.key)}, not {place_of(self.scope, key)}"
@@ -806,7 +806,7 @@ class Memories:
             forget_in_dreams(self.replica, self.scope, key)
             return True
 
-    def resolve(self, key: str, data: bytes | None, seen: Seen) -> Reading | None:
+    def resolve(self, key: str, data: bytes | None, seen: Seen) -> MemoryRecord | None:
         """Resolve a conflict: `data` replaces everything in `seen`, and nothing else; returns what is shown then.
 
         `data` None keeps what was shown: the text, or the forget of the memory or of its scope (which returns None). Raises
@@ -832,7 +832,7 @@ class Memories:
                     raise NotFoundError(f"{key} has no text to keep", hint=f"Look: ipfsmem conflicts {key}")
             return self.write_in(change, key, data, seen=dots)
 
-    def promote(self, key: str, file: str | None = None) -> Reading:
+    def promote(self, key: str, file: str | None = None) -> MemoryRecord:
         """Approve a text of others as a person's own: the copy `file`, or the only one there is.
 
         It replaces what is shown and that text. Own texts stay unchanged. Never call it for a model, an API token, an adapter or
@@ -841,7 +841,7 @@ class Memories:
         with self.changing("promote", key) as change:
             return self.promote_in(change, key, file)
 
-    def promote_in(self, change: Writing, key: str, file: str | None = None) -> Reading:
+    def promote_in(self, change: Writing, key: str, file: str | None = None) -> MemoryRecord:
         """Approve as `promote`, inside a transaction that holds more."""
         name = self.name(key)
         entry = self.entry(key, change.entry(name))
@@ -866,7 +866,7 @@ class Memories:
         if copy is not None or not view.own:
             dots = (*view.dots, *(copy.dots if copy is not None else ()))
             change.put(name, data, tuple(dict.fromkeys(dots)), promoted=True)
-        return self.shown_in(change, key) or Reading.of(
+        return self.shown_in(change, key) or MemoryRecord.of(
             key, data, tuple(change.entry(name)), scope=self.scope
         )
 
@@ -878,7 +878,7 @@ class Memories:
         *,
         seen: Seen | None = None,
         pending: frozenset[Place] | None = frozenset(),
-    ) -> Reading:
+    ) -> MemoryRecord:
         """Write a text of the past, with its author then: it replaces what `seen` was shown ("": nothing), else the current text,
         or the forget. `pending`: for a part of a session, as in `part_guard.check_restored`. Raises ChangedError, UsageError."""
         check_body(key, data)
@@ -892,7 +892,7 @@ class Memories:
 
                 check_restored(self, change, key, data, pending)
             new = change.put(self.name(key), data, dots, of=of, promoted=not of)
-            return self.shown_in(change, key) or Reading.of(key, data, (new,), scope=self.scope)
+            return self.shown_in(change, key) or MemoryRecord.of(key, data, (new,), scope=self.scope)
 
 
 def _watch_part(change: Writing, name: str) -> Callable[[], None] | None:
@@ -901,10 +901,10 @@ def _watch_part(change: Writing, name: str) -> Callable[[], None] | None:
     return watch_part(change, name)
 
 
-def listed(parts: Sequence[Memories], *, hidden: bool = False) -> list[Listed]:
+def listed(parts: Sequence[MemoryStore], *, hidden: bool = False) -> list[MemorySummary]:
     """Return the memories that a reader of these scopes is shown, by key, headers only; those hidden on this device only with
     `hidden`."""
-    found: dict[str, Listed] = {}
+    found: dict[str, MemorySummary] = {}
     first = parts[0]
     with first.replica.reading():
         held = first.replica.store.memories_of([part.scope for part in parts]) if len(parts) > 1 else None
@@ -920,8 +920,8 @@ def listed(parts: Sequence[Memories], *, hidden: bool = False) -> list[Listed]:
     return sorted(found.values(), key=attrgetter("key"))
 
 
-def _listed(key: str, file: MemoryFile, sha256: str | None, scope: str, **more: Any) -> Listed:
-    return Listed(key=key, scope=scope, fields=file.fields, tags=file.tags, sha256=sha256, **more)
+def _listed(key: str, file: MemoryFile, sha256: str | None, scope: str, **more: Any) -> MemorySummary:
+    return MemorySummary(key=key, scope=scope, fields=file.fields, tags=file.tags, sha256=sha256, **more)
 
 
 def check_body(key: str, data: bytes) -> None:

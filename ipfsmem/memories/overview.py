@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ipfsmem.recall.priority import PriorityFactors
 
 
-class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
+class ShownMemory(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A memory with exactly one text, which is its file byte for byte.
 
     `dot` and `author`: which write made it, and whose (`Value`). `sha` and `size`: SHA-256 and bytes of the text. `section` and
@@ -44,7 +44,7 @@ class Shown(msgspec.Struct, frozen=True, gc=False, array_like=True):
     line: str
 
 
-class Line(NamedTuple):
+class IndexLine(NamedTuple):
     """The line of a memory in MEMORY.md; the section is empty for a memory in no index."""
 
     section: str
@@ -54,17 +54,17 @@ class Line(NamedTuple):
 
 
 #: One scope: its memories with one text that is on this device, and its other entries by name.
-ScopeView = tuple[list[Shown], dict[str, Entry]]
+ScopeView = tuple[list[ShownMemory], dict[str, Entry]]
 
 
 class _Leaf(msgspec.Struct, frozen=True, gc=False, array_like=True):
     #: The cached memories, by scope.
-    shown: dict[str, list[Shown]]
+    shown: dict[str, list[ShownMemory]]
     #: Entries that are looked up each time, as canonical JSON: segments, cards, conflicts. By scope.
     others: dict[str, dict[str, bytes]]
 
 
-class _Row(msgspec.Struct, frozen=True, array_like=True):
+class _LeafRow(msgspec.Struct, frozen=True, array_like=True):
     code: bytes
     digest: bytes
     leaf: _Leaf
@@ -74,12 +74,12 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 @functools.cache
-def _decoder() -> msgspec.msgpack.Decoder[_Row]:
+def _decoder() -> msgspec.msgpack.Decoder[_LeafRow]:
     """Return the decoder, created on first use: most calls need none."""
-    return msgspec.msgpack.Decoder(_Row)
+    return msgspec.msgpack.Decoder(_LeafRow)
 
 
-class Overview:
+class SummaryCache:
     """The memories of one replica as `list`, MEMORY.md and linked folders show them, by scope."""
 
     def __init__(self, replica: Replica) -> None:
@@ -87,7 +87,7 @@ class Overview:
         #: The cached leaves by their prefix in the tree, each with its hash.
         self._leaves: dict[str, tuple[bytes, _Leaf]] = {}
         #: By (entry name, hash of the text, when it was written): texts that were read and whose leaf is not cached yet.
-        self._lines: dict[tuple[str, str, str], Line] = {}
+        self._lines: dict[tuple[str, str, str], IndexLine] = {}
         #: Prefixes of cached leaves whose row is not written yet.
         self._unwritten: set[str] = set()
         #: Prefixes that had a row when rows were last written.
@@ -157,7 +157,7 @@ class Overview:
         if keep:
             self._write_rows()
 
-    def line(self, name: str, value: Value) -> Line | None:
+    def line(self, name: str, value: Value) -> IndexLine | None:
         """Return the line in MEMORY.md of an entry with this one text; None if the text is not on this device."""
         if value.body is None:
             return None
@@ -169,7 +169,7 @@ class Overview:
             known = self.keep_line(name, value, head_of(data))
         return known
 
-    def keep_line(self, name: str, value: Value, head: MemoryFile) -> Line:
+    def keep_line(self, name: str, value: Value, head: MemoryFile) -> IndexLine:
         """Cache the line of an entry with this one text, whose header a caller has read, so that `line` does not read the text again."""
         line = line_of(_key(name), head, value)
         if value.body is not None:
@@ -202,7 +202,9 @@ class Overview:
             slot = name_hash(file_name(parsed.key))
             sha = bytes.fromhex(loc.sha)
             shown = leaf.shown.setdefault(parsed.scope, [])
-            shown.append(Shown(parsed.key, dot, value.author, sha, loc.size, slot, line.section, line.text))
+            shown.append(
+                ShownMemory(parsed.key, dot, value.author, sha, loc.size, slot, line.section, line.text)
+            )
         return leaf, complete
 
     def _cached_leaf(self, prefix: str, digest: bytes) -> _Leaf | None:
@@ -222,19 +224,19 @@ class Overview:
         new, self._unwritten = self._unwritten & self._leaves.keys(), set()
         for prefix in new:
             digest, leaf = self._leaves[prefix]
-            db.set_meta(meta.SHOWN + prefix, codec.seal_row(_encode(_Row(_code(), digest, leaf))))
+            db.set_meta(meta.SHOWN + prefix, codec.seal_row(_encode(_LeafRow(_code(), digest, leaf))))
         if new or self._stored != self._leaves.keys():
             self._stored = set(self._leaves)
             rows = meta.names(db.connection, meta.SHOWN)
             meta.forget(db.connection, [row for row in rows if row[len(meta.SHOWN) :] not in self._leaves])
 
 
-def line_of(key: str, file: MemoryFile, value: Value) -> Line:
+def line_of(key: str, file: MemoryFile, value: Value) -> IndexLine:
     """Return the line of a memory with this header, as it was written."""
     from ipfsmem.bundle.index import index_line, item_of
-    from ipfsmem.memories.merits import merits_of
+    from ipfsmem.memories.priority import merits_of
 
-    return Line(*index_line(item_of(key, file)), merits_of(file, hlc_ms(value.h)))
+    return IndexLine(*index_line(item_of(key, file)), merits_of(file, hlc_ms(value.h)))
 
 
 def _key(name: str) -> str:

@@ -14,12 +14,12 @@ from ipfsmem.bundle.session_parts import is_part, may_be_part
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.sessions import Sessions, entries_of_texts
 from ipfsmem.sessions.compaction import MARK, Place, PlacedItem, is_mark, unapproved
 
 
-class _Record(NamedTuple):
+class _SessionContent(NamedTuple):
     """The content of a session: its entries by place, those that nobody approved, and whether all of its parts could be read."""
 
     entries: Mapping[Place, PlacedItem]
@@ -31,7 +31,7 @@ class _Record(NamedTuple):
         each = self.entries.items()
         return frozenset(place for place, one in each if is_mark(one.item) and kind in one.item[MARK])
 
-    def approves(self, before: _Record) -> bool:
+    def approves(self, before: _SessionContent) -> bool:
         """Return whether an entry that stays became approved. With unreadable parts, no mark of an import may go, and no approval
         may come."""
         if (before.unapproved & self.entries.keys()) - self.unapproved:
@@ -48,7 +48,7 @@ def watch_part(change: Writing, name: str) -> Callable[[], None] | None:
     place = memory_name(name)
     if place is None or not may_be_part(place.key):
         return None
-    sessions = Sessions(Memories(change.replica, place.scope))
+    sessions = Sessions(MemoryStore(change.replica, place.scope))
     before = {session: _record(sessions, change, session) for session in sessions.names_beside(place.key)}
     kept = {session: one for session, one in before.items() if one.unapproved or not one.whole}
 
@@ -60,7 +60,7 @@ def watch_part(change: Writing, name: str) -> Callable[[], None] | None:
     return check if kept else None
 
 
-def check_incoming(memories: Memories, change: Writing, key: str, data: bytes, *, replaces: bool) -> None:
+def check_incoming(memories: MemoryStore, change: Writing, key: str, data: bytes, *, replaces: bool) -> None:
     """Check a text that is about to be imported; the import goes on without a refused one. `replaces`: whether it replaces the current
     text or becomes a sibling. Raises UsageError if it is a part of a session and pending messages would be approved."""
     if not may_be_part(key):
@@ -79,7 +79,7 @@ def unapproved_in(texts: Iterable[tuple[str, bytes]]) -> frozenset[Place]:
 
 
 def check_restored(
-    memories: Memories, change: Writing, key: str, data: bytes, then: frozenset[Place] | None
+    memories: MemoryStore, change: Writing, key: str, data: bytes, then: frozenset[Place] | None
 ) -> None:
     """Check a text of the past that is about to replace the current one. `then`: the imported, unapproved entries in a version
     with this text; None if no version tells. Raises UsageError if one would come back as approved."""
@@ -98,9 +98,9 @@ def check_restored(
 
 def _record(
     sessions: Sessions, change: Writing, session: str, coming: tuple[str, bytes, bool] | None = None
-) -> _Record:
+) -> _SessionContent:
     found, whole = sessions.readable(session, change, coming)
-    return _Record({one.place: one for one in found}, frozenset(unapproved(found)), whole)
+    return _SessionContent({one.place: one for one in found}, frozenset(unapproved(found)), whole)
 
 
 def _refusal(session: str, key: str) -> UsageError:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.sessions import Part
+    from ipfsmem.memories.sessions import SessionPart
 
 #: Maximum bytes of the cached parts, and the overhead of a line or a part besides its text.
 _MOST, _BESIDE = 4_000_000, 200
@@ -21,7 +21,7 @@ class Ends(NamedTuple):
 
 
 #: The session of a part, and its content; None if it is not a part.
-Found: TypeAlias = "tuple[str, Part] | None"
+Found: TypeAlias = "tuple[str, SessionPart] | None"
 
 
 class _Read(NamedTuple):
@@ -59,5 +59,5 @@ class PartsRead:
             self._size -= gone.size
 
 
-def _size(part: Part) -> int:
+def _size(part: SessionPart) -> int:
     return _BESIDE + sum(_BESIDE + len(bytes(line.item)) + len(line.text or "") for line in part.lines)

@@ -13,8 +13,8 @@ from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.writing import writing
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.fact_history import session_of
-from ipfsmem.memories.memories import Memories, NotHereError
-from ipfsmem.memories.readings import Reading, Seen, place_of
+from ipfsmem.memories.memories import MemoryStore, NotHereError
+from ipfsmem.memories.memory_records import MemoryRecord, Seen, place_of
 from ipfsmem.memories.sessions import Sessions
 
 #: The event that records it, in the timeline of the new scope.
@@ -22,14 +22,14 @@ PROMOTED = "promoted"
 
 
 def promote_to(
-    source: Memories,
-    target: Memories,
+    source: MemoryStore,
+    target: MemoryStore,
     key: str,
     *,
     seen: Seen | None = None,
     if_match: str | None = None,
     keep: bool = False,
-) -> Reading:
+) -> MemoryRecord:
     """Copy the own text of a scope into another one and, unless `keep`, forget it here, in one step; returns the text shown there
     then. Unless `keep`, its earlier texts move too, before those that it has there.
 

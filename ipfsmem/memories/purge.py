@@ -11,10 +11,10 @@ from collections.abc import Collection
 from ipfsmem.device.collection import collect
 from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.replica import Replica
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 
 
-def erase(replica: Replica, memories: Memories, keys: Collection[str], done: str = "") -> None:
+def erase(replica: Replica, memories: MemoryStore, keys: Collection[str], done: str = "") -> None:
     """Delete every text of forgotten memories from the database, with their lines of the index, their older versions and their
     words in the stored index of recall, all at once, as each call scans the whole database. `done`: the change to record, if
     it was not recorded.

@@ -16,12 +16,12 @@ import msgspec
 from ipfsmem.bundle.timeline import event_line
 from ipfsmem.device.hidden import hidden_texts, is_hidden
 from ipfsmem.errors import NotFoundError, UsageError
-from ipfsmem.memories.asked import NOT_NAMED_HINT, Asked
-from ipfsmem.memories.memories import Memories, NotHereError
-from ipfsmem.memories.moment_kinds import KINDS, Kind, Moment
-from ipfsmem.memories.readings import Reading
-from ipfsmem.memories.search_index import Filter, Held, SearchIndex, index_of, searched_header
-from ipfsmem.memories.words import MAX_HITS, MAX_PHRASINGS, MAX_WORDS, PREFIX, query_words
+from ipfsmem.memories.event_entries import KINDS, Kind, Moment
+from ipfsmem.memories.memories import MemoryStore, NotHereError
+from ipfsmem.memories.memory_records import MemoryRecord
+from ipfsmem.memories.query_embedding import NOT_NAMED_HINT, QueryEmbedding
+from ipfsmem.memories.query_words import MAX_HITS, MAX_PHRASINGS, MAX_WORDS, PREFIX, query_words
+from ipfsmem.memories.search_index import Filter, IndexedEntry, SearchIndex, index_of, searched_header
 from ipfsmem.memories.writers import Writers
 from ipfsmem.recall.ranking import MAX_TERMS, USUAL, Index, RankingWeights, rank
 from ipfsmem.recall.ranking import Hit as Ranked
@@ -30,7 +30,7 @@ from ipfsmem.recall.terms import split, terms, terms_of, unspaced
 from ipfsmem.wording import ALWAYS, FOREVER
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.moments import Reader, Told
+    from ipfsmem.memories.event_search import EventSource, Reader
     from ipfsmem.recall.postings import Postings
     from ipfsmem.recall.vectors import Vectors
 
@@ -40,7 +40,7 @@ _WHO = ("speaker", "by", "author", "from", "name", "user", "who", "sender", "age
 _ALL, _CLOSE = 5_000, 2_000
 #: If more than one in this many entries lacks a vector, vectors are ignored: entries without one would rank last.
 _ONE_IN = 10
-_NOT_ASKED = Asked(None, "", named=False)
+_NOT_ASKED = QueryEmbedding(None, "", named=False)
 #: A query of at most this many words is a lookup, and matches only entries that contain it.
 _LOOKUP = 2
 #: Maximum relations returned with a hit.
@@ -52,7 +52,7 @@ _HAVING = frozenset({"words", "meaning", "date", "day"})
 class Hit(msgspec.Struct, frozen=True):
     """A memory that was found, and on request why."""
 
-    reading: Reading
+    reading: MemoryRecord
     #: How well it fits this question, relative to the other hits; not comparable across questions.
     score: float
     #: The other scopes of those read that have a text under its key, which is not shown.
@@ -100,22 +100,22 @@ class Question(msgspec.Struct, frozen=True):
     by: str | None = None
     about: str | None = None
     threshold: float | None = None
-    why: bool = False
+    explain: bool = False
     by_meaning: bool = True
-    said: Asked | None = None
-    joined: bool = False
+    said: QueryEmbedding | None = None
+    include_relations: bool = False
 
 
 class Match:
     """A hit of which nothing is read yet."""
 
-    def __init__(self, hit: Ranked, place: int, one: Held | Moment, texts: _Texts) -> None:
+    def __init__(self, hit: Ranked, place: int, one: IndexedEntry | Moment, texts: _HitReader) -> None:
         self.id = hit.id
         #: Its rank among all hits, of any kind, from 1.
         self.place = place
         self.ranked = hit
         #: Its data in the index: of a memory, or of an event or a message.
-        self.held = one if isinstance(one, Held) else None
+        self.held = one if isinstance(one, IndexedEntry) else None
         self.moment = one if isinstance(one, Moment) else None
         self.own = one.own
         self._texts = texts
@@ -161,7 +161,7 @@ class Matches(msgspec.Struct, frozen=True):
         return [one for one in self.ranked if one.moment is not None]
 
 
-def search(parts: Sequence[Memories], question: Question, *, read: bool = False) -> Matches:
+def search(parts: Sequence[MemoryStore], question: Question, *, read: bool = False) -> Matches:
     """Search the memories of some scopes, in order of precedence; or their events, messages, or all. A text is read on access.
     `read`: read all now, in one state.
 
@@ -172,7 +172,7 @@ def search(parts: Sequence[Memories], question: Question, *, read: bool = False)
         question.kind,
         question.limit,
         question.threshold,
-        question.why,
+        question.explain,
         question.by,
     )
     if kind not in KINDS:
@@ -231,8 +231,13 @@ def search(parts: Sequence[Memories], question: Question, *, read: bool = False)
             lists.append(best)
             by_model |= answer.vectors is not None
         ranked = lists[0] if len(lists) == 1 else _fused(found, lists)[:limit]
-        texts = _Texts(
-            parts, found, words, _meant(words, index) if why else {}, why=why, joined=question.joined
+        texts = _HitReader(
+            parts,
+            found,
+            words,
+            _meant(words, index) if why else {},
+            explain=why,
+            include_relations=question.include_relations,
         )
         matches = [
             Match(hit, place, found.moments[hit.id] if hit.id in found.moments else found.held[hit.id], texts)
@@ -250,26 +255,26 @@ def search(parts: Sequence[Memories], question: Question, *, read: bool = False)
         )
 
 
-class _Texts:
+class _HitReader:
     """Reads the hits of one search (inside `reading`)."""
 
     def __init__(
         self,
-        parts: Sequence[Memories],
+        parts: Sequence[MemoryStore],
         found: SearchIndex,
         words: tuple[str, ...],
         meant: dict[str, tuple[str, ...]],
         *,
-        why: bool,
-        joined: bool,
+        explain: bool,
+        include_relations: bool,
     ) -> None:
         self.parts = parts
         self._found = found
         self._words = words
         self._meant = meant
-        self._why = why
-        self._joined = joined
-        self._told: dict[str, Told | None] = {}
+        self._why = explain
+        self._joined = include_relations
+        self._told: dict[str, EventSource | None] = {}
 
     def hit(self, match: Match) -> Hit | None:
         """Return a memory with its text."""
@@ -318,7 +323,7 @@ class _Texts:
 
     @cached_property
     def _reader(self) -> Reader:
-        from ipfsmem.memories.moments import Reader
+        from ipfsmem.memories.event_search import Reader
 
         return Reader(self.parts, self._found.pieces, self._found.parts_read)
 
@@ -356,7 +361,7 @@ def _fused(found: SearchIndex, lists: Sequence[Sequence[Ranked]]) -> list[Ranked
     ]
 
 
-def _relations(part: Memories, key: str) -> tuple[tuple[str, str, str], ...]:
+def _relations(part: MemoryStore, key: str) -> tuple[tuple[str, str, str], ...]:
     """Return the relations of a memory in the graph of its scope (inside `reading`)."""
     from ipfsmem.memories.graph import graph_of  # few questions load a graph
 
@@ -386,7 +391,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     before_parts: dict[str, float]
 
 
-def why(parts: Sequence[Memories], key: str, query: str) -> Explained:
+def why(parts: Sequence[MemoryStore], key: str, query: str) -> Explained:
     """Return the place of one memory among all that fit a query, and the summands of its score, or why it is not found.
 
     Raises UsageError for a query without words, NotFoundError if there is no such memory, or its text is not on this device.
@@ -448,7 +453,7 @@ def why(parts: Sequence[Memories], key: str, query: str) -> Explained:
         )
 
 
-def _not_found(held: Held, has: tuple[str, ...]) -> str:
+def _not_found(held: IndexedEntry, has: tuple[str, ...]) -> str:
     if held.part:
         return "it is a part of a session, and these are found only where sessions are asked for"
     if not has:
@@ -456,15 +461,15 @@ def _not_found(held: Held, has: tuple[str, ...]) -> str:
     return "so many others fit better that it was not looked at"
 
 
-def _weighed(part: Memories, asked: Asked) -> RankingWeights:
+def _weighed(part: MemoryStore, asked: QueryEmbedding) -> RankingWeights:
     """Return the weights: less for meaning if the model was not made for such words."""
     usual = USUAL if part.weighed is None else part.weighed()
     return usual if asked.vectors is None else usual.with_meaning(asked.share)
 
 
 def _asked(
-    parts: Sequence[Memories], query: str, threshold: float | None, kind: Kind, filter: Filter
-) -> Asked:
+    parts: Sequence[MemoryStore], query: str, threshold: float | None, kind: Kind, filter: Filter
+) -> QueryEmbedding:
     """Ask the model about a query, if one is named and most of the searched entries have a vector. Raises as `search`."""
     meaning = parts[0].meaning()
     if meaning is None:
@@ -481,7 +486,7 @@ def _asked(
     return asked
 
 
-def _where_most_have_one(found: SearchIndex, index: Index, asked: Asked) -> Asked:
+def _where_most_have_one(found: SearchIndex, index: Index, asked: QueryEmbedding) -> QueryEmbedding:
     """Return the model's answer if nearly all of the searched entries have a vector; otherwise one for words alone."""
     if asked.vectors is None:
         return asked
@@ -489,7 +494,7 @@ def _where_most_have_one(found: SearchIndex, index: Index, asked: Asked) -> Aske
     return asked if _are_most(len(index), missing) else msgspec.structs.replace(asked, vectors=None)
 
 
-def _most_have_one(parts: Sequence[Memories], kind: Kind, filter: Filter) -> Callable[[Vectors], bool]:
+def _most_have_one(parts: Sequence[MemoryStore], kind: Kind, filter: Filter) -> Callable[[Vectors], bool]:
     """Return a check of whether most of the searched entries have one of some vectors."""
 
     def do(vectors: Vectors) -> bool:
@@ -509,7 +514,7 @@ def _are_most(count: int, missing: int) -> bool:
 def _similar(
     found: SearchIndex,
     index: Index,
-    asked: Asked,
+    asked: QueryEmbedding,
     threshold: float | None,
     only: frozenset[int] | None = None,
 ) -> dict[int, float]:
@@ -634,7 +639,7 @@ def _meant(words: Sequence[str], index: Index) -> dict[str, tuple[str, ...]]:
     return {word: tuple(taken[term] for term in terms(word)) for word in words}
 
 
-def _words_in(meant: dict[str, tuple[str, ...]], reading: Reading) -> tuple[str, ...]:
+def _words_in(meant: dict[str, tuple[str, ...]], reading: MemoryRecord) -> tuple[str, ...]:
     """Return those of the words of a query that a text has."""
     file = reading.readable
     first = {term[0] for word, taken in meant.items() for term in (word, *taken) if term}
@@ -659,7 +664,7 @@ def _begins(word: str, terms: frozenset[str]) -> bool:
     return len(word) >= PREFIX and any(term.startswith(word) for term in terms)
 
 
-def _written_by(by: str, parts: Sequence[Memories], found: SearchIndex, index: Index) -> frozenset[int]:
+def _written_by(by: str, parts: Sequence[MemoryStore], found: SearchIndex, index: Index) -> frozenset[int]:
     """Return the numbers of the entries that somebody wrote, or said as a named speaker. Raises UsageError if there is nobody of
     that name."""
     writers, named = Writers(parts[0].replica), by.strip().casefold()
@@ -675,7 +680,7 @@ def _written_by(by: str, parts: Sequence[Memories], found: SearchIndex, index: I
     for number, id in enumerate(index.ids):
         if not id:
             continue
-        one: Moment | Held = found.moments[id] if id in found.moments else found.held[id]
+        one: Moment | IndexedEntry = found.moments[id] if id in found.moments else found.held[id]
         is_role = isinstance(one, Moment) and one.kind == "message" and one.type == named
         if one.device in devices or is_role:
             numbers.add(number)
@@ -687,7 +692,7 @@ def _written_by(by: str, parts: Sequence[Memories], found: SearchIndex, index: I
         elif moment is not None:
             events[index.ids[number]] = moment
     if events:
-        from ipfsmem.memories.moments import read_again
+        from ipfsmem.memories.event_search import read_again
 
         for id, told in read_again(parts, events).items():
             said = [told.event.get(field) for field in _WHO] if told.event is not None else []

@@ -40,7 +40,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.scopes import check_room, known_scopes, put_card, read_card
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import NotFoundError, UsageError
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -248,7 +248,7 @@ class Scopes:
             self.replica.db.empty_log()  # sessions that were kept here were in the clear
         from ipfsmem.memories.kept_vectors import erase_forgotten  # most calls remove nothing
 
-        erase_forgotten(Memories(self.replica))
+        erase_forgotten(MemoryStore(self.replica))
         return gone
 
     def restore(self, token: str, past: Iterable[tuple[str, Entry]] | None = None) -> Restored:

@@ -31,17 +31,17 @@ from ipfsmem.device.recall_image import VERSION, RecallImage, load_image, remove
 from ipfsmem.device.state import StateMark, StateStore
 from ipfsmem.errors import FormatError, IpfsmemError
 from ipfsmem.memories.decoded_later import DecodedLater, damaged_index
-from ipfsmem.memories.merits import merits_of
-from ipfsmem.memories.moment_kinds import Group, Kind, Moment, vector_keys
+from ipfsmem.memories.event_entries import Group, Kind, Moment, vector_keys
+from ipfsmem.memories.memory_records import readable_file
 from ipfsmem.memories.parts_read import PartsRead
-from ipfsmem.memories.readings import readable_file
+from ipfsmem.memories.priority import merits_of
 from ipfsmem.recall.priority import PriorityFactors
 from ipfsmem.wording import ALWAYS, FOREVER
 
 if TYPE_CHECKING:  # lists load no ranking
     from ipfsmem.memories.context_facts import FactText
-    from ipfsmem.memories.memories import Memories
-    from ipfsmem.memories.moments import Told
+    from ipfsmem.memories.event_search import EventSource
+    from ipfsmem.memories.memories import MemoryStore
     from ipfsmem.recall.ranking import Document, Index
 
 #: Maximum stacks of scopes, and filters of one, whose index is held.
@@ -73,7 +73,7 @@ class Filter(msgspec.Struct, frozen=True):
     #: Written before this time, in milliseconds since 1970 UTC.
     until: int = FOREVER
 
-    def takes(self, one: Held) -> bool:
+    def takes(self, one: IndexedEntry) -> bool:
         """Return whether a memory passes. Parts of sessions pass only with the type `session`."""
         return (
             (not one.part if self.type is None else one.type == self.type)
@@ -96,7 +96,7 @@ class Filter(msgspec.Struct, frozen=True):
         return (ms != 0 or (self.since == ALWAYS and self.until == FOREVER)) and self.since <= ms < self.until
 
 
-class Held(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class IndexedEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The data of a memory besides its words."""
 
     scope: str
@@ -130,7 +130,7 @@ Standing = list[tuple[PriorityFactors, list[str]]]
 Made = TypeVar("Made")
 
 
-class _Shown(msgspec.Struct, frozen=True):
+class _ScopeText(msgspec.Struct, frozen=True):
     """What one scope shows under a key."""
 
     data: bytes | None
@@ -198,7 +198,7 @@ class SearchIndex:
         self._hashes: dict[str, bytes] = {}
         self._hashes_kept: msgspec.Raw | None = None
         #: By key.
-        self.held = DecodedLater(Held)
+        self.held = DecodedLater(IndexedEntry)
         #: The key of each memory's vector, and their stored form in order, until needed.
         self._vectors: dict[str, bytes] = {}
         self._vectors_kept = memoryview(b"")
@@ -230,7 +230,7 @@ class SearchIndex:
         self.parts_read = PartsRead()
         self.least_lines: dict[str, int] = {}
         #: The cache of events and messages by id, least recently used first, and its number of characters.
-        self._told: dict[str, Told] = {}
+        self._told: dict[str, EventSource] = {}
         self._told_characters = 0
         #: The keys of the vectors of events and messages, by id; None until needed.
         self._vector_keys: dict[str, bytes] | None = None
@@ -247,7 +247,7 @@ class SearchIndex:
 
     # -- for the next process ------------------------------------------------------------------------------------
 
-    def open(self, parts: Sequence[Memories], kept: Kind | None = None, *, words: bool = True) -> bool:
+    def open(self, parts: Sequence[MemoryStore], kept: Kind | None = None, *, words: bool = True) -> bool:
         """Load the index of an earlier process for these scopes. False if there is none, or it was made of something else.
         `kept`: load the memories of the index of another kind, without its words. `words` False: load its words when they are
         needed."""
@@ -266,7 +266,7 @@ class SearchIndex:
         self._clear(kind)
         self._made = _Made(rest.mark, rest.today)
         self._hashes_kept, self.not_fetched = rest.known, rest.not_fetched
-        self.held, self._vectors_kept = DecodedLater(Held, rest.held), rest.vectors
+        self.held, self._vectors_kept = DecodedLater(IndexedEntry, rest.held), rest.vectors
         self.moments = DecodedLater(Moment, told.moments)
         self._groups, self._missing = dict(told.groups), dict(told.missing)
         self._others, self._ending = rest.others | told.others, rest.ending
@@ -278,7 +278,7 @@ class SearchIndex:
             self._later = lambda: _same(load_image(replica, stack), image)
         return True
 
-    def keep(self, parts: Sequence[Memories], *, always: bool = False) -> None:
+    def keep(self, parts: Sequence[MemoryStore], *, always: bool = False) -> None:
         """Store it for the next process as it is now, if enough is new, or `always`; nothing that is forgotten meanwhile
         stays in it (not inside `reading`). Raises StorageError."""
         replica = parts[0].replica
@@ -292,7 +292,7 @@ class SearchIndex:
                 self._stale, self._is_kept = 0, True
                 return
 
-    def _holds(self, parts: Sequence[Memories]) -> bool:
+    def _holds(self, parts: Sequence[MemoryStore]) -> bool:
         """Return whether all that it was made of is unchanged (inside `reading`)."""
         made = self._made
         if made is None or self._kind != index_kind(parts):
@@ -328,7 +328,7 @@ class SearchIndex:
         kept, moments = memoryview(msgspec.msgpack.encode(rest)), memoryview(msgspec.msgpack.encode(told))
         return RecallImage(self._kind, kept, memoryview(words.image()), moments)
 
-    def behind(self, parts: Sequence[Memories]) -> int:
+    def behind(self, parts: Sequence[MemoryStore]) -> int:
         """Return how many memories changed since (inside `reading`); their indexed data is outdated."""
         return 0 if self._made is None else len(self._changed(parts, self._made.mark)[0])
 
@@ -342,7 +342,7 @@ class SearchIndex:
 
     # -- what changed --------------------------------------------------------------------------------------------
 
-    def not_taken_in(self, parts: Sequence[Memories]) -> Iterator[int]:
+    def not_taken_in(self, parts: Sequence[MemoryStore]) -> Iterator[int]:
         """Yield for each entry that `refresh` would examine the bytes of its texts plus `_EACH` (inside `reading`)."""
         store, made = parts[0].replica.store, self._made
         same = made is not None and self._kind == index_kind(parts)
@@ -359,7 +359,7 @@ class SearchIndex:
                 sizes = (one.loc.size for one in decode_entry(name, text).values() if one.loc is not None)
                 yield _EACH + sum(sizes)
 
-    def refresh(self, parts: Sequence[Memories]) -> None:
+    def refresh(self, parts: Sequence[MemoryStore]) -> None:
         """Apply changes (inside `reading`). A failure leaves an empty index, as a partial update would pass for a complete one."""
         try:
             self._refresh(parts)
@@ -367,7 +367,7 @@ class SearchIndex:
             self._clear(b"")
             raise
 
-    def _refresh(self, parts: Sequence[Memories]) -> None:
+    def _refresh(self, parts: Sequence[MemoryStore]) -> None:
         store, today = parts[0].replica.store, parts[0].replica.world.today()
         before = self._made
         kind = index_kind(parts)
@@ -394,13 +394,15 @@ class SearchIndex:
             for key in sorted(changed, key=INDEX_KEY.__eq__):  # the list last, which repeats the others
                 self._look(parts, key, today, fading)
             if groups:
-                from ipfsmem.memories.moments import read_groups
+                from ipfsmem.memories.event_search import read_groups
 
                 for group, told, missing in read_groups(parts, sorted(groups)):
                     self._take_group(group, told, missing)
         self._made = made
 
-    def _changed(self, parts: Sequence[Memories], mark: StateMark) -> tuple[set[str], set[Group], StateMark]:
+    def _changed(
+        self, parts: Sequence[MemoryStore], mark: StateMark
+    ) -> tuple[set[str], set[Group], StateMark]:
         """Return the keys of memories, and the days and sessions, whose entries changed since the last time; and the current
         state."""
         scopes = {part.scope for part in parts if not part.forgotten()}
@@ -443,7 +445,7 @@ class SearchIndex:
         scope = place.scope if place is not None else segment.scope if segment is not None else None
         if self.kind == "memory":
             return place, None, scope
-        from ipfsmem.memories.moments import group_of
+        from ipfsmem.memories.event_search import group_of
 
         group = group_of(name, segment)
         if group is not None and self.kind not in (group.kind, "all"):
@@ -462,7 +464,7 @@ class SearchIndex:
                     self._pieces.setdefault(found, set()).add(name)
         return self._pieces.get(group, set())
 
-    def told(self, id: str, store: StateStore) -> Told | None:
+    def told(self, id: str, store: StateStore) -> EventSource | None:
         """Return an event or a message from the cache; None if it is not in the cache or the state changed since `refresh`."""
         if self._made is None or not store.is_at(self._made.mark):
             return None
@@ -471,7 +473,7 @@ class SearchIndex:
             self._told[id] = one  # last in the order, as most recently used
         return one
 
-    def keep_told(self, told: Iterable[Told]) -> None:
+    def keep_told(self, told: Iterable[EventSource]) -> None:
         """Cache what was read; the least recently used entries are dropped first, and those of forgotten texts at once."""
         for one in told:
             if one.id in self.moments:
@@ -486,7 +488,7 @@ class SearchIndex:
         if one is not None:
             self._told_characters -= _size(one)
 
-    def may_have_moments(self, parts: Sequence[Memories]) -> bool:
+    def may_have_moments(self, parts: Sequence[MemoryStore]) -> bool:
         """Return whether an event or a message may be in these scopes (inside `reading`); applies no changes."""
         store, made = parts[0].replica.store, self._made
         if self._kind != index_kind(parts):
@@ -507,9 +509,9 @@ class SearchIndex:
             self._may_have_moments = any(map(_may_be_moment, self._known))
         return self._may_have_moments
 
-    def _take_group(self, group: Group, told: Sequence[Told], missing: int) -> None:
+    def _take_group(self, group: Group, told: Sequence[EventSource], missing: int) -> None:
         """Replace the content of a day or a session. An unchanged beginning is kept."""
-        from ipfsmem.memories.moments import document_of
+        from ipfsmem.memories.event_search import document_of
 
         self._rows = ({}, {})
         self._missing.pop(group, None)
@@ -549,7 +551,7 @@ class SearchIndex:
                 there = ((one.id, one.moment) for one in told)
                 self._vector_keys.update(vector_keys(there, self._vector_keys))
 
-    def _look(self, parts: Sequence[Memories], key: str, today: date, fading: float) -> None:
+    def _look(self, parts: Sequence[MemoryStore], key: str, today: date, fading: float) -> None:
         self.not_fetched.discard(key)
         self.facts.pop(key, None)
         self._moved.add(key)
@@ -670,7 +672,7 @@ class SearchIndex:
 
     # -- for a question ------------------------------------------------------------------------------------------
 
-    def index(self, parts: Sequence[Memories], filter: Filter) -> Index:
+    def index(self, parts: Sequence[MemoryStore], filter: Filter) -> Index:
         """Return the index for `rank`, of the memories that pass a filter (inside `reading`, after `refresh`)."""
         from ipfsmem.recall.ranking import Index
 
@@ -727,8 +729,8 @@ class SearchIndex:
                 self._vector_keys.update(vector_keys((id, self.moments[id]) for id in ids))
         return self._vector_keys
 
-    def _add_moments(self, parts: Sequence[Memories], filter: Filter, index: Index) -> None:
-        from ipfsmem.memories.moments import document_of, read_groups
+    def _add_moments(self, parts: Sequence[MemoryStore], filter: Filter, index: Index) -> None:
+        from ipfsmem.memories.event_search import document_of, read_groups
 
         wanted = {id for id, one in self.moments.items() if filter.takes_moment(one)}
         for _, told, _ in read_groups(parts, sorted({self.moments[id].group for id in wanted})):
@@ -805,7 +807,7 @@ def _decoded(decoder: msgspec.msgpack.Decoder[Made], kept: msgspec.Raw) -> Made:
         raise damaged_index("a table") from None
 
 
-def _may_be_fact(one: Held) -> bool:
+def _may_be_fact(one: IndexedEntry) -> bool:
     return one.own and bool(one.category) and not one.part
 
 
@@ -814,7 +816,7 @@ def _same(now: RecallImage | None, before: RecallImage) -> RecallImage | None:
     return now if now is not None and (now.state, now.rest) == (before.state, before.rest) else None
 
 
-def _size(one: Told) -> int:
+def _size(one: EventSource) -> int:
     """Return how many characters are cached of an event or a message."""
     return len(one.header) + len(one.text)
 
@@ -833,7 +835,7 @@ def stand(store: StateStore, mark: StateMark, known: Mapping[str, bytes]) -> boo
     )
 
 
-def index_kind(parts: Sequence[Memories]) -> bytes:
+def index_kind(parts: Sequence[MemoryStore]) -> bytes:
     """Return the identity of an index besides the state: other scopes, another reader, or an earlier program make another one."""
     replica = parts[0].replica
     strangers = sorted(device for device in replica.store.frame.ctx if not replica.is_mine(device))
@@ -842,20 +844,20 @@ def index_kind(parts: Sequence[Memories]) -> bytes:
     return blake2b(msgspec.msgpack.encode(made_of), digest_size=16).digest()
 
 
-def _stack(parts: Iterable[Memories], kind: Kind = "memory") -> str:
+def _stack(parts: Iterable[MemoryStore], kind: Kind = "memory") -> str:
     """Return the name of an index: its scopes, and its kind, which cannot be the name of a scope."""
     scopes = "\n".join(part.scope for part in parts)
     return scopes if kind == "memory" else f"{scopes}{_OF_KIND}{kind}"
 
 
-def index_of(parts: Sequence[Memories], kind: Kind = "memory") -> SearchIndex:
+def index_of(parts: Sequence[MemoryStore], kind: Kind = "memory") -> SearchIndex:
     """Return the index of a stack of scopes, up to date (inside `reading`); those used last are held."""
     found = _at_hand(parts, kind) or SearchIndex(kind)
     found.refresh(parts)
     return _held_last(parts, found)
 
 
-def has_moments(parts: Sequence[Memories]) -> bool:
+def has_moments(parts: Sequence[MemoryStore]) -> bool:
     """Return whether these scopes may have an event or a message. Uses an index if possible, otherwise reads every entry."""
     scopes = {part.scope for part in parts if not part.forgotten()}
     with parts[0].replica.reading():
@@ -883,7 +885,7 @@ def _may_be_moment(name: str) -> bool:
     return segment_name(name) is not None if place is None else may_be_part(place.key)
 
 
-def is_ready(parts: Sequence[Memories], kind: Kind, most: int) -> bool:
+def is_ready(parts: Sequence[MemoryStore], kind: Kind, most: int) -> bool:
     """Return whether updating or making an index needs texts of at most `most` bytes."""
     with parts[0].replica.reading():
         found = _at_hand(parts, kind)
@@ -895,7 +897,7 @@ def is_ready(parts: Sequence[Memories], kind: Kind, most: int) -> bool:
         return True
 
 
-def is_at_hand(parts: Sequence[Memories], kind: Kind) -> bool:
+def is_at_hand(parts: Sequence[MemoryStore], kind: Kind) -> bool:
     """Return whether an index is held, or was stored by an earlier process, of any state."""
     with parts[0].replica.reading():
         found = _at_hand(parts, kind)
@@ -906,7 +908,7 @@ def _few(left: Iterator[int], most: int) -> bool:
     return sum(islice(left, most // _EACH + 1)) <= most
 
 
-def make_index(parts: Sequence[Memories], kind: Kind) -> None:
+def make_index(parts: Sequence[MemoryStore], kind: Kind) -> None:
     """Make an index, or update it, and store it at once, however small it is. Raises StorageError."""
     with parts[0].replica.reading():
         found = index_of(parts, kind)
@@ -914,7 +916,7 @@ def make_index(parts: Sequence[Memories], kind: Kind) -> None:
     found.keep(parts, always=True)
 
 
-def index_at_hand(parts: Sequence[Memories]) -> SearchIndex | None:
+def index_at_hand(parts: Sequence[MemoryStore]) -> SearchIndex | None:
     """Return the index if it need not be made: it is held, or was stored by an earlier process. An index of everything has the
     same data of the memories as one of memories alone."""
     found = _at_hand(parts, words=False)
@@ -929,7 +931,9 @@ def index_at_hand(parts: Sequence[Memories]) -> SearchIndex | None:
     return _held_last(parts, found)
 
 
-def _at_hand(parts: Sequence[Memories], kind: Kind = "memory", *, words: bool = True) -> SearchIndex | None:
+def _at_hand(
+    parts: Sequence[MemoryStore], kind: Kind = "memory", *, words: bool = True
+) -> SearchIndex | None:
     """Return the index that is held, else the stored one; `words` False: without its words, until they are needed."""
     found = parts[0].indexes.pop(_stack(parts, kind), None)
     if found is None or (words and found.lacks_words()):
@@ -938,7 +942,7 @@ def _at_hand(parts: Sequence[Memories], kind: Kind = "memory", *, words: bool = 
     return found
 
 
-def _held_last(parts: Sequence[Memories], found: SearchIndex) -> SearchIndex:
+def _held_last(parts: Sequence[MemoryStore], found: SearchIndex) -> SearchIndex:
     held = parts[0].indexes
     if len(held) >= _STACKS:
         held.pop(next(iter(held)))
@@ -946,13 +950,13 @@ def _held_last(parts: Sequence[Memories], found: SearchIndex) -> SearchIndex:
     return found
 
 
-def kept_index(parts: Sequence[Memories]) -> SearchIndex | None:
+def kept_index(parts: Sequence[MemoryStore]) -> SearchIndex | None:
     """Return the stored index of a stack of scopes, not updated."""
     found = SearchIndex()
     return found if found.open(parts) else None
 
 
-def unlike_the_texts(parts: Sequence[Memories]) -> list[str] | None:
+def unlike_the_texts(parts: Sequence[MemoryStore]) -> list[str] | None:
     """Return the keys for which the updated stored index of a stack of scopes differs from the texts (inside `reading`); None if
     none is stored."""
     kept, fresh = kept_index(parts), SearchIndex()
@@ -971,7 +975,7 @@ def unlike_the_texts(parts: Sequence[Memories]) -> list[str] | None:
     )
 
 
-def made_anew(parts: Sequence[Memories]) -> SearchIndex:
+def made_anew(parts: Sequence[MemoryStore]) -> SearchIndex:
     """Make the index of a stack of scopes from the texts; removes stored indexes."""
     replica, indexes = parts[0].replica, parts[0].indexes
     remove_images(replica, begun=False)  # another process may be making one too
@@ -984,7 +988,7 @@ def made_anew(parts: Sequence[Memories]) -> SearchIndex:
     return _held_last(parts, found)
 
 
-def keep_indexes(memories: Memories) -> None:
+def keep_indexes(memories: MemoryStore) -> None:
     """Store the current indexes for the next process, without anything forgotten since. An index that cannot be stored is made
     again there."""
     with contextlib.suppress(IpfsmemError):
@@ -998,19 +1002,19 @@ def entry_id(name: str, text: bytes) -> bytes:
     return blake2b(name.encode() + b"\0" + text, digest_size=VECTOR_ID).digest()
 
 
-def shown_of(part: Memories, key: str, entry: Entry) -> _Shown | None:
+def shown_of(part: MemoryStore, key: str, entry: Entry) -> _ScopeText | None:
     """Return what a scope shows under a key; None if nothing."""
     if len(entry) == 1:
         ((dot, value),) = entry.items()
         if value.body is None:
             return None
         if part.is_own(dot, value.author):
-            return _Shown(part.replica.store.body(part.name(key), value), True, dot[:16], value.h)
+            return _ScopeText(part.replica.store.body(part.name(key), value), True, dot[:16], value.h)
     entry = part.entry(key, entry)
     view = part.view(key, entry)
     if view.data is None or view.dot is None:
-        return _Shown(None, view.own, "", "") if view.not_fetched else None
-    return _Shown(view.data, view.own, view.dot[:16], entry[view.dot].h)
+        return _ScopeText(None, view.own, "", "") if view.not_fetched else None
+    return _ScopeText(view.data, view.own, view.dot[:16], entry[view.dot].h)
 
 
 def _is_list_alone(key: str, file: MemoryFile) -> bool:
@@ -1018,9 +1022,9 @@ def _is_list_alone(key: str, file: MemoryFile) -> bool:
     return key == INDEX_KEY and not file.body
 
 
-def _held(key: str, scope: str, found: _Shown, file: MemoryFile, hides: tuple[str, ...]) -> Held:
+def _held(key: str, scope: str, found: _ScopeText, file: MemoryFile, hides: tuple[str, ...]) -> IndexedEntry:
     is_list = _is_list_alone(key, file)
-    return Held(
+    return IndexedEntry(
         scope,
         found.own,
         found.device,
@@ -1041,7 +1045,7 @@ def searched_header(key: str, file: MemoryFile) -> str:
     return " ".join((key, file.name, file.description, *file.tags, file.fields.get("category", "")))
 
 
-def _document(key: str, one: Held, file: MemoryFile, today: date, fading: float) -> Document:
+def _document(key: str, one: IndexedEntry, file: MemoryFile, today: date, fading: float) -> Document:
     from ipfsmem.recall.ranking import Document
 
     at = date.fromordinal(one.merits.changed) if one.merits.changed else None

@@ -39,9 +39,9 @@ from ipfsmem.device.last_change import note_irrevocable
 from ipfsmem.device.state import StateMark, StateStore
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import ChangedError, FormatError, IpfsmemError, LimitError, StorageError, UsageError
-from ipfsmem.memories.memories import Memories, NotHereError
+from ipfsmem.memories.memories import MemoryStore, NotHereError
+from ipfsmem.memories.memory_records import token_hash
 from ipfsmem.memories.parts_read import Ends, PartsRead
-from ipfsmem.memories.readings import token_hash
 from ipfsmem.sessions.compaction import (
     MARK,
     Place,
@@ -77,7 +77,7 @@ _PART = re.compile(f"session-.+-{NUMBERED}")
 _HISTORY_TOKEN = re.compile(r"ipfsmem_history-[0-9a-f]{16}")
 
 
-class Line(msgspec.Struct, frozen=True, omit_defaults=True):
+class PartLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line of a part: an item, a piece of one, or the removal of another device's item.
 
     `at`: milliseconds since 1970 UTC, greater than in all that the writer knew; `n`: its number among those added together.
@@ -116,13 +116,13 @@ class SessionFacts(msgspec.Struct, frozen=True):
     here: bool = False
 
 
-class Part(msgspec.Struct):
+class SessionPart(msgspec.Struct):
     """A part on this device, with the dots that were read."""
 
     key: str
     device: str
     number: int
-    lines: list[Line]
+    lines: list[PartLine]
     dots: tuple[str, ...]
     #: Lines of other programs, which are kept.
     rest: list[bytes] = []
@@ -132,11 +132,11 @@ class Part(msgspec.Struct):
 
 #: Maximum characters of a title.
 _MAX_TITLE = 200
-_decode = msgspec.json.Decoder(Line).decode
+_decode = msgspec.json.Decoder(PartLine).decode
 _decode_written = msgspec.json.Decoder(_WrittenLine).decode
 
 
-def _seen(parts: Iterable[Part]) -> str:
+def _seen(parts: Iterable[SessionPart]) -> str:
     return token_hash(dot for part in parts for dot in part.dots)
 
 
@@ -164,11 +164,11 @@ def entries_of_texts(parts: Iterable[tuple[str, bytes]]) -> list[PlacedItem]:
     for key, data in parts:
         if (match := _PART.fullmatch(key)) is not None:
             lines = [line for _, line in _lines(data) if line is not None]
-            held.append(Part(key, match[1], int(match[2]), lines, ()))
+            held.append(SessionPart(key, match[1], int(match[2]), lines, ()))
     return entries_of_parts(held)
 
 
-def entries_of_parts(parts: list[Part]) -> list[PlacedItem]:
+def entries_of_parts(parts: list[SessionPart]) -> list[PlacedItem]:
     """Return the items of all parts of a session in order, each with its place."""
     return [PlacedItem(place, _item(text)) for place, text in _items(parts)]
 
@@ -222,7 +222,7 @@ class ItemsAt:
         self._sessions = sessions
         self._session = session
         self._kept = kept
-        self._parts: dict[str, Part | None] = {}
+        self._parts: dict[str, SessionPart | None] = {}
         self._looked: dict[str, Ends] = {}
         #: The keys of each device's parts, in order.
         self._of: dict[str, list[str]] = {}
@@ -232,7 +232,7 @@ class ItemsAt:
     def entries(self, places: Collection[Place]) -> list[PlacedItem]:
         """Return the items at these places in order, as far as they are found. Marks elsewhere in the session are not read, so
         this does not tell what is pending or removed."""
-        taken: dict[str, Part | None] = {}
+        taken: dict[str, SessionPart | None] = {}
         try:
             for at, device, n in places:
                 held = self._of.get(device, [])
@@ -246,7 +246,7 @@ class ItemsAt:
         there = _items([part for part in taken.values() if part is not None], places)
         return [PlacedItem(place, _item(text)) for place, text in there]
 
-    def _read(self, key: str) -> Part | None:
+    def _read(self, key: str) -> SessionPart | None:
         if key not in self._parts:
             found = self._kept.part(*self._sessions.version(key), partial(self._sessions.part, key))
             self._parts[key] = found[1] if found is not None and found[0] == self._session else None
@@ -276,7 +276,7 @@ class ItemsAt:
 class Sessions:
     """The sessions of one scope of a replica."""
 
-    def __init__(self, memories: Memories) -> None:
+    def __init__(self, memories: MemoryStore) -> None:
         self._memories = memories
         self._replica = memories.replica
 
@@ -332,7 +332,7 @@ class Sessions:
             raise not_here
         return False
 
-    def part(self, key: str) -> tuple[str, Part] | None:
+    def part(self, key: str) -> tuple[str, SessionPart] | None:
         """Return the session that a key belongs to, and the content of this part; None if it is not a part (inside `reading`).
         Raises NotFoundError if it is not fetched."""
         match, entry = _PART.fullmatch(key), self._memories.entry(key)
@@ -347,7 +347,7 @@ class Sessions:
                     texts = dict(_lines_in(file))
                     lines = [line for line in texts.values() if line is not None]
                     rest = [text for text, line in texts.items() if line is None]
-                    return file.session, Part(key, match[1], int(match[2]), lines, (dot,), rest)
+                    return file.session, SessionPart(key, match[1], int(match[2]), lines, (dot,), rest)
         session = self.name_of(key)
         part = self._part(session, key, None) if session is not None else None
         return None if session is None or part is None else (session, part)
@@ -397,14 +397,14 @@ class Sessions:
 
     def _parts(
         self, session: str, change: Writing | None = None, *, keys: Iterable[str] | None = None
-    ) -> list[Part]:
+    ) -> list[SessionPart]:
         """Return the parts with all their texts, of this person's devices."""
         if keys is None:
             keys = self._keys(session_token(session))
         parts = (self._part(session, key, change) for key in keys)
         return [part for part in parts if part is not None]
 
-    def _last_parts(self, session: str, change: Writing) -> list[Part]:
+    def _last_parts(self, session: str, change: Writing) -> list[SessionPart]:
         """Return the last part of each device that has a line, and those after it: no line of an earlier one is later, as each
         was added after all that its writer knew."""
         of: dict[str, list[str]] = {}
@@ -420,7 +420,7 @@ class Sessions:
                         break
         return found
 
-    def _part(self, session: str, key: str, change: Writing | None) -> Part | None:
+    def _part(self, session: str, key: str, change: Writing | None) -> SessionPart | None:
         """Return a part with its own texts, concurrent ones too (a disk may have been copied); None if there is none."""
         name = self._memories.name(key)
         entry = self._memories.entry(key, change.entry(name) if change is not None else None)
@@ -428,8 +428,8 @@ class Sessions:
         match = _PART.fullmatch(key)
         if match is None or not own:
             return None
-        part = Part(key, match[1], int(match[2]), [], own)
-        texts: dict[bytes, Line | None] = {}
+        part = SessionPart(key, match[1], int(match[2]), [], own)
+        texts: dict[bytes, PartLine | None] = {}
         for dot in own:
             value = entry[dot]
             if value.kind != LIVE or value.body is None:
@@ -543,7 +543,7 @@ class Sessions:
         if coming is not None and (match := _PART.fullmatch(coming[0])) is not None:
             lines = [line for _, line in _lines(coming[1]) if line is not None]
             parts = [part for part in parts if part.key != coming[0] or not coming[2]]
-            parts.append(Part(coming[0], match[1], int(match[2]), lines, ()))
+            parts.append(SessionPart(coming[0], match[1], int(match[2]), lines, ()))
         return entries_of_parts(parts), whole
 
     def pending_by(self, key: str) -> str | None:
@@ -624,7 +624,7 @@ class Sessions:
                     self._put(change, session, part)
                     changed.append(part.key)
             if not changed:
-                changed = self._append(change, session, parts, [Line(self._next(parts), gone=place)])
+                changed = self._append(change, session, parts, [PartLine(self._next(parts), gone=place)])
             return item, changed
 
     def forget(self, session: str, reason: str = "", seen: str | None = None) -> list[str]:
@@ -648,7 +648,7 @@ class Sessions:
             to.add_in(change, session, [_item(text) for _, text in _items(parts)])
             self._forget_parts(change, parts)
 
-    def _forget_parts(self, change: Writing, parts: list[Part]) -> list[str]:
+    def _forget_parts(self, change: Writing, parts: list[SessionPart]) -> list[str]:
         memories, changed = self._memories, []
         for key in [part.key for part in parts]:
             entry = change.entry(memories.name(key))
@@ -659,7 +659,7 @@ class Sessions:
                 changed.append(key)
         return changed
 
-    def _next(self, parts: list[Part], after: int = 0) -> int:
+    def _next(self, parts: list[SessionPart], after: int = 0) -> int:
         known = [line.at for part in parts for line in part.lines]
         at = max(self._replica.world.now(), 1 + max([after, *known]))
         if at > MAX_INT:
@@ -669,13 +669,15 @@ class Sessions:
             )
         return at
 
-    def _append(self, change: Writing, session: str, parts: list[Part], lines: list[Line]) -> list[str]:
+    def _append(
+        self, change: Writing, session: str, parts: list[SessionPart], lines: list[PartLine]
+    ) -> list[str]:
         device = self._replica.device.id
         mine = [part for part in parts if part.device == device]
         number = max((part.number for part in mine), default=-1)
         part = next((one for one in mine if one.number == number and one.ours), None)
         size = _size(part.lines) if part is not None else 0
-        changed: dict[str, Part] = {}
+        changed: dict[str, SessionPart] = {}
         for line in lines:
             more = len(_encoded(line)) + 1
             if part is None or (size and size + more > FULL):
@@ -683,7 +685,7 @@ class Sessions:
                 if number > 999_999:
                     raise LimitError(f"the session {session} has a million parts of this device")
                 key = f"session-{session_token(session)}-{device}-{number}"
-                part = Part(key, device, number, [], self._dots(change, key))
+                part = SessionPart(key, device, number, [], self._dots(change, key))
             part.lines.append(line)
             changed[part.key] = part
             size += more
@@ -696,7 +698,7 @@ class Sessions:
         entry = self._memories.entry(key, change.entry(self._memories.name(key)))
         return tuple(dot for dot, value in entry.items() if self._memories.is_own(dot, value.author))
 
-    def _put(self, change: Writing, session: str, part: Part) -> None:
+    def _put(self, change: Writing, session: str, part: SessionPart) -> None:
         day = self._replica.world.today().isoformat()
         fields = {
             "name": f"Session {session}",
@@ -718,35 +720,35 @@ def _forgotten_until(own: Iterable[Value]) -> int:
     return max((hlc_ms(value.h) for value in own if value.kind == FORGOTTEN), default=-1)
 
 
-def _encoded(line: Line) -> bytes:
+def _encoded(line: PartLine) -> bytes:
     try:
         return msgspec.json.encode(line)
     except UnicodeEncodeError:  # another program split a surrogate pair
         return json.dumps(msgspec.to_builtins(line), separators=(",", ":")).encode()
 
 
-def _is_import(line: Line) -> bool:
+def _is_import(line: PartLine) -> bool:
     """Return whether a line marks imported messages."""
     text = bytes(line.item)
     return b'"imported"' in text and is_mark(item := _item(text)) and "imported" in item[MARK]
 
 
-def _size(lines: list[Line]) -> int:
+def _size(lines: list[PartLine]) -> int:
     return sum(len(_encoded(line)) + 1 for line in lines)
 
 
-def _lines(data: bytes) -> Iterator[tuple[bytes, Line | None]]:
+def _lines(data: bytes) -> Iterator[tuple[bytes, PartLine | None]]:
     """Yield the lines of a part; None for a line of another form."""
     return _lines_in(parse_memory(data))
 
 
-def _lines_in(file: MemoryFile) -> Iterator[tuple[bytes, Line | None]]:
+def _lines_in(file: MemoryFile) -> Iterator[tuple[bytes, PartLine | None]]:
     for text in file.body.encode().split(b"\n"):
         if text:
             yield text, _line(text)
 
 
-def _line(text: bytes) -> Line | None:
+def _line(text: bytes) -> PartLine | None:
     """Return a line of a part; None for one that is ignored."""
     try:
         check_depth(text, "a line of a session", _MAX_NESTED)
@@ -759,7 +761,7 @@ def _line(text: bytes) -> Line | None:
     return _line_of_others(text) if bytes(line.item) == b"null" else _sound(line)
 
 
-def _sound(line: Line) -> Line | None:
+def _sound(line: PartLine) -> PartLine | None:
     """Return the line if it is valid and of one of the three kinds; else None."""
     item, gone, piece = bytes(line.item), line.gone, line.piece
     if gone is None and piece is None and line.text is None:  # nearly all
@@ -775,7 +777,7 @@ def _sound(line: Line) -> Line | None:
     return line if all(sound) else None
 
 
-def _line_of_others(text: bytes) -> Line | None:
+def _line_of_others(text: bytes) -> PartLine | None:
     """Read a line that only other programs write: with other forms of integers, null fields, repeated names, or a lone surrogate as an
     escape, which is valid JSON but which msgspec refuses."""
     others = count()
@@ -790,7 +792,7 @@ def _line_of_others(text: bytes) -> Line | None:
         fields = {name: _whole(_item(raw[name])) for name in given - {"item", "text"}}
         if "text" in given:
             fields["text"] = _item(text)["text"]
-        line = msgspec.convert(fields, Line)
+        line = msgspec.convert(fields, PartLine)
     except (msgspec.DecodeError, RecursionError, ValueError):
         return None
     if "item" in given:
@@ -811,7 +813,7 @@ def _joined(texts: Iterable[str]) -> str:
     return "".join(texts).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
-def _items(parts: list[Part], places: Collection[Place] | None = None) -> list[tuple[Place, str]]:
+def _items(parts: list[SessionPart], places: Collection[Place] | None = None) -> list[tuple[Place, str]]:
     """Return the items of all parts in order, without removed ones. `places`: of these alone."""
     found: dict[Place, str] = {}
     pieces: dict[tuple[Place, int], dict[int, str]] = {}
@@ -890,12 +892,12 @@ def item_text(item: Mapping[str, Any]) -> str:
     return text
 
 
-def _cut(at: int, n: int, text: str) -> list[Line]:
+def _cut(at: int, n: int, text: str) -> list[PartLine]:
     # A lone surrogate can be written in JSON, and many readers refuse the line.
     if len(text) <= _PIECE and "\\ud" not in text:
-        return [Line(at, n, item=msgspec.Raw(text.encode()))]
+        return [PartLine(at, n, item=msgspec.Raw(text.encode()))]
     starts = range(0, len(text), _PIECE)
     return [
-        Line(at, n, text=text[start : start + _PIECE], piece=(i, len(starts)))
+        PartLine(at, n, text=text[start : start + _PIECE], piece=(i, len(starts)))
         for i, start in enumerate(starts)
     ]

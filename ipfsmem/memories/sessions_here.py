@@ -21,7 +21,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.scopes import scope_forgotten
 from ipfsmem.device.tables import sessions_here as table
 from ipfsmem.errors import ChangedError, LimitError, OpenError, StorageError
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.sessions import NOTHING_SEEN, SessionFacts, Sessions, item_text
 from ipfsmem.sessions.compaction import Place, PlacedItem, is_mark
 
@@ -93,7 +93,7 @@ class AllSessions:
     """The sessions of one scope, here and everywhere, and of the scopes that lead to it."""
 
     def __init__(
-        self, memories: Memories, below: Iterable[Memories] = (), *, here_only: bool = False
+        self, memories: MemoryStore, below: Iterable[MemoryStore] = (), *, here_only: bool = False
     ) -> None:
         """`below`: the scopes that lead to this one. `here_only`: a new session stays here."""
         self._replica = memories.replica
@@ -186,7 +186,7 @@ class AllSessions:
 class _ScopeSessions:
     """The sessions of exactly one scope, here and everywhere."""
 
-    def __init__(self, memories: Memories) -> None:
+    def __init__(self, memories: MemoryStore) -> None:
         self._memories = memories
         self._replica = memories.replica
         self.scope = memories.scope

@@ -14,8 +14,8 @@ import msgspec
 
 from ipfsmem.device.scopes import scope_forgotten
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.layouts import Layout
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.context_layouts import Layout
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.wording import local_days
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ class Noted(msgspec.Struct, frozen=True):
     event: dict[str, Any]
 
 
-class Stack:
+class ScopeStack:
     """Some scopes of one vault, in order of precedence. Scopes that are forgotten show nothing."""
 
-    def __init__(self, parts: Sequence[Memories]) -> None:
+    def __init__(self, parts: Sequence[MemoryStore]) -> None:
         self._parts = list({part.scope: part for part in parts}.values())
 
     @property
@@ -47,7 +47,7 @@ class Stack:
         max_tokens: int | None = None,
         layout: Layout = "index",
         count: Callable[[str], int] | None = None,
-        without: frozenset[str] = frozenset(),
+        exclude: frozenset[str] = frozenset(),
         by_meaning: bool = True,
         counts: bool = True,
         running: str = "",
@@ -62,7 +62,7 @@ class Stack:
             max_tokens=max_tokens,
             layout=layout,
             count=count or tokens_of,
-            without=without,
+            exclude=exclude,
             by_meaning=by_meaning,
             counts=counts,
             running=running,
@@ -78,7 +78,7 @@ class Stack:
             raise UsageError(f"{days[0]} comes after {days[1]}, so no day lies between them")
         from ipfsmem.bundle.timeline import event_line, union_of_scopes
         from ipfsmem.device.events import Timeline
-        from ipfsmem.memories.moments import ms_of
+        from ipfsmem.memories.event_search import ms_of
 
         within = None if days is None or tz is UTC else local_days(*days, tz)
         days = days if within is None else within.utc

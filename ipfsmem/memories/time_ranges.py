@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.words import MAX_RANGE
+from ipfsmem.memories.query_words import MAX_RANGE
 from ipfsmem.recall.dates import MONTHS, Days, days_named
 from ipfsmem.wording import ALWAYS, FOREVER, local_day, local_days, moment_of
 

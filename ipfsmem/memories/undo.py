@@ -14,7 +14,7 @@ from ipfsmem.causal.value import FORGOTTEN, Value
 from ipfsmem.device.last_change import last_change, note_change
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import ChangedError, NotFoundError
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 
 
 class Undone(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class Undone(msgspec.Struct, frozen=True, kw_only=True):
     at: int
 
 
-def undo(memories: Memories) -> Undone:
+def undo(memories: MemoryStore) -> Undone:
     """Undo the last change that was made through this program, in any scope.
 
     Raises NotFoundError if there is none or its texts are no longer kept, ChangedError if the memory was changed since.
@@ -64,7 +64,7 @@ def undo(memories: Memories) -> Undone:
 
 
 def _put_back(
-    change: Writing, memories: Memories, name: str, gone: dict[str, Value], came: tuple[str, ...]
+    change: Writing, memories: MemoryStore, name: str, gone: dict[str, Value], came: tuple[str, ...]
 ) -> None:
     mine = memories.replica.is_mine
     texts = {dot: value for dot, value in gone.items() if value.body is not None}

@@ -106,7 +106,7 @@ def totals(found: Iterable[Used], by: By, zone: tzinfo | None = UTC) -> list[Usa
 
 
 def _day_of(at: str, zone: tzinfo | None) -> str:
-    from ipfsmem.memories.moments import ms_of
+    from ipfsmem.memories.event_search import ms_of
     from ipfsmem.wording import local_day
 
     return str(local_day(ms_of(at, at[:10]), zone) or at[:10])

@@ -17,8 +17,8 @@ from ipfsmem.bundle.value_file import LEVEL, TAG, is_memory_key, memory_key, nam
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
 from ipfsmem.memories.fact_history import keep_in
-from ipfsmem.memories.memories import Memories, NotHereError
-from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.memories import MemoryStore, NotHereError
+from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.memories.search_index import index_of
 
 #: The category of values imported before they had a form of their own.
@@ -49,7 +49,7 @@ class Value(msgspec.Struct, frozen=True):
 class Values:
     """The values of one scope."""
 
-    def __init__(self, memories: Memories) -> None:
+    def __init__(self, memories: MemoryStore) -> None:
         self._memories = memories
         self._replica = memories.replica
 
@@ -127,7 +127,7 @@ class Values:
         # Of a text of others only the key from which its memory key is made is trusted.
         return self.value(reading) if reading.own or key == memory_key(name) else None
 
-    def value(self, reading: Reading) -> Value:
+    def value(self, reading: MemoryRecord) -> Value:
         file = reading.readable
         name = name_of(file, reading.key)
         if name is None:
@@ -146,7 +146,7 @@ class Values:
             reading.conflicts,
         )
 
-    def copies(self, name: str) -> list_[Reading]:
+    def copies(self, name: str) -> list_[MemoryRecord]:
         """Return the texts of a key that are not shown as they could not be merged, and are on this device."""
         key = self.place(name)
         with self._replica.reading():

@@ -15,7 +15,7 @@ from ipfsmem.bundle.fence import Quoted
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.device.replica import Replica
-from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.ring.authority import RingMember
 
 
@@ -61,7 +61,7 @@ class Writers:
         owner = self._owners.get(device)
         return (self._names.get(owner) or owner) if owner else ""
 
-    def quoted(self, reading: Reading, *, file: MemoryFile | None = None, copy: str = "") -> Quoted:
+    def quoted(self, reading: MemoryRecord, *, file: MemoryFile | None = None, copy: str = "") -> Quoted:
         """Return a text for a fence. `file`: the part to quote, if not all; `copy`: the name of a conflict copy."""
         file = reading.readable if file is None else file
         return Quoted(

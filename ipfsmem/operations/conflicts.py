@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from ipfsmem.errors import NotFoundError
 from ipfsmem.memories.after_revoke import Late, late_writes
-from ipfsmem.memories.readings import Conflict, Reading
+from ipfsmem.memories.memory_records import Conflict, MemoryRecord
 from ipfsmem.memories.writers import Writers
 from ipfsmem.operation import Everywhere, Except, View, operation
 
@@ -32,7 +32,7 @@ class Conflicts(msgspec.Struct, frozen=True, kw_only=True):
     def __getitem__(self, at: int) -> Conflict:
         return self.conflicts[at]
 
-    def writer(self, reading: Reading | None) -> str:
+    def writer(self, reading: MemoryRecord | None) -> str:
         """The name of the device that wrote a text; "" for None."""
         return "" if reading is None else self.labels[reading.device]
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.bundle.memory_file import ENTRY_TYPES, TYPES
-from ipfsmem.memories.memories import Listed, listed
+from ipfsmem.memories.memories import MemorySummary, listed
 from ipfsmem.operation import MAX_WORD, Category, Cli, Except, ForModels, Http, Tag, View, operation
 
 #: Maximum number of memories of one page.
@@ -20,19 +20,19 @@ MAX_PAGE = 1_000
 class MemoryPage(msgspec.Struct, frozen=True, kw_only=True):
     """All memories that match, or a page of them, by key. It is a sequence of its `memories`."""
 
-    memories: tuple[Listed, ...]
+    memories: tuple[MemorySummary, ...]
     #: The `cursor` of the next page; None after the last page.
     next: str | None
     #: Number of matches on all pages.
     total: int
 
-    def __iter__(self) -> Iterator[Listed]:
+    def __iter__(self) -> Iterator[MemorySummary]:
         return iter(self.memories)
 
     def __len__(self) -> int:
         return len(self.memories)
 
-    def __getitem__(self, at: int) -> Listed:
+    def __getitem__(self, at: int) -> MemorySummary:
         return self.memories[at]
 
 
@@ -101,7 +101,7 @@ def list_(
     today = None if expired else view.opened.replica.world.today()
     word = (match or "").casefold()
 
-    def made() -> list[Listed]:
+    def made() -> list[MemorySummary]:
         found = [
             one
             for one in listed(view.sources(), hidden=hidden)
@@ -112,7 +112,7 @@ def list_(
         ]
         if today is None:
             return found
-        from ipfsmem.memories.merits import expired_on
+        from ipfsmem.memories.priority import expired_on
 
         return [one for one in found if not expired_on(one.file, today)]
 
@@ -120,7 +120,7 @@ def list_(
     return _page(found, cursor, limit)
 
 
-def _page(found: list[Listed], cursor: str | None, limit: int | None) -> MemoryPage:
+def _page(found: list[MemorySummary], cursor: str | None, limit: int | None) -> MemoryPage:
     from bisect import bisect_right
 
     begin = bisect_right(found, cursor, key=lambda one: one.key) if cursor else 0

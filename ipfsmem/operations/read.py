@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from ipfsmem.errors import StorageError
 from ipfsmem.memories.memories import NotHereError
-from ipfsmem.memories.readings import Reading, first_own
+from ipfsmem.memories.memory_records import MemoryRecord, first_own
 from ipfsmem.operation import Cli, Except, ForModels, Key, View, operation
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def read(
         Meta(description="Record this as a use, which delays the fading of the memory."),
         Except(("cli", "http", "mcp")),
     ] = True,
-) -> Reading | None:
+) -> MemoryRecord | None:
     """Read one memory, byte for byte; return nothing if it does not exist.
 
     If several scopes have the memory, the first one returns it; your own text takes precedence over a

@@ -11,8 +11,8 @@ from msgspec import Meta
 from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.bundle.session_parts import RECALLED_TYPES
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.moment_kinds import Kind
-from ipfsmem.memories.words import MAX_HITS, MAX_PHRASINGS, MAX_QUERY, MAX_RANGE
+from ipfsmem.memories.event_entries import Kind
+from ipfsmem.memories.query_words import MAX_HITS, MAX_PHRASINGS, MAX_QUERY, MAX_RANGE
 from ipfsmem.operation import MAX_WORD, Category, Cli, Except, ForModels, Tag, View, operation
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ MAX_NAME = 128
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """A memory that `recall` found. `own` is false for a text of others that nobody approved, a candidate. `hides`: the scopes whose
     text under this key it hides. With `why`, `parts` add up to the score, and `words` are the words of the question that it contains.
-    With `joined`: its relations in the graph, each as begin, type and end."""
+    With `include_relations`: its relations in the graph, each as begin, type and end."""
 
     key: str
     scope: str
@@ -242,7 +242,19 @@ def recall(
     found = search(
         view.sources(),
         Question(
-            query, queries, kind, limit, type, tag, category, *times, by, about, threshold, why, joined=joined
+            query,
+            queries,
+            kind,
+            limit,
+            type,
+            tag,
+            category,
+            *times,
+            by,
+            about,
+            threshold,
+            why,
+            include_relations=joined,
         ),
         read=True,
     )

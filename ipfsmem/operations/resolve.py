@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
-from ipfsmem.memories.readings import SEEN_LEAST, Reading, Seen
+from ipfsmem.memories.memory_records import SEEN_LEAST, MemoryRecord, Seen
 from ipfsmem.operation import Cli, Except, Header, Http, Key, View, operation
 
 
@@ -17,7 +17,7 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
 
     key: str
     scope: str
-    shown: Reading | None
+    shown: MemoryRecord | None
     replaced: tuple[str, ...]
 
 

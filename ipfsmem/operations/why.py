@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 
 from ipfsmem.bundle.keys import check_key
-from ipfsmem.memories.words import MAX_QUERY
+from ipfsmem.memories.query_words import MAX_QUERY
 from ipfsmem.operation import Cli, Key, View, operation
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from ipfsmem.bundle.memory_file import ENTRY_TYPES, TYPES
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.readings import Reading, Seen
+from ipfsmem.memories.memory_records import MemoryRecord, Seen
 from ipfsmem.operation import Cli, Except, ForModels, Header, Http, Key, View, operation
 
 #: Maximum characters of a text that a model writes.
@@ -94,7 +94,7 @@ def write(
         Cli(metavar="SHA256", help="Write only if the text has this SHA-256."),
         Except(("http", "mcp")),
     ] = None,
-) -> Reading:
+) -> MemoryRecord:
     """Write a memory and return the resulting text. It is durable on this device when this returns.
 
     Omitted parts stay as they are. An empty value removes a field. The field `updated` is set to today.

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ipfsmem.bundle.writing_advice import WEAK_DESCRIPTION, secret_in, shortcomings
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import IpfsmemError
-from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.memory_records import MemoryRecord
 
 #: Characters of the texts of one call that are scanned.
 _MOST: Final = 1_000_000
@@ -37,7 +37,7 @@ def advise(
 ) -> None:
     """Collect the advice on a call that wrote something, or warn of it. `repeats`: the reader is a model or a program that
     sees one answer at a time, not a person who needs the advice on descriptions once per vault and device."""
-    if method == "write" and isinstance(result, Reading) and given.get("text") is None:
+    if method == "write" and isinstance(result, MemoryRecord) and given.get("text") is None:
         said = shortcomings(result.key, result.readable) if result.own else []
     else:
         said = secret_in("\n".join(texts_in([*given.values()]))[:_MOST])

@@ -33,7 +33,7 @@ from ipfsmem.files.exporting import (
 )
 from ipfsmem.memories.import_scopes import assign
 from ipfsmem.memories.importing import Imported, Strategy, import_files, read_given, read_path
-from ipfsmem.memories.readings import place_of
+from ipfsmem.memories.memory_records import place_of
 from ipfsmem.memories.sessions_here import named_sessions_here
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart

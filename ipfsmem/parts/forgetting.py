@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipfsmem.memories.readings import Reading, Seen
+from ipfsmem.memories.memory_records import MemoryRecord, Seen
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.memories import Memories
+    from ipfsmem.memories.memories import MemoryStore
     from ipfsmem.parts.open_memory import OpenMemory
 
 
@@ -24,7 +24,7 @@ def forget_text(
     """Forget a memory, concurrent edits included, and add an event. False if there is none. Arguments as those of the operation `forget`."""
     opened.take(key, scope)
     below = opened.scopes.stack(scope)[1:] if scope else []
-    if isinstance(seen, Reading) and seen.scope in below:
+    if isinstance(seen, MemoryRecord) and seen.scope in below:
         return forget_text(
             opened, seen.scope, key, reason=reason, seen=seen, if_match=if_match, keep_earlier=keep_earlier
         )
@@ -42,7 +42,7 @@ def forget_text(
     return gone or any(lower_gone) or bool(earlier)
 
 
-def _record(opened: OpenMemory, memories: Memories, key: str, reason: str) -> None:
+def _record(opened: OpenMemory, memories: MemoryStore, key: str, reason: str) -> None:
     """Remove the plain file, and add an event."""
     if opened.files is not None:
         opened.files.forget(key, memories.scope)
@@ -56,7 +56,7 @@ def _record(opened: OpenMemory, memories: Memories, key: str, reason: str) -> No
     MemoryTimeline(opened, memories.scope).record("forgot", about, "" if where else memories.scope)
 
 
-def _forget_earlier(opened: OpenMemory, memories: Memories, key: str) -> list[str]:
+def _forget_earlier(opened: OpenMemory, memories: MemoryStore, key: str) -> list[str]:
     """Forget the earlier texts of a fact, and that it was hidden; the keys of their parts."""
     from ipfsmem.device.hidden import hidden_texts, show
 
@@ -75,7 +75,7 @@ def _forget_earlier(opened: OpenMemory, memories: Memories, key: str) -> list[st
     return Sessions(memories).forget(session_of(key), f"{key} was forgotten")
 
 
-def _erase(opened: OpenMemory, memories: Memories, keys: list[str], key: str) -> None:
+def _erase(opened: OpenMemory, memories: MemoryStore, keys: list[str], key: str) -> None:
     """Erase the texts from the database in mode local, and their vectors."""
     if opened.mode.only_here:
         from ipfsmem.memories.purge import erase

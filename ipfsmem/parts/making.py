@@ -21,7 +21,7 @@ from ipfsmem.device.replica import Environment, Replica, claim_folder
 from ipfsmem.errors import ConfigError, NoVaultError, UsageError
 from ipfsmem.files.attaching import plain_files_at
 from ipfsmem.in_thread import in_thread
-from ipfsmem.memories.bundle_tree import Part
+from ipfsmem.memories.bundle_tree import BundleScope
 from ipfsmem.memories.importing import import_files
 from ipfsmem.mode import Mode, ModeName, mode_named
 from ipfsmem.parts.open_memory import OpenMemory
@@ -350,7 +350,7 @@ async def open_foreign(source: str, *, provider: ProviderChoice, world: Environm
     finally:
         await pool.aclose()
     made = _made(OpenMemory(configuration.DEFAULT_NAMESPACE, scratch_replica(world)))
-    parts = {scope: Part(blob) for scope, blob in {"": foreign.blob, **foreign.scopes}.items()}
+    parts = {scope: BundleScope(blob) for scope, blob in {"": foreign.blob, **foreign.scopes}.items()}
     problems = list(dict.fromkeys(import_files(made.opened.memories, parts).problems))
     made.origin.opened = Opened(source=foreign.source, root=foreign.root, problems=problems)
     made.opened.replica.read_only = foreign.source

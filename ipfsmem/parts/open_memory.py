@@ -19,7 +19,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.unlocked import UNLOCK_HINT
 from ipfsmem.errors import ClosedError, ConfigError, IpfsmemError, PassphraseError
 from ipfsmem.files.working_copies import WorkingCopies
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.mode import Mode
 from ipfsmem.parts.noting import tell
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ipfsmem.device.events import Timeline
     from ipfsmem.device.shown_texts import ShownTexts
     from ipfsmem.memories.meaning import Meaning
-    from ipfsmem.memories.readings import Reading
+    from ipfsmem.memories.memory_records import MemoryRecord
     from ipfsmem.memories.scopes import Scopes
     from ipfsmem.plugins.running import Plugins
     from ipfsmem.recall.embedder import Embedder
@@ -99,7 +99,7 @@ class OpenMemory:
         self.namespace = namespace
         self.replica = replica
         #: The texts of the nameless scope; `in_scope` leads to those of another.
-        self.memories = Memories(replica)
+        self.memories = MemoryStore(replica)
         self._meaning: Meaning | None = None
         #: Whether another process makes the vectors that are missing, as this one ends after one question.
         self.vectors_apart = False
@@ -133,7 +133,7 @@ class OpenMemory:
             self._uses = AccessCounts(self.replica)
         return self._uses
 
-    def used(self, reading: Reading | None) -> None:
+    def used(self, reading: MemoryRecord | None) -> None:
         """Somebody opened this text."""
         if reading is not None:
             self.uses().count([(reading.scope, reading.key)])

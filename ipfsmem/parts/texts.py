@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.config import context_tokens, tokens_beside_for_facts
 from ipfsmem.errors import NotFoundError, UsageError
-from ipfsmem.memories.memories import Memories
-from ipfsmem.memories.readings import Reading, Seen
+from ipfsmem.memories.memories import MemoryStore
+from ipfsmem.memories.memory_records import MemoryRecord, Seen
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart, waits_outside
 
 if TYPE_CHECKING:
     from ipfsmem.memories.candidates import Candidate
     from ipfsmem.memories.context import ContextBlock, Readiness
-    from ipfsmem.memories.layouts import Layout
-    from ipfsmem.memories.stacks import Stack
+    from ipfsmem.memories.context_layouts import Layout
+    from ipfsmem.memories.stacks import ScopeStack
 
 #: Types that a method takes, by where they are: imported when something is no such type.
-IMPORTED_LATE = {"ContextBlock": "ipfsmem.memories.context", "Layout": "ipfsmem.memories.layouts"}
+IMPORTED_LATE = {"ContextBlock": "ipfsmem.memories.context", "Layout": "ipfsmem.memories.context_layouts"}
 
 
 class MemoryTexts(MemoryPart):
@@ -44,13 +44,13 @@ class MemoryTexts(MemoryPart):
         """The memories of another scope."""
         return self if scope == self.scope else MemoryTexts(self._open, scope)
 
-    def _stack(self) -> Stack:
+    def _stack(self) -> ScopeStack:
         """What is read for this scope."""
-        from ipfsmem.memories.stacks import Stack
+        from ipfsmem.memories.stacks import ScopeStack
 
-        return Stack([self.memories, *self._below()])
+        return ScopeStack([self.memories, *self._below()])
 
-    def _below(self) -> list[Memories]:
+    def _below(self) -> list[MemoryStore]:
         """The scopes that turned out to be this one."""
         below = self._open.scopes.stack(self.scope)[1:] if self.scope else []
         return [self.memories.in_scope(token) for token in below]
@@ -81,7 +81,7 @@ class MemoryTexts(MemoryPart):
 
         `session`, any name: what it was given in this way, by whatever process of this device, is not given again, until
         `begin_anew` says that it has that before it no more. Messages of the session with this name, or with the name `running`, are
-        left out: the model has them. `without`: the same for who keeps the `marks` of blocks. `preview`:
+        left out: the model has them. `exclude`: the same for who keeps the `marks` of blocks. `preview`:
         a person only looks at what it would be given, or `given` says later that it was. `by_meaning`: False for who cannot wait for a model. `plugins`: False for who
         cannot wait for the plugins that the settings switch on; what they add takes a quarter of the tokens at most.
         """
@@ -110,7 +110,7 @@ class MemoryTexts(MemoryPart):
                     max_tokens=most,
                     layout=layout,
                     count=count or tokens_of,
-                    without=before,
+                    exclude=before,
                     by_meaning=by_meaning,
                     counts=not preview,
                     running=running or session,
@@ -127,7 +127,7 @@ class MemoryTexts(MemoryPart):
                 self._open.shown.note(session, block.marks)
             return block
 
-    def _given(self) -> list[Memories]:
+    def _given(self) -> list[MemoryStore]:
         """The scopes of which a model is given something."""
         return [self.memories, *self._below(), *([self.memories.in_scope("")] if self.scope else [])]
 
@@ -170,7 +170,7 @@ class MemoryTexts(MemoryPart):
         seen: Seen | None = None,
         if_match: str | None = None,
         keep: bool = False,
-    ) -> Reading:
+    ) -> MemoryRecord:
         """Make a text of others the word of this person, so that folders, contexts and the agents' index show it.
 
         `copy`: one of those that `conflicts` names; None when there is only one. A person's act: never to be offered to
@@ -191,7 +191,7 @@ class MemoryTexts(MemoryPart):
 
     def _promote_to(
         self, key: str, to: str, copy: str | None, seen: Seen | None, if_match: str | None, *, keep: bool
-    ) -> Reading:
+    ) -> MemoryRecord:
         if copy is not None:
             raise UsageError(
                 "a copy is a text of others: make it your own first, then promote that to a scope"

@@ -10,7 +10,7 @@ from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.stacks import Stack
+    from ipfsmem.memories.stacks import ScopeStack
 
 
 class MemoryTimeline(MemoryPart):
@@ -47,8 +47,8 @@ class MemoryTimeline(MemoryPart):
         """How many pieces of what `read` would give are not on this device, or damaged, so that it lacks their events."""
         return self._stack().timeline_missing(days, tz)
 
-    def _stack(self) -> Stack:
-        from ipfsmem.memories.stacks import Stack
+    def _stack(self) -> ScopeStack:
+        from ipfsmem.memories.stacks import ScopeStack
 
         tokens = self._open.scopes.stack(self._scope) if self._scope else [""]
-        return Stack([self._open.memories.in_scope(token) for token in tokens])
+        return ScopeStack([self._open.memories.in_scope(token) for token in tokens])

@@ -8,7 +8,7 @@ from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import IpfsmemError, NotFoundError
-from ipfsmem.memories.readings import Reading, Seen
+from ipfsmem.memories.memory_records import MemoryRecord, Seen
 from ipfsmem.memories.writers import members_of
 from ipfsmem.parts.open_memory import OpenMemory
 from ipfsmem.parts.part import MemoryPart
@@ -49,7 +49,7 @@ class MemoryVersions(MemoryPart):
 
     def restore(
         self, root: str | None, key: str, *, text: str | None = None, seen: Seen | None = None
-    ) -> Reading:
+    ) -> MemoryRecord:
         """Bring an older text of a memory back: what `root` shows, or the one whose SHA-256 begins with `text`.
 
         It replaces what `seen` was shown ("": nothing), else what is shown now (or the forget). Raises NotFoundError, UsageError,

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.errors import ChangedError, UsageError
-from ipfsmem.memories.readings import Conflict, Reading, Seen, first_own, place_of
+from ipfsmem.memories.memory_records import Conflict, MemoryRecord, Seen, first_own, place_of
 
 if TYPE_CHECKING:
-    from ipfsmem.memories.memories import Memories
+    from ipfsmem.memories.memories import MemoryStore
     from ipfsmem.parts.open_memory import OpenMemory
 
 #: Returns the text to write, for the memories of the scope and the text that is replaced.
-Make = Callable[["Memories", bytes | None], bytes]
+Make = Callable[["MemoryStore", bytes | None], bytes]
 
 
 def write_text(
@@ -29,7 +29,7 @@ def write_text(
     seen: Seen | None = None,
     if_match: str | None = None,
     long: bool = False,
-) -> Reading:
+) -> MemoryRecord:
     """Write a whole text, or what `data` returns for the text that is replaced. Arguments as those of the operation `write`; `long`: the
     text may be long."""
     target = opened.scopes.target(scope) if scope else scope
@@ -50,7 +50,7 @@ def write_text(
 
 
 def changed_text(
-    there: Memories, key: str, shown: bytes | None, body: str | None, fields: Mapping[str, str | None]
+    there: MemoryStore, key: str, shown: bytes | None, body: str | None, fields: Mapping[str, str | None]
 ) -> bytes:
     """The text `shown` with another body and other fields; None keeps what it has. Raises UsageError if there is none and the body is
     missing, but others' text is shown."""
@@ -70,7 +70,7 @@ def changed_text(
     return edit_memory(shown or b"", changes, body, stamps=stamps)
 
 
-def _refuse_parts_of_others(there: Memories, key: str) -> None:
+def _refuse_parts_of_others(there: MemoryStore, key: str) -> None:
     """A text without what its writer read would come in the way of others' text that is shown."""
     view = there.view(key)
     if view.data is not None and not view.own:
@@ -79,10 +79,10 @@ def _refuse_parts_of_others(there: Memories, key: str) -> None:
         )
 
 
-def _shown_below(opened: OpenMemory, there: Memories, key: str, seen: Seen | None) -> Reading | None:
+def _shown_below(opened: OpenMemory, there: MemoryStore, key: str, seen: Seen | None) -> MemoryRecord | None:
     """The text that a reader of a scope is shown under a key of which nothing stands there, from a scope that leads to it."""
     below = opened.scopes.stack(there.scope)[1:] if there.scope else []
-    if isinstance(seen, Reading) and seen.scope != there.scope:
+    if isinstance(seen, MemoryRecord) and seen.scope != there.scope:
         return seen if seen.scope in below else None
     with opened.replica.reading():
         if not below or isinstance(seen, Conflict) or there.entry(check_key(key)):
@@ -91,7 +91,7 @@ def _shown_below(opened: OpenMemory, there: Memories, key: str, seen: Seen | Non
 
 
 def _from_below(
-    found: Reading, there: Memories, data: bytes | Make, seen: Seen | None, if_match: str | None
+    found: MemoryRecord, there: MemoryStore, data: bytes | Make, seen: Seen | None, if_match: str | None
 ) -> bytes:
     """The whole text of a write to a scope whose reader is shown `found`, of a scope below it. Raises ChangedError if that is not what was
     seen, UsageError for parts of others' text."""
@@ -112,7 +112,7 @@ def _from_below(
     return data(there, found.data)
 
 
-def _hides_nothing(there: Memories, key: str) -> str:
+def _hides_nothing(there: MemoryStore, key: str) -> str:
     """What must stand in a scope whose reader is shown a text from below, as `if_match`: nothing, or a text of others."""
     with there.replica.reading():
         view = there.view(check_key(key))

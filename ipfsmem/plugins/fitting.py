@@ -9,7 +9,7 @@ import msgspec
 
 from ipfsmem.bundle.fence import NOTICE, QUOTE, tagged
 from ipfsmem.memories.context import ContextBlock, counted_tokens, tokens_of
-from ipfsmem.memories.layouts import LEAST_TOKENS, TOKEN_BYTES, usual_tokens
+from ipfsmem.memories.context_layouts import LEAST_TOKENS, TOKEN_BYTES, usual_tokens
 
 #: Minimum bytes shown of a text.
 _LEAST: Final = 40

@@ -24,7 +24,7 @@ from ipfsmem.device.root_folders import (
     objects_not_here,
     state_folder,
 )
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.secret_check import SecretCheck
 from ipfsmem.published.plain_hamt import flat_folder
 from ipfsmem.published.plain_layout import Bases, base_links
@@ -76,7 +76,7 @@ class PlainLayout(Layout):
     `memories` are those of the nameless scope of the published replica; their caches make a publish cheap.
     """
 
-    def __init__(self, memories: Memories, check: SecretCheck | None = None) -> None:
+    def __init__(self, memories: MemoryStore, check: SecretCheck | None = None) -> None:
         super().__init__(check)
         self._memories = memories
 

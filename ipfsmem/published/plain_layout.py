@@ -32,7 +32,7 @@ from ipfsmem.device.root_folders import Folder, add_file, add_folder
 from ipfsmem.device.source_hash import source_hash
 from ipfsmem.device.state import locations
 from ipfsmem.device.tables import folders, meta
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.overview import ScopeView, file_name
 from ipfsmem.published.plain_hamt import flat_folder, forget_flat
 
@@ -62,7 +62,7 @@ _decoder = msgspec.msgpack.Decoder(Base)
 class Bases:
     """The bases of all scopes of a replica except the nameless one: cached and current."""
 
-    def __init__(self, replica: Replica, memories: Memories, lost: Collection[bytes]) -> None:
+    def __init__(self, replica: Replica, memories: MemoryStore, lost: Collection[bytes]) -> None:
         """Load the cache. `lost`: digests of the objects that are not local, and so are in no root."""
         self._replica = replica
         self._lost = lost
@@ -125,7 +125,7 @@ class Links(msgspec.Struct, frozen=True):
     small: bool
 
 
-def base_links(replica: Replica, memories: Memories, looked: ScopeView, lost: Collection[bytes]) -> Links:
+def base_links(replica: Replica, memories: MemoryStore, looked: ScopeView, lost: Collection[bytes]) -> Links:
     """Return the contents of the folder `memory/` of a scope."""
     seen, others = looked
     # The usual case: the body is the file, so its CID follows from the value.
@@ -150,7 +150,7 @@ def base_links(replica: Replica, memories: Memories, looked: ScopeView, lost: Co
 
 
 def _texts(
-    replica: Replica, memories: Memories, others: Mapping[str, Entry]
+    replica: Replica, memories: MemoryStore, others: Mapping[str, Entry]
 ) -> tuple[list[RawLink], list[bytes]]:
     """Return links to the shown text and conflict copies of the other memories, and the CIDs of merged texts."""
     links: list[RawLink] = []

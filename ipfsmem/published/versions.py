@@ -20,8 +20,8 @@ from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import Entry, Value, decode_entry
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import IpfsmemError, NotFoundError, UsageError
-from ipfsmem.memories.memories import Memories
-from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.memories import MemoryStore
+from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.memories.writers import Writers
 from ipfsmem.published.history import find_root, open_past, published_log
 
@@ -60,7 +60,7 @@ class History(msgspec.Struct, frozen=True):
     roots_not_kept: int = 0
 
 
-def history(memories: Memories, key: str) -> History:
+def history(memories: MemoryStore, key: str) -> History:
     """Return every local revision of a key, each once. Raises KeyNameError, NotFoundError when there are none."""
     replica, name = memories.replica, memories.checked_name(key)
     with replica.reading():
@@ -88,7 +88,7 @@ def history(memories: Memories, key: str) -> History:
     return History(key, tuple(order), gone)
 
 
-def read_past(memories: Memories, key: str, root: str) -> Reading:
+def read_past(memories: MemoryStore, key: str, root: str) -> MemoryRecord:
     """Return the view of a key in a published root. Raises NotFoundError when absent or forgotten there."""
     replica, name = memories.replica, memories.checked_name(key)
     with replica.reading():
@@ -109,7 +109,7 @@ class PastText(NamedTuple):
     of: str
 
 
-def find_text(memories: Memories, key: str, root: str | None, text: str | None) -> PastText:
+def find_text(memories: MemoryStore, key: str, root: str | None, text: str | None) -> PastText:
     """Find a past text: the one shown in `root`, or the one whose SHA-256 starts with `text`.
 
     Raises UsageError when neither is given or `text` is ambiguous, NotFoundError.
@@ -143,7 +143,7 @@ def find_text(memories: Memories, key: str, root: str | None, text: str | None) 
     raise NotFoundError(f"{key} has no text {text} on this device", hint=f"See: ipfsmem history {key}")
 
 
-def pending_then(memories: Memories, key: str, data: bytes) -> frozenset[Place] | None:
+def pending_then(memories: MemoryStore, key: str, data: bytes) -> frozenset[Place] | None:
     """Return what was imported and pending of a session part in the states that hold this text, as `_states`
     finds them.
 
@@ -164,7 +164,7 @@ def pending_then(memories: Memories, key: str, data: bytes) -> frozenset[Place] 
     return min(published or now, key=len, default=None)
 
 
-def _parts_beside(memories: Memories, root: str | None, name: str) -> Iterator[tuple[str, bytes]]:
+def _parts_beside(memories: MemoryStore, root: str | None, name: str) -> Iterator[tuple[str, bytes]]:
     """Yield the own texts, by key, of a session's other parts in a root (None: now).
 
     Raises NotFoundError when one of a later part of the same device is not kept here.
@@ -191,7 +191,7 @@ def _parts_beside(memories: Memories, root: str | None, name: str) -> Iterator[t
                 raise NotFoundError(f"{place.key} is not on this device")
 
 
-def _of_shown(memories: Memories, key: str, root: str) -> str:
+def _of_shown(memories: MemoryStore, key: str, root: str) -> str:
     replica, name = memories.replica, memories.name(key)
     with replica.reading():
         text = open_past(replica, find_root(replica, root)).tree.get(name)
@@ -215,7 +215,7 @@ def _states(replica: Replica, name: str, here: Entry) -> Iterator[tuple[str | No
 
 
 def _revision(
-    memories: Memories,
+    memories: MemoryStore,
     name: str,
     dot: str,
     value: Value,

@@ -14,7 +14,7 @@ from ipfsmem.bundle.fence import CANDIDATE, NOTICE, Quoted, clean_text, fence
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.config import refuse_agents_switched_off
 from ipfsmem.errors import ChangedError, NotFoundError
-from ipfsmem.memories.readings import Reading, first_own, place_of
+from ipfsmem.memories.memory_records import MemoryRecord, first_own, place_of
 from ipfsmem.memories.write_request import scope_of_type
 from ipfsmem.memories.writers import Writers
 from ipfsmem.tools.schema import JSON, answer
@@ -85,7 +85,7 @@ class Session:
             self._shown.pop(next(iter(self._shown)))
 
     def show_part(
-        self, reading: Reading, start: int, end: int, copy: str = "", *, fields: bool = True
+        self, reading: MemoryRecord, start: int, end: int, copy: str = "", *, fields: bool = True
     ) -> str:
         """Remember that a part was shown, in characters of the body; the `seen` once all of it was, without a gap and in one
         revision. `fields`: whether the first page showed every field whole; `copy`: which text beside it. Raises ChangedError
@@ -108,7 +108,7 @@ class Session:
         self.show(reading, copy)
         return reading.seen
 
-    def was_shown(self, reading: Reading, copy: str = "") -> bool:
+    def was_shown(self, reading: MemoryRecord, copy: str = "") -> bool:
         """Whether exactly this was."""
         return not self._shared and self._shown.get((reading.scope, reading.key, copy)) == reading.seen
 
@@ -156,7 +156,7 @@ class Desk:
             return self._scope
         return self.session.project or self.memory.in_scope
 
-    def found(self, key: str, given: JSON) -> tuple[Memory, Reading | None]:
+    def found(self, key: str, given: JSON) -> tuple[Memory, MemoryRecord | None]:
         """A text to change or take away, and the memory in which it stands: in the scope that a call names, and where it names none
         also below the usual one."""
         there = self.there(given)
@@ -176,7 +176,7 @@ class Desk:
             return self.there(given)
         return self.memory.scope(scope_of_type(given["type"], self.scope_of(given)))
 
-    def read(self, key: str, given: JSON, *, counts: bool = False) -> Reading | None:
+    def read(self, key: str, given: JSON, *, counts: bool = False) -> MemoryRecord | None:
         """What is shown under a key: in the scope that is meant, else in what is everybody's, an own text before one of others.
         `counts`: it is opened by this."""
         memory, scope = self.memory, self.scope_of(given, must_exist=True)
@@ -186,7 +186,7 @@ class Desk:
         """Who wrote, in words."""
         return Writers(self.memory.replica)
 
-    def quoted(self, reading: Reading) -> Quoted:
+    def quoted(self, reading: MemoryRecord) -> Quoted:
         """A text for a fence."""
         return self.writers().quoted(reading)
 
@@ -230,6 +230,6 @@ def whose(own: bool) -> str:
     return "" if own else " (others' word, a candidate)"
 
 
-def place(reading: Reading) -> str:
+def place(reading: MemoryRecord) -> str:
     """Where a text stands, in words."""
     return place_of(reading.scope, reading.key)

@@ -27,10 +27,10 @@ from ipfsmem.bundle.memory_file import ENTRY_TYPES, TYPES, MemoryFile
 from ipfsmem.bundle.writing_advice import shortcomings
 from ipfsmem.config import context_tokens
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
-from ipfsmem.memories.layouts import LAYOUTS, LEAST_TOKENS, TOKEN_BYTES, usual_tokens
-from ipfsmem.memories.memories import Listed
-from ipfsmem.memories.merits import expired_on
-from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.context_layouts import LAYOUTS, LEAST_TOKENS, TOKEN_BYTES, usual_tokens
+from ipfsmem.memories.memories import MemorySummary
+from ipfsmem.memories.memory_records import MemoryRecord
+from ipfsmem.memories.priority import expired_on
 from ipfsmem.memories.write_request import WriteRequest
 from ipfsmem.operations.forget import Forgotten, forget
 from ipfsmem.operations.list import MemoryPage, list_
@@ -150,7 +150,7 @@ def _tags(given: list[str] | None) -> list[str] | None:
     return tags
 
 
-def _says_all(shown: Reading, tags: list[str] | None, fields: dict[str, str | None]) -> bool:
+def _says_all(shown: MemoryRecord, tags: list[str] | None, fields: dict[str, str | None]) -> bool:
     """Whether a call that matches a memory named everything in it that a write can replace."""
     file = shown.readable
     return (tags is not None or not file.tags) and all(
@@ -158,7 +158,7 @@ def _says_all(shown: Reading, tags: list[str] | None, fields: dict[str, str | No
     )
 
 
-def _namesake(desk: Desk, written: Reading) -> str:
+def _namesake(desk: Desk, written: MemoryRecord) -> str:
     """A word on the memory of the same key that a new one of a scope hides."""
     below = (
         desk.memory.read(written.key, counts=False) if written.scope and not desk.memory.in_scope else None
@@ -172,7 +172,7 @@ def _namesake(desk: Desk, written: Reading) -> str:
 
 
 def _is_there(
-    shown: Reading, body: str | None, tags: list[str] | None, fields: dict[str, str | None]
+    shown: MemoryRecord, body: str | None, tags: list[str] | None, fields: dict[str, str | None]
 ) -> bool:
     file = shown.readable
     return (
@@ -183,7 +183,7 @@ def _is_there(
 
 
 def shown_instead(
-    desk: Desk, shown: Reading, error: ChangedError, *, more: Mapping[str, Any] | None = None
+    desk: Desk, shown: MemoryRecord, error: ChangedError, *, more: Mapping[str, Any] | None = None
 ) -> ToolResult:
     """A refusal that shows what stands there, with its `seen` where that is all of it."""
     item, text, seen, end = first_page(desk, shown)
@@ -198,7 +198,7 @@ def shown_instead(
     return refusal(error, text=f"{text}\nseen: {seen}", more=values)
 
 
-def _read_on(shown: Reading, end: int) -> str:
+def _read_on(shown: MemoryRecord, end: int) -> str:
     if end >= len(shown.readable.body):
         return _FIELDS_CUT.format(key=shown.key)
     return (
@@ -210,7 +210,7 @@ def _read_on(shown: Reading, end: int) -> str:
 _FIELDS_CUT: Final = "Its name, description or tags are too long to be shown here, so only the person changes it: ipfsmem write {key}"
 
 
-def first_page(desk: Desk, reading: Reading, around: int = 0) -> tuple[Quoted, str, str, int]:
+def first_page(desk: Desk, reading: MemoryRecord, around: int = 0) -> tuple[Quoted, str, str, int]:
     """The beginning of a text, its fence, its `seen` where that is all of it, and where the page ends. `around`: bytes that the
     answer needs for itself."""
     item, text, end, whole = _page(desk, reading, 0, around=around)
@@ -218,7 +218,7 @@ def first_page(desk: Desk, reading: Reading, around: int = 0) -> tuple[Quoted, s
 
 
 def _page(
-    desk: Desk, reading: Reading, start: int, *, copy: str = "", around: int = 0
+    desk: Desk, reading: MemoryRecord, start: int, *, copy: str = "", around: int = 0
 ) -> tuple[Quoted, str, int, bool]:
     """A page of a text: as values, in its fence, its end, and whether its fields stand there whole."""
     file, writers, most = reading.readable, desk.writers(), MAX_ATTRIBUTE
@@ -237,13 +237,13 @@ def _fenced_fields(fields: Mapping[str, str], *more: str) -> dict[str, str]:
     return {name: text for name, text in fields.items() if name in (*_FENCED, *more)}
 
 
-def _elsewhere(reading: Reading) -> str:
+def _elsewhere(reading: MemoryRecord) -> str:
     """What to do about a text that was found beyond the scope that was meant: a write goes only where it is named."""
     where = f"the scope {reading.scope}" if reading.scope else "what is everybody's"
     return f'It stands in {where}: call again with scope="{reading.scope}".'
 
 
-def _written(desk: Desk, written: Reading, what: str, *, known: bool, beside: str = "") -> ToolResult:
+def _written(desk: Desk, written: MemoryRecord, what: str, *, known: bool, beside: str = "") -> ToolResult:
     """The answer of a write; `known`: whether the caller knows all that stands there now, so that it gets its `seen`."""
     known = known or desk.session.was_shown(written)
     if known:
@@ -279,7 +279,7 @@ def _written(desk: Desk, written: Reading, what: str, *, known: bool, beside: st
 # -- read, list ----------------------------------------------------------------------------------------------
 
 
-def _read(desk: Desk, reading: Reading | None, given: JSON) -> Told:
+def _read(desk: Desk, reading: MemoryRecord | None, given: JSON) -> Told:
     key, start, copy = given["key"], given.get("start", 0), given["conflict"] or ""
     if reading is None:
         raise _no_memory(desk, key, given)
@@ -359,7 +359,7 @@ def _scopes(desk: Desk) -> str:
     return said + ' scope="" is everybody\'s.\n' if usual else said + "\n"
 
 
-def _line(item: Listed) -> str:
+def _line(item: MemorySummary) -> str:
     file = item.file
     parts = [f"- {item.key}"]
     if item.scope:
@@ -420,7 +420,7 @@ def _forget(desk: Desk, given: JSON) -> ToolResult:
     return answered(Told(text, done, {**values, "confirm": ""}))
 
 
-def _end_first(reading: Reading, end: int) -> str:
+def _end_first(reading: MemoryRecord, end: int) -> str:
     if end >= len(reading.readable.body):
         return _FIELDS_CUT.format(key=reading.key).replace(
             "changes it: ipfsmem write", "takes it away: ipfsmem forget"

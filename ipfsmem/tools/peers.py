@@ -21,7 +21,7 @@ from ipfsmem.facts.categories import (
     fact_key,
     sanitised,
 )
-from ipfsmem.memories.readings import first_own
+from ipfsmem.memories.memory_records import first_own
 from ipfsmem.memories.values import Value
 from ipfsmem.tools.definition import SCOPE, Definition
 from ipfsmem.tools.desk import Desk, one_line, place, whose

@@ -12,7 +12,7 @@ from ipfsmem.bundle.fence import fence_memory, shows_fields_whole
 from ipfsmem.bundle.header_edit import edit_memory, refuse_over_unclosed
 from ipfsmem.bundle.memory_file import MemoryFile, render_memory
 from ipfsmem.errors import ChangedError, FormatError, NotFoundError, UsageError
-from ipfsmem.memories.readings import Conflict, Reading
+from ipfsmem.memories.memory_records import Conflict, MemoryRecord
 from ipfsmem.tools.desk import Desk, as_values, fenced
 from ipfsmem.tools.paging import ANSWER, beginning, weight
 from ipfsmem.tools.schema import JSON
@@ -106,7 +106,7 @@ def _conflict(desk: Desk, given: JSON) -> Conflict:
     )
 
 
-def _settled(there: Memory, given: JSON, settled: Reading | None, what: str) -> ToolResult:
+def _settled(there: Memory, given: JSON, settled: MemoryRecord | None, what: str) -> ToolResult:
     """What was done, and which texts stand beside it all the same."""
     key = given["key"]
     beside = next((one.copies for one in there.conflicts() if one.key == key), ())

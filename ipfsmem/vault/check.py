@@ -24,7 +24,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import DamagedStateError, locations
 from ipfsmem.device.tables import blocks, reports
 from ipfsmem.errors import IpfsmemError, StorageError
-from ipfsmem.memories.memories import Memories, from_plain_files
+from ipfsmem.memories.memories import MemoryStore, from_plain_files
 from ipfsmem.sync.report import MOST_NAMED, UNLOCK
 from ipfsmem.sync.revoke_notices import way_back
 from ipfsmem.wording import count
@@ -45,7 +45,7 @@ class Finding(msgspec.Struct, frozen=True):
     hint: str = ""
 
 
-def examine(replica: Replica, memories: Memories, protected: bool) -> list[Finding]:
+def examine(replica: Replica, memories: MemoryStore, protected: bool) -> list[Finding]:
     """Run every check; one that cannot run is itself a finding."""
     found: list[Finding] = []
     with replica.reading():
@@ -257,7 +257,7 @@ def _ring(replica: Replica) -> Iterator[Finding]:
     )
 
 
-def _conflicts(memories: Memories) -> Iterator[Finding]:
+def _conflicts(memories: MemoryStore) -> Iterator[Finding]:
     conflicts = memories.conflicts_everywhere()
     if conflicts:
         keys = ", ".join(conflicts[:5])
@@ -269,7 +269,7 @@ def _conflicts(memories: Memories) -> Iterator[Finding]:
         )
 
 
-def _index(memories: Memories) -> Iterator[Finding]:
+def _index(memories: MemoryStore) -> Iterator[Finding]:
     """Check the stored recall index against its texts."""
     from ipfsmem.memories.search_index import unlike_the_texts
 

@@ -19,7 +19,7 @@ from ipfsmem import config
 from ipfsmem.cli import app, conflicts_cmd
 from ipfsmem.cli.app import SHORT
 from ipfsmem.errors import ConfigError, IpfsmemError
-from ipfsmem.memories.readings import Conflict, Copy, Reading
+from ipfsmem.memories.memory_records import Alternative, Conflict, MemoryRecord
 from ipfsmem.operations.conflicts import Conflicts
 from tests.cli.test_outcomes import leaves
 from tests.support.cli_lab import Cli, program
@@ -282,8 +282,8 @@ def test_s15_a_diff_of_very_many_lines_is_shown_in_time() -> None:
 def test_s15_a_conflict_of_very_many_lines_is_shown_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Relative of S15: `conflicts KEY` compared each line with each."""
     old, new = ("\n".join(f"{who} {n % 7}" for n in range(6_000)) for who in ("here", "there"))
-    shown_here, there = (Reading.of("tone", text.encode(), (), device=text[:4]) for text in (old, new))
-    item = Conflict("tone", shown_here, (Copy("f", (), there),))
+    shown_here, there = (MemoryRecord.of("tone", text.encode(), (), device=text[:4]) for text in (old, new))
+    item = Conflict("tone", shown_here, (Alternative("f", (), there),))
     found = Conflicts(conflicts=(item,), late=(), labels={"here": "a", "ther": "b"})
     shown: list[str] = []
     monkeypatch.setattr(click, "echo", lambda text="", **_: shown.append(text))

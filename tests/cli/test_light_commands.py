@@ -62,7 +62,12 @@ NOT_ON_LINUX = {"platformdirs", "tempfile", "random"}
 #: What a read or a write of a text has nothing to do with.
 OF_OTHERS = {"ipfsmem.bundle.timeline", "ipfsmem.memories.scopes", "rfc8785"}
 #: What recall without a model needs nothing of.
-OF_A_MODEL = {"ipfsmem.memories.meaning", "ipfsmem.memories.moments", "ipfsmem.memories.sessions", "numpy"}
+OF_A_MODEL = {
+    "ipfsmem.memories.meaning",
+    "ipfsmem.memories.event_search",
+    "ipfsmem.memories.sessions",
+    "numpy",
+}
 #: What a hook has no command line for.
 OF_COMMANDS = {"click", "ipfsmem.cli.app", "ipfsmem.cli.context"}
 #: What a hook lists no events with.

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ipfsmem.device.writing import writing
 from ipfsmem.memories import sessions
-from ipfsmem.memories.context_talk import Line, Said, Sought, least_bytes, shortened
-from ipfsmem.memories.moments import Reader, read_again, read_groups
+from ipfsmem.memories.context_talk import ContextLine, Said, Sought, least_bytes, shortened
+from ipfsmem.memories.event_search import Reader, read_again, read_groups
 from ipfsmem.memories.sessions import Sessions
 from ipfsmem.memory import Memory
 from tests.support.device_lab import lab_in
@@ -51,7 +51,7 @@ def test_a_shortened_text_has_at_least_the_bytes_that_are_foretold(
     assert least_bytes(text, most) <= len(made.encode())
 
 
-def _eager(self: Said, room: int) -> Line | None:
+def _eager(self: Said, room: int) -> ContextLine | None:
     return self._line
 
 

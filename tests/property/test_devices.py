@@ -34,7 +34,7 @@ from ipfsmem.errors import (
     NotFoundError,
     ProviderError,
 )
-from ipfsmem.memories.readings import Conflict, Reading
+from ipfsmem.memories.memory_records import Conflict, MemoryRecord
 from ipfsmem.memory import Memory
 from ipfsmem.published.versions import find_text
 from ipfsmem.sync.report import SyncReport
@@ -78,7 +78,7 @@ class Devices:
         self.wanted_events: set[str] = set()
         #: Written by a device since its last publish that was answered: gone with its disk.
         self.unsent: dict[str, set[str]] = {}
-        self.readings: list[tuple[str, str, Reading, set[str]]] = []
+        self.readings: list[tuple[str, str, MemoryRecord, set[str]]] = []
         self.unsettled: list[tuple[str, str, Conflict, set[str]]] = []
         self.exports: list[bytes] = []
         self.saved: dict[str, str] = {}

@@ -21,7 +21,7 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.root_folders import state_folder
 from ipfsmem.device.writing import writing
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.scopes import Scopes
 from ipfsmem.memory import Memory
 from ipfsmem.published import plain_hamt, plain_layout
@@ -75,7 +75,7 @@ class Plain:
 
     def reopen(self) -> None:
         """What a new process knows: rows, and nothing else."""
-        self.memories = Memories(self.replica)
+        self.memories = MemoryStore(self.replica)
 
     def build(self) -> CID:
         with self.replica.transaction():

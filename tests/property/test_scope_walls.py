@@ -26,9 +26,9 @@ from ipfsmem.content.fetch import drive_async
 from ipfsmem.content.reader import Reader
 from ipfsmem.device.events import Timeline
 from ipfsmem.errors import ChangedError, LimitError, NotFoundError, UsageError
-from ipfsmem.memories.bundle_tree import Part
+from ipfsmem.memories.bundle_tree import BundleScope
 from ipfsmem.memories.containers import read_zip
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.scopes import Scopes
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
@@ -121,7 +121,7 @@ class Walls:
         reason = self.mark(scope)
         # What is read below it is forgotten with it; in a forgotten scope nothing is noted.
         for one in (*Scopes(memory.replica).stack(scope), ""):
-            if one or Memories(memory.replica).in_scope(scope).forgotten():
+            if one or MemoryStore(memory.replica).in_scope(scope).forgotten():
                 self.allowed[one].add(self.count)
         memory.scope(scope).forget(random.choice(KEYS), reason=reason)
 
@@ -193,10 +193,10 @@ class Walls:
     def strange_token(self, random: Random) -> None:
         """What was seen in one scope replaces nothing in another, in whatever form it is handed back."""
         memory, scope = self.pick(random)
-        here, key = Memories(memory.replica).in_scope(scope), random.choice(KEYS)
+        here, key = MemoryStore(memory.replica).in_scope(scope), random.choice(KEYS)
         reading = here.read(key)
         other = random.choice([one for one in SCOPES if one != scope])
-        there = Memories(memory.replica).in_scope(other)
+        there = MemoryStore(memory.replica).in_scope(other)
         if reading is None or there.forgotten():
             return
         before = there.conflicts(), there.listing(), there.read(key)
@@ -248,7 +248,7 @@ class Walls:
             self.look_at_the_root()
 
     def answers(self, memory: Memory, scope: str) -> dict[str, object]:
-        part, exact = memory.scope(scope), Memories(memory.replica).in_scope(scope)
+        part, exact = memory.scope(scope), MemoryStore(memory.replica).in_scope(scope)
         found: dict[str, object] = {
             "list": exact.listing(sessions=True),
             "texts": [exact.read(key) for key in KEYS],
@@ -294,7 +294,7 @@ class Walls:
 
 def marks_in(place: Path, scope: str) -> set[int]:
     """The marks of one scope of a bundle."""
-    parts: dict[str, Part] = read_zip(place)
+    parts: dict[str, BundleScope] = read_zip(place)
     return {int(mark) for mark in _marks(repr(parts.get(scope)).encode())}
 
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.causal.value import Entry
 from ipfsmem.errors import ChangedError, LimitError, NotFoundError, UsageError
-from ipfsmem.memories.memories import Before, Memories
-from ipfsmem.memories.readings import Conflict, Reading, Seen
+from ipfsmem.memories.memories import MemoryStore, WriteBasis
+from ipfsmem.memories.memory_records import Conflict, MemoryRecord, Seen
 from tests.support.effort import cases
 from tests.support.files_lab import Lab
 
@@ -37,7 +37,7 @@ class World:
         self.memory = self.lab.start()
         self.count = 0
         #: Everything that anybody was ever shown, with its key.
-        self.held: list[tuple[str, Reading | Conflict]] = []
+        self.held: list[tuple[str, MemoryRecord | Conflict]] = []
         #: The dots that stand in each file, as of its last rendering.
         self.rendered: dict[str, set[str]] = {}
 
@@ -91,12 +91,12 @@ class World:
         item = held[pick % len(held)]
         if pick % 3 == 0:
             return item.seen, set(item.token), None
-        reading = item if isinstance(item, Reading) else item.shown
+        reading = item if isinstance(item, MemoryRecord) else item.shown
         text = reading.file if reading is not None else None
         if pick % 3 == 1:
             return item, set(item.token), text
         # Behind the bare token of a reading stands the text that was read.
-        return item.token, set(item.token), text if isinstance(item, Reading) else None
+        return item.token, set(item.token), text if isinstance(item, MemoryRecord) else None
 
     # -- what happens --------------------------------------------------------------------------------------------------
 
@@ -317,8 +317,8 @@ def test_what_is_replaced_was_shown_to_its_writer(steps: list[tuple[Any, ...]]) 
 def from_what_is_shown_now(before: Any) -> Any:
     """L5 as it was: the parts that a write does not give come from what is shown at that moment."""
 
-    def mutant(self: Memories, change: Any, key: str, seen: Seen | None) -> Before:
-        return Before(self._now(change, key).data, before(self, change, key, seen).dots)
+    def mutant(self: MemoryStore, change: Any, key: str, seen: Seen | None) -> WriteBasis:
+        return WriteBasis(self._now(change, key).data, before(self, change, key, seen).dots)
 
     return mutant
 
@@ -326,15 +326,15 @@ def from_what_is_shown_now(before: Any) -> Any:
 def replaces_what_is_shown_now(before: Any) -> Any:
     """Its sister: the text is the one that was read, and what goes is what stands there now."""
 
-    def mutant(self: Memories, change: Any, key: str, seen: Seen | None) -> Before:
-        return Before(before(self, change, key, seen).data, self._now(change, key).dots)
+    def mutant(self: MemoryStore, change: Any, key: str, seen: Seen | None) -> WriteBasis:
+        return WriteBasis(before(self, change, key, seen).data, self._now(change, key).dots)
 
     return mutant
 
 
 @pytest.mark.parametrize("mutant", [from_what_is_shown_now, replaces_what_is_shown_now])
 def test_l5_the_short_run_finds_what_it_is_for(mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Memories, "before", mutant(Memories.before))
+    monkeypatch.setattr(MemoryStore, "before", mutant(MemoryStore.before))
 
     @settings(max_examples=40, deadline=None, derandomize=True, phases=[Phase.generate],
               suppress_health_check=list(HealthCheck), database=None)  # fmt: skip

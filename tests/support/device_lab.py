@@ -28,7 +28,7 @@ from ipfsmem.device.replica import Environment
 from ipfsmem.device.scopes import known_scopes
 from ipfsmem.device.state import StateHeader
 from ipfsmem.device.writing import writing
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
 from ipfsmem.provider.contract import Provider
@@ -448,7 +448,7 @@ def events(memory: Memory) -> list[str]:
 
 def delete(memory: Memory, key: str, scope: str = "", *, seen: tuple[str, ...] | None = None) -> bool:
     """Delete what is shown (or `seen`) and leave no trace, as no command does; other siblings stay."""
-    memories = Memories(memory.replica, scope)
+    memories = MemoryStore(memory.replica, scope)
     name = memories.checked_name(key)
     with writing(memory.replica) as change:
         entry = change.entry(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.recall import Hit, Matches, MomentHit, Question, search
 
 
@@ -17,7 +17,7 @@ class FoundTexts(NamedTuple):
     moments: list[MomentHit]
 
 
-def found_in(parts: Sequence[Memories], query: str | None, **how: Any) -> FoundTexts:
+def found_in(parts: Sequence[MemoryStore], query: str | None, **how: Any) -> FoundTexts:
     """What a question finds; `how`: further fields of `Question`."""
     matches = search(parts, Question(query, **how), read=True)
     hits = [hit for one in matches.memories if (hit := one.hit) is not None]

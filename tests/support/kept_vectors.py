@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ipfsmem.device.replica import Replica
-from ipfsmem.memories.kept_vectors import Kept, _opened, vector_files
+from ipfsmem.memories.kept_vectors import StoredVectors, _opened, vector_files
 from ipfsmem.recall.vectors import Vectors
 
 
@@ -13,7 +13,7 @@ def vectors_file(replica: Replica) -> Path:
     return vector_files(replica)[0]
 
 
-def load_kept(replica: Replica) -> Kept | None:
+def load_kept(replica: Replica) -> StoredVectors | None:
     return next((_opened(replica, path, removes=False) for path in vector_files(replica)), None)
 
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, what: str, do: Callable[[], object]) -> None:
     """Do something just before the next change of this kind (`write`, `forget`) begins."""
-    begin = Memories.changing
+    begin = MemoryStore.changing
 
-    def after(self: Memories, kind: str, *more: Any) -> Any:
+    def after(self: MemoryStore, kind: str, *more: Any) -> Any:
         if kind == what:
-            monkeypatch.setattr(Memories, "changing", begin)
+            monkeypatch.setattr(MemoryStore, "changing", begin)
             do()
         return begin(self, kind, *more)
 
-    monkeypatch.setattr(Memories, "changing", after)
+    monkeypatch.setattr(MemoryStore, "changing", after)

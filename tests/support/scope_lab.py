@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ipfsmem.device.events import Timeline
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memory import Memory
 
 
@@ -21,7 +21,7 @@ def everything_in(memory: Memory) -> dict[str, dict[str, Any]]:
     cards = {scope.token: scope.card for scope in memory.scopes.list()}
     found: dict[str, dict[str, Any]] = {}
     for token in ("", *cards):
-        part = Memories(memory.replica).in_scope(token)
+        part = MemoryStore(memory.replica).in_scope(token)
         texts: dict[str, set[tuple[str, bool]]] = {}
         for item in part.listing(sessions=True):
             reading = part.read(item.key)

@@ -34,7 +34,7 @@ from ipfsmem.errors import (
     ProviderError,
     WrongWalletError,
 )
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Pin
 from ipfsmem.published.ipns_record import parse_record
@@ -195,7 +195,7 @@ def _has_same_files(provider: SimProvider, root: str, own: str) -> bool:
 
 def _view(memory: Memory, name: str) -> dict[str, Any]:
     *scope, key = name.split("/")[1:]
-    part = Memories(memory.replica, scope[0] if scope else "")
+    part = MemoryStore(memory.replica, scope[0] if scope else "")
     entry = memory.replica.store.entry(name)
     shown = _told(part, name, entry, part.whole_view(key, entry))
     own = None
@@ -211,7 +211,7 @@ def _view(memory: Memory, name: str) -> dict[str, Any]:
     return {**shown, "own": own}
 
 
-def _told(part: Memories, name: str, entry: Entry, view: KeyView) -> dict[str, Any]:
+def _told(part: MemoryStore, name: str, entry: Entry, view: KeyView) -> dict[str, Any]:
     return {
         "conflicts": _copies(part, name, entry, view.conflicts),
         "forgotten": view.forgotten,
@@ -223,12 +223,12 @@ def _told(part: Memories, name: str, entry: Entry, view: KeyView) -> dict[str, A
 
 
 def _copies(
-    part: Memories, name: str, entry: Entry, copies: tuple[ConflictCopy, ...]
+    part: MemoryStore, name: str, entry: Entry, copies: tuple[ConflictCopy, ...]
 ) -> list[dict[str, Any]]:
     return [{"file": one.file, "text": _text(part, name, entry, one.body)} for one in copies]
 
 
-def _text(part: Memories, name: str, entry: Entry, body: str) -> str | None:
+def _text(part: MemoryStore, name: str, entry: Entry, body: str) -> str | None:
     for value in entry.values():
         if value.body == body and (data := part.replica.store.body(name, value)) is not None:
             return str(data.decode())

@@ -19,7 +19,7 @@ from ipfsmem.parts.part import MemoryPart
 
 def test_the_public_names_are_these_and_exist() -> None:
     assert ipfsmem.__all__ == [
-        "Environment", "Home", "KeystoreSigner", "Listed", "Memory", "MnemonicSigner", "Provider", "RawKeySigner", "Reading", "RootKeys",
+        "Environment", "Home", "KeystoreSigner", "Memory", "MemoryRecord", "MemorySummary", "MnemonicSigner", "Provider", "RawKeySigner", "RootKeys",
         "Status", "SyncReport", "Unlock", "WalletSigner", "open_provider",
     ]  # fmt: skip
     for name in ipfsmem.__all__:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memory import Memory
 from tests.support.found import found_in
 from tests.support.web_lab import PEER_TOKEN, ClientError, by_wallet, root_of, web_client, words_of
@@ -52,7 +52,7 @@ def test_hits_and_scores_are_those_of_python(url: str, memory: Memory) -> None:
     with web_client() as client:
         web = client.open("asking", url, words=words_of(memory), token=PEER_TOKEN)
         for question in QUESTIONS:
-            ours = found_in([Memories(memory.replica)], question, limit=20, why=True)
+            ours = found_in([MemoryStore(memory.replica)], question, limit=20, why=True)
             theirs = web.recall(question, {"limit": 20})
             assert theirs["searched"] == ours.matches.searched
             assert [hit["reading"]["key"] for hit in theirs["hits"]] == [
@@ -92,7 +92,7 @@ def test_why_in_the_browser_equals_why_in_python(url: str, memory: Memory) -> No
                     expected = getattr(ours, name)
                     expected = list(expected) if isinstance(expected, tuple) else expected
                     assert theirs[name] == expected, (key, question, name)
-            ours_all = found_in([Memories(memory.replica)], question, kind="all", limit=50, why=True)
+            ours_all = found_in([MemoryStore(memory.replica)], question, kind="all", limit=50, why=True)
             all_theirs = web.recall(question, {"kind": "all", "limit": 50, "why": True})
             assert [hit["words"] for hit in all_theirs["moments"]] == [
                 list(hit.words) for hit in ours_all.moments
@@ -100,7 +100,7 @@ def test_why_in_the_browser_equals_why_in_python(url: str, memory: Memory) -> No
         for category in ("pets", "likes", "none"):
             found = web.recall("coffee 猫 元気 Ana deploys", {"kind": "all", "category": category})
             ours_found = found_in(
-                [Memories(memory.replica)], "coffee 猫 元気 Ana deploys", kind="all", category=category
+                [MemoryStore(memory.replica)], "coffee 猫 元気 Ana deploys", kind="all", category=category
             )
             assert [hit["reading"]["key"] for hit in found["hits"]] == [
                 hit.reading.key for hit in ours_found.hits

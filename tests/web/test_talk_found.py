@@ -17,7 +17,7 @@ from ipfsmem.bundle.session_parts import session_token
 from ipfsmem.device.replica import Environment
 from ipfsmem.device.writing import writing
 from ipfsmem.errors import NotFoundError, UsageError
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.sessions import Sessions
 from ipfsmem.memory import Memory
 from ipfsmem.testing.clock import MockClock, SeededRandom
@@ -157,7 +157,7 @@ class Drawing:
         """Messages that an import brought, of which some are approved."""
         scope, part = self.part()
         said = [(self.clock.ms - n, item(self.random, self.clock.ms)) for n in range(3)]
-        memories = Memories(self.memory.replica, scope)
+        memories = MemoryStore(self.memory.replica, scope)
         with writing(memories.replica) as change:
             Sessions(memories).add_dated_in(
                 change, self.random.choice(SESSIONS), said, source=self.random.choice(["chatgpt", "claude"])

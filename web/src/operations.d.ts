@@ -56,13 +56,13 @@ export type SessionsAddBody = {
 
 /** All memories that match, or a page of them, by key. It is a sequence of its `memories`. */
 export type MemoryPage = {
-  readonly memories: readonly Listed[]
+  readonly memories: readonly MemorySummary[]
   readonly next: string | null
   readonly total: number
 }
 
 /** One memory in a list: its header, not its body, and what a person should know about it. */
-export type Listed = {
+export type MemorySummary = {
   readonly key: string
   readonly scope: string
   readonly own: boolean
@@ -75,7 +75,7 @@ export type Listed = {
 }
 
 /** One memory as it is shown, in Python and as JSON. `seen` is the hash of `token`: a write that was given one of them (or the whole reading) replaces this text and no other. */
-export type Reading = {
+export type MemoryRecord = {
   readonly key: string
   readonly scope: string
   readonly sha256: string
@@ -101,7 +101,7 @@ export type Recalled = {
   readonly moments: readonly FoundMoment[]
 }
 
-/** A memory that `recall` found. `own` is false for a text of others that nobody approved, a candidate. `hides`: the scopes whose text under this key it hides. With `why`, `parts` add up to the score, and `words` are the words of the question that it contains. With `joined`: its relations in the graph, each as begin, type and end. */
+/** A memory that `recall` found. `own` is false for a text of others that nobody approved, a candidate. `hides`: the scopes whose text under this key it hides. With `why`, `parts` add up to the score, and `words` are the words of the question that it contains. With `include_relations`: its relations in the graph, each as begin, type and end. */
 export type Found = {
   readonly key: string
   readonly scope: string
@@ -169,8 +169,8 @@ export type Conflicts = {
 /** A memory with a conflict, in Python and as JSON: the shown text, and the copies that are not shown. Pass it, or its `seen`, to `resolve`. `shown` None: the key is forgotten, or the text that would be shown is not fetched. */
 export type Conflict = {
   readonly key: string
-  readonly shown: Reading | null
-  readonly copies: readonly Copy[]
+  readonly shown: MemoryRecord | null
+  readonly copies: readonly Alternative[]
   readonly dots: readonly string[]
   readonly forgotten: boolean
   readonly scope: string
@@ -178,10 +178,10 @@ export type Conflict = {
 }
 
 /** An alternative to the shown text, or a text hidden by a forget, and its dots. `reading` None: it is not fetched. */
-export type Copy = {
+export type Alternative = {
   readonly file: string
   readonly token: readonly string[]
-  readonly reading: Reading | null
+  readonly reading: MemoryRecord | null
 }
 
 /** A value that a revoked member wrote after the cutoff of its revocation. `key`: a memory's key or `timeline/<day>`, with `<scope>/` before it in a scope. `revoked`: the id of the member. `dot`: the value. */
@@ -196,7 +196,7 @@ export type Late = {
 export type Resolved = {
   readonly key: string
   readonly scope: string
-  readonly shown: Reading | null
+  readonly shown: MemoryRecord | null
   readonly replaced: readonly string[]
 }
 
@@ -354,10 +354,10 @@ export type SessionForgotten = {
 /** The routes of these operations, by name. */
 export type Operations = {
   'list': { method: 'GET', path: '/v1/memories', body: undefined, answer: MemoryPage }
-  'read': { method: 'GET', path: '/v1/memories/{key}', body: undefined, answer: Reading }
+  'read': { method: 'GET', path: '/v1/memories/{key}', body: undefined, answer: MemoryRecord }
   'recall': { method: 'POST', path: '/v1/recall', body: RecallBody, answer: Recalled }
   'duplicates': { method: 'GET', path: '/v1/duplicates', body: undefined, answer: Duplicates }
-  'write': { method: 'PUT', path: '/v1/memories/{key}', body: WriteBody, answer: Reading }
+  'write': { method: 'PUT', path: '/v1/memories/{key}', body: WriteBody, answer: MemoryRecord }
   'forget': { method: 'DELETE', path: '/v1/memories/{key}', body: undefined, answer: Forgotten }
   'conflicts': { method: 'GET', path: '/v1/conflicts', body: undefined, answer: Conflicts }
   'resolve': { method: 'POST', path: '/v1/memories/{key}/resolve', body: ResolveBody, answer: Resolved }

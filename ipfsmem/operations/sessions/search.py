@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Meta
 
 from ipfsmem.errors import StorageError, UsageError
+from ipfsmem.memories.query_words import MAX_QUERY
 from ipfsmem.memories.session_search import SessionHit
-from ipfsmem.memories.words import MAX_QUERY
 from ipfsmem.operation import Cli, Except, Http, View, operation
 from ipfsmem.operations.sessions.list import SessionProblem
 from ipfsmem.operations.sessions.stored import MAX_PAGE, sessions_of

@@ -14,7 +14,7 @@ from ipfsmem.sessions.compaction import SessionTranscript, told
 
 if TYPE_CHECKING:
     from ipfsmem.config import SessionSettings
-    from ipfsmem.memories.memories import Memories
+    from ipfsmem.memories.memories import MemoryStore
     from ipfsmem.memories.sessions_here import AllSessions
 
 #: The name of a session; `bundle.session_parts.session_token` refuses other texts.
@@ -40,7 +40,7 @@ def sessions_of(view: View) -> AllSessions:
     return AllSessions(memories, below, here_only=settings().sessions.here_only)
 
 
-def memories_of(view: View) -> list[Memories]:
+def memories_of(view: View) -> list[MemoryStore]:
     """The memories of the scope that a call works on, then those of the scopes that lead to it."""
     return [view.opened.memories.in_scope(one) for one in view.opened.scopes.stack(view.target)]
 

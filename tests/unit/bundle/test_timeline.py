@@ -8,7 +8,7 @@ import pytest
 
 from ipfsmem.bundle import timeline
 from ipfsmem.errors import FormatError, LimitError
-from ipfsmem.memories.moments import ms_of
+from ipfsmem.memories.event_search import ms_of
 from ipfsmem.wording import local_day, zone_of
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"

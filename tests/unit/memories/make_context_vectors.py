@@ -13,8 +13,8 @@ from typing import Any
 from ipfsmem.bundle.session_parts import session_token
 from ipfsmem.device.replica import Environment
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.memories import Memories
-from ipfsmem.memories.moment_kinds import Kind
+from ipfsmem.memories.event_entries import Kind
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memory import Memory
 from ipfsmem.testing.clock import MockClock, SeededRandom
 from ipfsmem.vault.home import Home
@@ -153,17 +153,17 @@ def build() -> dict[str, Any]:
             clock.ns = NOW * 10**6
             found, said = [], []
             for query, scope in product(QUERIES, ["", "shop", "lists", "bare"]):
-                hits = found_in([Memories(memory.replica, scope)], query, limit=20).hits
+                hits = found_in([MemoryStore(memory.replica, scope)], query, limit=20).hits
                 found.append({"query": query, "scope": scope, "hits": [[hit.reading.scope, hit.reading.key, round(hit.score, 9)] for hit in hits]})  # fmt: skip
             for query, kind, scope in product(ASKED_OF, MOMENTS, ["", "shop"]):
-                answer = found_in([Memories(memory.replica, scope)], query, kind=kind, limit=40)
+                answer = found_in([MemoryStore(memory.replica, scope)], query, kind=kind, limit=40)
                 moments = [[hit.place, hit.moment.kind, hit.moment.type, hit.moment.at, round(hit.score, 9), hit.moment.own] for hit in answer.moments]  # fmt: skip
                 said.append({"query": query, "kind": kind, "scope": scope, "searched": answer.matches.searched, "moments": moments})  # fmt: skip
             narrowed: list[dict[str, Any]] = []
             for wanted, how in ASKED_HOW:
                 named: dict[str, Any] = {"kind": "all", "limit": 40, **how}
                 try:
-                    answer = found_in([Memories(memory.replica)], wanted, **named)
+                    answer = found_in([MemoryStore(memory.replica)], wanted, **named)
                 except UsageError:
                     narrowed.append({"query": wanted, "how": named, "searched": None, "rows": []})
                     continue

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from ipfsmem.bundle.fence import NOTICE, unquote
 from ipfsmem.memories.context import ContextBlock
+from ipfsmem.memories.context_layouts import LAYOUTS, TOKEN_BYTES
 from ipfsmem.memories.context_talk import MOST_BYTES
-from ipfsmem.memories.layouts import LAYOUTS, TOKEN_BYTES
 from ipfsmem.memory import Memory
 from tests.support.effort import cases
 

@@ -24,7 +24,7 @@ from ipfsmem.device.tables import meta
 from ipfsmem.dream.proposal import Change, Proposal, Step
 from ipfsmem.errors import IncompleteError, LimitError, LockedError, NotFoundError, StorageError
 from ipfsmem.memories.dreams import Dreams
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memory import Memory
 from tests.support.device_lab import Lab, all_texts, body, lab_in, of_another, same
 from tests.support.effort import cases
@@ -595,7 +595,7 @@ def test_a_dream_of_which_a_line_has_no_room_for_all_is_done_and_says_what_it_ch
         memory.write(name, "One")
     pairs = zip(names[::2], names[1::2], strict=True)
     steps = [Step(why="x", changes=tuple(Change(key=key, text=None) for key in pair)) for pair in pairs]
-    dreams = Dreams(Memories(memory.replica))
+    dreams = Dreams(MemoryStore(memory.replica))
     assert len(dreams.do(dreams.propose(of(*steps))).removed) == 280
     (event,) = dream_events(memory)
     assert len(event["removed"]) == 280 and "together" not in event

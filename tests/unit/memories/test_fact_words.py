@@ -106,7 +106,7 @@ sayings = st.lists(
 def test_nearness_is_the_greater_share_of_words_or_stems(said: str, there: str) -> None:
     words, known = words_of(said), words_of(there)
     wanted, stems_there = frozenset(stems(words)), frozenset(stems(known))
-    one = fact_words.Known(known, len({*known}), stems_there, "fact", "")
+    one = fact_words.FactEntry(known, len({*known}), stems_there, "fact", "")
     expected = max(share(words, known), share(tuple(wanted), tuple(stems_there)))
     if wanted and wanted <= stems_there:
         expected = max(expected, 0.9)

@@ -20,7 +20,7 @@ from ipfsmem.device import atomic_files, recall_image
 from ipfsmem.device.state import StateStore
 from ipfsmem.errors import StorageError
 from ipfsmem.memories import context, search_index
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
 from ipfsmem.recall.ranking import Document, Index
@@ -400,7 +400,7 @@ def test_a_look_that_fails_leaves_no_change_half_taken_in(
     """Neither in this process nor in the index that it keeps for the next one."""
     shown_of, failed = search_index.shown_of, list[str]()
 
-    def fails_once(part: Memories, key: str, entry: Entry) -> Any:
+    def fails_once(part: MemoryStore, key: str, entry: Entry) -> Any:
         if not failed:
             failed.append(key)
             raise StorageError("the disk does not answer")

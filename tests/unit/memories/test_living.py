@@ -10,8 +10,8 @@ import pytest
 from ipfsmem.device.state import StateMark
 from ipfsmem.device.writing import writing
 from ipfsmem.memories.kept_vectors import follow_at_once
-from ipfsmem.memories.living import Living, Reading
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.living import GroupReading, Living
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memory import Memory
 
 KINDS = frozenset({"event", "message"})
@@ -27,7 +27,7 @@ def brought_up(living: Living, memory: Memory) -> Living:
                 while True:
                     next(steps)
             except StopIteration as end:
-                living.took(Reading(*end.value))
+                living.took(GroupReading(*end.value))
     return living
 
 
@@ -57,7 +57,7 @@ def test_what_is_followed_step_by_step_is_what_is_there(tmp_path: Path, seed: in
     rng = random.Random(seed)
     with Memory.create("m", "local", home=tmp_path) as memory:
         memory.scope("work").write("first", "A text")
-        memories = Memories(memory.replica)
+        memories = MemoryStore(memory.replica)
         living, kept = Living(memories), set[bytes]()
         for number in range(25):
             change(memory, rng, number)
@@ -85,7 +85,7 @@ def test_what_is_followed_step_by_step_is_what_is_there(tmp_path: Path, seed: in
 def test_changes_that_are_read_node_by_node_are_all_changes(tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path) as memory:
         with writing(memory.replica) as written:
-            memories = Memories(memory.replica)
+            memories = MemoryStore(memory.replica)
             for number in range(200):
                 memories.write_in(written, f"note{number}", b"A text")
         with memory.replica.transaction():

@@ -17,10 +17,10 @@ from aiohttp import web
 
 from ipfsmem.device.derived_file import DerivedFiles
 from ipfsmem.errors import ConfigError, ProviderError, StorageError, UsageError
-from ipfsmem.memories.asked import Asked
-from ipfsmem.memories.kept_vectors import EARLIER, Kept, _opened, prepared, vector_files
+from ipfsmem.memories.kept_vectors import EARLIER, StoredVectors, _opened, prepared, vector_files
 from ipfsmem.memories.living import Living
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
+from ipfsmem.memories.query_embedding import QueryEmbedding
 from ipfsmem.memories.search_index import index_of
 from ipfsmem.memory import Memory
 from ipfsmem.operations.recall import Recalled
@@ -108,14 +108,14 @@ def test_vectors_count_only_when_nine_of_ten_of_what_is_looked_through_have_one(
     """While they were made, the newest first, what had none yet stood behind all that had one."""
     for n in range(8):
         memory.write(f"note_{n}", f"The roof was painted on day {n}")
-    vectors, parts = Vectors(EmbedderIdentity("test", "given", "00")), [Memories(memory.replica)]
+    vectors, parts = Vectors(EmbedderIdentity("test", "given", "00")), [MemoryStore(memory.replica)]
     with memory.replica.reading():
         kept_by = dict(index_of(parts).vectors)
     near = {kept_by[key]: [1.0, n / 10] for n, key in enumerate(sorted(kept_by)) if key != "drinks"}
 
     def asked(some: int) -> FoundTexts:
         vectors.add(dict(list(near.items())[:some]))
-        said = Asked(vectors.comparable(), "", question=[1.0, 0.0])
+        said = QueryEmbedding(vectors.comparable(), "", question=[1.0, 0.0])
         return found_in(parts, "espresso", said=said, why=True)
 
     few = asked(8)
@@ -200,7 +200,7 @@ def test_another_model_starts_anew_and_two_are_never_mixed(
 def test_forgotten_text_keeps_no_vector_in_a_temporary_file(memory: Memory, before: bool) -> None:
     folder = memory.replica.folder
     assert folder is not None
-    kept = Kept(Vectors(EmbedderIdentity("some", "1", "00")), [])
+    kept = StoredVectors(Vectors(EmbedderIdentity("some", "1", "00")), [])
     for put in [True, False] if before else [False]:
         ready = prepared(memory.replica, kept)
         assert ready is not None
@@ -847,7 +847,7 @@ def test_two_processes_that_make_vectors_keep_those_of_both_and_bring_nothing_fo
     after = load_vectors(memory.replica)
     assert after is not None and len(set(before.ids) - set(after.ids)) == 2  # the part, and the message
     with memory.replica.reading():
-        there = set(index_of([Memories(memory.replica)]).vectors.values())
+        there = set(index_of([MemoryStore(memory.replica)]).vectors.values())
     assert len(there) == 4 and there <= set(after.ids)
 
 

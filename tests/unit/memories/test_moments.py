@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.moment_kinds import Group, Kind
-from ipfsmem.memories.moments import read_again, read_groups
+from ipfsmem.memories.event_entries import Group, Kind
+from ipfsmem.memories.event_search import read_again, read_groups
 from ipfsmem.memories.sessions import ItemsAt, Sessions
 from ipfsmem.memory import Memory
 from ipfsmem.sessions.transcript import as_markdown
@@ -258,7 +258,7 @@ def test_of_a_day_with_many_events_only_the_lines_of_the_hits_are_read(
     found = memory.recall("harbour", kind="event", limit=60)
     assert len(found.moments) == 60 and all(hit.own for hit in found.moments)
     keep_nothing_read(monkeypatch)
-    monkeypatch.setattr("ipfsmem.memories.moments.read_groups", lambda *_: iter(()))
+    monkeypatch.setattr("ipfsmem.memories.event_search.read_groups", lambda *_: iter(()))
     assert memory.recall("harbour", kind="event", limit=60).moments == found.moments
 
 
@@ -282,7 +282,7 @@ def test_of_a_long_session_only_a_few_parts_are_read_for_a_hit(
     read = list[str]()
     real = Sessions.part
     monkeypatch.setattr(Sessions, "part", lambda self, key: read.append(key) or real(self, key))
-    monkeypatch.setattr("ipfsmem.memories.moments.read_groups", lambda *_: iter(()))
+    monkeypatch.setattr("ipfsmem.memories.event_search.read_groups", lambda *_: iter(()))
     with parts[0].replica.reading():
         for id, moment in list(moments.items())[::9]:
             read.clear()
@@ -311,7 +311,9 @@ def test_what_was_read_for_one_question_is_not_read_again_for_the_next(
 ) -> None:
     before = memory.recall("Lisbon harbour", kind="all")
     assert before.moments
-    monkeypatch.setattr("ipfsmem.memories.moments.Reader.read", lambda *_: pytest.fail("it is read again"))
+    monkeypatch.setattr(
+        "ipfsmem.memories.event_search.Reader.read", lambda *_: pytest.fail("it is read again")
+    )
     assert memory.recall("Lisbon harbour", kind="all") == before
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.graph.drawing import FORMATS
 from ipfsmem.groups import Sessions
-from ipfsmem.memories.moment_kinds import KINDS
+from ipfsmem.memories.event_entries import KINDS
 from ipfsmem.memory import Memory
 from ipfsmem.methods import MemoryMethods
 from ipfsmem.operations.recall import FoundMoment

@@ -10,7 +10,7 @@ import pytest
 
 from ipfsmem.agents.session_text import prompt_text, session_text
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.layouts import LAYOUTS
+from ipfsmem.memories.context_layouts import LAYOUTS
 from ipfsmem.memory import Memory
 from ipfsmem.sessions.compaction import approved_mark
 from ipfsmem.testing import SimCloud, SimProvider

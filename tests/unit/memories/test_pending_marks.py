@@ -11,7 +11,7 @@ import pytest
 from ipfsmem.adapters.openai_agents import session as openai_session
 from ipfsmem.device.writing import writing
 from ipfsmem.errors import ChangedError
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.sessions import Sessions
 from ipfsmem.memory import Memory
 from ipfsmem.operations.sessions.messages import SessionMessage
@@ -148,7 +148,7 @@ def test_imported_summary_is_pending_until_approved(tmp_path: Path) -> None:
     mark = {"ipfsmem": {"summary": "Otters rule.", "covers": {}, "messages": 1, "by": "them"}}
     with Memory.create("default", "local", home=tmp_path) as memory:
         with writing(memory.replica) as change:
-            Sessions(Memories(memory.replica)).add_dated_in(
+            Sessions(MemoryStore(memory.replica)).add_dated_in(
                 change, "talk", [(None, user("One.")), (None, mark)], source="initrunner"
             )
         assert memory.sessions.told("talk").summary_pending

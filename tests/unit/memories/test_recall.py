@@ -18,7 +18,7 @@ from ipfsmem.bundle.fence import unquote
 from ipfsmem.errors import UsageError
 from ipfsmem.memories import recall as recalling
 from ipfsmem.memories.context import TOKEN_BYTES
-from ipfsmem.memories.words import query_words
+from ipfsmem.memories.query_words import query_words
 from ipfsmem.memory import Memory
 from ipfsmem.recall import ranking
 from ipfsmem.recall.priority import faded, priority

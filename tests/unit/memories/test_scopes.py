@@ -11,7 +11,7 @@ from ipfsmem.causal.cards import Card, write_card
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.writing import writing
 from ipfsmem.errors import KeyNameError
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.scopes import Scopes
 from ipfsmem.memory import Memory
 
@@ -23,8 +23,8 @@ def memory(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Memory]:
         yield made
 
 
-def scoped(memory: Memory, scope: str) -> Memories:
-    return Memories(memory.replica).in_scope(scope)
+def scoped(memory: Memory, scope: str) -> MemoryStore:
+    return MemoryStore(memory.replica).in_scope(scope)
 
 
 def test_one_key_in_three_scopes_is_three_memories(memory: Memory) -> None:

@@ -11,7 +11,7 @@ from ipfsmem.device import scopes as replica_scopes
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import KeyNameError, LimitError, MembershipError, NotFoundError, UsageError
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.scopes import Scopes
 from ipfsmem.memory import Memory
 from ipfsmem.published.history import PastState, find_root, open_past
@@ -26,8 +26,8 @@ def two(lab: Lab) -> tuple[Memory, Memory]:
     return a, b
 
 
-def at(memory: Memory, scope: str) -> Memories:
-    return Memories(memory.replica, scope)
+def at(memory: Memory, scope: str) -> MemoryStore:
+    return MemoryStore(memory.replica, scope)
 
 
 def said(memory: Memory, scope: str) -> list[str]:

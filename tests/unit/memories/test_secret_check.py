@@ -17,8 +17,8 @@ from ipfsmem.device.lock import file_lock
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import LockedError, PublicError, SecretsError
 from ipfsmem.memories import secret_check
-from ipfsmem.memories.memories import Before
-from ipfsmem.memories.readings import Seen
+from ipfsmem.memories.memories import WriteBasis
+from ipfsmem.memories.memory_records import Seen
 from ipfsmem.memory import Memory
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.vault.owner import Unlock
@@ -335,7 +335,7 @@ def test_s10_a_long_text_is_looked_at_before_the_lock(
         meanwhile = iter([True])
         made = memory._texts.memories.before
 
-        def before(change: Writing, key: str, seen: Seen | None) -> Before:
+        def before(change: Writing, key: str, seen: Seen | None) -> WriteBasis:
             found = made(change, key, seen)
             if next(meanwhile, False):
                 with Memory.load("m", home=home) as other:

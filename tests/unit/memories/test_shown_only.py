@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
-from ipfsmem.memories.readings import Reading
+from ipfsmem.memories.memory_records import MemoryRecord
 from ipfsmem.memory import Memory
 from ipfsmem.vault.home import Home
 from tests.support.device_lab import ROOT, Lab, all_texts, body
@@ -22,7 +22,7 @@ def _two(lab: Lab) -> tuple[Memory, Memory]:
     return a, c
 
 
-def _came_between(lab: Lab) -> tuple[Memory, Memory, Reading]:
+def _came_between(lab: Lab) -> tuple[Memory, Memory, MemoryRecord]:
     """A read its own text; then C's concurrent and newer one is what is shown at A."""
     a, c = _two(lab)
     a.write("tone", "A's text", type="feedback", description="old line")
@@ -193,7 +193,7 @@ def test_a_copy_that_is_not_fetched_is_not_in_the_token(lab: Lab) -> None:
     assert copy.token[0] in a.replica.store.entry("m/tone")
 
 
-def _forgotten_meanwhile(lab: Lab) -> tuple[Memory, Memory, Reading]:
+def _forgotten_meanwhile(lab: Lab) -> tuple[Memory, Memory, MemoryRecord]:
     a, c = _two(lab)
     a.write("tone", "v1")
     lab.settle(a, c)

@@ -17,7 +17,7 @@ from ipfsmem.bundle.value_file import memory_key, name_of, value_file, value_of
 from ipfsmem.device.replica import Environment
 from ipfsmem.device.writing import Writing
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.values import Value
 from ipfsmem.memory import Memory
 from ipfsmem.parts.values import MemoryValues
@@ -226,13 +226,13 @@ def test_new_value_is_set_without_reading_the_others(memory: Memory, monkeypatch
     for number in range(20):
         memory.values.set(f"key {number}", "text")
     reads: list[str] = []
-    real = Memories.reading_of
+    real = MemoryStore.reading_of
 
-    def counted(self: Memories, key: str, *given: Any) -> Any:
+    def counted(self: MemoryStore, key: str, *given: Any) -> Any:
         reads.append(key)
         return real(self, key, *given)
 
-    monkeypatch.setattr(Memories, "reading_of", counted)
+    monkeypatch.setattr(MemoryStore, "reading_of", counted)
     memory.values.set("another", "text")
     assert len(set(reads)) <= 1
 

@@ -13,7 +13,7 @@ from ipfsmem.device.collection import collect
 from ipfsmem.device.writing import writing
 from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
 from ipfsmem.memories import recall
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
 from ipfsmem.sync.fork import adopt_orphans
@@ -133,13 +133,13 @@ def test_one_line_of_another_merged_into_my_file(lab: Lab) -> None:
     b.write_text("list", b"one\ntwo\nTHREE\n", seen=seen)
     lab.settle(a, b)
     assert a.read("list").data == b"ONE\ntwo\nthree\n"
-    assert Memories(a.replica).whole_view("list").data == b"ONE\ntwo\nTHREE\n"
+    assert MemoryStore(a.replica).whole_view("list").data == b"ONE\ntwo\nTHREE\n"
     (found,) = a.conflicts()
     assert a.read("list", conflict=found.files[0]).data == b"one\ntwo\nTHREE\n"
     # An edit of what stands there replaces that and no more.
     a.write_text("list", b"ONE!\ntwo\nthree\n")
     assert a.read("list").own and a.read("list").data == b"ONE!\ntwo\nthree\n"
-    assert Memories(a.replica).whole_view("list").data == b"ONE!\ntwo\nTHREE\n"
+    assert MemoryStore(a.replica).whole_view("list").data == b"ONE!\ntwo\nTHREE\n"
     assert a.promote("list").data == b"one\ntwo\nTHREE\n"
     assert not a.conflicts()
 
@@ -166,7 +166,7 @@ def test_an_own_text_that_another_replaced_goes_on_standing_there(lab: Lab) -> N
     # An edit of it starts from it: it merges with what the other made of it.
     a.write_text("list", b"ONE\ntwo\nthree\n")
     assert a.read("list").own and a.read("list").data == b"ONE\ntwo\nthree\n"
-    assert Memories(a.replica).whole_view("list").data == b"ONE\ntwo\nTHREE\n"
+    assert MemoryStore(a.replica).whole_view("list").data == b"ONE\ntwo\nTHREE\n"
     # What b wrote over a text of a is no more b's own than a's.
     lab.settle(a, b)
     assert b.read("list").data == b"ONE\ntwo\nTHREE\n" and not b.read("list").own
@@ -180,10 +180,10 @@ def test_what_others_forgot_at_the_same_time_stays_and_is_listed(lab: Lab) -> No
     a.write_text("role", b"two\n")
     b.forget("role")
     lab.settle(a, b)
-    assert a.read("role").data == b"two\n" and Memories(a.replica).whole_view("role").forgotten
+    assert a.read("role").data == b"two\n" and MemoryStore(a.replica).whole_view("role").forgotten
     (found,) = a.conflicts()
     assert a.resolve("role", keep=True, seen=found).shown.data == b"two\n"
-    assert not a.conflicts() and not Memories(a.replica).whole_view("role").forgotten
+    assert not a.conflicts() and not MemoryStore(a.replica).whole_view("role").forgotten
 
 
 def test_promote_is_a_persons_word(lab: Lab) -> None:
@@ -228,7 +228,7 @@ def test_the_digest_is_that_of_the_same_state_for_every_person(lab: Lab) -> None
             digests.add(memory.replica.store.checkpoint(folders=True).digest)
     assert len(digests) == 1
     assert asyncio.run(a.sync()) and a.status().root == b.status().root
-    whole = [Memories(memory.replica).whole_view("x") for memory in (a, b)]
+    whole = [MemoryStore(memory.replica).whole_view("x") for memory in (a, b)]
     assert whole[0] == whole[1]
 
 

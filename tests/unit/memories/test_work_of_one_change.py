@@ -19,10 +19,10 @@ from ipfsmem.device import state
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.writing import writing
 from ipfsmem.memories import kept_vectors, living
-from ipfsmem.memories.kept_vectors import Kept, erase_forgotten, prepared, vectors_path
+from ipfsmem.memories.event_entries import HALF
+from ipfsmem.memories.kept_vectors import StoredVectors, erase_forgotten, prepared, vectors_path
 from ipfsmem.memories.living import Living
-from ipfsmem.memories.memories import Memories
-from ipfsmem.memories.moment_kinds import HALF
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.sessions import Sessions
 from ipfsmem.memory import Memory
 from ipfsmem.recall.embedder import EmbedderIdentity
@@ -41,7 +41,7 @@ def filled(home: Path, many: int) -> Memory:
     stick = home / "stick"
     stick.mkdir(parents=True)
     memory = Memory.create("m", "encrypted-ipfs", provider=str(stick), passphrase=False, home=home / "home")
-    memories = Memories(memory.replica)
+    memories = MemoryStore(memory.replica)
     with writing(memory.replica) as change:
         for number in range(many):
             memories.write_in(change, f"note_{number}", f"Text {number}".encode())
@@ -55,7 +55,7 @@ def keep_vectors(replica: Replica, there: Living) -> None:
     keys = [*there.files, *(key for one in there.spoken.values() for key in one.each())]
     vectors = Vectors(_MODEL)
     vectors.add({key: [1.0, 2.0] for key in keys})
-    ready = prepared(replica, Kept(vectors, list(there.spoken.values())))
+    ready = prepared(replica, StoredVectors(vectors, list(there.spoken.values())))
     assert ready is not None
     ready.put()
 
@@ -110,13 +110,13 @@ def test_forget_among_ten_times_as_many_memories_costs_the_same(
     for memory in (few, many):
         with memory:
             if kept:
-                keep_vectors(memory.replica, brought_up(Living(Memories(memory.replica)), memory))
+                keep_vectors(memory.replica, brought_up(Living(MemoryStore(memory.replica)), memory))
             for number in range(3):  # what is remembered, and what a schema is asked once
                 assert memory.forget(f"note_{number}")
             costs.append(cost(memory, partial(memory.forget, "note_7"), monkeypatch))
             if kept:
                 left = load_kept(memory.replica)
-                there = brought_up(Living(Memories(memory.replica)), memory)
+                there = brought_up(Living(MemoryStore(memory.replica)), memory)
                 assert left is not None and set(left.vectors.ids) == there.files.keys()
     assert alike(*costs), costs
 
@@ -140,7 +140,7 @@ def test_vectors_erased_step_by_step_are_those_of_what_is_gone(tmp_path: Path, s
     rng = random.Random(seed)
     with Memory.create("m", "local", home=tmp_path) as memory:
         memory.scope("work").write("first", "A text")
-        replica, memories = memory.replica, Memories(memory.replica)
+        replica, memories = memory.replica, MemoryStore(memory.replica)
         for number in range(30):
             if number % 7 == 0:
                 keep_vectors(replica, brought_up(Living(memories), memory))
@@ -165,10 +165,10 @@ def test_vectors_are_erased_again_after_one_time_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with filled(tmp_path, 5) as memory:
-        memories = Memories(memory.replica)
+        memories = MemoryStore(memory.replica)
         keep_vectors(memory.replica, brought_up(Living(memories), memory))
         erase_forgotten(memories)
-        Memories(memory.replica).forget("note_1")
+        MemoryStore(memory.replica).forget("note_1")
         with monkeypatch.context() as within:
             within.setattr(kept_vectors, "_put_left", lambda *_: (_ for _ in ()).throw(OSError("full")))
             with pytest.raises(OSError, match="full"):
@@ -184,7 +184,7 @@ def test_keys_of_parts_followed_step_by_step_are_those_that_are_there(tmp_path: 
     rng = random.Random(seed)
     with Memory.create("m", "local", home=tmp_path) as memory:
         memory.scope("work").write("session-talk0-no_part", "A text")
-        memories = Memories(memory.replica)
+        memories = MemoryStore(memory.replica)
         for number in range(30):
             change(memory, rng, number)
             match rng.randrange(8):
@@ -206,7 +206,7 @@ def test_keys_of_parts_followed_step_by_step_are_those_that_are_there(tmp_path: 
             check_keys(memories)
 
 
-def check_keys(memories: Memories) -> None:
+def check_keys(memories: MemoryStore) -> None:
     """The keys of parts are those that a look at all names finds."""
     with memories.replica.reading():
         names = [*memories.replica.store.names()]

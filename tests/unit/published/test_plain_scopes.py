@@ -15,7 +15,7 @@ from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.content.tree import build_tree
 from ipfsmem.device.events import Timeline
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.scopes import Scopes
 from ipfsmem.memory import Memory
 from ipfsmem.published import plain_layout
@@ -34,10 +34,10 @@ def a(tmp_path: Path, stick: Path) -> Iterator[Memory]:
 def fill(memory: Memory) -> None:
     for scope in ("", "work", "o"):
         where = scope or "nameless"
-        Memories(memory.replica, scope).write(
+        MemoryStore(memory.replica, scope).write(
             "tone", f"---\nname: Tone of {where}\ntype: user\n---\n\nsaid in {where}\n".encode()
         )
-        Memories(memory.replica, scope).write(f"only_{where}", f"text of {where}\n".encode())
+        MemoryStore(memory.replica, scope).write(f"only_{where}", f"text of {where}\n".encode())
         Timeline(memory.replica, scope).note("waved", {"where": where})
 
 
@@ -68,11 +68,11 @@ def test_other_devices_get_the_scopes_back_and_make_the_same_root(
     fill(a)
     sync(a)
     with restore(tmp_path, stick) as b:
-        Memories(b.replica, "work").write("of_b", b"written there\n")
+        MemoryStore(b.replica, "work").write("of_b", b"written there\n")
         files = published(stick, sync(a, b))
         assert files["scopes/work/memory/of_b.md"] == b"written there\n"
         for memory in (a, b):
-            keys = [item.key for item in Memories(memory.replica, "work").listing()]
+            keys = [item.key for item in MemoryStore(memory.replica, "work").listing()]
             assert keys == ["of_b", "only_work", "tone"]
         Scopes(b.replica).forget("work")
         files = published(stick, sync(a, b))
@@ -85,7 +85,7 @@ def test_other_devices_get_the_scopes_back_and_make_the_same_root(
 def test_a_change_in_one_scope_makes_no_other_anew(a: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Format-next rule 9, kept incremental: one change costs nothing in the number of scopes but a link each."""
     for n in range(12):
-        Memories(a.replica, f"s{n}").write("k", b"text %d\n" % n)
+        MemoryStore(a.replica, f"s{n}").write("k", b"text %d\n" % n)
     sync(a)
     made: list[str] = []
     real = plain_layout.base_links
@@ -94,7 +94,7 @@ def test_a_change_in_one_scope_makes_no_other_anew(a: Memory, monkeypatch: pytes
         "base_links",
         lambda r, memories, *rest: (made.append(memories.scope), real(r, memories, *rest))[1],
     )
-    Memories(a.replica, "s7").write("k", b"changed\n")
+    MemoryStore(a.replica, "s7").write("k", b"changed\n")
     sync(a)
     assert made == ["s7"]
 
@@ -112,7 +112,7 @@ def test_no_remote_and_no_hash_of_one_stands_in_a_plain_root(a: Memory, stick: P
     scopes.make(token, title="Hidden")
     with pytest.raises(UsageError, match="published"):
         scopes.change(token, add=[("remote", remote, "")])
-    Memories(a.replica, token).write("k", b"text\n")
+    MemoryStore(a.replica, token).write("k", b"text\n")
     root = sync(a)
     tag = a.replica.vault_tag
     assert tag is not None
@@ -128,16 +128,16 @@ def test_a_foreign_bundle_of_all_scopes_with_our_token(tmp_path: Path, a: Memory
     fill(a)
     root = sync(a)
     with Memory.create("mine", "local", home=tmp_path / "mine") as mine:
-        Memories(mine.replica, "work").write("tone", b"mine\n")
+        MemoryStore(mine.replica, "work").write("tone", b"mine\n")
         with asyncio.run(Memory.open_foreign(root, provider=str(stick))) as foreign:
             scopes = {scope.token for scope in Scopes(foreign.replica).listing()}
             assert scopes == {"work", "o"}
             assert foreign.opened is not None and foreign.opened.problems == []
-            reading = Memories(foreign.replica, "work").read("tone")
+            reading = MemoryStore(foreign.replica, "work").read("tone")
             assert reading is not None and b"said in work" in reading.data
             assert [e["where"] for e in Timeline(foreign.replica, "o").events()] == ["o"]
             assert foreign.read("tone") is not None
-        assert Memories(mine.replica, "work").read("tone").data == b"mine\n"
+        assert MemoryStore(mine.replica, "work").read("tone").data == b"mine\n"
 
 
 def test_names_of_folders_that_are_no_scopes_are_left_out() -> None:

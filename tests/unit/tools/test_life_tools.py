@@ -6,7 +6,7 @@ import pytest
 
 from ipfsmem.bundle.fence import CANDIDATE, NOTICE
 from ipfsmem.device.writing import writing
-from ipfsmem.memories.memories import Memories
+from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.sessions import Sessions
 from ipfsmem.memory import Memory
 from ipfsmem.tools import EVERYDAY, GRAPH, LIFE, PEERS, toolset
@@ -82,7 +82,7 @@ def test_what_is_said_in_a_session_is_read_quoted(memory: Memory, model: Model) 
 
 def brought(memory: Memory, session: str, *texts: str, title: str = "") -> None:
     """Messages that an import brought."""
-    memories = Memories(memory.replica, "")
+    memories = MemoryStore(memory.replica, "")
     said = [(n + 1, {"role": "user", "content": text}) for n, text in enumerate(texts)]
     with writing(memories.replica) as change:
         Sessions(memories).add_dated_in(change, session, said, title, source="chatgpt")
@@ -132,7 +132,7 @@ def test_a_summary_of_imported_messages_is_marked_until_they_are_approved(
 
 
 def test_a_summary_that_an_import_brought_is_marked(memory: Memory, model: Model) -> None:
-    memories = Memories(memory.replica, "")
+    memories = MemoryStore(memory.replica, "")
     mark = {"ipfsmem": {"summary": "They live in Rome.", "covers": {}, "messages": 3, "by": "them"}}
     with writing(memories.replica) as change:
         Sessions(memories).add_dated_in(

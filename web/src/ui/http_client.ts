@@ -7,7 +7,7 @@ import {
 } from './client.ts'
 import { happeningOf } from './happening.ts'
 import { HttpLife } from './http_life.ts'
-import type { Conflicts, Reading, Recalled, RecallBody } from '../operations.d.ts'
+import type { Conflicts, MemoryRecord, Recalled, RecallBody } from '../operations.d.ts'
 import type { Life } from './life.ts'
 
 type Json = { [name: string]: any }
@@ -120,7 +120,7 @@ export class HttpClient implements MemoryClient {
 
   async conflicts(): Promise<readonly Clash[]> {
     const found = await this.#get('conflicts', { everywhere: 'true' }) as Conflicts
-    const by = (one: Reading | null) => one === null ? '' : found.labels[one.device] ?? one.device
+    const by = (one: MemoryRecord | null) => one === null ? '' : found.labels[one.device] ?? one.device
     return found.conflicts.map(({ key, scope, seen, forgotten, shown, copies }) => ({
       key, scope, seen, forgotten, by: by(shown), text: shown?.text ?? null,
       copies: copies.map(({ file, reading }) => ({ file, by: by(reading), text: reading?.text ?? null }))

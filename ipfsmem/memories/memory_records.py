@@ -43,7 +43,7 @@ def place_of(scope: str, key: str) -> str:
     return f"{scope}/{key}" if scope else key
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One memory as it is shown, in Python and as JSON. `seen` is the hash of `token`: a write that was given one of them (or the whole
     reading) replaces this text and no other."""
 
@@ -82,7 +82,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         hlc: str = "",
         own: bool = True,
         scope: str = "",
-    ) -> Reading:
+    ) -> MemoryRecord:
         """Return the reading of the text `data`, which its caller is shown."""
         file = readable_file(data)
         made = cls(
@@ -119,12 +119,12 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return MemoryFile(self.fields, self.body)
 
 
-class Copy(msgspec.Struct, frozen=True):
+class Alternative(msgspec.Struct, frozen=True):
     """An alternative to the shown text, or a text hidden by a forget, and its dots. `reading` None: it is not fetched."""
 
     file: str
     token: Token
-    reading: Reading | None
+    reading: MemoryRecord | None
 
 
 class Conflict(msgspec.Struct, frozen=True):
@@ -135,8 +135,8 @@ class Conflict(msgspec.Struct, frozen=True):
     """
 
     key: str
-    shown: Reading | None
-    copies: tuple[Copy, ...]
+    shown: MemoryRecord | None
+    copies: tuple[Alternative, ...]
     #: The dots of the shown text, or of the forget that hides the copies; and of others' forgets that hide nothing here.
     dots: Token = ()
     forgotten: bool = False
@@ -159,7 +159,7 @@ class Conflict(msgspec.Struct, frozen=True):
 
 
 #: What a caller has seen: the object that it was given, its token, or the token's hash.
-Seen = Reading | Conflict | Token | str
+Seen = MemoryRecord | Conflict | Token | str
 
 
 class SaysWhose(Protocol):

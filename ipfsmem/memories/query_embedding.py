@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 NOT_NAMED_HINT: Final = 'pip install "ipfsmem[semantic]" brings one that runs here. Or name one under [embeddings] in the settings file, for instance provider = "ollama"; model and base_url can stand there too.'
 
 
-class Asked(msgspec.Struct, frozen=True):
+class QueryEmbedding(msgspec.Struct, frozen=True):
     """The vectors to compare a question with, None for words alone, and the question's own; and a notice for a person, "" for
     none."""
 

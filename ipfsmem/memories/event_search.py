@@ -21,10 +21,10 @@ from ipfsmem.causal.entries import SegmentName, memory_name, segment_name
 from ipfsmem.causal.value import Entry, decode_entry
 from ipfsmem.device.events import events_of, lines_with, missing_of
 from ipfsmem.errors import FormatError
+from ipfsmem.memories.event_entries import Group, Moment, place_of
 from ipfsmem.memories.memories import NotHereError
-from ipfsmem.memories.moment_kinds import Group, Moment, place_of
 from ipfsmem.memories.parts_read import PartsRead
-from ipfsmem.memories.sessions import ItemsAt, Part, Sessions, entries_of_parts
+from ipfsmem.memories.sessions import ItemsAt, SessionPart, Sessions, entries_of_parts
 from ipfsmem.recall.passages import PACKED, passages
 from ipfsmem.sessions.compaction import Place, told
 from ipfsmem.sessions.compaction import PlacedItem as Item
@@ -32,7 +32,7 @@ from ipfsmem.sessions.messages import Message, read_message
 from ipfsmem.wording import local_day
 
 if TYPE_CHECKING:  # lists load no ranking
-    from ipfsmem.memories.memories import Memories
+    from ipfsmem.memories.memories import MemoryStore
     from ipfsmem.recall.ranking import Document
 
 #: Maximum characters of an event or a message that are indexed.
@@ -48,7 +48,7 @@ _PART_KEY = "session-"
 _part = re.compile(f"{_PART_KEY}(.+)-{NUMBERED}").fullmatch
 
 
-class Told(NamedTuple):
+class EventSource(NamedTuple):
     """A moment with its words; the id holds a hash of these."""
 
     id: str
@@ -76,8 +76,8 @@ def group_of(name: str, segment: SegmentName | None) -> Group | None:
 
 
 def read_groups(
-    parts: Sequence[Memories], groups: Iterable[Group]
-) -> Iterator[tuple[Group, list[Told], int]]:
+    parts: Sequence[MemoryStore], groups: Iterable[Group]
+) -> Iterator[tuple[Group, list[EventSource], int]]:
     """Yield the content of each of these groups, in order, and how many of its segments or parts are missing on this device
     (inside `reading`)."""
     days = {group.name for group in groups if group.kind == "event"}
@@ -93,7 +93,7 @@ def read_groups(
             yield group, *_session(by_scope.get(group.scope), group, held)
 
 
-def _days(parts: Sequence[Memories], days: set[str]) -> Iterator[tuple[Group, list[Told], int]]:
+def _days(parts: Sequence[MemoryStore], days: set[str]) -> Iterator[tuple[Group, list[EventSource], int]]:
     replica = parts[0].replica
     live = [part.scope for part in parts if not part.forgotten()]
     held: dict[str, dict[str, list[tuple[SegmentName, Entry]]]] = {}
@@ -128,7 +128,7 @@ class Reader:
 
     def __init__(
         self,
-        parts: Sequence[Memories],
+        parts: Sequence[MemoryStore],
         names: Callable[[Group], Iterable[str]] | None = None,
         kept: PartsRead | None = None,
     ) -> None:
@@ -141,7 +141,7 @@ class Reader:
         self._sessions = {scope: Sessions(part) for scope, part in self._memories.items()}
         self._opened: dict[tuple[Group, str], ItemsAt] = {}
 
-    def read(self, moments: Mapping[str, Moment]) -> dict[str, Told]:
+    def read(self, moments: Mapping[str, Moment]) -> dict[str, EventSource]:
         """Return the words of these moments, by id; those no longer on this device are left out."""
         found = dict(self._lines({id: one for id, one in moments.items() if one.kind == "event"}))
         found.update(self._said({id: one for id, one in moments.items() if one.kind == "message"}))
@@ -150,7 +150,7 @@ class Reader:
             found.update((one.id, one) for one in there if one.id in moments)
         return found
 
-    def _lines(self, moments: Mapping[str, Moment]) -> Iterator[tuple[str, Told]]:
+    def _lines(self, moments: Mapping[str, Moment]) -> Iterator[tuple[str, EventSource]]:
         """Yield the events among these whose lines are unchanged, by id."""
         if not moments:
             return
@@ -174,7 +174,7 @@ class Reader:
                 if segment is not None and segment.scope in self._memories:
                     yield segment, store.entry(name)
 
-    def _said(self, moments: Mapping[str, Moment]) -> Iterator[tuple[str, Told]]:
+    def _said(self, moments: Mapping[str, Moment]) -> Iterator[tuple[str, EventSource]]:
         """Yield the messages among these at their expected places, by id."""
         if not moments:
             return
@@ -207,14 +207,14 @@ class Reader:
             self._opened[group, session] = ItemsAt(self._sessions[group.scope], session, held, self._kept)
 
 
-def read_again(parts: Sequence[Memories], moments: Mapping[str, Moment]) -> dict[str, Told]:
+def read_again(parts: Sequence[MemoryStore], moments: Mapping[str, Moment]) -> dict[str, EventSource]:
     """Return the words of these moments, by id, as `Reader.read` does (inside `reading`)."""
     return Reader(parts).read(moments)
 
 
 def read_by_pieces(
-    part: Memories, group: Group, names: Iterable[str]
-) -> Generator[None, None, Callable[[], list[Told]] | None]:
+    part: MemoryStore, group: Group, names: Iterable[str]
+) -> Generator[None, None, Callable[[], list[EventSource]] | None]:
     """Read what one scope has of a day or a session, by the names of its segments or parts, one with each step (inside `reading`,
     which may end between steps). Returns a function that puts them together in order and reads nothing; None if one is not on
     this device."""
@@ -229,7 +229,7 @@ def read_by_pieces(
             mine[segment.dev] = part.replica.is_mine(segment.dev)
             yield
 
-        def day() -> list[Told]:
+        def day() -> list[EventSource]:
             told_, is_mine = [], lambda device: mine.get(device, False)
             for event in union_of_scopes(union(*found)):
                 if not is_use(event):
@@ -237,7 +237,7 @@ def read_by_pieces(
             return told_
 
         return day if here else None
-    sessions, parts = Sessions(part), dict[str, list[Part]]()
+    sessions, parts = Sessions(part), dict[str, list[SessionPart]]()
     for place in filter(None, map(memory_name, sorted(names))):
         try:
             read = sessions.part(place.key)
@@ -247,7 +247,7 @@ def read_by_pieces(
             here = False
         yield
 
-    def session() -> list[Told]:
+    def session() -> list[EventSource]:
         return [
             one for name, those in parts.items() for one in _messages(group, name, entries_of_parts(those))
         ]
@@ -255,7 +255,7 @@ def read_by_pieces(
     return session if here else None
 
 
-def read_together(told: Told, before: Told | None) -> str:
+def read_together(told: EventSource, before: EventSource | None) -> str:
     """Return the text for the vector of an event or a message: its first passage, with the message before it if both are short."""
     said = _said(told)
     earlier = "" if before is None else _said(before)
@@ -264,7 +264,7 @@ def read_together(told: Told, before: Told | None) -> str:
     return passages(said)[0]
 
 
-def _said(told: Told) -> str:
+def _said(told: EventSource) -> str:
     name = told.event.get("speaker") if told.event is not None else None
     return f"{name}: {told.text}" if isinstance(name, str) and name else told.text
 
@@ -277,7 +277,7 @@ def _hash_in(id: str) -> str:
     return id.rpartition(" ")[2]
 
 
-def _event(is_mine: Any, day: str, scope: str, event: Mapping[str, Any], line: bytes) -> Told:
+def _event(is_mine: Any, day: str, scope: str, event: Mapping[str, Any], line: bytes) -> EventSource:
     writer = split_own_id(event["id"])
     own = writer is not None and is_mine(writer[0])
     device, at = writer[0] if writer is not None else "", ms_of(event["ts"], day)
@@ -287,7 +287,11 @@ def _event(is_mine: Any, day: str, scope: str, event: Mapping[str, Any], line: b
     rest = {k: v for k, v in event.items() if k not in ("ts", "type", "id") and not (said and k == "text")}
     words = " ".join([event["type"], *_texts(rest)])[:_LONGEST]
     id = f"event {day} {at:015} {scope} {_hash_of(line)}"
-    return Told(id, moment, said[:_LONGEST], event, words) if said else Told(id, moment, words, event)
+    return (
+        EventSource(id, moment, said[:_LONGEST], event, words)
+        if said
+        else EventSource(id, moment, words, event)
+    )
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -303,7 +307,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _keys(
-    parts: Sequence[Memories], live: Mapping[str, object], wanted: Container[tuple[str, str]] | None = None
+    parts: Sequence[MemoryStore], live: Mapping[str, object], wanted: Container[tuple[str, str]] | None = None
 ) -> dict[tuple[str, str], list[str]]:
     """Return the keys of the parts of sessions by scope and token, in one pass. `wanted`: of these alone."""
     found: dict[tuple[str, str], list[str]] = {}
@@ -318,7 +322,7 @@ def _keys(
     return found
 
 
-def _session(sessions: Sessions | None, group: Group, keys: list[str]) -> tuple[list[Told], int]:
+def _session(sessions: Sessions | None, group: Group, keys: list[str]) -> tuple[list[EventSource], int]:
     if sessions is None:
         return [], 0
     names, unread = dict[str, None](), 0
@@ -330,7 +334,7 @@ def _session(sessions: Sessions | None, group: Group, keys: list[str]) -> tuple[
             continue
         if name is not None and not name.startswith(HISTORY):
             names[name] = None
-    found, missing = list[Told](), 0
+    found, missing = list[EventSource](), 0
     for session in names:
         try:
             entries = sessions.entries(session, keys)
@@ -341,7 +345,7 @@ def _session(sessions: Sessions | None, group: Group, keys: list[str]) -> tuple[
     return found, missing or min(unread, 1)
 
 
-def _messages(group: Group, session: str, entries: Sequence[Item]) -> Iterator[Told]:
+def _messages(group: Group, session: str, entries: Sequence[Item]) -> Iterator[EventSource]:
     session_told = told(entries)
     for entry in session_told.messages:
         message = read_message(entry.item)
@@ -363,7 +367,9 @@ def _own_time(value: object) -> int:
     return 0
 
 
-def _message(group: Group, session: str, place: Place, message: Message, said: int, *, own: bool) -> Told:
+def _message(
+    group: Group, session: str, place: Place, message: Message, said: int, *, own: bool
+) -> EventSource:
     """Return a message. `said`: its own time, else 0, for when it was added. A named speaker precedes the text."""
     at, device, number = place
     moment = Moment("message", group.scope, own, device, said or at, message.role, group.name, session)
@@ -372,10 +378,10 @@ def _message(group: Group, session: str, place: Place, message: Message, said: i
         text = f"{speaker}: {text}"
     hash = _hash_of(text.encode(errors="surrogatepass"))
     id = f"message {group.scope} {group.name} {at} {device} {number} {hash}"
-    return Told(id, moment, text[:_LONGEST], header="" if _speaks(text) else speaker)
+    return EventSource(id, moment, text[:_LONGEST], header="" if _speaks(text) else speaker)
 
 
-def document_of(told: Told) -> Document:
+def document_of(told: EventSource) -> Document:
     """Return the document to rank."""
     from ipfsmem.recall.ranking import Document
 
