@@ -58,7 +58,7 @@ class Contents(msgspec.Struct, frozen=True):
         return sha256(self.data).digest()
 
 
-class Listing(msgspec.Struct, frozen=True):
+class FolderListing(msgspec.Struct, frozen=True):
     """The content of a folder at one moment, by names that a memory or a day of the timeline may have."""
 
     files: dict[str, Stat]
@@ -188,9 +188,9 @@ class PlainFolder:
 
     # -- looking -----------------------------------------------------------------------------------------------
 
-    def look(self) -> Listing:
+    def list_files(self) -> FolderListing:
         """List every file that could be ours, by name. Raises StorageError."""
-        listing = Listing({}, set(), [], False)
+        listing = FolderListing({}, set(), [], False)
         folders: list[str] = []
         linked = False
         with storage_errors(self.path, "read"):
@@ -226,7 +226,7 @@ class PlainFolder:
             return False
 
     @staticmethod
-    def _note(listing: Listing, name: str, entry: os.DirEntry[str]) -> None:
+    def _note(listing: FolderListing, name: str, entry: os.DirEntry[str]) -> None:
         try:
             known = entry.stat(follow_symlinks=False)
         except FileNotFoundError:

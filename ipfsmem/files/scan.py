@@ -97,9 +97,9 @@ class Scan:
     def take_all(self, files: Iterable[str]) -> None:
         """Read in the content of these files, copies of others last."""
         for file in copies_last(files):
-            self.take(file)
+            self.ingest_file(file)
 
-    def take(self, file: str) -> None:
+    def ingest_file(self, file: str) -> None:
         """Read in the content of a file. An unacceptable file is left alone and reported."""
         self._or_say(file, self._take)
 
@@ -121,7 +121,7 @@ class Scan:
             if row.stat != found.stat or row.missing_since is not None:
                 self._renders.put(replace(row, stat=found.stat, missing_since=None))
         elif file.startswith(TIMELINE + "/"):
-            if self._timeline.take(found.data, file, self._is_young(file)):
+            if self._timeline.ingest_lines(found.data, file, self._is_young(file)):
                 self._renders.put(FileRow(file, None, body, None, stat=found.stat))
             elif row is not None:
                 self._renders.put(replace(row, text=None))
@@ -408,7 +408,7 @@ class Scan:
         """Read in an edit of a file at the moment of its replacement, unseen by the scan. `base`: the text that the file showed
         before (SHA-256). Returns the text that it shows now. Raises IpfsmemError: then the edit must be kept."""
         if file.startswith(TIMELINE + "/"):
-            self._timeline.take(data, file, False)
+            self._timeline.ingest_lines(data, file, False)
             return None
         if file == INDEX_FILE and not self._copy.shared_index:
             return None

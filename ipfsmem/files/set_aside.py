@@ -45,7 +45,7 @@ class SetAside:
         self._take = take
         self._is_known = is_known
 
-    def look(self) -> None:
+    def check_replaced(self) -> None:
         """Check the replaced files: somebody may have written into one at that moment, or after."""
         known = {row.name: row for row in self._renders.asides()}
         self._after_crash([name for name in self._folder.asides() if name not in known])

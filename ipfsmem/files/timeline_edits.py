@@ -18,7 +18,7 @@ class TimelineEdits:
         self._change = change
         self._events: dict[str, Event] | None = None
 
-    def take(self, data: bytes, file: str, young: bool) -> bool:
+    def ingest_lines(self, data: bytes, file: str, young: bool) -> bool:
         """Read in new lines. False if the last one is incomplete and must be read again."""
         day = file[len(TIMELINE) + 1 : -len(".jsonl")]
         whole, cut, tail = data.rpartition(b"\n")

@@ -110,7 +110,7 @@ def _judged(path: Path) -> tuple[list[str], list[str]]:
     inodes: dict[tuple[str, str], int] = {}
     plain = PlainFolder(path)
     try:
-        found = plain.look()
+        found = plain.list_files()
         found.leave_out(f"{INDEX_KEY}.md")
         for name in copies_last(sorted(found.files)):
             try:
@@ -470,12 +470,12 @@ class WorkingCopies:
         wrote = [copy.scan() for copy in self.all()]
         return any(wrote)
 
-    def take(self, key: str, scope: str = "") -> tuple[str, ...] | None:
+    def ingest_file(self, key: str, scope: str = "") -> tuple[str, ...] | None:
         """Read in edits of one memory's files. If there was one: the dots that were shown under the key before."""
-        taken = [copy.take(key) for copy in self._of(scope)]
+        taken = [copy.ingest_file(key) for copy in self._of(scope)]
         return next((dots for dots in taken if dots is not None), None)
 
-    def look(self) -> None:
+    def ingest_edits(self) -> None:
         """Scan, unless that was done within a second: before lists and searches."""
         if time.monotonic() - self._looked >= FRESH and self.scan():
             self.render()
@@ -496,9 +496,9 @@ class WorkingCopies:
         if not all(copy.is_in_step() for copy in self.all()):
             self.render()
 
-    def show(self, key: str, scope: str = "") -> None:
+    def render_file(self, key: str, scope: str = "") -> None:
         """Update the files of one memory after a write."""
-        self._each(scope, lambda copy: copy.show(key))
+        self._each(scope, lambda copy: copy.render_file(key))
 
     def show_day(self, day: str, scope: str = "") -> None:
         """Update one day of the timeline."""
@@ -506,7 +506,7 @@ class WorkingCopies:
 
     def forget(self, key: str, scope: str = "") -> None:
         """Update the files of a forgotten memory, and delete its files set aside at once."""
-        self.show(key, scope)
+        self.render_file(key, scope)
         for copy in self._of(scope):
             copy.forget(key)
 

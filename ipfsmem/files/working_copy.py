@@ -32,7 +32,7 @@ from ipfsmem.device.tables.tracked_files import Missing
 from ipfsmem.device.tables.working_copies import BY_HAND, REPLACED, Copies, LinkedFolder
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import StorageError
-from ipfsmem.files.folder import HIDDEN, MISSING_FOR, Listing, PlainFolder
+from ipfsmem.files.folder import HIDDEN, MISSING_FOR, FolderListing, PlainFolder
 from ipfsmem.files.surroundings import git_head
 from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.wording import count
@@ -179,7 +179,7 @@ class WorkingCopy:
         try:
             if not self._is_ready():
                 return False
-            found = self.folder.look()
+            found = self.folder.list_files()
             head = git_head(self.folder.path)
         except StorageError as error:
             self._say("disk", f"the plain files could not be read: {error}")
@@ -217,7 +217,7 @@ class WorkingCopy:
             waiting = set() if believe else scan.find_returns(seen.changed)[0]
             scan.take_all(file for file in seen.changed if file not in waiting)
             self._say("missing", scan.take_deletes(due, seen.known))
-            scan.set_aside.look()
+            scan.set_aside.check_replaced()
             self._note_left_alone(scan)
             self._note_taken(scan)
         return self._state() != before
@@ -255,7 +255,7 @@ class WorkingCopy:
     def _taken_in(self) -> str:
         return meta.TAKEN_IN + self.copy.id
 
-    def _leave_alone(self, found: Listing) -> None:
+    def _leave_alone(self, found: FolderListing) -> None:
         """Remove unacceptable files from the listing, and report them."""
         self._problems = {file: text for file, text in self._problems.items() if file in found}
         other = f"{INDEX_KEY}.md" if self.copy.shared_index else INDEX_FILE
@@ -304,7 +304,7 @@ class WorkingCopy:
         self._copies.change(self.copy.id, **fields)
         self.copy = msgspec.structs.replace(self.copy, **fields)
 
-    def take(self, key: str) -> tuple[str, ...] | None:
+    def ingest_file(self, key: str) -> tuple[str, ...] | None:
         """Read in edits of one memory's files. If there was one: the dots that were shown under the key before."""
         with self._using():
             try:
@@ -379,7 +379,7 @@ class WorkingCopy:
             if view.merged and view.own and view.data is not None:
                 change.put(name, view.data, view.dots)
 
-    def show(self, key: str) -> bool:
+    def render_file(self, key: str) -> bool:
         """Update the files of one memory after a write; returns as `render`."""
 
         def one(rendering: Rendering) -> None:
@@ -390,7 +390,7 @@ class WorkingCopy:
         return self._run(one)
 
     def forget(self, key: str | None) -> None:
-        """Delete the files set aside of a forgotten memory at once, after `show`; None: of a whole scope, after `render`."""
+        """Delete the files set aside of a forgotten memory at once, after `render_file`; None: of a whole scope, after `render`."""
         with self._using():
             try:
                 if not self._is_ready():
@@ -512,7 +512,7 @@ class WorkingCopy:
         with self._using():
             if not self._is_ready(gone=True):
                 raise StorageError(self._standing.get("folder", f"{self.folder.path} is not there"))
-            found = self.folder.look()
+            found = self.folder.list_files()
             self._leave_alone(found)
             head = git_head(self.folder.path)
             with writing(self._replica) as change:

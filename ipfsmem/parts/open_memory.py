@@ -356,21 +356,21 @@ class OpenMemory:
     def look(self) -> None:
         """`scan`, unless the last one was less than a second ago: before lists."""
         if self.files is not None:
-            self.files.look()
+            self.files.ingest_edits()
             tell(self.files.doubts)
 
     @_alone
     def take(self, key: str, scope: str) -> None:
         """Take in edits of one memory's files: before it is read or changed."""
         if self.files is not None:
-            self.files.take(key, scope)
+            self.files.ingest_file(key, scope)
             tell(functools.partial(self.files.doubts, key, scope), about_one=True)
 
     @_alone
     def show(self, key: str, scope: str) -> None:
         """Bring one memory's files up to date after it was changed, then tell whoever waits for changes."""
         if self.files is not None:
-            self.files.show(key, scope)
+            self.files.render_file(key, scope)
         self.changed()
 
     @_alone
