@@ -37,8 +37,8 @@ from ipfsmem.exchange.records import (
     MADE_CONVERSATION,
     Conversed,
     Happened,
+    ImportRecord,
     Item,
-    Record,
     Skipped,
     made_key,
     mark_of,
@@ -121,10 +121,10 @@ class _Choice(msgspec.Struct, frozen=True):
     dots: tuple[str, ...] = ()
 
 
-class Gathered(msgspec.Struct):
+class ReaderResult(msgspec.Struct):
     """The complete result of a reader."""
 
-    records: list[Record]
+    records: list[ImportRecord]
     events: dict[str, list[Event]]
     skipped: Counter[str]
     problems: list[str]
@@ -143,13 +143,13 @@ class Gathered(msgspec.Struct):
         )
 
 
-def gather(items: Iterable[Item], program: str) -> Gathered:
+def gather(items: Iterable[Item], program: str) -> ReaderResult:
     """Read to the end. Raises FormatError if nothing of the program is found, LimitError, and the reader's error for a place of
     another program."""
-    found = Gathered([], {}, Counter(), [])
+    found = ReaderResult([], {}, Counter(), [])
     events = 0
     for item in items:
-        if isinstance(item, Record):
+        if isinstance(item, ImportRecord):
             found.records.append(
                 msgspec.structs.replace(item, file_name="") if item.file_name == NO_FILE else item
             )
@@ -177,7 +177,7 @@ def _undated(event: Event) -> bytes:
     return canonical.encode({k: v for k, v in event.items() if k not in ("ts", "id", "conversation")})
 
 
-def _add_event(found: Gathered, item: Happened) -> None:
+def _add_event(found: ReaderResult, item: Happened) -> None:
     try:
         event = as_foreign(item.event)
         event_line(event)
@@ -213,7 +213,7 @@ class Importer:
         self._public = memories.replica.config.mode.public
         self._secrets: list[str] = []
 
-    def look(self, found: Gathered) -> Taken:
+    def preview(self, found: ReaderResult) -> Taken:
         """Return a preview of the import; writes nothing."""
         found = self._of_others(found)
         problems = list(found.problems)
@@ -230,7 +230,7 @@ class Importer:
         messages = sum(len(one.items) for one in found.sessions)
         return self._taken(found, choices, events, problems, dry_run=True, messages=messages)
 
-    def take(self, found: Gathered) -> Taken:
+    def import_all(self, found: ReaderResult) -> Taken:
         """Import all of it, completely or not at all. Raises NotFoundError for a forgotten scope, LimitError."""
         found = self._of_others(found)
         problems = list(found.problems)
@@ -255,7 +255,7 @@ class Importer:
             self._before.add(self._program, marks)
         return self._taken(found, written, events, problems, dry_run=False, messages=messages)
 
-    def _of_others(self, found: Gathered) -> Gathered:
+    def _of_others(self, found: ReaderResult) -> ReaderResult:
         """Return the same as texts of others, with an event for each conversation."""
         if not self._foreign:
             return found
@@ -286,7 +286,7 @@ class Importer:
 
     def _choices(
         self,
-        found: Gathered,
+        found: ReaderResult,
         entry_of: Callable[[str], Entry],
         body: Callable[[str, Value], bytes | None],
         problems: list[str],
@@ -310,7 +310,7 @@ class Importer:
 
     def _plan(
         self,
-        records: list[Record],
+        records: list[ImportRecord],
         entry_of: Callable[[str], Entry],
         body: Callable[[str, Value], bytes | None],
         problems: list[str],
@@ -344,7 +344,7 @@ class Importer:
                 what, dots = "kept_beside", ()
             yield self._choice(record, memories, key, data, what, dots)
 
-    def _rendered(self, record: Record, problems: list[str]) -> bytes:
+    def _rendered(self, record: ImportRecord, problems: list[str]) -> bytes:
         """Return the memory file of a record; if it is too long, without its side fields, which are appended to `problems`."""
         try:
             return record.render()
@@ -357,7 +357,7 @@ class Importer:
 
     def _choice(
         self,
-        record: Record,
+        record: ImportRecord,
         memories: MemoryStore,
         key: str,
         data: bytes,
@@ -383,7 +383,11 @@ class Importer:
         return found
 
     def _key(
-        self, record: Record, data: bytes, known: dict[str, str], met: Mapping[tuple[str, str], list[bytes]]
+        self,
+        record: ImportRecord,
+        data: bytes,
+        known: dict[str, str],
+        met: Mapping[tuple[str, str], list[bytes]],
     ) -> str:
         """Return the key of a record: that of its file's name, or one made from its id, whatever its text is today."""
         if record.key:
@@ -398,7 +402,7 @@ class Importer:
             key = self._made_key(record, f"{told}\n{record.text}", known)
         return key
 
-    def _made_key(self, record: Record, told: str, known: dict[str, str]) -> str:
+    def _made_key(self, record: ImportRecord, told: str, known: dict[str, str]) -> str:
         mark = mark_of(self._program, told)
         if mark not in known:
             name = record.name or (
@@ -410,7 +414,7 @@ class Importer:
     def _what(
         self,
         memories: MemoryStore,
-        record: Record,
+        record: ImportRecord,
         key: str,
         data: bytes,
         entry: Entry,
@@ -446,7 +450,7 @@ class Importer:
             return "renewed", view.dots
         return "kept_beside", ()
 
-    def _origin(self, record: Record) -> str:
+    def _origin(self, record: ImportRecord) -> str:
         """Return the identity by which a later text under a key is a change of an earlier one; "" if there is none."""
         if record.unique:
             return self._program
@@ -550,7 +554,7 @@ class Importer:
 
     def _taken(
         self,
-        found: Gathered,
+        found: ReaderResult,
         choices: list[_Choice],
         events: int,
         problems: list[str],

@@ -23,7 +23,7 @@ from ipfsmem.errors import FormatError, IpfsmemError, LimitError
 from ipfsmem.exchange.json_input import as_utf8, read_json
 from ipfsmem.exchange.lenient import utf8_text
 from ipfsmem.exchange.places import Files, left_out_notes
-from ipfsmem.exchange.records import Happened, Item, Problem, Record
+from ipfsmem.exchange.records import Happened, ImportRecord, Item, Problem
 
 VERSION = "0.2"
 #: Default type, as a concept must have one.
@@ -267,7 +267,7 @@ def read(files: Files) -> Iterator[Item]:
             yield Problem(path, str(error))
 
 
-def _record(path: str, data: bytes) -> Record:
+def _record(path: str, data: bytes) -> ImportRecord:
     native = "/" not in path and is_key(path.removesuffix(".md"))
     own = path in ("_index.md", "_log.md")
     file_name = path.removeprefix("_") if own else path
@@ -288,7 +288,7 @@ def _record(path: str, data: bytes) -> Record:
         file = render_memory(memory)
     except LimitError:
         file = data
-    return Record(where=path, file=file, file_name=file_name)
+    return ImportRecord(where=path, file=file, file_name=file_name)
 
 
 def _take_fields(fields: dict[str, str], found: Mapping[str, Any]) -> None:

@@ -43,7 +43,7 @@ _UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECA
 _DIGITS = 6
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class ImportRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One text that could become a memory."""
 
     #: Its place in the input, in a person's words.
@@ -111,7 +111,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
             ]
             fields[longest] = name_of(fields[longest]) if longest == "name" else ""
 
-    def text_alone(self) -> Record:
+    def text_alone(self) -> ImportRecord:
         """Return the same record with its text only."""
         return msgspec.structs.replace(self, extra={}, tags=(), fields={}, description="")
 
@@ -165,11 +165,11 @@ class Skipped(msgspec.Struct, frozen=True):
     why: str
 
 
-Item = Record | Happened | Conversed | Problem | Skipped
+Item = ImportRecord | Happened | Conversed | Problem | Skipped
 
 
 def records_of(
-    values: Iterable[Any], what: str, make: Callable[[str, Any], Record | Skipped]
+    values: Iterable[Any], what: str, make: Callable[[str, Any], ImportRecord | Skipped]
 ) -> Iterator[Item]:
     """Yield the result of `make` for each value, given its place; an invalid value is a problem."""
     for number, value in enumerate(values, 1):
@@ -184,7 +184,7 @@ def read_records(
     file: str,
     data: bytes,
     what: str,
-    make: Callable[[str, Any], Record | Skipped],
+    make: Callable[[str, Any], ImportRecord | Skipped],
     *,
     lists: Sequence[str],
     texts: Sequence[str],

@@ -323,8 +323,8 @@ class MemoryBundles(MemoryPart):
             self._memories, program, into=into, place=place, strategy=strategy, foreign=foreign
         )
         if dry_run:
-            return importer.look(found)
-        taken = importer.take(found)
+            return importer.preview(found)
+        taken = importer.import_all(found)
         self._open.render()
         self._open.changed()
         return taken

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ipfsmem.bundle.keys import is_key, key_of_foreign_name
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.errors import IpfsmemError
-from ipfsmem.exchange.importing import Gathered, gather
+from ipfsmem.exchange.importing import ReaderResult, gather
 from ipfsmem.exchange.places import Files, one_file
 from ipfsmem.exchange.programs import PROGRAMS, reader
 from ipfsmem.memory import Memory
@@ -32,7 +32,7 @@ values = st.recursive(
 )  # fmt: skip
 
 
-def attempt(program: str, files: Files) -> Gathered | None:
+def attempt(program: str, files: Files) -> ReaderResult | None:
     """What a reader finds, all of it rendered; None when it refuses."""
     try:
         found = gather(reader(program)(files), program)
@@ -97,7 +97,7 @@ TEXTS = {
 MEANING = {"chatgpt": {"recipient", "role", "author"}, "mcp-memory": {"type"}}
 
 
-def said(found: Gathered) -> bytes:
+def said(found: ReaderResult) -> bytes:
     return b"\n".join(record.render() for record in found.records)
 
 

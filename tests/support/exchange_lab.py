@@ -10,25 +10,25 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from ipfsmem.exchange.importing import Gathered, Taken, gather
+from ipfsmem.exchange.importing import ReaderResult, Taken, gather
 from ipfsmem.exchange.places import one_file, open_place
 from ipfsmem.exchange.programs import reader
-from ipfsmem.exchange.records import Record
+from ipfsmem.exchange.records import ImportRecord
 from ipfsmem.memory import Memory
 
 
-def records(program: str, data: bytes, called: str = "export.json") -> Gathered:
+def records(program: str, data: bytes, called: str = "export.json") -> ReaderResult:
     """What the reader of a program finds in one file."""
     return gather(reader(program)(one_file(called, data)), program)
 
 
-def records_at(program: str, path: Path) -> Gathered:
+def records_at(program: str, path: Path) -> ReaderResult:
     """What it finds at a path."""
     with open_place(path) as files:
         return gather(reader(program)(files), program)
 
 
-def by_name(found: Gathered) -> dict[str, Record]:
+def by_name(found: ReaderResult) -> dict[str, ImportRecord]:
     return {record.name: record for record in found.records}
 
 

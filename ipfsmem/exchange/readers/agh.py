@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ipfsmem.bundle.keys import INDEX_FILE
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.exchange.places import Files, left_out_notes
-from ipfsmem.exchange.records import Item, Problem, Record, Skipped
+from ipfsmem.exchange.records import ImportRecord, Item, Problem, Skipped
 
 
 def read(files: Files) -> Iterator[Item]:
@@ -27,6 +27,6 @@ def read(files: Files) -> Iterator[Item]:
             yield Problem(name, str(error))
             continue
         if data.strip():
-            yield Record(where=name, file=data, file_name=name.removeprefix("memory/"))
+            yield ImportRecord(where=name, file=data, file_name=name.removeprefix("memory/"))
         else:
             yield Skipped("an empty file")

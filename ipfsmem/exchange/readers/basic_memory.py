@@ -15,7 +15,7 @@ from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError
 from ipfsmem.exchange.lenient import utf8_text
 from ipfsmem.exchange.places import Files, left_out_notes
-from ipfsmem.exchange.records import Item, Problem, Record, Skipped
+from ipfsmem.exchange.records import ImportRecord, Item, Problem, Skipped
 
 _TITLE = re.compile(rb"^title[ \t]*:", re.MULTILINE)
 
@@ -46,7 +46,7 @@ def read(files: Files) -> Iterator[Item]:
         except FormatError as error:
             yield Problem(name, str(error))
             continue
-        yield Record(where=name, file=text, file_name=name)
+        yield ImportRecord(where=name, file=text, file_name=name)
 
 
 def _note(data: bytes) -> tuple[bytes, MemoryFile]:

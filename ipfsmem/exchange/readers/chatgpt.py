@@ -19,9 +19,9 @@ from ipfsmem.exchange.json_input import read_conversations, read_json, read_type
 from ipfsmem.exchange.lenient import Fields, date_of, plain_text
 from ipfsmem.exchange.places import Files
 from ipfsmem.exchange.records import (
+    ImportRecord,
     Item,
     Problem,
-    Record,
     Skipped,
     conversation,
     flat_records,
@@ -49,7 +49,7 @@ class _Content(msgspec.Struct):
     model_set_context: Any = None
 
 
-class _Message(msgspec.Struct):
+class _ChatGptMessage(msgspec.Struct):
     """A message whose content is decoded on demand."""
 
     author: Any = None
@@ -66,7 +66,7 @@ class _Node(msgspec.Struct):
     parent: Any = None
 
 
-class _Conversation(msgspec.Struct):
+class _ChatGptConversation(msgspec.Struct):
     title: Any = None
     create_time: Any = None
     update_time: Any = None
@@ -76,10 +76,10 @@ class _Conversation(msgspec.Struct):
     mapping: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_conversation = msgspec.json.Decoder(_Conversation)
+_conversation = msgspec.json.Decoder(_ChatGptConversation)
 _mapping = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _node = msgspec.json.Decoder(_Node)
-_message = msgspec.json.Decoder(_Message)
+_message = msgspec.json.Decoder(_ChatGptMessage)
 _content = msgspec.json.Decoder(_Content)
 #: Content that ChatGPT does not show as a message.
 _UNSHOWN = ("user_editable_context", "model_editable_context", "thoughts", "reasoning_recap")
@@ -127,14 +127,14 @@ def _read_one(where: str, raw: bytes | FormatError, written: str) -> Iterator[It
         yield from _remembered(where, message, ident)
 
 
-def _nodes(raw: bytes) -> tuple[dict[str, Any], dict[str, _Message]]:
+def _nodes(raw: bytes) -> tuple[dict[str, Any], dict[str, _ChatGptMessage]]:
     """Return the parent of each node, and the messages, by the ids of their nodes. Empty or odd nodes have no message."""
     try:
         mapping = read_typed(bytes(raw), _mapping, "it")
     except FormatError:
         raise FormatError("it has no messages") from None
     parents: dict[str, Any] = {}
-    messages: dict[str, _Message] = {}
+    messages: dict[str, _ChatGptMessage] = {}
     for ident, one in mapping.items():
         parents[ident] = None
         try:
@@ -147,7 +147,7 @@ def _nodes(raw: bytes) -> tuple[dict[str, Any], dict[str, _Message]]:
 
 
 def _shown_path(
-    parents: Mapping[str, Any], messages: Mapping[str, _Message], current: str
+    parents: Mapping[str, Any], messages: Mapping[str, _ChatGptMessage], current: str
 ) -> Collection[str]:
     """Return the nodes of the branch that ChatGPT shows; all of them if nodes name no parents."""
     linked = {parent for parent in parents.values() if isinstance(parent, str) and parent in parents}
@@ -163,7 +163,7 @@ def _shown_path(
     return path
 
 
-def _is_spoken(message: _Message) -> bool:
+def _is_spoken(message: _ChatGptMessage) -> bool:
     """Return whether ChatGPT shows it as a message of the person or the assistant."""
     hidden = isinstance(message.metadata, dict) and message.metadata.get(
         "is_visually_hidden_from_conversation"
@@ -182,19 +182,19 @@ def _is_spoken(message: _Message) -> bool:
     return content.parts is None or bool(plain_text(content.parts).strip())
 
 
-def _content_of(message: _Message) -> _Content:
+def _content_of(message: _ChatGptMessage) -> _Content:
     try:
         return read_typed(bytes(message.content), _content, "it")
     except FormatError:
         return _Content(text=read_json(bytes(message.content), "it"))
 
 
-def _role(message: _Message) -> object:
+def _role(message: _ChatGptMessage) -> object:
     author = message.author
     return author.get("role") if isinstance(author, dict) else author
 
 
-def _remembered(where: str, message: _Message, conversation: str) -> Iterator[Item]:
+def _remembered(where: str, message: _ChatGptMessage, conversation: str) -> Iterator[Item]:
     saved = message.recipient == _TOOL and _role(message) in ("assistant", "", None)
     about = message.metadata.get(_CUSTOM) if isinstance(message.metadata, dict) else None
     custom = about if isinstance(about, dict) else {}
@@ -226,8 +226,8 @@ def _remembered(where: str, message: _Message, conversation: str) -> Iterator[It
             )
 
 
-def _candidate(where: str, text: str, source: str, created: str) -> Record:
-    return Record(
+def _candidate(where: str, text: str, source: str, created: str) -> ImportRecord:
+    return ImportRecord(
         where=where,
         text=text,
         name=name_of(text),
@@ -241,7 +241,7 @@ def _candidate(where: str, text: str, source: str, created: str) -> Record:
 def _saved(file: str, found: Any) -> Iterator[Item]:
     """Yield a list of saved memories, as people and scripts store it next to an export: texts, or objects with one."""
 
-    def make(where: str, value: Any) -> Record | Skipped:
+    def make(where: str, value: Any) -> ImportRecord | Skipped:
         one = Fields(value, "content")
         text = one.body("text", "content", "memory", "text")
         if not text.strip():

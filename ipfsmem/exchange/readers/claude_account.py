@@ -21,9 +21,9 @@ from ipfsmem.exchange.json_input import read_conversations, read_json, read_type
 from ipfsmem.exchange.lenient import Fields, date_of, plain_text, unicode_text
 from ipfsmem.exchange.places import Files
 from ipfsmem.exchange.records import (
+    ImportRecord,
     Item,
     Problem,
-    Record,
     Skipped,
     conversation,
     is_one_of_a_kind,
@@ -33,7 +33,7 @@ from ipfsmem.exchange.records import (
 _KIND = re.compile(r"(?:.*/)?(conversations|memories|projects)(?:-\d+)?(?:\.json|/[^/]+\.json)")
 
 
-class _Conversation(msgspec.Struct):
+class _ClaudeConversation(msgspec.Struct):
     uuid: Any = None
     name: Any = None
     created_at: Any = None
@@ -42,7 +42,7 @@ class _Conversation(msgspec.Struct):
     chat_messages: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Message(msgspec.Struct):
+class _ClaudeMessage(msgspec.Struct):
     """A message without its content."""
 
     uuid: Any = None
@@ -50,9 +50,9 @@ class _Message(msgspec.Struct):
     created_at: Any = None
 
 
-_conversation = msgspec.json.Decoder(_Conversation)
+_conversation = msgspec.json.Decoder(_ClaudeConversation)
 _messages = msgspec.json.Decoder(list[msgspec.Raw])
-_message = msgspec.json.Decoder(_Message)
+_message = msgspec.json.Decoder(_ClaudeMessage)
 
 
 def read(files: Files) -> Iterator[Item]:
@@ -99,13 +99,13 @@ def _read_one(where: str, raw: bytes | FormatError, written: str) -> Item:
     return conversation(where, begin, written, {"source": "claude", **said}, raw)
 
 
-def _messages_of(raw: bytes) -> list[_Message | None]:
+def _messages_of(raw: bytes) -> list[_ClaudeMessage | None]:
     """Return the messages of a conversation, None for an unreadable one. Raises FormatError if it has no list of them."""
     try:
         found = read_typed(bytes(raw), _messages, "it")
     except FormatError:
         raise FormatError("it has no messages") from None
-    made: list[_Message | None] = []
+    made: list[_ClaudeMessage | None] = []
     for one in found:
         try:
             made.append(read_typed(bytes(one), _message, "it"))
@@ -114,7 +114,7 @@ def _messages_of(raw: bytes) -> list[_Message | None]:
     return made
 
 
-def _count(messages: list[_Message | None], leaf: str) -> int:
+def _count(messages: list[_ClaudeMessage | None], leaf: str) -> int:
     """Return how many messages the branch with this leaf has; all of them if the export names none."""
     parents = {
         one.uuid: one.parent_message_uuid for one in messages if one is not None and isinstance(one.uuid, str)
@@ -164,7 +164,7 @@ def _memories(where: str, raw: bytes | FormatError, projects: dict[str, str]) ->
         if not text.strip():
             yield Skipped("an empty memory")
             continue
-        yield Record(
+        yield ImportRecord(
             where=f"{ident} in {where}",
             text=text,
             ident=f"{whose}\n{ident}",

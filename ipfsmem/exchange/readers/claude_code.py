@@ -14,7 +14,7 @@ from ipfsmem.bundle.index_block import split_index_file
 from ipfsmem.bundle.keys import INDEX_FILE, is_scope
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.exchange.places import Files, left_out_notes
-from ipfsmem.exchange.records import Item, Problem, Record, Skipped
+from ipfsmem.exchange.records import ImportRecord, Item, Problem, Skipped
 
 _PROJECT = re.compile(r"(?:.*/)?([^/]+)/memory/([^/]+\.(?i:md))")
 _BELOW = re.compile(r"(?:.*/)?[^/]+/memory/.+/[^/]+\.(?i:md)")
@@ -45,7 +45,7 @@ def read(files: Files) -> Iterator[Item]:
         if not data.strip():
             yield Skipped("an empty file")
         else:
-            yield Record(where=name, file=data, file_name=last, scope=scope)
+            yield ImportRecord(where=name, file=data, file_name=last, scope=scope)
 
 
 def project_scope(folder: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ipfsmem.exchange.lenient import Fields
 from ipfsmem.exchange.places import Files, each_file
-from ipfsmem.exchange.records import Item, Record, Skipped, name_of, read_records
+from ipfsmem.exchange.records import ImportRecord, Item, Skipped, name_of, read_records
 
 #: The program's own categories; others are imported as well, although the program itself cannot read them.
 _TYPES: Final = {
@@ -28,12 +28,12 @@ def _facts(file: str, data: bytes) -> Iterator[Item]:
     yield from read_records(file, data, "fact", _fact, lists=("facts", "memories"), texts=("fact",))
 
 
-def _fact(where: str, value: Any) -> Record | Skipped:
+def _fact(where: str, value: Any) -> ImportRecord | Skipped:
     found = Fields(value, "fact")
     fact, category = found.body("fact", "fact"), found.text("category")
     if not fact.strip():
         return Skipped("an empty fact")
-    return Record(
+    return ImportRecord(
         where=where,
         text=fact,
         name=name_of(fact),

@@ -18,9 +18,9 @@ from ipfsmem.exchange.lenient import Fields, date_of
 from ipfsmem.exchange.places import Files, each_file
 from ipfsmem.exchange.records import (
     Conversed,
+    ImportRecord,
     Item,
     Problem,
-    Record,
     Skipped,
     name_of,
     one_line,
@@ -67,7 +67,7 @@ def _database(tables: Tables, file: str) -> Iterator[Item]:
         yield from _sessions(tables, file)
 
 
-def _row(where: str, row: Mapping[str, Any]) -> Record | Skipped:
+def _row(where: str, row: Mapping[str, Any]) -> ImportRecord | Skipped:
     texts = {name: _text(value) for name, value in row.items()}
     return _memory(where, {**texts, "metadata": texts.get("metadata_json")})
 
@@ -77,13 +77,13 @@ def _text(value: object) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else "" if value is None else str(value)
 
 
-def _memory(where: str, value: Any) -> Record | Skipped:
+def _memory(where: str, value: Any) -> ImportRecord | Skipped:
     found = Fields(value, "content")
     content = found.body("content", "content")
     if not content.strip():
         return Skipped("an empty memory")
     kind = found.text("memory_type") or "semantic"
-    return Record(
+    return ImportRecord(
         where=where,
         text=content,
         name=name_of(content),

@@ -15,7 +15,7 @@ from ipfsmem.errors import FormatError
 from ipfsmem.exchange.json_input import read_json
 from ipfsmem.exchange.lenient import Fields, date_of, items_of
 from ipfsmem.exchange.places import Files, each_file
-from ipfsmem.exchange.records import Happened, Item, Problem, Record, Skipped, one_line, records_of
+from ipfsmem.exchange.records import Happened, ImportRecord, Item, Problem, Skipped, one_line, records_of
 
 #: Maximum named agents of a block.
 _OWNERS = 20
@@ -68,12 +68,12 @@ def _name(agent: Mapping[str, Any]) -> str:
     return one_line(Fields(agent).text("name"), 200)
 
 
-def _block(where: str, value: Any, agent: str) -> Record | Skipped:
+def _block(where: str, value: Any, agent: str) -> ImportRecord | Skipped:
     found = Fields(value, "value")
     text, label = found.body("value", "value"), found.text("label")
     if not text.strip():
         return Skipped("an empty block")
-    return Record(
+    return ImportRecord(
         where=where,
         text=text,
         ident=f"{agent}\n{label}",

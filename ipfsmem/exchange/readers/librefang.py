@@ -15,7 +15,7 @@ from ipfsmem.errors import FormatError, UsageError
 from ipfsmem.exchange.json_input import read_json
 from ipfsmem.exchange.lenient import Fields, items_of, json_block, unicode_text
 from ipfsmem.exchange.places import Files, each_file
-from ipfsmem.exchange.records import Item, Record, Skipped, is_one_of_a_kind, name_of, records_of, shown
+from ipfsmem.exchange.records import ImportRecord, Item, Skipped, is_one_of_a_kind, name_of, records_of, shown
 
 #: Its levels and the categories about how to work with somebody.
 _FEEDBACK: Final = frozenset(("communication_style", "preference", "work_style", "frustration"))
@@ -41,7 +41,7 @@ def _export(file: str, data: bytes) -> Iterator[Item]:
         yield _value(f"{shown(key)} in {file}", whose, key, value)
 
 
-def _memory(where: str, value: Any) -> Record | Skipped:
+def _memory(where: str, value: Any) -> ImportRecord | Skipped:
     found = Fields(value, "content")
     content = found.body("content", "content")
     if not content.strip():
@@ -53,7 +53,7 @@ def _memory(where: str, value: Any) -> Record | Skipped:
     level, key = found.text("level", "scope"), found.text("key")
     ident = found.text("id") or key
     confidence = found.number("confidence", 0, 1)
-    return Record(
+    return ImportRecord(
         where=where,
         text=content,
         ident=ident,
@@ -83,10 +83,10 @@ def _pairs(found: Any) -> Iterator[tuple[str, Any]]:
             yield str(number), one
 
 
-def _value(where: str, whose: str, key: str, value: Any) -> Record:
+def _value(where: str, whose: str, key: str, value: Any) -> ImportRecord:
     source, ident = f"librefang:{key}"[:300], f"{whose}\n{key}"
     try:
-        return Record(
+        return ImportRecord(
             where=where,
             file=value_file(key, value, {"source": source}),
             key=memory_key(key),
@@ -94,4 +94,6 @@ def _value(where: str, whose: str, key: str, value: Any) -> Record:
         )
     except UsageError:  # a key too long for our values, or invalid JSON: the text is imported without it
         text = unicode_text(value) if isinstance(value, str) else json_block(value)
-        return Record(where=where, text=text, ident=ident, name=name_of(key), type="reference", source=source)
+        return ImportRecord(
+            where=where, text=text, ident=ident, name=name_of(key), type="reference", source=source
+        )

@@ -15,7 +15,7 @@ from ipfsmem.errors import FormatError
 from ipfsmem.exchange.json_input import read_values
 from ipfsmem.exchange.lenient import Fields, items_of, plain_text
 from ipfsmem.exchange.places import Files, each_file
-from ipfsmem.exchange.records import Item, Problem, Record, name_of
+from ipfsmem.exchange.records import ImportRecord, Item, Problem, name_of
 
 
 def read(files: Files) -> Iterator[Item]:
@@ -46,7 +46,7 @@ def _graph(file: str, data: bytes) -> Iterator[Item]:
         lines = ["- " + one.strip().replace("\n", "\n  ") for one in entity.observations]
         if known := relations.pop(name, []):
             lines += ["", "Relations:", "", *(f"- {one}" for one in known)]
-        yield Record(
+        yield ImportRecord(
             where=entity.where,
             text="\n".join(lines),
             ident=name,
@@ -59,7 +59,7 @@ def _graph(file: str, data: bytes) -> Iterator[Item]:
             extra=entity.extra,
         )
     for name, known in relations.items():
-        yield Record(
+        yield ImportRecord(
             where=f"relations of {name} in {file}",
             text="\n".join(["Relations:", "", *(f"- {one}" for one in known)]),
             ident=name,

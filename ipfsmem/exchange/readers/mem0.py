@@ -12,7 +12,7 @@ from typing import Any
 from ipfsmem.errors import FormatError
 from ipfsmem.exchange.lenient import Fields
 from ipfsmem.exchange.places import Files, each_file
-from ipfsmem.exchange.records import Item, Record, Skipped, is_one_of_a_kind, name_of, read_records
+from ipfsmem.exchange.records import ImportRecord, Item, Skipped, is_one_of_a_kind, name_of, read_records
 
 _LISTS = ("results", "memories", "data", "items", "relations")
 _TEXTS = ("memory", "text", "data", "content")
@@ -28,7 +28,7 @@ def _file(name: str, data: bytes) -> Iterator[Item]:
     yield from read_records(name, data, "memory", _record, lists=_LISTS, texts=_TEXTS)
 
 
-def _record(where: str, value: Any) -> Record | Skipped:
+def _record(where: str, value: Any) -> ImportRecord | Skipped:
     if (
         isinstance(value, dict)
         and not value.keys() & {*_TEXTS}
@@ -38,7 +38,7 @@ def _record(where: str, value: Any) -> Record | Skipped:
     return _memory(where, value)
 
 
-def _memory(where: str, value: Any) -> Record | Skipped:
+def _memory(where: str, value: Any) -> ImportRecord | Skipped:
     found = Fields(value, "memory")
     memory = found.body("memory", *_TEXTS)
     if not memory.strip():
@@ -48,7 +48,7 @@ def _memory(where: str, value: Any) -> Record | Skipped:
     beside = {key: found.value[key] for key in _BESIDE if found.value.get(key) is not None}
     user = found.value.get("user_id")
     category, tags = metadata.text("category"), metadata.texts("tags")
-    return Record(
+    return ImportRecord(
         where=where,
         text=memory,
         ident=ident,
@@ -72,7 +72,7 @@ def _memory(where: str, value: Any) -> Record | Skipped:
     )
 
 
-def _relation(where: str, value: Any) -> Record | Skipped:
+def _relation(where: str, value: Any) -> ImportRecord | Skipped:
     found = Fields(value, "relationship")
     parts = [
         found.text("source"),
@@ -82,7 +82,7 @@ def _relation(where: str, value: Any) -> Record | Skipped:
     said = " ".join(filter(None, parts))
     if sum(map(bool, parts)) < 2:
         raise FormatError("it is not a relation")
-    return Record(
+    return ImportRecord(
         where=where,
         text=said,
         name=name_of(said),

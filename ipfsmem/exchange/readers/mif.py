@@ -13,7 +13,7 @@ from ipfsmem.errors import FormatError
 from ipfsmem.exchange.json_input import read_json
 from ipfsmem.exchange.lenient import Fields, items_of
 from ipfsmem.exchange.places import Files, each_file
-from ipfsmem.exchange.records import Item, Record, Skipped, is_one_of_a_kind, name_of, records_of
+from ipfsmem.exchange.records import ImportRecord, Item, Skipped, is_one_of_a_kind, name_of, records_of
 
 _KNOWN: Final = frozenset(
     ("id", "content", "created_at", "updated_at", "memory_type", "tags", "embeddings", "version", "agent_id")
@@ -36,12 +36,12 @@ def _document(file: str, data: bytes) -> Iterator[Item]:
         yield Skipped("an entity of the knowledge graph")
 
 
-def _memory(where: str, value: Any) -> Record | Skipped:
+def _memory(where: str, value: Any) -> ImportRecord | Skipped:
     found = Fields(value, "content")
     text, ident = found.body("content", "content"), found.text("id")
     if not text.strip():
         return Skipped("an empty memory")
-    return Record(
+    return ImportRecord(
         where=where,
         text=text,
         ident=ident,

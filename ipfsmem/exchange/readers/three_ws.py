@@ -16,7 +16,7 @@ from ipfsmem.errors import FormatError, IpfsmemError
 from ipfsmem.exchange.json_input import as_utf8, read_json
 from ipfsmem.exchange.lenient import Fields, items_of
 from ipfsmem.exchange.places import Files, left_out_notes
-from ipfsmem.exchange.records import Happened, Item, Problem, Record, is_one_of_a_kind, name_of
+from ipfsmem.exchange.records import Happened, ImportRecord, Item, Problem, is_one_of_a_kind, name_of
 
 
 def read(files: Files) -> Iterator[Item]:
@@ -29,7 +29,7 @@ def read(files: Files) -> Iterator[Item]:
         try:
             data = files.read(name)
             if name.lower().endswith(".md"):
-                yield Record(where=name, file=data, file_name=last)
+                yield ImportRecord(where=name, file=data, file_name=last)
             elif name.lower().endswith(".jsonl"):
                 yield from _events(name, data)
             else:
@@ -54,9 +54,9 @@ def _json(file: str, data: bytes) -> Iterator[Item]:
 
 def _blob(blob: Blob, file: str) -> Iterator[Item]:
     for key, text in (*blob.files.items(), *blob.more):
-        yield Record(where=f"{key}.md in {file}", file=text, file_name=f"{key}.md")
+        yield ImportRecord(where=f"{key}.md in {file}", file=text, file_name=f"{key}.md")
     for key, text in blob.others:
-        yield Record(where=f"{key}.md in {file}", file=text, file_name=f"{key}.md", candidate=True)
+        yield ImportRecord(where=f"{key}.md in {file}", file=text, file_name=f"{key}.md", candidate=True)
     for event in blob.events:
         yield Happened({name: value for name, value in event.items() if name != "id"})
     for problem in blob.problems:
@@ -85,7 +85,7 @@ def _entry(where: str, value: Any) -> Item:
         if not text.strip():
             raise FormatError("its content is empty")
         ident = entry.text("id")
-        return Record(
+        return ImportRecord(
             where=where,
             text=text,
             ident=ident,

@@ -17,7 +17,7 @@ from ipfsmem.exchange.places import one_file
 from ipfsmem.exchange.readers.letta import _owners as owners_of_letta
 from ipfsmem.exchange.readers.mcp_memory import read as read_mcp
 from ipfsmem.exchange.readers.three_ws import read as read_three_ws
-from ipfsmem.exchange.records import Record
+from ipfsmem.exchange.records import ImportRecord
 from ipfsmem.memory import Memory
 from tests.support.costs import cost
 from tests.support.device_lab import Lab
@@ -258,7 +258,7 @@ def test_a_graph_that_says_one_entity_again_costs_no_more_than_it_is_long() -> N
         {**ADA, "observations": known}, {**ADA, "observations": [*known[:5], *(f"{one}!" for one in known)]}
     )
     (record,) = read_mcp(one_file("graph.jsonl", data))
-    assert isinstance(record, Record) and record.text.count("\n") == 59_999
+    assert isinstance(record, ImportRecord) and record.text.count("\n") == 59_999
     assert cost(lambda: list(read_mcp(one_file("graph.jsonl", data))), 0.5) < 2.0
 
 
@@ -273,7 +273,9 @@ def test_what_was_never_an_export_is_no_fault_of_the_program(text: str) -> None:
         found = list(read_three_ws(one_file("x.json", text.encode())))
     except FormatError:
         return
-    assert [one.created for one in found if isinstance(one, Record)] == [""] or "memory 1 of" in str(found[0])
+    assert [one.created for one in found if isinstance(one, ImportRecord)] == [""] or "memory 1 of" in str(
+        found[0]
+    )
 
 
 def test_a_folder_that_was_imported_can_be_attached(memory: Memory, folder: Path) -> None:
@@ -324,18 +326,18 @@ def test_another_store_that_counts_alike_replaces_nothing(
 
 
 def test_two_imports_at_once_both_remember_what_they_took_in(memory: Memory, tmp_path: Path) -> None:
-    def importer(text: bytes) -> tuple[importing.Importer, importing.Gathered]:
+    def importer(text: bytes) -> tuple[importing.Importer, importing.ReaderResult]:
         found = importing.gather(read_mcp(one_file("x", text)), "mcp-memory")
         return importing.Importer(memory._open.memories, "mcp-memory", into={"": ""}), found
 
     first, ada = importer(lines(ADA))
     second, other = importer(lines({**ADA, "name": "Bob"}))
-    first.take(ada)
-    second.take(other)
+    first.import_all(ada)
+    second.import_all(other)
     for one in memory.list():
         memory.write(one.key, "Mine.")
     for one, found in (importer(lines(ADA)), importer(lines({**ADA, "name": "Bob"}))):
-        assert one.take(found).counts == {"changed_here": 1}
+        assert one.import_all(found).counts == {"changed_here": 1}
 
 
 def chats(messages: int, title: str = "Bridges") -> bytes:

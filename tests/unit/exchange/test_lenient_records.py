@@ -18,7 +18,7 @@ from ipfsmem.errors import FormatError
 from ipfsmem.exchange.json_input import read_values
 from ipfsmem.exchange.lenient import date_of, utf8_text
 from ipfsmem.exchange.places import MAX_PLACE
-from ipfsmem.exchange.records import Record
+from ipfsmem.exchange.records import ImportRecord
 from ipfsmem.memory import Memory
 from tests.support.exchange_lab import ADA, WORKS, records, records_at, tree, zipped
 
@@ -29,7 +29,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         yield made
 
 
-def extra(record: Record) -> dict[str, Any]:
+def extra(record: ImportRecord) -> dict[str, Any]:
     made: dict[str, Any] = json.loads(parse_memory(record.render()).fields.get("extra", "{}"))
     return made
 

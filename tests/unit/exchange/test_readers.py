@@ -14,7 +14,7 @@ import pytest
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.errors import FormatError
 from ipfsmem.exchange.programs import PROGRAMS, reader
-from ipfsmem.exchange.records import Record
+from ipfsmem.exchange.records import ImportRecord
 from ipfsmem.memory import Memory
 from ipfsmem.sessions.messages import read_message
 from tests.support.exchange_lab import (
@@ -49,7 +49,7 @@ def dumped(tmp_path: Path, value: Any, called: str = "export.json") -> Path:
     return path
 
 
-def fields(record: Record) -> dict[str, str]:
+def fields(record: ImportRecord) -> dict[str, str]:
     return parse_memory(record.render()).fields
 
 
