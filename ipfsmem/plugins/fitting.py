@@ -18,19 +18,19 @@ _SHARE: Final = 4
 _CUT: Final = "(cut here)"
 
 
-class Part(NamedTuple):
+class PluginText(NamedTuple):
     """The text of one plugin."""
 
     name: str
     text: str
 
 
-def labelled(parts: Sequence[Part]) -> str:
+def labelled(parts: Sequence[PluginText]) -> str:
     """Return the texts of plugins as texts of others, each in a fence with its name, separated by a blank line."""
     return "\n".join(tagged("plugin", {"name": one.name, "whose": "others"}, one.text) for one in parts)
 
 
-def fitted(parts: Sequence[Part], tokens: int, count: Callable[[str], int]) -> str:
+def fitted(parts: Sequence[PluginText], tokens: int, count: Callable[[str], int]) -> str:
     """Return these texts in at most `tokens` tokens, as `count` counts them; "" if there is no room for any."""
     room = tokens * TOKEN_BYTES
     text = _within(parts, room)
@@ -42,7 +42,7 @@ def fitted(parts: Sequence[Part], tokens: int, count: Callable[[str], int]) -> s
 
 def with_plugins(
     built_in: Callable[[int | None], ContextBlock],
-    parts: Sequence[Part],
+    parts: Sequence[PluginText],
     max_tokens: int | None,
     layout: str,
     count: Callable[[str], int] | None,
@@ -64,13 +64,15 @@ def with_plugins(
     )
 
 
-def _within(parts: Sequence[Part], room: int) -> str:
+def _within(parts: Sequence[PluginText], room: int) -> str:
     if not parts:
         return ""
-    each = [room // len(parts) - len(labelled([Part(one.name, _CUT)]).encode()) - 1 for one in parts]
+    each = [room // len(parts) - len(labelled([PluginText(one.name, _CUT)]).encode()) - 1 for one in parts]
     if min(each) < _LEAST:
         return _within(parts[:-1], room)
-    return labelled([Part(one.name, _cut(one.text, most)) for one, most in zip(parts, each, strict=True)])
+    return labelled(
+        [PluginText(one.name, _cut(one.text, most)) for one, most in zip(parts, each, strict=True)]
+    )
 
 
 def _cut(text: str, room: int) -> str:

@@ -32,7 +32,7 @@ _QUEUE: Final = 64
 _FRAME: Final = 4_096
 
 
-class Failed(Exception):
+class PluginFailure(Exception):
     """Why a plugin returned nothing."""
 
 
@@ -72,12 +72,12 @@ class PluginProcess:
         """Queue a call; its result, or a Failed, comes once those before it are done."""
         result: Future[Given] = Future()
         if self._ended.is_set():
-            result.set_exception(Failed("the memory is closed"))
+            result.set_exception(PluginFailure("the memory is closed"))
             return result
         try:
             self._calls.put_nowait(_Call(method, arguments, result))
         except queue.Full:
-            result.set_exception(Failed("too many calls wait for it"))
+            result.set_exception(PluginFailure("too many calls wait for it"))
         return result
 
     def close(self, wait: float) -> None:
@@ -100,7 +100,7 @@ class PluginProcess:
                 self._started()
                 wish = {"method": call.method, "arguments": call.arguments}
                 answer = self._asked(wish, self._seconds)
-            except Failed as error:
+            except PluginFailure as error:
                 call.result.set_exception(error)
             else:
                 call.result.set_result(Given(answer.text, answer.cut))
@@ -114,7 +114,7 @@ class PluginProcess:
             return
         self._kill()
         if self._ended.is_set():
-            raise Failed("the memory is closed")
+            raise PluginFailure("the memory is closed")
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", str(_CHILD)],
@@ -126,15 +126,15 @@ class PluginProcess:
                 env={name: value for name, value in os.environ.items() if not name.startswith("IPFSMEM_")},
             )
         except OSError as error:
-            raise Failed(f"no process can be started for it: {error}") from None
+            raise PluginFailure(f"no process can be started for it: {error}") from None
         if self._ended.is_set():
             self._kill()
-            raise Failed("the memory is closed")
+            raise PluginFailure("the memory is closed")
         point = self._point
         first = {"path": [one for one in sys.path if isinstance(one, str)], "characters": self._characters}
         try:
             self._asked({**first, "name": point.name, "value": point.value, "group": point.group}, START)
-        except Failed:
+        except PluginFailure:
             self._kill()
             raise
 
@@ -158,18 +158,18 @@ class PluginProcess:
         timer.cancel()
         try:
             if not line.endswith(b"\n"):
-                raise Failed(
+                raise PluginFailure(
                     f"it took longer than {seconds:g} seconds" if late.is_set() else "its process ended"
                 )
             answer = read_json(line, type=_Answer)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._kill()
-            raise Failed("it answered something that is no answer") from None
-        except Failed:
+            raise PluginFailure("it answered something that is no answer") from None
+        except PluginFailure:
             self._kill()
             raise
         if answer.failed:
-            raise Failed(answer.failed)
+            raise PluginFailure(answer.failed)
         return answer
 
     def _kill(self) -> None:

@@ -19,8 +19,8 @@ from ipfsmem.bundle.fence import clean_text
 from ipfsmem.config import PluginSettings
 from ipfsmem.plugins.breaker import FAILURES, REST, Breaker
 from ipfsmem.plugins.contract import GROUP
-from ipfsmem.plugins.fitting import Part
-from ipfsmem.plugins.process import Failed, Given, PluginProcess
+from ipfsmem.plugins.fitting import PluginText
+from ipfsmem.plugins.process import Given, PluginFailure, PluginProcess
 from ipfsmem.wording import count
 
 _LOG: Final = logging.getLogger("ipfsmem.plugins")
@@ -31,7 +31,7 @@ _is_name: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}").fullmatch
 MOST_SAID: Final = 4_000
 
 
-class Known(NamedTuple):
+class InstalledPlugin(NamedTuple):
     """A plugin by name: its package, whether it is enabled, and why it cannot run; "" if it can."""
 
     name: str
@@ -41,7 +41,7 @@ class Known(NamedTuple):
     point: EntryPoint | None
 
 
-def known_plugins(settings: PluginSettings) -> list[Known]:
+def known_plugins(settings: PluginSettings) -> list[InstalledPlugin]:
     """Return the installed plugins and those in the settings, in their order and then by name. Loads none of them."""
     from importlib.metadata import entry_points
 
@@ -52,7 +52,7 @@ def known_plugins(settings: PluginSettings) -> list[Known]:
     return [_known(name, installed.get(name, []), name in settings.names) for name in names]
 
 
-def _known(name: str, points: Sequence[EntryPoint], on: bool) -> Known:
+def _known(name: str, points: Sequence[EntryPoint], on: bool) -> InstalledPlugin:
     packages = ", ".join(f"{one.dist.name} {one.dist.version}" for one in points if one.dist is not None)
     problem = ""
     if not _is_name(name) or name == BUILT_IN:
@@ -61,7 +61,7 @@ def _known(name: str, points: Sequence[EntryPoint], on: bool) -> Known:
         problem = "no package that is installed has it"
     elif len({one.value for one in points}) > 1:
         problem = "several packages have one of this name"
-    return Known(name, packages, on, problem, None if problem else points[0])
+    return InstalledPlugin(name, packages, on, problem, None if problem else points[0])
 
 
 class _Running(NamedTuple):
@@ -83,15 +83,15 @@ class Plugins:
             elif one.on:
                 _LOG.warning("the plugin %r is left out: %s", one.name, one.problem)
 
-    def prompt_blocks(self, session: str) -> list[Part]:
+    def prompt_blocks(self, session: str) -> list[PluginText]:
         """Return the text of each for the start of a session, in the order of the settings."""
         return self._ask("prompt_block", session)
 
-    def prefetched(self, query: str, session: str) -> list[Part]:
+    def prefetched(self, query: str, session: str) -> list[PluginText]:
         """Return the text of each for a question."""
         return self._ask("prefetch", query[:MOST_SAID], session)
 
-    def for_context(self, query: str | None, session: str, layout: str) -> list[Part]:
+    def for_context(self, query: str | None, session: str, layout: str) -> list[PluginText]:
         """Return the text of each for a block of context: for the question, and for the start of a session if the layout is for
         that."""
         asked = query is not None and query.strip() != ""
@@ -100,7 +100,7 @@ class Plugins:
         texts: dict[str, list[str]] = {}
         for one in found:
             texts.setdefault(one.name, []).append(one.text)
-        return [Part(name, "\n\n".join(texts[name])) for name in list(self._running) if name in texts]
+        return [PluginText(name, "\n\n".join(texts[name])) for name in list(self._running) if name in texts]
 
     def turn_complete(self, session: str, summary: str) -> None:
         """Tell each that a turn is over. Waits for none."""
@@ -116,19 +116,19 @@ class Plugins:
             one.process.close(max(0.0, until - self._clock()))
         self._running.clear()
 
-    def tried(self, name: str, query: str) -> tuple[list[Part], str]:
+    def tried(self, name: str, query: str) -> tuple[list[PluginText], str]:
         """Return the texts of one for a question and for the start of a session, and its error, "" for none. For a person."""
         one = self._running[name]
         parts = []
         for method, arguments in (("prompt_block", ("",)), ("prefetch", (query, ""))):
             try:
                 given = one.process.call(method, *arguments).result()
-            except Failed as error:
+            except PluginFailure as error:
                 return [], f"{method}: {error}"
-            parts.append(Part(method, given.text))
+            parts.append(PluginText(method, given.text))
         return parts, ""
 
-    def _ask(self, method: str, *arguments: str) -> list[Part]:
+    def _ask(self, method: str, *arguments: str) -> list[PluginText]:
         until = self._clock() + self.settings.seconds
         # Another thread may close these meanwhile.
         asked = [
@@ -144,18 +144,18 @@ class Plugins:
                 if result.cancel():
                     _LOG.warning("the plugin %s is left out: it still does what it was asked before", name)
                     continue
-            except Failed:
+            except PluginFailure:
                 pass
             found = self._taken(name, breaker, result)
             if found is not None and found.text.strip():
-                given[name] = Part(name, clean_text(found.text).strip())
+                given[name] = PluginText(name, clean_text(found.text).strip())
         return list(given.values())
 
     def _taken(self, name: str, breaker: Breaker, result: Future[Given]) -> Given | None:
         """Return the result of a call and record it in the breaker; None if it failed, which is logged."""
         try:
             found = result.result(0)
-        except (Failed, Late) as error:
+        except (PluginFailure, Late) as error:
             why = str(error) or "it took too long"
             _LOG.warning("the plugin %s is left out: %s", name, why)
             if breaker.failed():

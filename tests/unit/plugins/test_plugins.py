@@ -19,7 +19,7 @@ from ipfsmem.errors import ConfigError, IncompleteError, NotFoundError
 from ipfsmem.memories.context import tokens_of
 from ipfsmem.memory import Memory
 from ipfsmem.plugins.breaker import FAILURES, REST, Breaker
-from ipfsmem.plugins.fitting import Part, fitted
+from ipfsmem.plugins.fitting import PluginText, fitted
 from ipfsmem.plugins.running import Plugins
 from tests.support.plugin_lab import Lab, plugin_lab
 
@@ -236,7 +236,7 @@ def test_after_three_failures_it_is_left_alone_for_a_while_and_then_tried(
     now[0] += REST - 1
     assert plugins.prefetched("boat", "") == []
     now[0] += 2
-    assert plugins.prefetched("boat", "") == [Part("ill", "Well.")]
+    assert plugins.prefetched("boat", "") == [PluginText("ill", "Well.")]
     plugins.close()
 
 
@@ -358,7 +358,11 @@ def test_settings_that_change_count_at_once(memory: Memory, lab: Lab) -> None:
 
 
 def test_what_is_fitted_is_never_more() -> None:
-    parts = [Part("a", "One line.\nAnother one.\n" * 50), Part("b", "x" * 5_000), Part("c", "Short.")]
+    parts = [
+        PluginText("a", "One line.\nAnother one.\n" * 50),
+        PluginText("b", "x" * 5_000),
+        PluginText("c", "Short."),
+    ]
     for tokens in (0, 10, 100, 300, 1_000, 5_000):
         text = fitted(parts, tokens, tokens_of)
         assert tokens_of(text) <= tokens
