@@ -47,7 +47,7 @@ _BYTE_FIELDS = frozenset((_VALUE, _SIG1, _VALIDITY, _KEY, _SIG2, _DATA))
 _INT_FIELDS = frozenset((_TYPE, _SEQUENCE, _TTL))
 
 
-class Record(msgspec.Struct, frozen=True):
+class IpnsRecord(msgspec.Struct, frozen=True):
     """The contents of an IPNS record. `parse_record` only reads it; `verify_record` checks the signer."""
 
     value: str  #: target of the name, for instance `/ipfs/bafy...` or `/ipns/k51...`
@@ -113,7 +113,7 @@ def make_record(
     )
 
 
-def parse_record(encoded: bytes) -> Record:
+def parse_record(encoded: bytes) -> IpnsRecord:
     """Parse a record without checking signature or expiry.
 
     Raises LimitError above 10 KiB, FormatError when it is not a record with a V2 signature, a field is
@@ -134,7 +134,7 @@ def parse_record(encoded: bytes) -> Record:
         until = signed.validity.decode("ascii")
     except UnicodeDecodeError:
         raise FormatError("an IPNS record has a value or a time that is not text") from None
-    return Record(
+    return IpnsRecord(
         value=value,
         sequence=signed.sequence,
         validity=_parse_time(until),
@@ -146,7 +146,7 @@ def parse_record(encoded: bytes) -> Record:
     )
 
 
-def verify_record(name: str, encoded: bytes) -> Record:
+def verify_record(name: str, encoded: bytes) -> IpnsRecord:
     """Parse a record of `name` and check its signature, but not its expiry: an old record still shows a sequence.
 
     Raises FormatError or LimitError when it is not a record, SignatureError when the key of `name` did not
@@ -156,7 +156,7 @@ def verify_record(name: str, encoded: bytes) -> Record:
 
 
 @lru_cache(maxsize=128)
-def _verified(name: str, encoded: bytes) -> Record:
+def _verified(name: str, encoded: bytes) -> IpnsRecord:
     # Cached: each sync checks the same records several times. At most 4 MiB.
     public = public_of_ipns_name(name)
     record = parse_record(encoded)
@@ -167,12 +167,12 @@ def _verified(name: str, encoded: bytes) -> Record:
     return record
 
 
-def newest_record(records: Iterable[Record]) -> Record | None:
+def newest_record(records: Iterable[IpnsRecord]) -> IpnsRecord | None:
     """Return the winning record: greatest sequence, then longest life, then greatest bytes (so all agree)."""
     return max(records, key=record_order, default=None)
 
 
-def record_order(record: Record) -> tuple[int, int, bytes]:
+def record_order(record: IpnsRecord) -> tuple[int, int, bytes]:
     """Return the sort key of `newest_record`; greater is newer."""
     return record.sequence, record.validity, record.encoded
 

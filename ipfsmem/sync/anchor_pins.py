@@ -21,7 +21,7 @@ from ipfsmem.content.tree import BuiltTree, build_tree
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import FormatError, ProviderError, ProviderRefused
 from ipfsmem.provider.contract import Pin, Provider, same_root
-from ipfsmem.published.ipns_record import MAX_RECORD, Record, verify_record
+from ipfsmem.published.ipns_record import MAX_RECORD, IpnsRecord, verify_record
 from ipfsmem.ring.keyring import MAX_RING
 from ipfsmem.sync.names import Names, pin_name, target
 
@@ -56,7 +56,7 @@ def ring_tree(keyring: bytes) -> BuiltTree:
     return build_tree({RING: keyring})
 
 
-def chain(anchor: bytes, known: Callable[[str], Record | None]) -> tuple[dict[str, bytes], CID] | None:
+def chain(anchor: bytes, known: Callable[[str], IpnsRecord | None]) -> tuple[dict[str, bytes], CID] | None:
     """Return the records from an anchor to a root, and that root; None when one is missing or they form a cycle."""
     name = ipns_name(anchor)
     records: dict[str, bytes] = {}

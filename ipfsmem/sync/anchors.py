@@ -17,7 +17,7 @@ from ipfsmem.content.cid import CID, ipns_name
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta, placed
 from ipfsmem.errors import FormatError, LimitError, MembershipError
-from ipfsmem.published.ipns_record import Record
+from ipfsmem.published.ipns_record import IpnsRecord
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.sync.anchor_pins import ring_tree
 from ipfsmem.sync.names import ANCHOR_LIFE_MS, half_spent, target
@@ -40,7 +40,7 @@ def move_anchor(run: Run, joined: Joined, root: RootKeys) -> None:
     run.names.sign(root.head_seed, root.head_public, value, ANCHOR_LIFE_MS)
 
 
-def _may_replace(run: Run, joined: Joined, shown: Record, ours: str) -> bool:
+def _may_replace(run: Run, joined: Joined, shown: IpnsRecord, ours: str) -> bool:
     """Tell whether the anchor may be moved from its current target.
 
     A ring that was read is part of ours. An unreadable one is replaced, since it may be lost, but only once

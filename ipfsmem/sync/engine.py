@@ -33,7 +33,7 @@ from ipfsmem.errors import (
 )
 from ipfsmem.provider.contract import Provider, Settling, Unreading
 from ipfsmem.provider.opening import NotOpened
-from ipfsmem.published.ipns_record import Record, verify_record
+from ipfsmem.published.ipns_record import IpnsRecord, verify_record
 from ipfsmem.published.layout import Layout
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.ring.statements import member_id
@@ -434,7 +434,7 @@ async def _leads(run: Run, provider: Provider, root: str) -> bool:
         return False
 
 
-async def _record(provider: Provider, name: str) -> Record | None:
+async def _record(provider: Provider, name: str) -> IpnsRecord | None:
     """The valid record of a name that a provider shows."""
     encoded = await provider.get_name(name)
     try:

@@ -22,7 +22,7 @@ from ipfsmem.provider.contract import Provider
 from ipfsmem.published.ipns_record import (
     MAX_SEQUENCE,
     MAX_VALIDITY,
-    Record,
+    IpnsRecord,
     make_record,
     record_order,
     value_target,
@@ -61,7 +61,7 @@ def must_put(now: int, *, until: int, same: bool, stays: bool, last: int | None)
     return passed(last, now, PUT_AGAIN_MS)
 
 
-def half_spent(record: Record, now: int, life_ms: int) -> bool:
+def half_spent(record: IpnsRecord, now: int, life_ms: int) -> bool:
     """Tell whether less than half of a record's life of `life_ms` is left at `now` (milliseconds)."""
     return record.validity - now * 1_000_000 < life_ms * 1_000_000 // 2
 
@@ -147,7 +147,7 @@ class Names:
         self.behind: set[str] = set()
         self._fresh = replica.ring is None
 
-    async def read(self, name: str) -> Record | None:
+    async def read(self, name: str) -> IpnsRecord | None:
         """Return the greatest valid record of a name, from the channels and the local store.
 
         Raises ProviderError when no channel answers, and none has before.
@@ -189,9 +189,9 @@ class Names:
                 )
         return best
 
-    async def read_all(self, names: Sequence[str]) -> list[Record | None]:
+    async def read_all(self, names: Sequence[str]) -> list[IpnsRecord | None]:
         """`read` several names concurrently: latencies may be high."""
-        found: list[Record | None] = []
+        found: list[IpnsRecord | None] = []
         for start in range(0, len(names), _AT_ONCE):
             reads = map(self.read, names[start : start + _AT_ONCE])
             for answer in await asyncio.gather(*reads, return_exceptions=True):
@@ -206,7 +206,7 @@ class Names:
         except ProviderError as error:
             return error
 
-    def _verified(self, name: str, encoded: bytes | None, channel: str = "") -> Record | None:
+    def _verified(self, name: str, encoded: bytes | None, channel: str = "") -> IpnsRecord | None:
         if encoded is None:
             return None
         try:
@@ -225,12 +225,12 @@ class Names:
         shown = any(at == channel and encoded is not None for (at, _), encoded in self._there.items())
         return shown and channel not in self.behind and channel not in self.silent
 
-    def shown_by(self, channel: Provider) -> list[Record]:
+    def shown_by(self, channel: Provider) -> list[IpnsRecord]:
         """Return the valid records shown by this channel so far."""
         records = [(name, encoded) for (at, name), encoded in self._there.items() if at == channel.name]
         return [record for name, encoded in records if (record := self._verified(name, encoded)) is not None]
 
-    def known(self, name: str) -> Record | None:
+    def known(self, name: str) -> IpnsRecord | None:
         """Return the greatest record of a name read or made so far."""
         return self._verified(name, self._records.get(name))
 
@@ -354,7 +354,7 @@ class Names:
         self._note(channel, name)
         return None
 
-    def _is_due(self, channel: Provider, name: str, record: Record) -> bool:
+    def _is_due(self, channel: Provider, name: str, record: IpnsRecord) -> bool:
         same = self._there.get((channel.name, name)) == record.encoded
         last = self._puts.get(channel.name, {}).get(name)
         stays = channel.capabilities.durable
@@ -396,7 +396,7 @@ class Names:
         self._replica.db.set_meta(meta.NAMES, msgspec.json.encode(_StoredRecords(self._records)))
 
 
-def target(record: Record) -> CID | str:
+def target(record: IpnsRecord) -> CID | str:
     """Return a record's target root or name."""
     try:
         return value_target(record.value)

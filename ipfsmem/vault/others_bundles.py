@@ -47,7 +47,7 @@ from ipfsmem.memories.bundle_tree import MAX_STRANGER_EVENTS, Room, collect_file
 from ipfsmem.memories.containers import is_car, is_zip, opened
 from ipfsmem.memories.importing import read_path
 from ipfsmem.provider.contract import FileReader, Provider, open_provider, open_reader
-from ipfsmem.published.ipns_record import Record, canonical_name, record_order, verify_record
+from ipfsmem.published.ipns_record import IpnsRecord, canonical_name, record_order, verify_record
 from ipfsmem.sync.fetch import Fetcher
 from ipfsmem.sync.names import target
 
@@ -254,8 +254,8 @@ async def _follow(name: str, providers: Sequence[Provider], now_ms: int, problem
     raise FormatError(f"{first} leads from name to name and to nothing else")
 
 
-async def _record(name: str, providers: Sequence[Provider]) -> Record:
-    best: Record | None = None
+async def _record(name: str, providers: Sequence[Provider]) -> IpnsRecord:
+    best: IpnsRecord | None = None
     failures: list[ProviderError] = []
     asked = [provider for provider in providers if provider.capabilities.names]
     for provider in asked:

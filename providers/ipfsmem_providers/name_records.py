@@ -14,7 +14,7 @@ def canonical_name(name: str) -> str:
         raise ProviderRefused(str(error)) from error
 
 
-def checked_record(name: str, record: bytes) -> tuple[str, ipns_record.Record]:
+def checked_record(name: str, record: bytes) -> tuple[str, ipns_record.IpnsRecord]:
     """Return the canonical name, and the record read. ProviderRefused when the name did not sign it."""
     try:
         return ipns_record.canonical_name(name), ipns_record.verify_record(name, record)

@@ -259,7 +259,7 @@ def greatest(
 ) -> tuple[bytes | None, list[ProviderError]]:
     """Return the greatest valid record among `answers`, and the failures. Re-raises other exceptions than
     ProviderError."""
-    records: list[ipns_record.Record] = []
+    records: list[ipns_record.IpnsRecord] = []
     problems: list[ProviderError] = []
     for answer in answers:
         if isinstance(answer, ProviderError):

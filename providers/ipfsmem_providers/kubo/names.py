@@ -77,7 +77,7 @@ class Names:
         self._network = network
         self._background = background
         #: Records that were read and verified, by name and CID of their block, whose bytes never change.
-        self._verified: dict[tuple[str, CID], ipns_record.Record] = {}
+        self._verified: dict[tuple[str, CID], ipns_record.IpnsRecord] = {}
 
     async def put(self, name: str, record: bytes, now: int) -> None:
         """Keep a record unless a greater one is kept. The node puts it into the network afterwards."""
@@ -114,7 +114,7 @@ class Names:
         best = ipns_record.newest_record(records)
         return best.encoded if best else None
 
-    async def _records(self, name: str) -> dict[Pin, ipns_record.Record]:
+    async def _records(self, name: str) -> dict[Pin, ipns_record.IpnsRecord]:
         pins = (await self._pins.named(_label(name)))[:_READ_MAX]
         found = {pin: self._verified[name, pin.cid] for pin in pins if (name, pin.cid) in self._verified}
         unread = [pin for pin in pins if pin not in found]
@@ -141,7 +141,7 @@ class Network:
         self._now = rpc.http.timing.now
         self._began = -_ONE_SYNC
         self._looked: dict[str, float] = {}
-        self._looking: PerLoop[dict[str, asyncio.Task[ipns_record.Record | None]]] = PerLoop(dict)
+        self._looking: PerLoop[dict[str, asyncio.Task[ipns_record.IpnsRecord | None]]] = PerLoop(dict)
 
     async def put(self, name: str, record: bytes) -> None:
         """Offer a record. Raises ProviderError."""
@@ -154,11 +154,11 @@ class Network:
             if _NOT_NEWER not in error.words:
                 raise
 
-    async def cached(self, name: str) -> ipns_record.Record | None:
+    async def cached(self, name: str) -> ipns_record.IpnsRecord | None:
         """Return the network's record if cached by the node; answers at once."""
         return await self._get(name, {"offline": "true"})
 
-    async def look_up(self, name: str) -> ipns_record.Record | None:
+    async def look_up(self, name: str) -> ipns_record.IpnsRecord | None:
         """Return the network's record if it comes in time. A slower lookup continues, and the next call
         returns its answer."""
         if not self._ask:
@@ -190,7 +190,7 @@ class Network:
         await asyncio.gather(*looking.values(), return_exceptions=True)
         looking.clear()
 
-    async def _get(self, name: str, how: dict[str, str]) -> ipns_record.Record | None:
+    async def _get(self, name: str, how: dict[str, str]) -> ipns_record.IpnsRecord | None:
         try:
             answer = await self._rpc.call(
                 "name/get", {"arg": name, **how}, what="get a name", max_bytes=ipns_record.MAX_RECORD,

@@ -37,11 +37,11 @@ class NameRecords:
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
-        self._known: dict[str, tuple[Hashable, ipns_record.Record]] = {}
+        self._known: dict[str, tuple[Hashable, ipns_record.IpnsRecord]] = {}
         #: Files of names that were asked for, which are listed and hold no record that can be read.
         self.unread: set[str] = set()
 
-    def put(self, name: str, offered: ipns_record.Record) -> None:
+    def put(self, name: str, offered: ipns_record.IpnsRecord) -> None:
         """Keep a record of a canonical name unless a greater one is there; then remove the lesser ones."""
         records = self._of(name)
         best = ipns_record.newest_record(records.values())
@@ -72,7 +72,7 @@ class NameRecords:
                 with contextlib.suppress(OSError, ProviderError):
                     self._shelf.unlink(file)
 
-    def best(self, name: str) -> ipns_record.Record | None:
+    def best(self, name: str) -> ipns_record.IpnsRecord | None:
         """Return the greatest record of a canonical name, None without one."""
         return ipns_record.newest_record(self._of(name).values())
 
@@ -85,9 +85,9 @@ class NameRecords:
                 found.add(leads)
         return found
 
-    def _of(self, name: str) -> dict[str, ipns_record.Record]:
+    def _of(self, name: str) -> dict[str, ipns_record.IpnsRecord]:
         prefix = f"{name}{self.separator}"
-        found: dict[str, ipns_record.Record] = {}
+        found: dict[str, ipns_record.IpnsRecord] = {}
         left: set[str] = set()
         for _ in range(_ATTEMPTS):
             files = self._shelf.files(prefix)
@@ -116,7 +116,7 @@ class NameRecords:
                 there |= set() if record in found else {entry}
         return there
 
-    def _read(self, files: Mapping[str, FileInfo]) -> dict[str, ipns_record.Record]:
+    def _read(self, files: Mapping[str, FileInfo]) -> dict[str, ipns_record.IpnsRecord]:
         """Return the valid records in these files: each must be signed by the name that its file is called after."""
         ours = [file for file in files if file.endswith(self.ending) and self.separator in file]
         # A file is read again only when its version has changed.

@@ -82,7 +82,9 @@ class RoutingClient:
         self.failures = []
         outcomes = await asyncio.gather(*(self._get(url, name) for url in self.urls), return_exceptions=True)
         problems = self._problems(outcomes)
-        best = ipns_record.newest_record(found for found in outcomes if isinstance(found, ipns_record.Record))
+        best = ipns_record.newest_record(
+            found for found in outcomes if isinstance(found, ipns_record.IpnsRecord)
+        )
         if best is None and len(problems) == len(self.urls):
             raise combined(problems, f"no routing server could be asked for {name}")
         return best.encoded if best else None
@@ -132,7 +134,7 @@ class RoutingClient:
         ):
             raise problem
 
-    async def _get(self, url: str, name: str) -> ipns_record.Record | None:
+    async def _get(self, url: str, name: str) -> ipns_record.IpnsRecord | None:
         answer = await self._http.request(
             "GET", f"{url}/routing/v1/ipns/{name}", headers={"Accept": RECORD_TYPE}, allow=STATUSES,
             max_bytes=ipns_record.MAX_RECORD, redirects=2, what="get a name",

@@ -60,7 +60,7 @@ class Names:
             best = ipns_record.newest_record(self._records(name, await self._uploads.reread_once()).values())
         return best.encoded if best else None
 
-    def _records(self, name: str, listed: Mapping[CID, Upload]) -> dict[CID, ipns_record.Record]:
+    def _records(self, name: str, listed: Mapping[CID, Upload]) -> dict[CID, ipns_record.IpnsRecord]:
         """Return valid records of a name, by the roots under which they are listed."""
         tag = tag_of(_KIND + name)
         found = {}

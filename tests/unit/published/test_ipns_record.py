@@ -34,7 +34,7 @@ def why(case: dict[str, Any]) -> str:
     return str(case["why"])
 
 
-def accepted(name: str, encoded: bytes, now: datetime) -> ipns_record.Record:
+def accepted(name: str, encoded: bytes, now: datetime) -> ipns_record.IpnsRecord:
     """A record that its name signed and that has not run out: what the vectors call accepted."""
     record = ipns_record.verify_record(name, encoded)
     if record.has_expired(ipns_record.nanoseconds(now)):

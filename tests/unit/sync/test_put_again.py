@@ -10,7 +10,7 @@ from ipfsmem.content.cid import ipns_name
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import Capabilities
-from ipfsmem.published.ipns_record import Record, make_record, parse_record
+from ipfsmem.published.ipns_record import IpnsRecord, make_record, parse_record
 from ipfsmem.sync.names import DEVICE_LIFE_MS, half_spent, must_put, oldest_put
 from ipfsmem.testing import MockClock, SeededRandom, SimCloud, SimProvider
 from tests.support.device_lab import ROOT, Lab, kinds
@@ -57,7 +57,7 @@ def test_when_to_put(said: str, until: int, same: bool, stays: bool, last: int |
 
 
 def test_half_of_a_life() -> None:
-    def record(left_ms: int) -> Record:
+    def record(left_ms: int) -> IpnsRecord:
         return parse_record(make_record(b"\x01" * 32, f"/ipns/{ANCHOR}", 1, (HOUR + left_ms) * 1_000_000))
 
     assert not half_spent(record(500), HOUR, 1000)
