@@ -65,9 +65,9 @@ from ipfsmem.provider.contract import (
     MAX_BATCH,
     UNREAD_HEADER,
     Collecting,
-    Mending,
     Pin,
     Provider,
+    Repair,
     Unpinning,
     Unreading,
     lister,
@@ -311,8 +311,8 @@ class _Blocks:
         found = await self._store.has(cids)
         answer = {"cids": [str(cid) for cid in cids if cid in found]}
         # For holders of the token only: anybody with the CID of another's block can read it.
-        if isinstance(self._store, Mending) and has_token(request, self._token):
-            answer["lacking"] = [str(cid) for cid in (await self._store.lacking())[:MAX_BATCH]]
+        if isinstance(self._store, Repair) and has_token(request, self._token):
+            answer["lacking"] = [str(cid) for cid in (await self._store.missing_blocks())[:MAX_BATCH]]
         return json(answer)
 
     async def blocks(self, request: web.Request) -> web.StreamResponse:

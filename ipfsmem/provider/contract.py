@@ -117,10 +117,10 @@ class Collecting(Protocol):
 
 
 @runtime_checkable
-class Mending(Protocol):
+class Repair(Protocol):
     """Optional: a provider that knows which of its blocks it found damaged."""
 
-    async def lacking(self) -> list[CID]:
+    async def missing_blocks(self) -> list[CID]:
         """Return blocks found damaged with no other copy at the provider, as far as known; usually empty.
 
         `has` no longer names them. Called once per publish and root; a device that has one sends it with

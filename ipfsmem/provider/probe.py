@@ -44,7 +44,7 @@ class Step(msgspec.Struct, frozen=True):
     hint: str = ""  #: next step after a failure, if its error has one
 
 
-class _Failed(Exception):
+class _ContractViolation(Exception):
     """A broken promise of the contract."""
 
 
@@ -98,7 +98,7 @@ class _Trial:
         if able:
             try:
                 outcome, text = "ok", await work()
-            except (IpfsmemError, _Failed) as error:
+            except (IpfsmemError, _ContractViolation) as error:
                 outcome, text, hint = "failed", str(error), getattr(error, "hint", "")
         self.steps.append(Step(what, outcome, text, round(time.monotonic() - started, 3), hint))
         return outcome == "ok"
@@ -107,7 +107,7 @@ class _Trial:
         ours = self.tree.cid
         self.root = await self.provider.put_car(ours, self.tree.blocks, name=self.name)
         if self.root != ours and self.provider.capabilities.keeps_root:
-            raise _Failed(f"gave the address {self.root} to what has the address {ours}")
+            raise _ContractViolation(f"gave the address {self.root} to what has the address {ours}")
         kept = "kept" if self.root == ours else self.root
         return f"{len(self.tree.blocks)} blocks as a CAR file, address {kept}"
 
@@ -120,7 +120,7 @@ class _Trial:
     async def _has(self) -> str:
         stored = await self.provider.has([cid for cid, _ in self.tree.blocks])
         if self.root not in stored:
-            raise _Failed("does not know what it took")
+            raise _ContractViolation("does not know what it took")
         return f"{len(stored)} of {len(self.tree.blocks)} blocks"
 
     async def _pin(self) -> str:
@@ -130,7 +130,7 @@ class _Trial:
     async def _list(self) -> str:
         pins = await self.provider.pins(self.name)
         if self.root not in {pin.cid for pin in pins}:
-            raise _Failed("the pin is not in the list")
+            raise _ContractViolation("the pin is not in the list")
         return f"{len(pins)} under {self.name}"
 
     async def _fetch_blocks(self) -> str:
@@ -140,7 +140,7 @@ class _Trial:
             found.update(await self.provider.get_blocks(wanted))
             for cid in wanted:
                 if cid not in found:
-                    raise _Failed(f"block {cid} is not served")
+                    raise _ContractViolation(f"block {cid} is not served")
                 verify_block(cid, found[cid])
             nodes = [decode_node(found[cid]) for cid in wanted if cid.codec == DAG_PB]
             links = dict.fromkeys(link.cid for node in nodes for link in node.links)
@@ -149,7 +149,9 @@ class _Trial:
         for path, data in self.files.items():
             if back.get(path) != data:
                 how = "with other bytes" if path in back else "not"
-                raise _Failed(f"{path} came back {how}: {len(back)} of {len(self.files)} files are there")
+                raise _ContractViolation(
+                    f"{path} came back {how}: {len(back)} of {len(self.files)} files are there"
+                )
         return f"{len(found)} blocks, verified; {len(self.files)} files as they were sent"
 
     async def _fetch_tree(self) -> str:
@@ -158,7 +160,7 @@ class _Trial:
             verify_block(cid, data)
             seen.add(cid)
         if self.root not in seen:
-            raise _Failed("the tree came without its beginning")
+            raise _ContractViolation("the tree came without its beginning")
         return f"{len(seen)} blocks in one answer, verified"
 
     async def _names(self) -> str:
@@ -168,14 +170,14 @@ class _Trial:
         await self.provider.put_name(name, record)
         back = await self.provider.get_name(name)
         if back is None or verify_record(name, back).value != leads_to:
-            raise _Failed("the record that was put is not what is served")
+            raise _ContractViolation("the record that was put is not what is served")
         return f"{name[:16]}… put and read back"
 
     async def _unpin(self) -> str:
         for pin in await self._own_pins():
             await self.provider.unpin(pin)
         if await self._own_pins():
-            raise _Failed("still in the list after unpin")
+            raise _ContractViolation("still in the list after unpin")
         return "gone from the list"
 
     async def _own_pins(self) -> list[Pin]:

@@ -17,7 +17,7 @@ from ipfsmem.device.bulk import blocks_here, read_blocks
 from ipfsmem.device.root_folders import objects_not_here
 from ipfsmem.device.tables import placed, presence
 from ipfsmem.errors import FormatError, MissingError, ProviderError
-from ipfsmem.provider.contract import Block, Mending, Provider
+from ipfsmem.provider.contract import Block, Provider, Repair
 from ipfsmem.published.live_set import tree_bytes
 from ipfsmem.sync.anchor_pins import known_roots
 from ipfsmem.sync.lost_objects import leave_out
@@ -184,8 +184,8 @@ class _Repair:
         if (self._by_hand or checker.shrunk) and can.has and can.partial_car and can.list:
             # A lost pack may have held only parts of older versions. What the provider itself reports as
             # damaged is sent later (`resend_damaged`).
-            mending = self._provider if isinstance(self._provider, Mending) and not self._by_hand else None
-            lacking = await mending.lacking() if mending is not None else ()
+            mending = self._provider if isinstance(self._provider, Repair) and not self._by_hand else None
+            lacking = await mending.missing_blocks() if mending is not None else ()
             await checker.look_at_older(await _kept_there(self._run, self._provider, answered), but=lacking)
         if not can.put:
             return 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ipfsmem.content.cid import CID
 from ipfsmem.device.bulk import read_blocks
-from ipfsmem.provider.contract import MAX_BATCH, Block, Mending, Provider
+from ipfsmem.provider.contract import MAX_BATCH, Block, Provider, Repair
 from ipfsmem.sync.names import pin_name
 from ipfsmem.sync.run import Run
 
@@ -20,9 +20,9 @@ async def resend_damaged(run: Run, provider: Provider, root: CID) -> None:
 
     Providers that cannot notice are not called. Raises ProviderError.
     """
-    if not isinstance(provider, Mending) or not provider.capabilities.partial_car:
+    if not isinstance(provider, Repair) or not provider.capabilities.partial_car:
         return
-    lacking = (await provider.lacking())[:MAX_BATCH]
+    lacking = (await provider.missing_blocks())[:MAX_BATCH]
     sent = 0
     for start in range(0, len(lacking), _AT_ONCE):
         part = lacking[start : start + _AT_ONCE]

@@ -54,7 +54,7 @@ _NAMED: Final = 3
 
 class _Cids(msgspec.Struct):
     cids: list[Any]
-    lacking: list[Any] = []
+    missing_blocks: list[Any] = []
 
 
 class _Listing(msgspec.Struct):
@@ -112,7 +112,7 @@ class PeerProvider(ProviderBase):
         self._gaps = ListGaps(self._http.redact)
         #: Unreadable items that the peer reports in its own pin lists, by pin name.
         self._unread_there: dict[str, list[str]] = {}
-        # The damaged blocks that the last answer to `has` named; None once `lacking` has returned them.
+        # The damaged blocks that the last answer to `has` named; None once `missing_blocks` has returned them.
         self._lacking: list[CID] | None = None
 
     @property
@@ -142,7 +142,7 @@ class PeerProvider(ProviderBase):
         found = (await self._ask(by_text)).cids
         return {by_text[text] for text in found if isinstance(text, str) and text in by_text}
 
-    async def lacking(self) -> list[CID]:
+    async def missing_blocks(self) -> list[CID]:
         """Return blocks found damaged there; no request if `has` was called since the last time."""
         if self._lacking is None:
             await self._ask(())
@@ -266,7 +266,7 @@ class PeerProvider(ProviderBase):
         )  # fmt: skip
         found = answer.decode(_Cids)
         self._lacking = []
-        for text in found.lacking:
+        for text in found.missing_blocks:
             with contextlib.suppress(ProviderRefused):  # another one's CID does not help to send it again
                 self._lacking.append(self._cid(str(text)))
         return found

@@ -17,7 +17,7 @@ from ipfsmem_providers.peer import PeerProvider
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.http import blocks as serving
 from ipfsmem.memory import Memory
-from ipfsmem.provider.contract import Mending, Provider
+from ipfsmem.provider.contract import Provider, Repair
 from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.threaded import serve
@@ -115,8 +115,8 @@ def damage(folder: Path, number: int) -> CID:
 def test_what_one_process_found_the_others_know(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     cids = [cid for cid, _ in BLOCKS]
     served = DirectoryProvider(folder)
-    assert isinstance(served, Mending)
-    assert asyncio.run(served.has(cids)) == set(cids) and asyncio.run(served.lacking()) == []
+    assert isinstance(served, Repair)
+    assert asyncio.run(served.has(cids)) == set(cids) and asyncio.run(served.missing_blocks()) == []
     bad = damage(folder, 4)
     assert asyncio.run(served.has(cids)) == set(cids), "nobody has looked yet"
     with caplog.at_level(logging.WARNING, "ipfsmem.providers"):
@@ -124,12 +124,12 @@ def test_what_one_process_found_the_others_know(folder: Path, caplog: pytest.Log
     [said] = caplog.records
     assert str(bad) in said.message and "1 of its blocks" in said.message
     assert asyncio.run(served.has(cids)) == set(cids) - {bad}
-    assert asyncio.run(served.lacking()) == [bad]
+    assert asyncio.run(served.missing_blocks()) == [bad]
     asyncio.run(served.get_blocks(cids))
     assert len(caplog.records) == 1, "said once"
     asyncio.run(served.put_car(bad, [BLOCKS[4]], name="n"))
     for provider in (served, DirectoryProvider(folder)):
-        assert asyncio.run(provider.lacking()) == [] and asyncio.run(provider.has(cids)) == set(cids)
+        assert asyncio.run(provider.missing_blocks()) == [] and asyncio.run(provider.has(cids)) == set(cids)
         assert asyncio.run(provider.get_blocks(cids)) == dict(BLOCKS)
 
 
@@ -141,7 +141,7 @@ def test_all_that_a_cut_took_is_named(folder: Path) -> None:
     pack.write_bytes(data[: data.index(BLOCKS[5][1]) + 3] + bytes(len(data) - data.index(BLOCKS[5][1]) - 3))
     found = asyncio.run(DirectoryProvider(folder).get_blocks([cid for cid, _ in BLOCKS]))
     assert found == dict(BLOCKS[:5])
-    assert set(asyncio.run(whole.lacking())) == {cid for cid, _ in BLOCKS[5:]}
+    assert set(asyncio.run(whole.missing_blocks())) == {cid for cid, _ in BLOCKS[5:]}
 
 
 def test_a_cid_that_was_hit_names_nothing_new(folder: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_cid_that_was_hit_names_nothing_new(folder: Path) -> None:
     damage(folder, 6)
     provider = DirectoryProvider(folder)
     asyncio.run(provider.get_blocks([each for each, _ in BLOCKS]))
-    assert set(asyncio.run(provider.lacking())) <= {cid, BLOCKS[6][0]}
+    assert set(asyncio.run(provider.missing_blocks())) <= {cid, BLOCKS[6][0]}
 
 
 def test_the_same_pack_again_takes_its_note_away(folder: Path) -> None:
@@ -170,8 +170,8 @@ def test_a_note_of_strangers_hides_nothing_else(folder: Path, note: bytes) -> No
     pack.with_suffix(LOST).write_bytes(note)
     cids = [cid for cid, _ in BLOCKS]
     provider = DirectoryProvider(folder)
-    assert asyncio.run(provider.has(cids)) == set(cids) and asyncio.run(provider.lacking()) == []
+    assert asyncio.run(provider.has(cids)) == set(cids) and asyncio.run(provider.missing_blocks()) == []
     # One that names a sound block costs that it is sent once more; it is read all the same.
     pack.with_suffix(LOST).write_text(f"{cids[0]}\n")
-    assert asyncio.run(provider.lacking()) == [cids[0]]
+    assert asyncio.run(provider.missing_blocks()) == [cids[0]]
     assert asyncio.run(provider.get_blocks(cids)) == dict(BLOCKS)

@@ -50,7 +50,7 @@ def test_files_that_a_killed_rsync_left_are_ignored(tmp_path: Path) -> None:
         assert [one.cid for one in await again.pins("n")] == [TREE.cid] and not again.unread()
         assert await again.get_name(NAME) == RECORD
         assert await again.get_blocks([TREE.cid]) == {TREE.cid: dict(TREE.blocks)[TREE.cid]}
-        assert not await again.lacking()
+        assert not await again.missing_blocks()
         await again.unpin(pin)
         await again.collect()
         assert await again.pins("n") == []
@@ -71,7 +71,7 @@ def work(provider: DirectoryProvider) -> list[str]:
         pins = [await attempt(provider.pin(TREE.cid, "n"))]
         for body in (
             provider.put_car(TREE.cid, TREE.blocks, name="n"), provider.has([TREE.cid]), provider.get_blocks([TREE.cid]),
-            provider.listing(), provider.lacking(), provider.pins("n"), provider.put_name(NAME, RECORD),
+            provider.listing(), provider.missing_blocks(), provider.pins("n"), provider.put_name(NAME, RECORD),
             provider.get_name(NAME), provider.collect(),
         ):  # fmt: skip
             await attempt(body)

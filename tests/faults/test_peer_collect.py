@@ -194,15 +194,15 @@ def test_what_is_damaged_is_told_to_who_may_write_only(stick: Stick, url: str) -
             return [build_tree(OLD).cid]
 
     with serve(lambda: serving.app(Hurt(), token=TOKEN)) as hurt:
-        assert asyncio.run(peer(hurt).lacking()) == [build_tree(OLD).cid]
-        assert asyncio.run(peer(hurt, "").lacking()) == []
-        assert asyncio.run(peer(hurt, "another token, long").lacking()) == []
+        assert asyncio.run(peer(hurt).missing_blocks()) == [build_tree(OLD).cid]
+        assert asyncio.run(peer(hurt, "").missing_blocks()) == []
+        assert asyncio.run(peer(hurt, "another token, long").missing_blocks()) == []
         told = peer(hurt)
 
         async def body() -> None:
             await told.has([build_tree(NEW).cid])
             before = told._http.requests
-            assert await told.lacking() == [build_tree(OLD).cid]
+            assert await told.missing_blocks() == [build_tree(OLD).cid]
             assert told._http.requests == before, "the answer to has said it"
             await told.close()
 

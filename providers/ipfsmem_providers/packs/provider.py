@@ -145,9 +145,9 @@ class PackedStore(ProviderBase):
         """
         return await self._run(self._collect, more=_COLLECT_SECONDS)
 
-    async def lacking(self) -> list[CID]:
+    async def missing_blocks(self) -> list[CID]:
         """Return blocks found damaged here that no other pack holds."""
-        return await self._run(self._packs.lacking)
+        return await self._run(self._packs.missing_blocks)
 
     async def put_name(self, name: str, record: bytes) -> None:
         """Keep a record unless a greater one is there; then remove the lesser ones."""

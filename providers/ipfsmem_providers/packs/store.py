@@ -165,7 +165,7 @@ class Packs:
             found[name] = size + (note.size if note is not None else 0)
         return found
 
-    def lacking(self) -> list[CID]:
+    def missing_blocks(self) -> list[CID]:
         """Return blocks lost to damage that no other pack holds, so that somebody must resend them."""
         lost: dict[bytes, CID] = {}
         inventory = self.inventory(recent=True)

@@ -339,10 +339,10 @@ def test_a_damaged_pack_gives_its_other_blocks_and_what_it_lost_is_sent_again(at
     assert asyncio.run(at.open().get_blocks(cids)).keys() == set(cids) - {lost}
     other = at.open()
     assert asyncio.run(other.has(cids)) == set(cids) - {lost}
-    assert [cid.digest for cid in asyncio.run(other.lacking())] == [lost.digest]
+    assert [cid.digest for cid in asyncio.run(other.missing_blocks())] == [lost.digest]
     asyncio.run(other.put_car(lost, [block for block in blocks if block[0] == lost], name="m"))
     assert asyncio.run(at.open().get_blocks(cids)) == dict(blocks)
-    assert asyncio.run(at.open().lacking()) == []
+    assert asyncio.run(at.open().missing_blocks()) == []
 
 
 @pytest.mark.parametrize("little", [0, 1 << 20])

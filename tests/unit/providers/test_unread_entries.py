@@ -171,7 +171,7 @@ def test_answer_of_a_peer_with_an_odd_entry_is_used(lacking: list[object], tmp_p
         provider = at.open()
         assert isinstance(provider, PeerProvider)
         assert asyncio.run(provider.has([tree().cid])) == {tree().cid}
-        assert asyncio.run(provider.lacking()) == [tree().cid for one in lacking if one == CID_TEXT]
+        assert asyncio.run(provider.missing_blocks()) == [tree().cid for one in lacking if one == CID_TEXT]
 
 
 async def _put(provider: Provider) -> None:
