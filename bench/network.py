@@ -285,12 +285,12 @@ def _restic(ctx: Context, report: Report, url: str) -> None:
 
 
 def _objects(url: str, prefix: str) -> list[tuple[str, int]]:
-    from ipfsmem_providers.filebase.signing import Signer
+    from ipfsmem_providers.filebase.signing import RequestSigner
 
     from tests.servers import filebase
 
     target = f"{url}/{filebase.BUCKET}?list-type=2&max-keys=1000&prefix={urllib.parse.quote(prefix, safe='')}"
-    signed = Signer(filebase.KEY, filebase.SECRET).headers("GET", target)
+    signed = RequestSigner(filebase.KEY, filebase.SECRET).headers("GET", target)
     with urllib.request.urlopen(urllib.request.Request(target, headers=signed), timeout=30) as answer:
         text = answer.read().decode()
     if "<IsTruncated>true" in text:
@@ -308,14 +308,14 @@ def _stored(url: str) -> int:
 
 def _empty(url: str) -> None:
     """Take our objects away: the next memory of this wallet must not find them."""
-    from ipfsmem_providers.filebase.signing import Signer
+    from ipfsmem_providers.filebase.signing import RequestSigner
 
     from tests.servers import filebase
 
     for key, _ in _objects(url, ""):
         if not key.startswith("restic/"):
             target = f"{url}/{filebase.BUCKET}/{urllib.parse.quote(key)}"
-            signed = Signer(filebase.KEY, filebase.SECRET).headers("DELETE", target)
+            signed = RequestSigner(filebase.KEY, filebase.SECRET).headers("DELETE", target)
             asked = urllib.request.Request(target, headers=signed, method="DELETE")
             urllib.request.urlopen(asked, timeout=30).close()
 

@@ -35,18 +35,18 @@ class _Function(msgspec.Struct):
     arguments: str = ""
 
 
-class _Call(msgspec.Struct):
+class _ToolCall(msgspec.Struct):
     function: _Function
     id: str = ""
 
 
-class _Message(msgspec.Struct):
+class _ChatMessage(msgspec.Struct):
     content: str | None = None
-    tool_calls: list[_Call] | None = None
+    tool_calls: list[_ToolCall] | None = None
 
 
 class _Choice(msgspec.Struct):
-    message: _Message
+    message: _ChatMessage
 
 
 class _Usage(msgspec.Struct):
@@ -54,7 +54,7 @@ class _Usage(msgspec.Struct):
     completion_tokens: int = 0
 
 
-class _Answer(msgspec.Struct):
+class _ChatAnswer(msgspec.Struct):
     choices: list[_Choice]
     usage: _Usage | None = None
 
@@ -90,7 +90,7 @@ class ChatEndpoint:
             what="ask the model",
         )
         try:
-            found = read_json(answer.body, type=_Answer)
+            found = read_json(answer.body, type=_ChatAnswer)
             message = found.choices[0].message
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, IndexError):
             raise ProviderRefused(

@@ -57,7 +57,7 @@ class _Cids(msgspec.Struct):
     missing_blocks: list[Any] = []
 
 
-class _Listing(msgspec.Struct):
+class _ListingAnswer(msgspec.Struct):
     entries: dict[str, Any]
 
 
@@ -65,18 +65,18 @@ class _Freed(msgspec.Struct):
     freed: int
 
 
-class _Root(msgspec.Struct):
+class _RootAnswer(msgspec.Struct):
     root: str
 
 
-class _Pin(msgspec.Struct):
+class _PinAnswer(msgspec.Struct):
     cid: str
     name: str
     handle: str
     created: int
 
 
-class _Pins(msgspec.Struct):
+class _PinsAnswer(msgspec.Struct):
     pins: list[msgspec.Raw]
     unread: Any = ()  #: unreadable items in the peer's own list
 
@@ -132,7 +132,7 @@ class PeerProvider(ProviderBase):
                 "POST", f"{self._url}/car", params={"root": str(root), "name": name}, body=car,
                 idempotent=True, what="store blocks",
             )  # fmt: skip
-        return self._cid(answer.decode(_Root).root)
+        return self._cid(answer.decode(_RootAnswer).root)
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
         """Return the blocks that the peer claims to have, in one request."""
@@ -187,7 +187,7 @@ class PeerProvider(ProviderBase):
         answer = await self._http.request(
             "GET", f"{self._url}/listing", max_bytes=_ANSWER_MAX, allow={404}, what="list what is stored"
         )
-        entries = {} if answer.status == 404 else answer.decode(_Listing).entries
+        entries = {} if answer.status == 404 else answer.decode(_ListingAnswer).entries
         return {entry: number for entry, number in entries.items() if isinstance(number, int)}
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
@@ -200,17 +200,17 @@ class PeerProvider(ProviderBase):
         answer = await self._http.request(
             "POST", f"{self._url}/pins", json={"cid": str(root), "name": name}, idempotent=True, what="pin"
         )
-        return self._pin(answer.decode(_Pin))
+        return self._pin(answer.decode(_PinAnswer))
 
     async def pins(self, name: str) -> list[Pin]:
         """Return pins with this name, newest first."""
         answer = await self._http.request(
             "GET", f"{self._url}/pins", params={"name": name}, max_bytes=_ANSWER_MAX, what="list pins"
         )
-        listed = answer.decode(_Pins)
+        listed = answer.decode(_PinsAnswer)
         unread: list[str] = []
         found = []
-        for pin in readable(listed.pins, _Pin, name, ("name",), unread):
+        for pin in readable(listed.pins, _PinAnswer, name, ("name",), unread):
             if pin.name == name:
                 try:
                     found.append(self._pin(pin))
@@ -271,7 +271,7 @@ class PeerProvider(ProviderBase):
                 self._lacking.append(self._cid(str(text)))
         return found
 
-    def _pin(self, pin: _Pin) -> Pin:
+    def _pin(self, pin: _PinAnswer) -> Pin:
         return Pin(self._cid(pin.cid), pin.name, pin.handle, pin.created)
 
     def _cid(self, text: str) -> CID:

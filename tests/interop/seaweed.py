@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import aiohttp
-from ipfsmem_providers.filebase.signing import Signer
+from ipfsmem_providers.filebase.signing import RequestSigner
 
 from tests.interop.counterparts import missing
 from tests.support.ports import free_port
@@ -87,7 +87,7 @@ class SeaweedFS:
 
     async def make_bucket(self, bucket: str) -> None:
         """A bucket that takes objects: the volumes behind it come up a moment after the S3 side answers."""
-        signer, target = Signer(*self._account), f"{self.url}/{bucket}"
+        signer, target = RequestSigner(*self._account), f"{self.url}/{bucket}"
         probe = f"{target}/probe"
         async with aiohttp.ClientSession() as session:
             for _ in range(60):

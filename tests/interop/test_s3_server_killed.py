@@ -9,7 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
-from ipfsmem_providers.filebase.signing import Signer
+from ipfsmem_providers.filebase.signing import RequestSigner
 from ipfsmem_providers.http.policy import ONCE
 
 from ipfsmem.errors import ProviderUnavailable
@@ -45,7 +45,7 @@ def at(s3: SeaweedFS) -> Iterator[Account]:
             place = next((p for p, cid in made.server.cids.items() if cid == request.match_info["tail"]), "")
             whole = request.query.get("format") == "car" and bool(place)
             method, url = ("GET", f"{s3.url}/{place}") if whole else ("HEAD", f"{s3.url}/{filebase.BUCKET}")
-            headers = Signer(filebase.KEY, filebase.SECRET).headers(method, url)
+            headers = RequestSigner(filebase.KEY, filebase.SECRET).headers(method, url)
             async with aiohttp.ClientSession() as session:
                 try:
                     async with session.request(method, url, headers=headers) as found:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 import yaml
-from ipfsmem_providers.packs.pins import Pins, tag_of
-from ipfsmem_providers.packs.shelf import FileInfo, Head, Shelf
+from ipfsmem_providers.packs.object_store import FileInfo, Head, ObjectStore
+from ipfsmem_providers.packs.pins import PackPins, tag_of
 
 from ipfsmem.bundle import timeline
 from ipfsmem.bundle.blob import read_blob
@@ -214,7 +214,7 @@ PIN_NAMES, PIN_TIME = ("a", "é"), 7
 
 
 class _Folder:
-    """Files in a folder of pins, for `Pins`."""
+    """Files in a folder of pins, for `PackPins`."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self._files = files
@@ -233,7 +233,7 @@ class _Folder:
 
 
 def _pins(given: list[str]) -> Any:
-    pins = Pins(cast("Shelf", _Folder({given[0]: unb64(given[1])})), lambda: PIN_TIME)
+    pins = PackPins(cast("ObjectStore", _Folder({given[0]: unb64(given[1])})), lambda: PIN_TIME)
     return [[[str(pin.cid), pin.created] for pin in pins.named(name)] for name in PIN_NAMES]
 
 

@@ -119,7 +119,7 @@ class Gate:
         for relay in [*self.relays]:
             relay.abort()
 
-    def may(self, request: _Request) -> bool:
+    def may(self, request: _ProxyRequest) -> bool:
         """Tell whether a request has the secret and an allowed host."""
         host = _plain(request.host)
         return request.secret == self._expected and (
@@ -211,7 +211,7 @@ class _Relay:
         self._server: _End | None = None
         #: Bytes from the client not yet forwarded: the start of a request.
         self._waiting = b""
-        self._request: _Request | None = None
+        self._request: _ProxyRequest | None = None
         #: See `_connect`.
         self._behind: bytes | None = None
         self._task: asyncio.Task[None] | None = None
@@ -274,7 +274,7 @@ class _Relay:
         self.client.transport.pause_reading()
         self._task = asyncio.ensure_future(self._connect(request))
 
-    def _next_request(self) -> _Request | None:
+    def _next_request(self) -> _ProxyRequest | None:
         """Return the request that the waiting bytes begin with, without its head in them then; None for one
         that is not here or may not be."""
         head, ending, rest = self._waiting.partition(b"\r\n\r\n")
@@ -283,7 +283,7 @@ class _Relay:
                 self.abort()
             return None
         try:
-            request = _Request.read(head + ending)
+            request = _ProxyRequest.read(head + ending)
         except ValueError:
             self.abort()  # something else than a request
             return None
@@ -320,7 +320,7 @@ class _Relay:
             data, self._waiting = self._waiting, b""
             self._send_head(request, server)
 
-    def _send_head(self, request: _Request, server: asyncio.Transport) -> None:
+    def _send_head(self, request: _ProxyRequest, server: asyncio.Transport) -> None:
         self._passed, self._left = 0, request.length
         server.write(request.head(self._behind))
 
@@ -329,7 +329,7 @@ class _Relay:
 
     # -- the connection to the server ------------------------------------------------------------------------------
 
-    async def _connect(self, request: _Request) -> None:
+    async def _connect(self, request: _ProxyRequest) -> None:
         """Connect to the host of the first request, and send that on."""
         try:
             async with asyncio.timeout(_CONNECT):
@@ -354,7 +354,7 @@ class _Relay:
         if waiting:
             self._send(waiting)
 
-    async def _connected(self, request: _Request) -> None:
+    async def _connected(self, request: _ProxyRequest) -> None:
         """Connect, through a proxy of the environment if one applies.
 
         `_behind` is None then, or for plain http through a proxy the header field that the proxy requires,
@@ -485,7 +485,7 @@ class _Loop(asyncio.SelectorEventLoop):
         return await look_up(host, port, **how)
 
 
-class _Request(NamedTuple):
+class _ProxyRequest(NamedTuple):
     """The request line and headers of a request to a proxy."""
 
     method: bytes
@@ -498,7 +498,7 @@ class _Request(NamedTuple):
     length: int  #: bytes of its body
 
     @classmethod
-    def read(cls, head: bytes) -> _Request:
+    def read(cls, head: bytes) -> _ProxyRequest:
         """Parse a request. Raises ValueError for anything else."""
         line, *fields = head[:-4].split(b"\r\n")
         method, target, version = line.split(b" ")

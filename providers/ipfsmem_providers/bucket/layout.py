@@ -35,8 +35,8 @@ from ipfsmem_providers.packs.collection import DAY_MS, Collector, Roots
 from ipfsmem_providers.packs.index import decode_index
 from ipfsmem_providers.packs.lost_blocks import LOST
 from ipfsmem_providers.packs.names import NameRecords
-from ipfsmem_providers.packs.pins import Pins, is_list, is_single, tag_of
-from ipfsmem_providers.packs.shelf import FileInfo, Head
+from ipfsmem_providers.packs.object_store import FileInfo, Head
+from ipfsmem_providers.packs.pins import PackPins, is_list, is_single, tag_of
 from ipfsmem_providers.packs.store import GOING, Inventory, Packs, PackWriter
 
 #: A new pack of this many bytes is put, and another one begun.
@@ -57,7 +57,7 @@ _KEPT: Final = 64 * 1024 * 1024
 
 
 class BucketShelf:
-    """`packs`, `pins` or `names` in a bucket, as a shelf (packs/shelf.py)."""
+    """`packs`, `pins` or `names` in a bucket, as a shelf (packs/object_store.py)."""
 
     cheap_read_bytes = 16 * 1024
 
@@ -316,7 +316,7 @@ class BucketCollector(Collector):
         return True
 
 
-class BucketPins(Pins):
+class BucketPins(PackPins):
     """The pins of a bucket: those under one name have keys with one prefix."""
 
     def _prefix(self, name: str) -> str:

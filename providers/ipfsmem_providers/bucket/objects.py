@@ -23,7 +23,7 @@ from ipfsmem_providers.bucket.gate import Gate, usable_proxies
 from ipfsmem_providers.http.bounds import Bounds
 from ipfsmem_providers.http.errors import Redactor
 from ipfsmem_providers.packs.blocking_work import heartbeat
-from ipfsmem_providers.packs.shelf import FileInfo, Head
+from ipfsmem_providers.packs.object_store import FileInfo, Head
 
 T = TypeVar("T")
 K = TypeVar("K")

@@ -17,7 +17,7 @@ from ipfsmem.device.shared_folder import NewFile, SharedFolder
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem_providers.packs.blocking_work import heartbeat
 from ipfsmem_providers.packs.index import read_at
-from ipfsmem_providers.packs.shelf import FileInfo, Head
+from ipfsmem_providers.packs.object_store import FileInfo, Head
 
 #: The folders inside a shared folder.
 SHELVES: Final = ("packs", "pins", "names")
@@ -26,7 +26,7 @@ _DENIED: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
 
 
 class FolderShelf(SharedFolder):
-    """`packs`, `pins` or `names` in a shared folder, as a shelf (packs/shelf.py)."""
+    """`packs`, `pins` or `names` in a shared folder, as a shelf (packs/object_store.py)."""
 
     cheap_read_bytes = 1 << 20
 

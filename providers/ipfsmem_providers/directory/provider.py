@@ -21,7 +21,7 @@ from ipfsmem_providers.http.policy import Timeouts, in_company
 from ipfsmem_providers.packs.blocking_work import STALL, BlockingWork
 from ipfsmem_providers.packs.collection import Collector
 from ipfsmem_providers.packs.names import NameRecords
-from ipfsmem_providers.packs.pins import Pins
+from ipfsmem_providers.packs.pins import PackPins
 from ipfsmem_providers.packs.provider import PackedStore
 from ipfsmem_providers.packs.store import Packs
 
@@ -56,7 +56,7 @@ class DirectoryProvider(PackedStore):
         self._shelves = (packs, pins, names)
         super().__init__(
             Packs(packs),
-            Pins(pins, lambda: clock() // 1_000_000),
+            PackPins(pins, lambda: clock() // 1_000_000),
             NameRecords(names),
             BlockingWork(
                 f"folder {self._folder}",

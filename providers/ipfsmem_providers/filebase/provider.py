@@ -32,9 +32,9 @@ from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused
 from ipfsmem.provider.base import ProviderBase
 from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
-from ipfsmem_providers.filebase.rpc import Alias, Rpc, bucket_token, names_token
+from ipfsmem_providers.filebase.rpc import NameLabel, Rpc, bucket_token, names_token
 from ipfsmem_providers.filebase.s3 import Bucket
-from ipfsmem_providers.filebase.signing import Signer, check_installed
+from ipfsmem_providers.filebase.signing import RequestSigner, check_installed
 from ipfsmem_providers.gateways.own_gateway import OwnGateway
 from ipfsmem_providers.http.body import SpooledCar
 from ipfsmem_providers.http.client import Http, urls_of
@@ -75,10 +75,10 @@ class FilebaseProvider(ProviderBase):
             ),
             Http("filebase", trusted=[api], auth=_bearer(secrets[2]), secrets=secrets, settings=settings),
         ]
-        self._bucket = Bucket(self._https[0], Signer(key, secret), s3, self._bucket_name, patience)
+        self._bucket = Bucket(self._https[0], RequestSigner(key, secret), s3, self._bucket_name, patience)
         self._rpc = Rpc(self._https[1], rpc, api, patience)
         label = setting(settings, "FILEBASE_ALIAS")
-        self._alias = Alias(self._https[2], api, label) if label else None
+        self._alias = NameLabel(self._https[2], api, label) if label else None
         token = setting(settings, "FILEBASE_GATEWAY_TOKEN")
         self._reader = OwnGateway(
             "filebase",

@@ -121,7 +121,7 @@ class Rpc:
             )  # fmt: skip
 
 
-class Alias:
+class NameLabel:
     """A label at Filebase Names that points at the newest root, for people."""
 
     def __init__(self, http: Http, api: str, label: str) -> None:

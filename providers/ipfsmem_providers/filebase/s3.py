@@ -18,7 +18,7 @@ from xml.etree.ElementTree import Element
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, ProviderRefused
 from ipfsmem.provider.contract import Pin
-from ipfsmem_providers.filebase.signing import Signer
+from ipfsmem_providers.filebase.signing import RequestSigner
 from ipfsmem_providers.http.body import SpooledCar
 from ipfsmem_providers.http.client import ANSWER_MAX, Answer, Http
 from ipfsmem_providers.http.pages import ListGaps, Pages
@@ -35,7 +35,7 @@ _KEY: Final = re.compile(r"/([A-Za-z0-9]{10,120})\.car\Z")
 class Bucket:
     """One bucket."""
 
-    def __init__(self, http: Http, signer: Signer, url: str, bucket: str, patience: float) -> None:
+    def __init__(self, http: Http, signer: RequestSigner, url: str, bucket: str, patience: float) -> None:
         """`url`: of the service. `patience`: seconds to wait for a CID; large objects get more."""
         self._http = http
         self._signer = signer

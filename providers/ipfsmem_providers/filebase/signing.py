@@ -26,7 +26,7 @@ def check_installed() -> None:
         )
 
 
-class Signer:
+class RequestSigner:
     """Signs requests with one access key."""
 
     def __init__(self, key: str, secret: str) -> None:

@@ -24,7 +24,7 @@ _HELD_MAX: Final = 16 * 1024 * 1024
 _CHUNKS_MAX: Final = 200_000
 
 
-class _File:
+class _PartialFile:
     """A file of which some chunks have come."""
 
     def __init__(self, size: int, chunks: list[CID]) -> None:
@@ -43,8 +43,8 @@ class ForeignLayout:
 
     def __init__(self) -> None:
         #: The unfinished file of a chunk; None for chunks of files that are not reassembled.
-        self._chunks: dict[CID, _File | None] = {}
-        self._halves: dict[_File, None] = {}  #: unfinished files, oldest first
+        self._chunks: dict[CID, _PartialFile | None] = {}
+        self._halves: dict[_PartialFile, None] = {}  #: unfinished files, oldest first
         self._held = 0
 
     def file(self, cid: CID, data: bytes) -> Block | None:
@@ -81,14 +81,14 @@ class ForeignLayout:
         # Files with layers of nodes are larger than one block. A chunk that two files share comes once, for one of them.
         whole = not chunk and not own and size <= CHUNK and not any(one in self._chunks for one in chunks)
         if len(self._chunks) + len(chunks) <= _CHUNKS_MAX:
-            half = _File(size, chunks) if whole else None
+            half = _PartialFile(size, chunks) if whole else None
             if half is not None:
                 self._halves[half] = None
             for one in chunks:
                 self._chunks.setdefault(one, half)
         return None
 
-    def _add(self, half: _File, cid: CID, content: bytes) -> Block | None:
+    def _add(self, half: _PartialFile, cid: CID, content: bytes) -> Block | None:
         half.got[cid] = content
         half.missing.discard(cid)
         self._held += len(content)
@@ -100,7 +100,7 @@ class ForeignLayout:
             self._give_up(next(one for one in self._halves if one.got))
         return None
 
-    def _give_up(self, half: _File) -> None:
+    def _give_up(self, half: _PartialFile) -> None:
         if half in self._halves:
             del self._halves[half]
             self._held -= half.held

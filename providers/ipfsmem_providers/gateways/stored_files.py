@@ -30,7 +30,7 @@ _LISTINGS_MAX: Final = 20_000
 _SHA256: Final = b"\x12\x20"
 
 
-class _File(NamedTuple):
+class _FileLocation(NamedTuple):
     """Location of a file, and the CID by which its folder links to it."""
 
     root: CID
@@ -45,7 +45,7 @@ class StoredFiles:
         self._read = read
         self._folders: dict[CID, Mapping[str, CID]] = {}
         self._absent: set[CID] = set()  #: folders that could not be read in this search
-        self._seen: dict[CID, _File] = {}  #: files below `memory/` by the raw CID of their bytes
+        self._seen: dict[CID, _FileLocation] = {}  #: files below `memory/` by the raw CID of their bytes
         self._reading = PerLoop(lambda: defaultdict[CID, asyncio.Lock](asyncio.Lock))
         self._looked: set[CID] = set()  #: CIDs by which folders link to those files
 
@@ -86,7 +86,7 @@ class StoredFiles:
         A hash does not identify the file, so each new file is read once.
         """
 
-        async def one(file: _File) -> None:
+        async def one(file: _FileLocation) -> None:
             data = await self._read(file.root, file.path, False)
             if data is not None:
                 self._looked.add(file.link)
@@ -112,14 +112,14 @@ class StoredFiles:
         base: Path,
         wanted: set[CID],
         found: dict[CID, bytes],
-        one: Callable[[_File], Awaitable[None]],
+        one: Callable[[_FileLocation], Awaitable[None]],
     ) -> None:
         for folder in (base, (*base, "timeline")):
             if not wanted:
                 return
             names = await self._list(root, folder)
             files = [
-                _File(root, (*folder, name), names[name])
+                _FileLocation(root, (*folder, name), names[name])
                 for name in sorted(names)
                 if name.endswith((".md", ".jsonl"))
             ]

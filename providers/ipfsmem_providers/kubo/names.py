@@ -30,7 +30,7 @@ from ipfsmem.published import ipns_record
 from ipfsmem_providers.http.background import BackgroundWork
 from ipfsmem_providers.http.body import Multipart
 from ipfsmem_providers.http.per_loop import PerLoop
-from ipfsmem_providers.kubo.pins import Pins
+from ipfsmem_providers.kubo.pins import KuboPins
 from ipfsmem_providers.kubo.rpc import CommandFailed, KuboRpc
 from ipfsmem_providers.name_records import canonical_name, checked_record
 
@@ -63,11 +63,17 @@ class _Keys(msgspec.Struct):
     keys: list[_Key] = msgspec.field(name="Keys")
 
 
-class Names:
+class KuboNames:
     """Records at one node."""
 
     def __init__(
-        self, rpc: KuboRpc, pins: Pins, read: Read, write: Write, network: Network, background: BackgroundWork
+        self,
+        rpc: KuboRpc,
+        pins: KuboPins,
+        read: Read,
+        write: Write,
+        network: RoutedNames,
+        background: BackgroundWork,
     ) -> None:
         """`read` and `write` transfer blocks."""
         self._rpc = rpc
@@ -130,7 +136,7 @@ class Names:
         return found
 
 
-class Network:
+class RoutedNames:
     """The records that other nodes have, through this node."""
 
     def __init__(self, rpc: KuboRpc, patience: float, *, ask: bool) -> None:

@@ -71,7 +71,7 @@ def _entries(line: msgspec.Raw, unread: list[str]) -> Iterator[tuple[str, _Line]
                 yield text, entry
 
 
-class Pins:
+class KuboPins:
     """The recursive pins of one node."""
 
     def __init__(self, rpc: KuboRpc, patience: float) -> None:

@@ -33,8 +33,8 @@ from ipfsmem_providers.http.background import BOUND, BackgroundWork
 from ipfsmem_providers.http.body import Multipart, SpooledCar
 from ipfsmem_providers.http.tokens import token_for
 from ipfsmem_providers.kubo.blocks import Blocks
-from ipfsmem_providers.kubo.names import Alias, Names, Network
-from ipfsmem_providers.kubo.pins import Pins
+from ipfsmem_providers.kubo.names import Alias, KuboNames, RoutedNames
+from ipfsmem_providers.kubo.pins import KuboPins
 from ipfsmem_providers.kubo.rpc import CommandFailed, KuboRpc, node_authorization, rpc_url
 from ipfsmem_providers.settings import choice, seconds, setting
 
@@ -72,12 +72,12 @@ class KuboProvider(ProviderBase):
         self._rpc = KuboRpc(url, node_authorization(given), settings)
         self._network = choice(settings, "KUBO_NETWORK", ("off", "on")) == "on"
         self._patience = seconds(settings, "KUBO_PATIENCE", 60.0)
-        self._pins = Pins(self._rpc, self._patience)
+        self._pins = KuboPins(self._rpc, self._patience)
         self._name = f"kubo:{self._rpc.http.redact(self._rpc.url)}"
         self._blocks = Blocks(self._rpc, self._name, self._patience)
         self._background = BackgroundWork(min(BOUND, self._patience))
-        self._network_records = Network(self._rpc, self._patience, ask=self._network)
-        self._names = Names(
+        self._network_records = RoutedNames(self._rpc, self._patience, ask=self._network)
+        self._names = KuboNames(
             self._rpc, self._pins, self._blocks.get, self.put_car, self._network_records, self._background
         )
         alias = setting(settings, "KUBO_ALIAS")

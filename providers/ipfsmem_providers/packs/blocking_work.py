@@ -24,12 +24,12 @@ _here = threading.local()
 
 def heartbeat() -> None:
     """Report that the work of this thread makes progress: it read or wrote a file or a part of one."""
-    call: _Call[Any] | None = getattr(_here, "call", None)
+    call: _ThreadWork[Any] | None = getattr(_here, "call", None)
     if call is not None:
         call.heartbeats += 1
 
 
-class _Call(Generic[T]):
+class _ThreadWork(Generic[T]):
     """One piece of work in a thread of its own, which the end of the program does not wait for."""
 
     def __init__(self, work: Callable[[], T]) -> None:
@@ -62,7 +62,7 @@ class BlockingWork:
         """`what`: the location in words. After `stall` seconds without progress, the error names it, the
         likely reason `why` and the next step `hint`."""
         self._text, self._hint, self._stall = f"{what} does not answer{why and ': '}{why}", hint, stall
-        self._hanging: list[_Call[Any]] = []
+        self._hanging: list[_ThreadWork[Any]] = []
 
     async def run(self, work: Callable[[], T], *, more: float = 0.0) -> T:
         """Return the result of `work`. A task that is cancelled still waits for it, so that no file is left
@@ -74,7 +74,7 @@ class BlockingWork:
         self._hanging = [call for call in self._hanging if call.thread.is_alive()]
         if self._hanging:
             raise self._silent()
-        call = _Call(work)
+        call = _ThreadWork(work)
         call.thread.start()
         cancelled: asyncio.CancelledError | None = None
         while not call.ended.done():

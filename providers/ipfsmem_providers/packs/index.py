@@ -23,7 +23,7 @@ from ipfsmem.content.cid import SHA2_256, read_cid
 from ipfsmem.content.limits import BLOCK_MAX
 from ipfsmem.errors import FormatError, LimitError
 from ipfsmem_providers.packs.blocking_work import heartbeat
-from ipfsmem_providers.packs.shelf import Head, Shelf
+from ipfsmem_providers.packs.object_store import Head, ObjectStore
 
 _MAGIC: Final = b"ipmidx1\n"
 _MAGIC_DAMAGED: Final = b"ipmidx1-"
@@ -65,7 +65,7 @@ class Section(NamedTuple):
 class Index:
     """Maps digests to positions, for one pack."""
 
-    def __init__(self, shelf: Shelf | None, name: str, head: bytes, body: bytes | None) -> None:
+    def __init__(self, shelf: ObjectStore | None, name: str, head: bytes, body: bytes | None) -> None:
         """The index `name` on `shelf`; without a shelf it is in memory only."""
         fields = _HEAD.unpack(head)
         #: Whether the pack had blocks that are not named here, because they were not sound.
@@ -186,7 +186,7 @@ def decode_index(data: bytes) -> Index:
     return Index(None, "", data[: _HEAD.size], data[_HEAD.size :])
 
 
-def open_indexes(shelf: Shelf, packs: Mapping[str, int]) -> dict[str, Index]:
+def open_indexes(shelf: ObjectStore, packs: Mapping[str, int]) -> dict[str, Index]:
     """Return the indexes of these packs, by name. `packs`: name of the index -> bytes of its pack. Indexes
     that are missing or damaged are left out."""
     length = _HEAD.size + min(_SMALL, shelf.cheap_read_bytes)
@@ -201,12 +201,12 @@ def open_indexes(shelf: Shelf, packs: Mapping[str, int]) -> dict[str, Index]:
     return {name: index for name, index in opened.items() if index is not None}
 
 
-def open_index(shelf: Shelf, name: str, pack_size: int) -> Index | None:
+def open_index(shelf: ObjectStore, name: str, pack_size: int) -> Index | None:
     """Return the index in a file; None when it is missing, damaged, or not that of a pack of `pack_size` bytes."""
     return open_indexes(shelf, {name: pack_size}).get(name)
 
 
-def _checked_index(shelf: Shelf, name: str, pack_size: int, head: Head) -> Index | None:
+def _checked_index(shelf: ObjectStore, name: str, pack_size: int, head: Head) -> Index | None:
     """Return the index whose file begins with `head`; None when damaged or of another pack."""
     data, size = head
     if len(data) < _HEAD.size:

@@ -13,7 +13,7 @@ from typing import Final
 
 from ipfsmem.content.cid import CID, SHA2_256, parse_cid
 from ipfsmem.errors import FormatError, ProviderError
-from ipfsmem_providers.packs.shelf import FileInfo, Shelf
+from ipfsmem_providers.packs.object_store import FileInfo, ObjectStore
 
 LOST: Final = ".lost"
 #: Maximum number of noted blocks per pack: a note is read at every publish.
@@ -24,7 +24,7 @@ _FILE_MAX: Final = MOST * 128
 class LostBlocks:
     """The notes of one location. Methods block. Unreadable notes are ignored, unwritable ones left out."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: ObjectStore) -> None:
         self._shelf = shelf
         self._read: dict[str, tuple[Hashable, dict[bytes, CID]]] = {}
 

@@ -17,8 +17,8 @@ from ipfsmem.content.cid import CID
 from ipfsmem.errors import FormatError, ProviderError, SealError
 from ipfsmem.published import ipns_record
 from ipfsmem_providers.packs.blocking_work import heartbeat
+from ipfsmem_providers.packs.object_store import FileInfo, Head, ObjectStore
 from ipfsmem_providers.packs.pins import NO_STAND_IN
-from ipfsmem_providers.packs.shelf import FileInfo, Head, Shelf
 
 #: Attempts to read the records of a name when those that were listed are gone: another device puts newer ones just now.
 _ATTEMPTS: Final = 4
@@ -35,7 +35,7 @@ class NameRecords:
     ending = ".ipns-record"
     tag_length = 16
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: ObjectStore) -> None:
         self._shelf = shelf
         self._known: dict[str, tuple[Hashable, ipns_record.IpnsRecord]] = {}
         #: Files of names that were asked for, which are listed and hold no record that can be read.

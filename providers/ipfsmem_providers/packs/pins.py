@@ -29,7 +29,7 @@ from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import FormatError, ProviderError, ProviderRefused
 from ipfsmem.provider.contract import Pin
 from ipfsmem_providers.packs.blocking_work import heartbeat
-from ipfsmem_providers.packs.shelf import FileInfo, Head, Shelf
+from ipfsmem_providers.packs.object_store import FileInfo, Head, ObjectStore
 
 PIN_LIST: Final = ".pins"
 SINGLE: Final = ".json"
@@ -68,10 +68,10 @@ class _PinList(NamedTuple):
     intact: bool
 
 
-class Pins:
+class PackPins:
     """The pins of one location; `now` returns milliseconds since 1970 UTC. Methods block."""
 
-    def __init__(self, shelf: Shelf, now: Callable[[], int]) -> None:
+    def __init__(self, shelf: ObjectStore, now: Callable[[], int]) -> None:
         self.shelf = shelf
         self._now = now
         self._lists: dict[str, _PinList] = {}

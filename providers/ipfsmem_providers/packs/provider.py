@@ -28,7 +28,7 @@ from ipfsmem_providers.name_records import canonical_name, checked_record
 from ipfsmem_providers.packs.blocking_work import BlockingWork
 from ipfsmem_providers.packs.collection import Collector, Roots
 from ipfsmem_providers.packs.names import NameRecords
-from ipfsmem_providers.packs.pins import Pins
+from ipfsmem_providers.packs.pins import PackPins
 from ipfsmem_providers.packs.store import Packs, PackWriter
 
 T = TypeVar("T")
@@ -62,7 +62,12 @@ class PackedStore(ProviderBase):
     step_seconds: float = 0.0
 
     def __init__(
-        self, packs: Packs, pins: Pins, names: NameRecords, blocking: BlockingWork, clock: Callable[[], int]
+        self,
+        packs: Packs,
+        pins: PackPins,
+        names: NameRecords,
+        blocking: BlockingWork,
+        clock: Callable[[], int],
     ) -> None:
         """`clock` returns nanoseconds since 1970 UTC."""
         self._packs, self._pins, self._names = packs, pins, names

@@ -34,7 +34,7 @@ from ipfsmem_providers.packs.index import (
     scan,
 )
 from ipfsmem_providers.packs.lost_blocks import LOST, LostBlocks
-from ipfsmem_providers.packs.shelf import FileInfo, FileWriter, Shelf
+from ipfsmem_providers.packs.object_store import FileInfo, FileWriter, ObjectStore
 
 _log = logging.getLogger("ipfsmem.providers")
 #: Unfinished files, and indexes without a pack, are leftovers of a crash when they are this old.
@@ -144,7 +144,7 @@ class Packs:
     #: Whether a listing is a snapshot. Otherwise a file may be absent from it that appeared while another was removed.
     consistent_listing: bool = False
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: ObjectStore) -> None:
         self.shelf = shelf
         self._indexes: dict[tuple[str, int], Index] = {}
         # A pack's properties when it was last examined.

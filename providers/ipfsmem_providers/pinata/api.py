@@ -32,7 +32,7 @@ READ: Final = "org:files:read"
 WRITE: Final = "org:files:write"
 
 
-class File(msgspec.Struct):
+class ListedFile(msgspec.Struct):
     """One entry of the file list. `cid` is "pending" while content is being processed."""
 
     id: str
@@ -74,7 +74,7 @@ class _FilesData(msgspec.Struct):
 
 
 class _FileData(msgspec.Struct):
-    data: File
+    data: ListedFile
 
 
 class _Jobs(msgspec.Struct):
@@ -94,7 +94,7 @@ class Api:
         self._files = f"{api}/v3/files/{NETWORK}"
         self.uploads = f"{uploads}/v3/files"
 
-    async def files(self, unread: Unread | None = None, /, **filters: str) -> AsyncIterator[File]:
+    async def files(self, unread: Unread | None = None, /, **filters: str) -> AsyncIterator[ListedFile]:
         """Yield entries of the public file list, newest first. An ignored filter lets more through.
         Unreadable entries are added to `unread`."""
         gaps = unread or Unread()
@@ -106,7 +106,9 @@ class Api:
                 "GET", self._files, params=params, what="list files", scope=READ, max_bytes=_ANSWER_MAX
             )
             page = answer.decode(_FilesData).data
-            files = list(readable(page.files or (), File, filters.get("name", ""), ("name",), gaps.entries))
+            files = list(
+                readable(page.files or (), ListedFile, filters.get("name", ""), ("name",), gaps.entries)
+            )
             for file in files:
                 if file.id not in seen:
                     seen.add(file.id)
@@ -119,7 +121,7 @@ class Api:
             pages.goes_on((file.id for file in files), token, size=len(answer.body))
             params["pageToken"] = token
 
-    async def file(self, file_id: str) -> File | None:
+    async def file(self, file_id: str) -> ListedFile | None:
         """Return one entry, or None."""
         answer = await self.call("GET", self._one(file_id), what="look at a file", scope=READ, ok=(404,))
         return None if answer.status == 404 else answer.decode(_FileData).data
@@ -134,7 +136,7 @@ class Api:
 
     async def upload(
         self, parts: Iterable[tuple[str, Body]], name: str, keyvalues: Mapping[str, str], *, car: bool
-    ) -> File:
+    ) -> ListedFile:
         """Make one multipart upload: a CAR, a file, or a folder whose parts are named `folder/path`.
 
         Raises NoCars when the plan seems to have no CARs.

@@ -46,7 +46,7 @@ class CarFiles:
                 places[cid] = (position - len(data), len(data))
         return cls(car, root, places, limits)
 
-    async def files(self) -> list[tuple[str, CarFile]]:
+    async def files(self) -> list[tuple[str, CarUpload]]:
         """Return every file with its path, by path; a root that is a file itself has the path "".
 
         A file of one block that is not in the CAR is left out: a device may publish before it could fetch
@@ -56,7 +56,7 @@ class CarFiles:
         try:
             paths = await self._read(Reader(self._limits).walk(self.root))
             return [
-                (path, CarFile(self, cid, await self._size(cid)))
+                (path, CarUpload(self, cid, await self._size(cid)))
                 for path, cid in sorted(paths.items())
                 if cid in self._places or cid.codec != RAW or not path
             ]
@@ -92,7 +92,7 @@ class CarFiles:
         return {cid: await self._block(cid) for cid in cids if cid in self._places}
 
 
-class CarFile:
+class CarUpload:
     """One file, as a body that can be sent again."""
 
     def __init__(self, files: CarFiles, cid: CID, size: int) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ProviderError
 from ipfsmem_providers.http.body import SpooledCar
-from ipfsmem_providers.pinata.api import Api, File, NoCars
+from ipfsmem_providers.pinata.api import Api, ListedFile, NoCars
 
 #: Keyvalue for the kind of an upload.
 HOW_KEY: Final = "ipfsmem_upload"
@@ -27,13 +27,13 @@ _TEXT: Final = b"ipfsmem asked with this whether the plan of this account takes 
 _log = logging.getLogger("ipfsmem.providers")
 
 
-def sent_as_car(file: File) -> bool | None:
+def sent_as_car(file: ListedFile) -> bool | None:
     """Tell whether an entry was uploaded as a CAR; None when we did not upload it."""
     how = (file.keyvalues or {}).get(HOW_KEY)
     return how == CAR if how in (CAR, FOLDER, LEGACY_FOLDER) else None
 
 
-def sent_by_legacy_api(file: File) -> bool | None:
+def sent_by_legacy_api(file: ListedFile) -> bool | None:
     """Tell whether an entry was uploaded as a folder by the legacy API, not by v3; None for a CAR, and when
     we did not upload it."""
     how = (file.keyvalues or {}).get(HOW_KEY)

@@ -44,7 +44,7 @@ from ipfsmem_providers.pinata import api as pinata_api
 from ipfsmem_providers.pinata import folder_check
 from ipfsmem_providers.pinata import plan as pinata_plan
 from ipfsmem_providers.pinata import tus as pinata_tus
-from ipfsmem_providers.pinata.api import ONE_REQUEST, Api, File, NoCars, NoScopes
+from ipfsmem_providers.pinata.api import ONE_REQUEST, Api, ListedFile, NoCars, NoScopes
 from ipfsmem_providers.pinata.car_files import CarFiles
 from ipfsmem_providers.pinata.legacy import Legacy
 from ipfsmem_providers.settings import choice, needed, seconds, setting
@@ -211,7 +211,7 @@ class PinataProvider(ProviderBase):
 
     # -- uploads, v3 ---------------------------------------------------------------------------------------------
 
-    async def _placed(self, root: CID, name: str) -> File | None:
+    async def _placed(self, root: CID, name: str) -> ListedFile | None:
         """Return the entry of an earlier upload of the same tree under the same name, or of this very root."""
         for filters in ({}, {"cidPending": "true"}):
             if filters and self._cars is False:
@@ -253,7 +253,7 @@ class PinataProvider(ProviderBase):
             )
         return root
 
-    async def _listed(self, root: CID, name: str) -> File:
+    async def _listed(self, root: CID, name: str) -> ListedFile:
         """Return the entry that a finished upload made whose answer names no id."""
         polling = Polling(self._http.timing, self._patience)
         while True:
@@ -276,7 +276,9 @@ class PinataProvider(ProviderBase):
             )
         return answered
 
-    async def _folder_by_legacy(self, parts: list[tuple[str, Body]], root: CID, name: str) -> File | None:
+    async def _folder_by_legacy(
+        self, parts: list[tuple[str, Body]], root: CID, name: str
+    ) -> ListedFile | None:
         """Return the way that the documents name for folders; None for a key that is not for it."""
         if self._legacy_folders is None:
             self._legacy_folders = await self._legacy.takes_key()
@@ -290,9 +292,11 @@ class PinataProvider(ProviderBase):
             return None
         if done.id is None:
             return await self._listed(root, name)
-        return File(done.id, done.ipfs_hash, done.name, done.created_at, keyvalues, done.number_of_files)
+        return ListedFile(
+            done.id, done.ipfs_hash, done.name, done.created_at, keyvalues, done.number_of_files
+        )
 
-    async def _folder_by_v3(self, parts: list[tuple[str, Body]], root: CID, name: str) -> File:
+    async def _folder_by_v3(self, parts: list[tuple[str, Body]], root: CID, name: str) -> ListedFile:
         size = sum(body.size for _, body in parts)
         if size > ONE_REQUEST:
             raise ProviderRefused(
@@ -306,7 +310,7 @@ class PinataProvider(ProviderBase):
             error.hint = error.hint or folder_check.HINT
             raise
 
-    async def _is_ours(self, file: File, answered: CID, root: CID, car: SpooledCar, name: str) -> bool:
+    async def _is_ours(self, file: ListedFile, answered: CID, root: CID, car: SpooledCar, name: str) -> bool:
         """Tell whether an earlier upload is our root, or with folders probably holds our tree; remove one
         that does not."""
         if answered == root:
@@ -326,7 +330,7 @@ class PinataProvider(ProviderBase):
         self._recent = {key: pin for key, pin in self._recent.items() if pin.handle != handle}
         await (self._legacy.unpin(handle) if self._legacy_mode else self._api.delete(handle))
 
-    async def _settled(self, file: File, root: CID | None, name: str) -> CID | None:
+    async def _settled(self, file: ListedFile, root: CID | None, name: str) -> CID | None:
         """Return the CID of an entry once it has one, listed under `name`; None when the entry is gone."""
         polling = Polling(self._http.timing, self._patience)
         while file.pending:

@@ -47,7 +47,7 @@ class PeerRecord(msgspec.Struct):
     protocols: list[str] | None = msgspec.field(name="Protocols", default=None)
 
 
-class _Providers(msgspec.Struct):
+class _ProvidersAnswer(msgspec.Struct):
     providers: list[msgspec.Raw] | None = msgspec.field(name="Providers", default=None)
 
 
@@ -174,7 +174,7 @@ def parse_providers(answer: Answer) -> list[PeerRecord]:
     if answer.content_type == _NDJSON:
         rows: list[bytes | msgspec.Raw] = [line for line in answer.body.split(b"\n") if line.strip()]
     else:
-        rows = list(answer.decode(_Providers).providers or ())
+        rows = list(answer.decode(_ProvidersAnswer).providers or ())
     found = []
     for row in rows[:_PROVIDERS_MAX]:
         try:

@@ -24,7 +24,7 @@ from ipfsmem_providers.http.per_loop import PerLoop
 from ipfsmem_providers.web3storage import ucan
 from ipfsmem_providers.web3storage.rpc import InvocationResult, Service
 from ipfsmem_providers.web3storage.shards import Blob, Slice, group_slices
-from ipfsmem_providers.web3storage.ucan import Message, Receipt, Signer
+from ipfsmem_providers.web3storage.ucan import AgentMessage, Receipt, Signer
 
 _CONCURRENT: Final = 8
 #: Headers of the connection, which the service may not set for a PUT.
@@ -42,7 +42,7 @@ class _Task(msgspec.Struct):
     keys: Signer | None
     accept: CID
     accepted: Receipt | None
-    message: Message
+    message: AgentMessage
 
 
 class Blobs:
@@ -297,7 +297,7 @@ class Blobs:
         return self._http.unavailable(f"{self._http.service} {problem}")
 
 
-def _location(receipt: Receipt, message: Message) -> str:
+def _location(receipt: Receipt, message: AgentMessage) -> str:
     """Return the URL in the location claim that a `blob/accept` receipt points at."""
     site = receipt.ok.get("site") if isinstance(receipt.ok, dict) else None
     try:

@@ -23,7 +23,7 @@ from ipfsmem_providers.web3storage.uploads import Upload, Uploads, tag_of
 _KIND = "ipns "
 
 
-class Names:
+class SpaceNames:
     """The names of one space."""
 
     def __init__(self, uploads: Uploads, *, prune: bool) -> None:

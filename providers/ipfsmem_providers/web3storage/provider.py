@@ -45,7 +45,7 @@ from ipfsmem_providers.web3storage import ucan
 from ipfsmem_providers.web3storage.blobs import Blobs
 from ipfsmem_providers.web3storage.contents import Contents
 from ipfsmem_providers.web3storage.merge import MergePlan, plan_merge, with_merged_blocks
-from ipfsmem_providers.web3storage.names import Names
+from ipfsmem_providers.web3storage.names import SpaceNames
 from ipfsmem_providers.web3storage.rpc import Service
 from ipfsmem_providers.web3storage.settings import check_delegation, identity, service_url, shard_size
 from ipfsmem_providers.web3storage.shards import (
@@ -91,7 +91,7 @@ class Web3Storage(ProviderBase):
             self._http.trust(template.replace("{digest}", "z"))
         service = Service(self._http, self._url, did, signer, space, proof, receipts)
         self._uploads = Uploads(service)
-        self._names = Names(self._uploads, prune=self._may("upload/remove"))
+        self._names = SpaceNames(self._uploads, prune=self._may("upload/remove"))
         self._service = service
         self._blobs = Blobs(self._http, service, self._url, template)
         self._contents = Contents(self._blobs)

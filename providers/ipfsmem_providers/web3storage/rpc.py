@@ -19,7 +19,7 @@ from ipfsmem_providers.http.body import CAR_TYPE
 from ipfsmem_providers.http.client import Http
 from ipfsmem_providers.http.errors import short
 from ipfsmem_providers.web3storage import ucan
-from ipfsmem_providers.web3storage.ucan import Ability, Message, Proof, Receipt, Signer
+from ipfsmem_providers.web3storage.ucan import Ability, AgentMessage, Proof, Receipt, Signer
 
 #: Seconds for which an invocation is valid: enough for a clock that is a little wrong.
 _VALID: Final = 300
@@ -65,7 +65,7 @@ class InvocationResult(msgspec.Struct, frozen=True):
 
     cid: CID
     receipt: Receipt
-    message: Message
+    message: AgentMessage
 
 
 class Service:
@@ -213,9 +213,9 @@ class Service:
             answers.append(InvocationResult(cid, receipt, message))
         return answers
 
-    def _read(self, body: bytes) -> Message:
+    def _read(self, body: bytes) -> AgentMessage:
         try:
-            return Message(body)
+            return AgentMessage(body)
         except IpfsmemError as error:
             problem = f"{self._http.service} answered with something that is no message: {error}"
         raise self._http.unavailable(problem)

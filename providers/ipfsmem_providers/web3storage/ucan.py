@@ -259,7 +259,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     forks: tuple[CID, ...] = ()
 
 
-class Message:
+class AgentMessage:
     """The answer of a service: receipts by task, and all its blocks, which were checked against their CIDs."""
 
     def __init__(self, data: bytes) -> None:

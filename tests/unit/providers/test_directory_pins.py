@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from ipfsmem_providers.directory.files import FolderShelf
-from ipfsmem_providers.packs.pins import MAX_FILES, PIN_LIST, Pins
-from ipfsmem_providers.packs.shelf import Head
+from ipfsmem_providers.packs.object_store import Head
+from ipfsmem_providers.packs.pins import MAX_FILES, PIN_LIST, PackPins
 
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.device.directory_handle import Directory
@@ -25,9 +25,9 @@ def root(n: int) -> CID:
     return raw_cid(hashlib.sha256(b"%d" % n).digest())
 
 
-def pins_in(folder: Path, start: int = 0) -> Pins:
+def pins_in(folder: Path, start: int = 0) -> PackPins:
     clock = iter(range(start, 10**9))
-    return Pins(FolderShelf(folder.parent, folder.name), lambda: next(clock))
+    return PackPins(FolderShelf(folder.parent, folder.name), lambda: next(clock))
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_killed_at_any_step_no_pin_is_lost(
     class Killed(Exception):
         pass
 
-    def ready(folder: Path) -> Pins:
+    def ready(folder: Path) -> PackPins:
         pins = pins_in(folder)
         for n in range(MAX_FILES):
             pins.add(root(n), NAME)
@@ -107,7 +107,7 @@ def test_killed_at_any_step_no_pin_is_lost(
             pins.add(root(MAX_FILES), NAME)
         return pins
 
-    def run(pins: Pins) -> None:
+    def run(pins: PackPins) -> None:
         if work == "merge":
             pins.add(root(MAX_FILES), NAME)
         else:

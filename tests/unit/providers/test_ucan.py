@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ipfsmem_providers.web3storage import dag_cbor, ucan
-from ipfsmem_providers.web3storage.ucan import Ability, Message, Signer
+from ipfsmem_providers.web3storage.ucan import Ability, AgentMessage, Signer
 
 from ipfsmem.content.car import car_bytes
 from ipfsmem.content.cid import parse_cid
@@ -183,7 +183,7 @@ def test_messages_and_their_receipts() -> None:
     outer = ucan.make_receipt(SIGNERS[0], invocation[0])
     report = dag_cbor.encode({ucan.MESSAGE: {"report": {str(invocation[0]): outer[0]}}})
     root = (ucan._block(dag_cbor.decode(report))[0], report)
-    message = Message(car_bytes([root[0]], [root, outer, inner, conclude, other, invocation]))
+    message = AgentMessage(car_bytes([root[0]], [root, outer, inner, conclude, other, invocation]))
     assert set(message.receipts) == {invocation[0], other[0]}
     assert message.receipts[invocation[0]].ok == {}
     found = message.token(other[0])
@@ -196,7 +196,7 @@ def test_messages_and_their_receipts() -> None:
 )
 def test_answers_that_are_no_messages(body: bytes) -> None:
     try:
-        message = Message(body)
+        message = AgentMessage(body)
     except FormatError:
         return
     assert message.receipts == {}
@@ -205,4 +205,4 @@ def test_answers_that_are_no_messages(body: bytes) -> None:
 def test_a_message_whose_report_lies_has_no_receipts() -> None:
     for report in (None, 5, {"x": 1}, {"x": parse_cid("bafkqaaa")}, [parse_cid("bafkqaaa")]):
         block = ucan._block({ucan.MESSAGE: {"report": report}})
-        assert Message(car_bytes([block[0]], [block])).receipts == {}
+        assert AgentMessage(car_bytes([block[0]], [block])).receipts == {}

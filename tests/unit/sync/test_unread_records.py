@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem_providers.directory.files import FolderShelf
-from ipfsmem_providers.packs.shelf import Head
+from ipfsmem_providers.packs.object_store import Head
 from ipfsmem_providers.peer import PeerProvider
 
 from ipfsmem.cli.sync_cmd import paragraph

@@ -40,7 +40,7 @@ class FileWriter(Protocol):
         """Discard it. Never fails."""
 
 
-class Shelf(Protocol):
+class ObjectStore(Protocol):
     """Files by name. All methods block.
 
     Unless stated otherwise, a missing file raises FileNotFoundError. A failing disk or bucket raises OSError
